@@ -1,0 +1,52 @@
+// The registry: components.def expanded into records with their factories. The only way engines reach a component.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "src/component.h"
+
+namespace twinbench {
+
+struct Component {
+  ComponentSpec spec;
+  bool has_kernel = false;
+  Factory baseline = nullptr;
+  Factory optimized = nullptr;       // on the CPU
+  Factory optimized_cuda = nullptr;  // null in a build without CUDA, and for host components
+  Factory library = nullptr;         // null where no stock library version exists
+
+  bool supports(Variant variant, c10::DeviceType device, Dtype dtype) const;
+  Factory factory(Variant variant, c10::DeviceType device) const;  // throws kUnknownName where there is none
+};
+
+// All components, in the order of components.def. Built once, on first use.
+const std::vector<Component>& components();
+
+// By id ("energy_flow.simple_neuron"); throws kUnknownName with the nearest ids.
+const Component& find_component(const std::string& id);
+
+// One measurement: <id>/<variant>/<device>/<dtype>/<case>. The same string everywhere.
+struct Cell {
+  const Component* component = nullptr;
+  Variant variant = Variant::kBaseline;
+  c10::DeviceType device = c10::DeviceType::CPU;
+  Dtype dtype = Dtype::kFp32;
+  const Case* input_case = nullptr;
+
+  std::string name() const;
+  Setting setting() const;
+};
+
+// Every cell of every component that this build can express, in registry order, whatever devices the machine has.
+std::vector<Cell> all_cells();
+// The cell of that exact name; throws kUnknownName with the nearest names.
+Cell find_cell(const std::string& name);
+// Cells whose name a regular expression (ECMAScript, searched) matches; throws kUnknownName if it matches none.
+std::vector<Cell> filter_cells(const std::string& regular_expression);
+
+std::string to_string(Variant variant);  // baseline, optimized, library
+std::string to_string(Dtype dtype);      // fp64, fp32, bf16
+std::string to_string(Pass pass);        // forward, backward
+
+}  // namespace twinbench
