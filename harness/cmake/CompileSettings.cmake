@@ -1,0 +1,40 @@
+# Flags every C++ target shares (one set, so that one precompiled header serves all), ccache, and the test helper.
+
+# No fast-math and no contraction: host and device evaluate the same expressions (energy-flow specification 0.2).
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-ffp-contract=off;-fno-math-errno;-fno-trapping-math>")
+include_directories(${PROJECT_SOURCE_DIR})
+if(TWINBENCH_SANITIZE)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined;-fno-sanitize-recover=undefined;-fno-omit-frame-pointer;-g1>")
+  # Torch's shared objects are not instrumented and throw vptr and alignment reports of their own.
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=vptr>")
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${launcher})
+endif()
+find_program(MOLD mold)
+if(MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# twinbench_test(<target> SOURCES ... LIBRARIES ... [LABELS ...]): a GoogleTest program, registered case by case.
+include(GoogleTest)
+function(twinbench_test target)
+  cmake_parse_arguments(arg "TORCH" "" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+  # An object library first: an executable's own sources get -fPIE, which would not match the precompiled header.
+  add_library(${target}_objects OBJECT ${arg_SOURCES})
+  target_link_libraries(${target}_objects PRIVATE ${arg_LIBRARIES} GTest::gtest)
+  if(arg_TORCH)
+    target_precompile_headers(${target}_objects REUSE_FROM twinbench_precompiled)
+  endif()
+  add_executable(${target} $<TARGET_OBJECTS:${target}_objects>)
+  target_link_libraries(${target} PRIVATE ${arg_LIBRARIES} GTest::gtest GTest::gtest_main)
+  add_test(NAME unit.${target} COMMAND ${target})
+  set_tests_properties(unit.${target} PROPERTIES LABELS "cpu;unit;${arg_LABELS}" TIMEOUT 300)
+endfunction()
+find_package(GTest REQUIRED)

@@ -1,0 +1,161 @@
+// Expands components.def into records. A component whose spec or factory is missing is a link error that names it.
+#include "src/registry.h"
+
+#include <algorithm>
+#include <regex>
+
+#include "src/common/error.h"
+#include "src/common/nearest_name.h"
+
+namespace twinbench {
+
+#define TWINBENCH_FACTORY(symbol) std::unique_ptr<Runnable> symbol(const Values&, const Setting&);
+#define TWINBENCH_DECLARE_library(symbol) TWINBENCH_FACTORY(symbol##_library)
+#define TWINBENCH_DECLARE_plain(symbol)
+#define TWINBENCH_DECLARE_host(symbol)
+#ifdef TWINBENCH_WITH_CUDA
+#define TWINBENCH_DECLARE_kernel(symbol) TWINBENCH_FACTORY(symbol##_optimized_cuda)
+#else
+#define TWINBENCH_DECLARE_kernel(symbol)
+#endif
+#define TWINBENCH_COMPONENT(pipeline, name, kind, variants) \
+  ComponentSpec pipeline##_##name##_spec();                 \
+  TWINBENCH_FACTORY(pipeline##_##name##_baseline)           \
+  TWINBENCH_FACTORY(pipeline##_##name##_optimized)          \
+  TWINBENCH_DECLARE_##kind(pipeline##_##name)               \
+  TWINBENCH_DECLARE_##variants(pipeline##_##name)
+#include "src/components.def"
+#undef TWINBENCH_COMPONENT
+
+namespace {
+
+#define TWINBENCH_FACTORY_library(symbol) &symbol##_library
+#define TWINBENCH_FACTORY_plain(symbol) nullptr
+#define TWINBENCH_FACTORY_host(symbol) nullptr
+#ifdef TWINBENCH_WITH_CUDA
+#define TWINBENCH_FACTORY_kernel(symbol) &symbol##_optimized_cuda
+#else
+#define TWINBENCH_FACTORY_kernel(symbol) nullptr
+#endif
+#define TWINBENCH_IS_kernel true
+#define TWINBENCH_IS_host false
+
+std::vector<Component> expand_list() {
+  std::vector<Component> list;
+#define TWINBENCH_COMPONENT(pipeline, name, kind, variants)                                                     \
+  list.push_back({pipeline##_##name##_spec(), TWINBENCH_IS_##kind, &pipeline##_##name##_baseline,               \
+                  &pipeline##_##name##_optimized, TWINBENCH_FACTORY_##kind(pipeline##_##name),                  \
+                  TWINBENCH_FACTORY_##variants(pipeline##_##name)});                                            \
+  if (list.back().spec.id() != #pipeline "." #name)                                                             \
+    throw Error(ErrorKind::kInternal, "component id", list.back().spec.id(), "src/components.def says " #pipeline "." #name);
+#include "src/components.def"
+#undef TWINBENCH_COMPONENT
+  return list;
+}
+
+std::string device_name(c10::DeviceType device) { return device == c10::DeviceType::CUDA ? "cuda" : "cpu"; }
+
+}  // namespace
+
+const std::vector<Component>& components() {
+  static const std::vector<Component> list = expand_list();
+  return list;
+}
+
+const Component& find_component(const std::string& id) {
+  std::vector<std::string> ids;
+  for (const auto& component : components()) {
+    if (component.spec.id() == id) return component;
+    ids.push_back(component.spec.id());
+  }
+  throw Error(ErrorKind::kUnknownName, "component", id, "`twinbench list` shows them" + did_you_mean(id, ids));
+}
+
+bool Component::supports(Variant variant, c10::DeviceType device, Dtype dtype) const {
+  if (std::find(spec.dtypes.begin(), spec.dtypes.end(), dtype) == spec.dtypes.end()) return false;
+  if (device != c10::DeviceType::CPU && !has_kernel) return false;
+  if (variant == Variant::kLibrary) return library != nullptr;
+  if (variant == Variant::kOptimized && device == c10::DeviceType::CUDA) return optimized_cuda != nullptr;
+  return true;
+}
+
+Factory Component::factory(Variant variant, c10::DeviceType device) const {
+  Factory factory = variant == Variant::kBaseline  ? baseline
+                    : variant == Variant::kLibrary ? library
+                    : device == c10::DeviceType::CUDA ? optimized_cuda
+                                                      : optimized;
+  if (!factory)
+    throw Error(ErrorKind::kUnknownName, spec.id() + " variant", to_string(variant) + " on " + device_name(device),
+                "this build has no such variant; `twinbench list` shows those it has");
+  return factory;
+}
+
+std::string Cell::name() const {
+  return component->spec.id() + "/" + to_string(variant) + "/" + device_name(device) + "/" + to_string(dtype) + "/" + input_case->name;
+}
+
+Setting Cell::setting() const { return {*input_case, dtype, c10::Device(device)}; }
+
+std::vector<Cell> all_cells() {
+  std::vector<Cell> cells;
+  for (const auto& component : components())
+    for (const auto& input_case : component.spec.cases)
+      for (const auto device : {c10::DeviceType::CPU, c10::DeviceType::CUDA})
+        for (const auto dtype : component.spec.dtypes)
+          for (const auto variant : {Variant::kBaseline, Variant::kOptimized, Variant::kLibrary}) {
+            if (!component.supports(variant, device, dtype)) continue;
+            if (variant == Variant::kLibrary && input_case.pass == Pass::kBackward) continue;
+            cells.push_back({&component, variant, device, dtype, &input_case});
+          }
+  return cells;
+}
+
+Cell find_cell(const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& cell : all_cells()) {
+    if (cell.name() == name) return cell;
+    names.push_back(cell.name());
+  }
+  throw Error(ErrorKind::kUnknownName, "cell", name, "`twinbench list --cells` shows them" + did_you_mean(name, names));
+}
+
+std::vector<Cell> filter_cells(const std::string& regular_expression) {
+  std::regex pattern;
+  try {
+    pattern = std::regex(regular_expression);
+  } catch (const std::regex_error& error) {
+    throw Error(ErrorKind::kBadArgument, "--filter", regular_expression, std::string("not a regular expression: ") + error.what());
+  }
+  std::vector<Cell> matching;
+  std::vector<std::string> ids;
+  for (const auto& cell : all_cells())
+    if (std::regex_search(cell.name(), pattern)) matching.push_back(cell);
+  if (!matching.empty()) return matching;
+  for (const auto& component : components()) ids.push_back(component.spec.id());
+  throw Error(ErrorKind::kUnknownName, "--filter", regular_expression, "no cell matches; `twinbench list --cells` shows them" + did_you_mean(regular_expression, ids));
+}
+
+std::int64_t Setting::size(const std::string& name) const {
+  const auto found = values.sizes.find(name);
+  if (found == values.sizes.end()) throw Error(ErrorKind::kUnknownName, "size", name, "case '" + values.name + "' has no such size");
+  return found->second;
+}
+
+double Setting::option(const std::string& name) const {
+  const auto found = values.options.find(name);
+  if (found == values.options.end()) throw Error(ErrorKind::kUnknownName, "option", name, "case '" + values.name + "' has no such option");
+  return found->second;
+}
+
+double Setting::option_or(const std::string& name, double otherwise) const {
+  const auto found = values.options.find(name);
+  return found == values.options.end() ? otherwise : found->second;
+}
+
+std::string to_string(Variant variant) {
+  return variant == Variant::kBaseline ? "baseline" : variant == Variant::kOptimized ? "optimized" : "library";
+}
+std::string to_string(Dtype dtype) { return dtype == Dtype::kFp64 ? "fp64" : dtype == Dtype::kFp32 ? "fp32" : "bf16"; }
+std::string to_string(Pass pass) { return pass == Pass::kForward ? "forward" : "backward"; }
+
+}  // namespace twinbench
