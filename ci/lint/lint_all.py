@@ -1,0 +1,128 @@
+"""Runs every house rule over the tracked files and names each breach; exit 1 if there is one."""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else Path(__file__).resolve().parents[2]
+
+# Which top folder may include which. Baselines never see kernels: code that shares nothing can see the other's bugs.
+MAY_INCLUDE = {
+    "kernels": {"kernels"},
+    "src": {"src"},
+    "baselines": {"src", "baselines"},
+    "optimized": {"src", "kernels", "optimized"},
+    "harness": {"src", "harness"},
+    "scenarios": {"src", "harness", "scenarios"},
+}
+# Torch-free headers of src/common that both sides of a comparison share, kernels included.
+SHARED_WITH_KERNELS = {"src/common/philox.h", "src/common/host_device.h"}
+# The host executor of the SIMT layer and its tests run kernels by design.
+EXEMPT_PREFIXES = {("harness/simt/", "kernels"), ("harness/fuzz/", "src"), ("kernels/", "harness/simt")}
+LONGEST_FILE = 500
+SOURCE = re.compile(r"\.(h|cpp|cu|py|cmake)$")
+
+
+def tracked_files(root: Path) -> list[str]:
+    listed = subprocess.run(["git", "-C", str(root), "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
+    if listed.returncode == 0 and listed.stdout:
+        return [line for line in listed.stdout.splitlines() if (root / line).is_file()]
+    return [str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()]
+
+
+def include_breaches(path: str, text: str) -> list[str]:
+    top = path.split("/")[0]
+    if top not in MAY_INCLUDE or not path.endswith((".h", ".cpp", ".cu")):
+        return []
+    breaches = []
+    for number, line in enumerate(text.splitlines(), 1):
+        match = re.match(r'\s*#\s*include\s+["<]((\w+)/[^">]+)[">]', line)
+        if not match:
+            continue
+        target, folder = match.groups()
+        if top == "kernels" and folder in ("ATen", "torch", "c10"):
+            breaches.append(f"{path}:{number}: kernels are torch-free but include <{target}>")
+        if folder not in MAY_INCLUDE or folder in MAY_INCLUDE[top]:
+            continue
+        if top == "kernels" and target in SHARED_WITH_KERNELS:
+            continue
+        if any(path.startswith(prefix) and target.startswith(allowed) for prefix, allowed in EXEMPT_PREFIXES):
+            continue
+        breaches.append(f"{path}:{number}: {top}/ may not include {target}")
+    return breaches
+
+
+def text_breaches(path: str, text: str) -> list[str]:
+    if not SOURCE.search(path):
+        return []
+    breaches = []
+    lines = text.splitlines()
+    if len(lines) > LONGEST_FILE:
+        breaches.append(f"{path}: {len(lines)} lines; split it by purpose (at most {LONGEST_FILE})")
+    first = lines[0] if lines else ""
+    if not re.match(r'(//|#|"""|/\*|r""")', first) and path.rsplit("/", 1)[-1] != "__init__.py":
+        breaches.append(f"{path}:1: the first line must be a comment that says what the file is for")
+    if path.endswith(".py") or path.endswith(".cmake"):
+        return breaches
+    is_test = path.endswith("_test.cpp") or "/selftest/" in path or "/fuzz/" in path
+    for number, line in enumerate(lines, 1):
+        code = line.split("//")[0]
+        # _exit is how a forked child leaves without running its parent's destructors.
+        if re.search(r"(?<![\w_.>])(std::)?(exit|abort|quick_exit)\s*\(", code) and not is_test and not path.endswith("main.cpp"):
+            breaches.append(f"{path}:{number}: only main exits; throw twinbench::Error")
+        if "random_device" in code:
+            breaches.append(f"{path}:{number}: unreplayable randomness; derive the seed")
+        if re.search(r"\b(TODO|FIXME|XXX)\b", line):
+            breaches.append(f"{path}:{number}: unfinished mark")
+        if "cudaDeviceSynchronize" in code and not path.startswith("harness/timing/"):
+            breaches.append(f"{path}:{number}: device-wide synchronisation outside harness/timing")
+        if re.match(r"\s*//\s*(TEST|TEST_F|TEST_P)\(", line):
+            breaches.append(f"{path}:{number}: commented-out test")
+    return breaches
+
+
+def inventory_breaches(root: Path, files: list[str]) -> list[str]:
+    """Every file in a mirrored folder belongs to a listed component (a missing one is a configure error)."""
+    listed = {}
+    for line in (root / "src/components.def").read_text().splitlines():
+        match = re.match(r"TWINBENCH_COMPONENT\((\w+), (\w+), (kernel|host), (library|plain)\)", line)
+        if match:
+            listed[(match[1], match[2])] = (match[3], match[4])
+    expected = set()
+    for (pipeline, name), (kind, variants) in listed.items():
+        expected |= {f"{top}/{pipeline}/{name}.cpp" for top in ("src", "baselines", "optimized")}
+        if variants == "library":
+            expected.add(f"baselines/{pipeline}/{name}_library.cpp")
+        if kind == "kernel":
+            expected |= {f"kernels/{pipeline}/{name}{suffix}" for suffix in ("_math.h", ".h", ".cu", "_test.cpp")}
+            expected.add(f"optimized/{pipeline}/{name}_cuda.cpp")
+    pipelines = {pipeline for pipeline, _ in listed}
+    breaches = []
+    for path in files:
+        parts = path.split("/")
+        if len(parts) != 3 or parts[0] not in ("src", "kernels", "baselines", "optimized") or parts[1] not in pipelines:
+            continue
+        stem = parts[2].rsplit(".", 1)[0]
+        # A split implementation keeps the component's stem as its prefix; inputs.* is the pipeline's shared generator.
+        belongs = path in expected or parts[2] in ("inputs.h", "inputs.cpp") or any(
+            stem.startswith(name + "_") and pipeline == parts[1] for pipeline, name in listed)
+        if not belongs:
+            breaches.append(f"{path}: belongs to no component of src/components.def")
+    return breaches
+
+
+def main() -> int:
+    files = tracked_files(ROOT)
+    breaches = []
+    for path in files:
+        if not path.endswith((".h", ".cpp", ".cu", ".py", ".cmake")):
+            continue
+        text = (ROOT / path).read_text(errors="replace")
+        breaches += include_breaches(path, text) + text_breaches(path, text)
+    breaches += inventory_breaches(ROOT, files)
+    print("\n".join(breaches) if breaches else f"lint: {len(files)} files, no breach")
+    return 1 if breaches else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
