@@ -1,5 +1,6 @@
 // Baseline of energy_flow.simple_neuron: one flow at a time, nine operators each, every one with its own temporary.
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "src/component.h"

@@ -146,7 +146,6 @@ Cost cost(const Setting& setting) {
   return {4 * (flows * (8 + outputs) + 2 * parameters), 6 * flows * products};
 }
 
-bool is_backward(const Setting& setting) { return setting.values.pass == Pass::kBackward; }
 bool is_bf16(const Setting& setting) { return setting.dtype == Dtype::kBf16; }
 
 }  // namespace
