@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "harness/timing/null_test.h"
 #include "harness/timing/paired.h"
 #include "src/common/error.h"
 
@@ -181,55 +182,30 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
   return result;
 }
 
-json null_test(const std::vector<Twin>& twins, const TwinTimingOptions& options) {
+json null_test_row(const std::vector<Twin>& twins, const TwinTimingOptions& options) {
   at::NoGradGuard no_grad;
-  json cells = json::array();
-  double noise = 0;
-  std::size_t pairs = 0;
-  std::string verdict = twins.empty() ? "inconclusive" : "same", reason = twins.empty() ? "no cell to compare with itself" : "";
+  NullTest null;
   for (const auto& twin : twins) {
     const auto cell = twin.cell(Variant::kOptimized);
     const auto setting = cell.setting();
     const auto inputs = on_device(twin.component->spec.make_inputs(setting, options.seed), setting.device);
     const auto runnable = twin.component->factory(Variant::kOptimized, twin.device)(inputs, setting);
     runnable->run();
-    Side one, other;
-    one.name = cell.name() + " (first)";
-    other.name = cell.name() + " (second)";
-    one.run = other.run = [&] { runnable->run(); };
-    const auto paired = measure_pair(one, other, paired_options(options));
-    pairs += paired.pairs;
-    cells.push_back({{"cell", cell.name()}, {"ratio", paired.ratio}, {"lower", nullptr}, {"upper", nullptr}, {"n", paired.n}});
-    if (paired.interval) {
-      cells.back()["lower"] = paired.interval->lower;
-      cells.back()["upper"] = paired.interval->upper;
-      noise = std::max(noise, paired.interval->half_width());
-    }
-    const std::string name = name_of(paired.verdict);
-    // The same code called faster or slower than itself: this session's clocks are not to be believed.
-    if (name == "faster" || name == "slower") {
-      verdict = name;
-      reason = cell.name() + " differs from itself: " + interval_text(Interval{std::log(paired.interval->lower), std::log(paired.interval->upper)});
-    } else if (name == "inconclusive" && verdict == "same") {
-      verdict = name;
-      reason = cell.name() + ": " + paired.explanation();
+    Side side;
+    side.name = cell.name();
+    side.run = [&] { runnable->run(); };
+    null.add(cell.name(), measure_pair(side, side, paired_options(options)));
+  }
+  json cells = json::array();
+  for (const auto& [cell, result] : null.cells) {
+    cells.push_back({{"cell", cell}, {"ratio", result.ratio}, {"lower", nullptr}, {"upper", nullptr}, {"n", result.n}});
+    if (result.interval) {
+      cells.back()["lower"] = result.interval->lower;
+      cells.back()["upper"] = result.interval->upper;
     }
   }
-  return {{"verdict", verdict}, {"pairs", pairs}, {"cells", cells}, {"noise_floor", noise}, {"reason", reason}};
-}
-
-double dispatcher_nanoseconds() {
-  at::NoGradGuard no_grad;
-  auto tensor = at::zeros({1});
-  constexpr int kCalls = 2000;
-  SteadyClock clock;
-  std::vector<double> samples;
-  for (int round = 0; round < 21; ++round) {
-    const auto start = clock.now();
-    for (int call = 0; call < kCalls; ++call) tensor.add_(1);
-    samples.push_back(static_cast<double>(clock.now() - start) / kCalls);
-  }
-  return median(samples);
+  return {{"verdict", name_of(null.verdict)}, {"pairs", null.pairs}, {"cells", cells},
+          {"noise_floor", null.cells.empty() ? json(nullptr) : json(null.noise_floor)}, {"reason", null.reason}};
 }
 
 }  // namespace twinbench

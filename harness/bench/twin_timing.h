@@ -40,10 +40,7 @@ struct TwinTimingOptions {
 // fresh run on the same inputs: a variant that answers differently once it is timed gets no time (verdict fail).
 nlohmann::json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::vector<Ceiling>& ceilings);
 
-// The null comparison: the optimized variant of each twin against itself. {"verdict", "pairs", "cells", "noise_floor"}.
-nlohmann::json null_test(const std::vector<Twin>& twins, const TwinTimingOptions& options);
-
-// Cost of one operator through LibTorch's dispatcher, nanoseconds: the median of many small in-place additions.
-double dispatcher_nanoseconds();
+// The null comparison: the optimized variant of each twin against itself, as the record's session holds it.
+nlohmann::json null_test_row(const std::vector<Twin>& twins, const TwinTimingOptions& options);
 
 }  // namespace twinbench

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace twinbench {
 namespace {
@@ -26,29 +27,30 @@ bool NullTest::timing_gates_may_fire() const {
 
 double NullTest::effective_threshold(double threshold) const { return std::max(threshold, 3 * noise_floor); }
 
+void NullTest::add(const std::string& cell, PairedResult result) {
+  if (cells.empty()) {
+    verdict = TimeVerdict::kSame;
+    reason.clear();
+  }
+  pairs += result.pairs;
+  if (result.pairs > 0) noise_floor = std::max(noise_floor, noise_of(result));
+  const bool undecided = result.verdict == TimeVerdict::kInconclusive && verdict == TimeVerdict::kSame;
+  if (differs(result) || undecided) {
+    verdict = result.verdict;
+    reason = cell + " against itself: " +
+             (undecided ? result.reason
+                        : std::string(name_of(result.verdict)) + ", " + ratio_text(std::log(result.ratio)));
+  }
+  cells.push_back({cell, std::move(result)});
+}
+
 NullTest null_test(const std::vector<Side>& sides, const PairedOptions& options, Clock& clock) {
   NullTest test;
-  if (sides.empty()) {
-    test.reason = "no cell to compare with itself";
-    return test;
-  }
-  test.verdict = TimeVerdict::kSame;
   PairedOptions cell_options = options;
   if (!cell_options.clock_quality) cell_options.clock_quality = measure_clock(clock);
   for (const Side& side : sides) {
-    PairedResult result = measure_pair(side, side, cell_options, clock);
+    test.add(side.name, measure_pair(side, side, cell_options, clock));
     ++cell_options.seed;
-    test.pairs += result.pairs;
-    if (result.pairs > 0) test.noise_floor = std::max(test.noise_floor, noise_of(result));
-    // A difference outranks an undecided cell: it is what vetoes the gate.
-    const bool undecided = result.verdict == TimeVerdict::kInconclusive && test.verdict == TimeVerdict::kSame;
-    if (differs(result) || undecided) {
-      test.verdict = result.verdict;
-      test.reason = side.name + " against itself: " +
-                    (differs(result) ? std::string(name_of(result.verdict)) + ", " + ratio_text(std::log(result.ratio))
-                                     : result.reason);
-    }
-    test.cells.push_back({side.name, std::move(result)});
   }
   return test;
 }

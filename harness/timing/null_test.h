@@ -15,13 +15,15 @@ struct NullCell {
 
 struct NullTest {
   TimeVerdict verdict = TimeVerdict::kInconclusive;  // same; faster or slower where any cell differs from itself
-  std::string reason;
+  std::string reason = "no cell was compared with itself";
   std::vector<NullCell> cells;
   std::size_t pairs = 0;  // over all cells
   // The largest relative difference a cell shows from itself: |ratio - 1| where the verdict is same, the far end of the
   // interval where it is not. 0 where nothing was measured: ask timing_gates_may_fire first.
   double noise_floor = 0;
 
+  // Takes in one comparison of a twin with itself. A difference outranks an undecided cell.
+  void add(const std::string& cell, PairedResult result);
   // False if a cell differs from itself, if a cell gave no interval, and if there is no cell.
   bool timing_gates_may_fire() const;
   // max(threshold, 3 * noise_floor): what a gate at `threshold` must use in this session.

@@ -98,7 +98,7 @@ void conclude(const Calibration& calibration, const PairedOptions& options, Pair
     if (const auto effect = minimum_detectable_effect(result.n, estimate.deviation, options.confidence))
       result.minimum_detectable = std::expm1(*effect);
   }
-  const Judgement judgement = judge(estimate, options.threshold, options.confidence);
+  const TimeJudgement judgement = judge(estimate, options.threshold, options.confidence);
   result.verdict = judgement.verdict;
   result.reason = judgement.reason;
   if (result.verdict == TimeVerdict::kInconclusive && result.stopped == "time")

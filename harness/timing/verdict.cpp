@@ -75,7 +75,7 @@ RatioEstimate estimate_ratio(std::span<const double> log_ratios, double confiden
   return estimate;
 }
 
-Judgement judge(const RatioEstimate& estimate, double threshold, double confidence) {
+TimeJudgement judge(const RatioEstimate& estimate, double threshold, double confidence) {
   if (!(threshold >= 0 && std::isfinite(threshold)))
     throw Error(ErrorKind::kOutOfRange, "threshold", std::to_string(threshold), "give a threshold >= 0, as 0.02 for 2 %");
   if (!estimate.interval)

@@ -31,14 +31,14 @@ struct RatioEstimate {
 // widens the interval by sqrt((1 + r) / (1 - r)). Both are said in the notes.
 RatioEstimate estimate_ratio(std::span<const double> log_ratios, double confidence);
 
-struct Judgement {
+struct TimeJudgement {
   TimeVerdict verdict = TimeVerdict::kInconclusive;
   std::string reason;  // never empty for inconclusive
 };
 
 // ratio = time of a / time of b. Faster: b is faster than a by more than `threshold` (0.02: 2 %) with the whole interval
 // beyond it; slower likewise; same: the whole interval lies within the threshold both ways; else inconclusive.
-Judgement judge(const RatioEstimate& estimate, double threshold, double confidence);
+TimeJudgement judge(const RatioEstimate& estimate, double threshold, double confidence);
 
 // "2.31x", "0.98x", and "[2.28, 2.34]" from logarithms: enough digits to tell 1.002 from 1.
 std::string ratio_text(double log_ratio);
