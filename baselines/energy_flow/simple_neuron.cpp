@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "baselines/energy_flow/simple_neuron_linear.h"
 #include "src/component.h"
 
 namespace twinbench {
@@ -21,7 +22,7 @@ class SimpleNeuronBaseline : public Runnable {
         round_(setting.dtype == Dtype::kBf16) {
     if (round_)
       for (const char* name : {"coordinate_weight", "weight_1", "weight_2", "weight_3"})
-        inputs_.set(name, rounded(inputs_[name]));
+        inputs_.set(name, energy_flow::rounded_to_bf16(inputs_[name]));
     if (backward_)
       for (const auto& name : kDifferentiable) inputs_.set(name, inputs_[name].detach().requires_grad_(true));
   }
@@ -46,10 +47,8 @@ class SimpleNeuronBaseline : public Runnable {
   Values outputs() override { return results_; }
 
  private:
-  static at::Tensor rounded(const at::Tensor& tensor) { return tensor.to(at::kBFloat16).to(at::kFloat); }
-
   at::Tensor linear(const at::Tensor& x, const char* weight, const char* bias) const {
-    return at::linear(round_ ? rounded(x) : x, inputs_[weight], inputs_[bias]);
+    return energy_flow::baseline_linear(x, inputs_[weight], inputs_[bias], round_);
   }
 
   at::Tensor normalized(const at::Tensor& x, const char* gain, const char* shift) const {
@@ -67,10 +66,11 @@ class SimpleNeuronBaseline : public Runnable {
 
   at::Tensor features() const {
     const at::Tensor &position = inputs_["position"], &energy = inputs_["energy"];
+    if (position.size(0) == 0) return position.new_empty({0, inputs_["weight_3"].size(0)}).requires_grad_(backward_);
+    const auto positions = position.split(1), energies = energy.split(1);  // views; one node each on the tape
     std::vector<at::Tensor> rows;
-    for (std::int64_t flow = 0; flow < position.size(0); ++flow)
-      rows.push_back(one_flow(position.narrow(0, flow, 1), energy.narrow(0, flow, 1)));
-    if (rows.empty()) return position.new_empty({0, inputs_["weight_3"].size(0)}).requires_grad_(backward_);
+    for (std::size_t flow = 0; flow < positions.size(); ++flow)
+      rows.push_back(one_flow(positions[flow], energies[flow]));
     return at::cat(rows, 0);
   }
 

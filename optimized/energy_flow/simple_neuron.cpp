@@ -30,7 +30,6 @@ Rows rows_of(const at::Tensor& tensor) { return {tensor.const_data_ptr<float>(),
 struct Arguments {
   SimpleNeuronLayout layout;
   bool round = false;
-  std::int64_t flows = 0;
   const float* weights = nullptr;
   Rows position, energy, grad_features;
   float* features = nullptr;       // [flows, outputs], forward
@@ -83,8 +82,11 @@ class SimpleNeuronOptimized : public Runnable {
  public:
   SimpleNeuronOptimized(const Values& inputs, const Setting& setting)
       : inputs_(inputs), packed_(energy_flow::pack_simple_neuron(inputs, setting)) {
-    arguments_ = {packed_.layout, packed_.round, packed_.flows, packed_.weights.const_data_ptr<float>(),
-                  rows_of(inputs["position"]), rows_of(inputs["energy"])};
+    arguments_.layout = packed_.layout;
+    arguments_.round = packed_.round;
+    arguments_.weights = packed_.weights.const_data_ptr<float>();
+    arguments_.position = rows_of(inputs["position"]);
+    arguments_.energy = rows_of(inputs["energy"]);
     const std::int64_t flows = packed_.flows;
     // Flows are cut into pieces by their number alone, so that sums do not depend on the number of threads.
     if (packed_.backward) {
