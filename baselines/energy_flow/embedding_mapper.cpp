@@ -61,7 +61,7 @@ class EmbeddingMapperBaseline : public Runnable {
     const at::Tensor second = normalized(at::gelu(linear(first, "weight_2", "bias_2")), "gain_2", "shift_2");
     const at::Tensor bounded = at::tanh(linear(second, "weight_3", "bias_3"));
     const at::Tensor scaled = at::addcmul(inputs_["offset"], bounded, inputs_["scale"]);
-    return scaled + inputs_["cell_offset"].view({1, -1});
+    return scaled + inputs_["cell_offset"].reshape({1, -1});
   }
 
   at::Tensor surface() const {
