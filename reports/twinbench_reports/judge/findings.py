@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,7 +61,7 @@ class Verdict:
             (len(failures), f"{len(failures)} failed"), (len(missing), f"{len(missing)} missing"),
             (len(undecided), f"{len(undecided)} inconclusive"), (len(self.waived), f"{len(self.waived)} waived"),
             (self.counts.get("skipped", 0), f"{self.counts.get('skipped', 0)} skipped")) if count]
-        return f"{judged}: {', '.join(parts)}" if parts else f"{judged}: all passed"
+        return f"{judged}: {', '.join(parts if self.exit_code else ['all passed', *parts])}"
 
     def of(self, severity: str) -> list[Finding]:
         return [finding for finding in self.findings if finding.severity == severity]
@@ -73,4 +74,4 @@ class Verdict:
 
 def reproduce(engine: str, name: str) -> str:
     """The command that runs one row again."""
-    return f"{PROGRAM} {engine} --filter '{name}'"
+    return f"{PROGRAM} {engine} --filter {shlex.quote(name)}"

@@ -41,6 +41,7 @@ def _row(twin: Twin, parity: dict, claims: dict) -> tuple[str, ...]:
     view = parity.get(twin.key[:3])
     worst = "" if view is None else f"{view.verdict} " * (view.verdict != "pass") + numbers.significant(view.worst_ratio)
     claim = claims.get(twin.component)
+    claim = claim if claim and claim.measured is twin else None
     return (twin.name, numbers.ratio(row["ratio"]) if row else numbers.DASH, numbers.interval(row["lower"], row["upper"]) if row else numbers.DASH,
             row["verdict"] if row else numbers.DASH, proof or numbers.DASH, worst or numbers.DASH, numbers.percent(twin.roofline("optimized")),
             f"{claim.figure} {claim.decision}" if claim else numbers.DASH, numbers.ratio(twin.library["ratio"]) if twin.library else numbers.DASH)
