@@ -15,6 +15,7 @@ from twinbench_reports.load import Record
 from twinbench_reports.stats import Change, benjamini_hochberg, log_change, loss_p_value
 
 SMALLEST_LOSS = 0.03  # a smaller loss of speedup is not worth a red gate
+BLIND = 3  # an interval that could hide so many times that loss decides nothing
 
 
 def judge_timing(now: Record, before: Record | None, *, advisory: bool) -> Iterator[Finding]:
@@ -86,12 +87,12 @@ def _judge_against(now: Record, before: Record, speedups: dict[str, Row]) -> Ite
         text = f"the speedup changed by {lost:+.1f} % [{lower:+.1f}, {upper:+.1f}] against the baseline record; the gate looks for -{100 * limit:.1f} %"
         command = reproduce("bench", row_filter("speedups", speedups[name]))
         beyond = change.estimate <= math.log1p(-limit)
-        if beyond and change.upper < 0 and believable:
-            if drift:
+        if drift:
+            if beyond:
                 yield Finding("notice", "speedups", name, f"{text}. Both records ran the same code: the environment drifted", command)
-            else:
-                yield Finding("fail", "speedups", name, text, command, -math.expm1(change.estimate))
-        elif change.lower <= math.log1p(-limit):
+        elif beyond and change.upper < 0 and believable:
+            yield Finding("fail", "speedups", name, text, command, -math.expm1(change.estimate))
+        elif beyond or change.lower <= math.log1p(-BLIND * limit):
             yield Finding("inconclusive", "speedups", name, f"{text}: more pairs would decide", command, -math.expm1(change.lower))
         elif change.estimate >= -math.log1p(-limit) and change.lower > 0:
             yield Finding("notice", "speedups", name, f"{text}. Faster: renew the baseline record", command)
