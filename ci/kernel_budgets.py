@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Holds every kernel to its pinned registers, spills, stack and shared memory, for sm_90 and sm_120. Needs no GPU.
 
-Compiles kernels/*/*.cu with the flags of the build, or reads what nvcc printed under -Xptxas=-v (--report), and compares with
-ci/kernel_budgets.json. Any increase fails and is named: kernel, architecture, field, old -> new. --pin writes the file anew.
+Compiles kernels/*/*.cu with the flags of the build, or reads what nvcc printed under -Xptxas=-v (--report), and
+compares with ci/kernel_budgets.json. Any increase fails and is named: kernel, architecture, field, old -> new.
+--pin writes the file anew.
 Exit 0 pass, 1 a budget is exceeded, 2 usage or tool error, 3 nothing measured or another compiler than the pinned one.
 """
 import argparse
@@ -34,7 +35,7 @@ class ToolError(Exception):
 
 
 def parse_report(text: str) -> dict[str, dict[str, dict[str, int]]]:
-    """Mangled kernel name -> architecture -> fields, from the report of ptxas. Device functions that are no kernels are skipped."""
+    """Mangled kernel name -> architecture -> fields, from the report of ptxas, device functions left out."""
     found: dict[str, dict[str, dict[str, int]]] = {}
     kernel = architecture = properties_of = None
     values: dict[str, int] = {}
@@ -103,8 +104,8 @@ def compile_report(nvcc: str, sources: list[Path], extra: list[str] = []) -> str
     report = ""
     with tempfile.TemporaryDirectory() as folder:
         for source in sources:
-            done = subprocess.run([nvcc, *FLAGS, *extra, *targets, "--threads", "2", "-c", str(source), "-o", f"{folder}/kernel.o"],
-                                  capture_output=True, text=True)
+            command = [nvcc, *FLAGS, *extra, *targets, "--threads", "2", "-c", str(source), "-o", f"{folder}/kernel.o"]
+            done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode != 0:
                 raise ToolError(f"{source} does not compile:\n{done.stdout}{done.stderr}")
             report += done.stdout + done.stderr
@@ -118,7 +119,7 @@ def compare(pinned: dict, measured: dict) -> tuple[list[str], list[str]]:
         for architecture, values in sorted(architectures.items()):
             where = f"{kernel} {architecture}"
             if values["shared_bytes"] > MOST_SHARED_BYTES:
-                failures.append(f"{where} shared_bytes {values['shared_bytes']} > {MOST_SHARED_BYTES}, all that sm_120 has")
+                failures.append(f"{where} shared_bytes {values['shared_bytes']} > {MOST_SHARED_BYTES}, all sm_120 has")
             old = pinned.get(kernel, {}).get(architecture)
             if old is None:
                 failures.append(f"{where} is not pinned; look at its figures, then run ci/kernel_budgets.py --pin")
@@ -150,16 +151,17 @@ def run(options: argparse.Namespace) -> int:
     measured = {names[name]: values for name, values in by_name.items()}
 
     if options.pin:
-        too_large = [line for line in compare(measured, measured)[0]]
+        too_large, _ = compare(measured, measured)
         if too_large:
             print("\n".join(too_large), file=sys.stderr)
             return 1
-        options.budgets.write_text(json.dumps({"compiler": compiler, "kernels": measured}, indent=2, sort_keys=True) + "\n")
+        text = json.dumps({"compiler": compiler, "kernels": measured}, indent=2, sort_keys=True)
+        options.budgets.write_text(text + "\n")
         print(f"pinned {len(measured)} kernels in {options.budgets}")
         return 0
 
     if not options.budgets.exists():
-        print(f"kernel budgets: {options.budgets} does not exist; ci/kernel_budgets.py --pin writes it", file=sys.stderr)
+        print(f"kernel budgets: no {options.budgets}; ci/kernel_budgets.py --pin writes it", file=sys.stderr)
         return 2
     budgets = json.loads(options.budgets.read_text())
     failures, notes = compare(budgets["kernels"], measured)
@@ -169,7 +171,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"FAIL: {line}")
     print(f"kernel budgets: {len(measured)} kernels, {len(failures)} failures")
     if compiler is not None and compiler != budgets["compiler"]:
-        print(f"compiled by nvcc {compiler}, pinned with {budgets['compiler']}: figures of two compilers do not compare")
+        print(f"compiled by nvcc {compiler}, pinned with {budgets['compiler']}: not comparable")
         return 3
     return 1 if failures else 0
 
@@ -177,10 +179,10 @@ def run(options: argparse.Namespace) -> int:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pin", action="store_true", help="write the measured figures as the new budgets")
-    parser.add_argument("--report", action="append", metavar="FILE", help="read nvcc's -Xptxas=-v output instead of compiling")
+    parser.add_argument("--report", action="append", metavar="FILE", help="nvcc's -Xptxas=-v output, not compiling")
     parser.add_argument("--compiler", help="with --report: the version of nvcc that wrote it, such as 13.0.88")
     parser.add_argument("--budgets", type=Path, default=BUDGETS, metavar="FILE")
-    parser.add_argument("--kernels", type=Path, default=ROOT / "kernels", metavar="FOLDER", help="compile FOLDER/*/*.cu")
+    parser.add_argument("--kernels", type=Path, default=ROOT / "kernels", metavar="FOLDER", help="of */*.cu")
     try:
         return run(parser.parse_args(arguments))
     except (ToolError, OSError, ValueError) as error:

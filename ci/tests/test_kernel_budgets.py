@@ -1,4 +1,4 @@
-"""Tests of the kernel budgets: a planted spill, more registers, too much shared memory and missing kernels must all fail."""
+"""Tests of the kernel budgets: a planted spill, more registers, too much shared memory, missing kernels all fail."""
 import contextlib
 import io
 import json
@@ -38,7 +38,8 @@ class KernelBudgets(unittest.TestCase):
         path.write_text(text)
         output = io.StringIO()
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-            code = kernel_budgets.main(["--report", str(path), "--budgets", str(self.budgets), "--compiler", compiler, *options])
+            code = kernel_budgets.main(["--report", str(path), "--budgets", str(self.budgets), "--compiler", compiler,
+                                        *options])
         return code, output.getvalue()
 
     def pin(self, text):

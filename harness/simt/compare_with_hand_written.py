@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Shows that the SIMT layer costs nothing: its kernels compile to as many instructions and registers as hand-written ones.
+"""Shows that the SIMT layer costs nothing: as many instructions and registers as hand-written kernels.
 
-Compiles harness/simt/cost/{layer,hand_written}.cu for sm_90 and sm_120 and compares, kernel by kernel, the registers, spills
-and shared memory that the assembler reports, the PTX instructions, and the machine instructions where cuobjdump (with
-nvdisasm beside it) is found: on PATH, in CUDA_HOME/bin, or named by --cuobjdump. Exit 0 equal, 1 different, 2 no nvcc.
+Compiles harness/simt/cost/{layer,hand_written}.cu for sm_90 and sm_120 and compares, kernel by kernel, the registers,
+spills and shared memory that the assembler reports, the PTX instructions, and the machine instructions where cuobjdump
+(with nvdisasm beside it) is found: on PATH, in CUDA_HOME/bin, or named by --cuobjdump.
+Exit 0 equal, 1 different, 2 no nvcc.
 """
 import argparse
 import os
@@ -17,7 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 COST = ROOT / "harness" / "simt" / "cost"
 ARCHITECTURES = ("sm_90", "sm_120")
-PAIRS = {"BlockSum": "hand_written_block_sum", "TiledTranspose": "hand_written_transpose", "Histogram": "hand_written_histogram"}
+PAIRS = {"BlockSum": "hand_written_block_sum", "TiledTranspose": "hand_written_transpose",
+         "Histogram": "hand_written_histogram"}
 FLAGS = ["-std=c++20", "--fmad=false", "-O3", f"-I{ROOT}"]
 
 
@@ -79,7 +81,7 @@ def compile_one(nvcc: str, cuobjdump: str | None, source: Path, architecture: st
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cuobjdump", default=find_tool("cuobjdump"), help="cuobjdump to use; nvdisasm must be beside it or on PATH")
+    parser.add_argument("--cuobjdump", default=find_tool("cuobjdump"), help="cuobjdump to use, nvdisasm beside it")
     options = parser.parse_args()
     nvcc = find_tool("nvcc")
     if nvcc is None:
@@ -103,8 +105,9 @@ def main() -> int:
                     different += counts and not equal
                     if value is None:
                         continue
-                    print(f"{architecture:7} {kernel:15} {field:18} {'equal' if equal else 'DIFFERENT' if counts else 'differs'}: "
-                          f"{value}" + ("" if equal else f" | hand-written {plain[twin][field]}"))
+                    word = "equal" if equal else "DIFFERENT" if counts else "differs"
+                    print(f"{architecture:7} {kernel:15} {field:18} {word}: {value}"
+                          + ("" if equal else f" | hand-written {plain[twin][field]}"))
     print(f"{different} differences")
     return 1 if different else 0
 

@@ -247,11 +247,12 @@ TEST_P(PlantedBugs, OffByOneTail) {
   }
 }
 TEST_P(PlantedBugs, OneElementBeforeTheStart) {
-  expect(run<ReadsBeforeTheStart>(1, 64, 0, 64), FindingKind::kOutOfBounds, "ReadsBeforeTheStart");    // pattern
+  expect(run<ReadsBeforeTheStart>(1, 64, 0, 64), FindingKind::kOutOfBounds, "ReadsBeforeTheStart");     // pattern
   expect(run<ReadsBeforeTheStart>(16, 64, 0, 1024), FindingKind::kOutOfBounds, "ReadsBeforeTheStart");  // guard page
 }
 TEST_P(PlantedBugs, UninitialisedSharedRead) {
-  expect(run<UninitialisedSharedRead>(1, 64, 64 * sizeof(float), 63), FindingKind::kUninitialisedRead, "UninitialisedSharedRead");
+  expect(run<UninitialisedSharedRead>(1, 64, 64 * sizeof(float), 63), FindingKind::kUninitialisedRead,
+         "UninitialisedSharedRead");
   EXPECT_TRUE(run<UninitialisedSharedRead>(1, 64, 64 * sizeof(float), 64).ok());  // full tile: no bug to find
 }
 TEST_P(PlantedBugs, StaleSharedMemoryOfTheBlockBeforeIsUninitialised) {
@@ -300,7 +301,8 @@ TEST_P(PlantedBugs, GridStrideOverflow) {
   const GuardedBuffer<unsigned char> data(static_cast<std::size_t>(count), "data", 1, std::size_t{1} << 32);
   const auto run_block = [&](std::int64_t block) {
     return launch_on_host(GridStrideOverflow{}, count / 1024, 1024, 0,
-                          {.order = GetParam(), .seed = kSeed, .only_blocks = {block}}, BytesArguments{data.data(), count});
+                          {.order = GetParam(), .seed = kSeed, .only_blocks = {block}},
+                          BytesArguments{data.data(), count});
   };
   EXPECT_TRUE(run_block((std::int64_t{1} << 21) - 1).ok());  // the last indices below 2^31 are right
   const Report report = run_block(std::int64_t{1} << 21);
