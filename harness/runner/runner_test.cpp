@@ -130,15 +130,15 @@ TEST(Runner, AJobThatFallsSilent) {
 TEST(Runner, SignsOfLifeAndOutputBreakTheSilence) {
   const auto work = [](bool prints) {
     return [prints](JobContext& context) -> json {
-      for (int i = 0; i < 12; ++i) {
+      for (int i = 0; i < 20; ++i) {
         prints ? (void)std::puts("still here") : context.alive();
         sleep_s(0.05);
       }
       return true;
     };
   };
-  EXPECT_TRUE(end_of("alive", work(false), limits(10, 0.4)).ok());
-  EXPECT_TRUE(end_of("prints", work(true), limits(10, 0.4)).ok());
+  EXPECT_TRUE(end_of("alive", work(false), limits(10, 0.8)).ok());
+  EXPECT_TRUE(end_of("prints", work(true), limits(10, 0.8)).ok());
 }
 
 TEST(Runner, AnAllocationBeyondTheLimitIsRefused) {
