@@ -139,7 +139,6 @@ std::vector<Twin> twins_of(const std::vector<Cell>& cells) {
 }
 
 json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::vector<Ceiling>& ceilings) {
-  at::NoGradGuard no_grad;  // a baseline that differentiates turns it on itself
   const auto setting = twin.cell(Variant::kBaseline).setting();
   const auto inputs = on_device(twin.component->spec.make_inputs(setting, options.seed), setting.device);
   std::map<Variant, TimedVariant> timed;
@@ -183,7 +182,6 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
 }
 
 json null_test_row(const std::vector<Twin>& twins, const TwinTimingOptions& options) {
-  at::NoGradGuard no_grad;
   NullTest null;
   for (const auto& twin : twins) {
     const auto cell = twin.cell(Variant::kOptimized);
