@@ -90,9 +90,12 @@ def test_every_subcommand_has_help(cli, capsys, name):
 
 
 def test_pins_and_waivers_files_are_checked(save, cli, tmp_path):
+    def pin(counters):
+        return json.dumps({synthetic.cell("sem.scan", "optimized"): counters})
+
     pins = tmp_path / "pins.json"
-    for text, code in (('{"cells": {}}', 2), ('{"cells": {"a": {"b": 1.5}}}', 2), ("[]", 2), (json.dumps({"cells": {synthetic.cell("sem.scan", "optimized"): {"dispatches": 5}}}), 0),
-                       (json.dumps({synthetic.cell("sem.scan", "optimized"): {"dispatches": 4}}), 1)):
+    for text, code in (("{}", 2), ('{"a": {"b": 1.5}}', 2), ('{"a": 1}', 2), ("[]", 2), (pin({"dispatches": 5, "by_name": {"aten::add": 5}, "forward_calls_by_name": {"a": 1}}), 0),
+                       (pin({"dispatches": 4}), 1), (pin({"by_name": {"aten::add": 4}}), 1), (pin({"by_name": {"aten::mul": 1}}), 1)):
         pins.write_text(text)
         assert cli("gate", save(synthetic.full()), "--pins", pins) == code
     assert cli("gate", save(synthetic.full()), "--waivers", tmp_path / "none.toml") == 2

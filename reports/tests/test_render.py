@@ -85,7 +85,7 @@ def test_sections_come_in_reading_order(page):
 
 def test_failures_come_first_with_their_command(page):
     first = page[page.index('class="actions"'):]
-    assert "build/cpu/bin/twinbench parity --filter energy_flow.simple_neuron/optimized/cpu/fp32/train" in first[:2000]
+    assert "build/cpu/bin/twinbench parity --filter &#39;^energy_flow\\.simple_neuron/optimized/cpu/fp32/train$&#39;" in first[:2000]
 
 
 def test_every_figure_has_title_finding_and_table(page):

@@ -126,7 +126,8 @@ def _merge_ledgers(ledgers: Sequence[dict[str, Any]], dropped: Sequence[dict[str
     if merged["failed"] or merged["errors"]:
         merged["exit_code"] = 1
     else:
-        merged["exit_code"] = 0 if merged["passed"] and not merged["inconclusive"] else 3
+        lost = merged["planned"] > sum(merged[key] for key in keys[1:])
+        merged["exit_code"] = 3 if lost or merged["inconclusive"] or not merged["passed"] else 0
     merged["skip_reasons"] = {reason: count for reason, count in sorted(reasons.items()) if count > 0}
     return merged
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from twinbench_reports import machine
 from twinbench_reports.cells import Row, named_rows
-from twinbench_reports.judge.correctness import row_filter
-from twinbench_reports.judge.findings import Finding, reproduce
+from twinbench_reports.judge.findings import Finding
+from twinbench_reports.judge.reproduce import program, reproduce
 from twinbench_reports.load import Record
 from twinbench_reports.stats import Change, benjamini_hochberg, log_change, loss_p_value
 
@@ -45,7 +45,7 @@ def _judge(now: Record, before: Record | None) -> Iterator[Finding]:
     word = null_test_word(now.block)
     if word != "same":
         yield Finding("inconclusive", "speedups", "null test", f"a twin compared with itself: {word}. No time of this session is believed",
-                      reproduce("bench", "null_test"))
+                      f"{program()} bench")
         return
     if before is None or not before.block["speedups"]:
         return
@@ -57,7 +57,7 @@ def _judge(now: Record, before: Record | None) -> Iterator[Finding]:
 
 
 def _judge_alone(name: str, row: Row) -> Iterator[Finding]:
-    command = reproduce("bench", row_filter("speedups", row))
+    command = reproduce("speedups", row)
     usable = _triple(row)
     if row["verdict"] == "faster" and (not usable or usable[1] <= 1):
         yield Finding("inconclusive", "speedups", name, "says faster, but its interval reaches 1x or is not there", command)
@@ -77,7 +77,7 @@ def _judge_against(now: Record, before: Record, speedups: dict[str, Row]) -> Ite
             continue  # a vanished row is the missing rule's; the library variant is not ours to gate
         if not (new_triple := _triple(new)):
             yield Finding("inconclusive", "speedups", name, f"it has no interval now: {new['reason'] or new['verdict']}",
-                          reproduce("bench", row_filter("speedups", new)))
+                          reproduce("speedups", new))
             continue
         changes[name] = log_change(new_triple, old_triple)
     drift = machine.same_code(now.provenance, before.provenance)
@@ -85,7 +85,7 @@ def _judge_against(now: Record, before: Record, speedups: dict[str, Row]) -> Ite
     for (name, change), believable in zip(changes.items(), rejected):
         lost, lower, upper = (100 * math.expm1(value) for value in change)
         text = f"the speedup changed by {lost:+.1f} % [{lower:+.1f}, {upper:+.1f}] against the baseline record; the gate looks for -{100 * limit:.1f} %"
-        command = reproduce("bench", row_filter("speedups", speedups[name]))
+        command = reproduce("speedups", speedups[name])
         beyond = change.estimate <= math.log1p(-limit)
         if drift:
             if beyond:
