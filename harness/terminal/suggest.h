@@ -8,11 +8,13 @@
 
 namespace twinbench {
 
-// Damerau-Levenshtein distance: insertions, deletions, substitutions and swaps of neighbours that turn a into b, a swapped
+// Damerau-Levenshtein distance: insertions, deletions, substitutions and swaps of neighbours that turn a into b, a
+// swapped
 // pair open to further edits. In bytes.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-// The candidate closest to `name`, letter case aside; the first of equals. One that contains `name` as a whole counts as
+// The candidate closest to `name`, letter case aside; the first of equals. One that contains `name` as a whole
+// counts as
 // close. Empty where none is near: more than a third of the letters (at least two) would have to change.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
 

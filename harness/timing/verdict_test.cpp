@@ -49,7 +49,8 @@ TEST(Verdict, InconclusiveAlwaysGivesItsReason) {
 }
 
 TEST(Verdict, AWanderingSequenceWidensTheInterval) {
-  // One slow wave over 64 pairs: blocks of 8 still follow it, so the interval must not pretend to 64 independent values.
+  // One slow wave over 64 pairs: blocks of 8 still follow it, so the interval must not pretend to 64 independent
+  // values.
   std::vector<double> wave, shuffled;
   for (int i = 0; i < 64; ++i) wave.push_back(0.1 * std::sin(2 * 3.14159265 * i / 64));
   for (int i = 0; i < 64; ++i) shuffled.push_back(wave[static_cast<std::size_t>(i * 29 % 64)]);
