@@ -101,6 +101,40 @@ TEST_P(Controls, WarpCompact) {
   EXPECT_EQ(positions.values(), expected);
 }
 
+// What every lane gets from each warp operation, by the definition of the CUDA intrinsics.
+struct WarpTableArguments {
+  int* down;        // [32], by 5
+  int* exchange;    // [32], with lane ^ 6
+  int* indexed;     // [32], lane (3 * lane) mod 32, given without the mod
+  unsigned* votes;  // [32], of odd lanes, asked in the lower and the upper half separately
+};
+struct WarpTable {
+  static constexpr int kMaxThreads = 32;
+  template <class Block>
+  TWINBENCH_DEVICE void operator()(Block& block, const WarpTableArguments& a) const {
+    const int own = lane(block);
+    a.down[own] = block.shuffle_down(100 + own, 5);
+    a.exchange[own] = block.shuffle_xor(100 + own, 6);
+    a.indexed[own] = block.shuffle_index(100 + own, 3 * own);
+    a.votes[own] = block.ballot(own % 2 == 1, own < 16 ? 0x0000ffffu : 0xffff0000u);
+  }
+};
+
+TEST_P(Controls, WarpOperationsGiveWhatCudaGives) {
+  const GuardedBuffer<int> down(32, "down"), exchange(32, "exchange"), indexed(32, "indexed");
+  const GuardedBuffer<unsigned> votes(32, "votes");
+  const Report report = launch_on_host(WarpTable{}, 1, 32, 0, options(),
+                                       WarpTableArguments{down.data(), exchange.data(), indexed.data(), votes.data()});
+  EXPECT_TRUE(report.ok()) << report.text();
+  for (int i = 0; i < 32; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    EXPECT_EQ(down[at], i + 5 < 32 ? 105 + i : 100 + i);
+    EXPECT_EQ(exchange[at], 100 + (i ^ 6));
+    EXPECT_EQ(indexed[at], 100 + 3 * i % 32);
+    EXPECT_EQ(votes[at], i < 16 ? 0x0000aaaau : 0xaaaa0000u);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(AllOrders, Controls, testing::ValuesIn(kAllOrders),
                          [](const auto& order) { return std::string(to_string(order.param)); });
 
