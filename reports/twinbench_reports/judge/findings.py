@@ -11,7 +11,6 @@ from twinbench_reports.exit_codes import FAIL, INCONCLUSIVE, PASS
 # Severity, worst first. Only the first three decide the exit code.
 SEVERITIES = ("fail", "missing", "inconclusive", "notice")
 EXIT_OF = {"fail": FAIL, "missing": INCONCLUSIVE, "inconclusive": INCONCLUSIVE, "notice": PASS}
-PROGRAM = "build/cpu/bin/twinbench"
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Verdict:
             (len(failures), f"{len(failures)} failed"), (len(missing), f"{len(missing)} missing"),
             (len(undecided), f"{len(undecided)} inconclusive"), (len(self.waived), f"{len(self.waived)} waived"),
             (self.counts.get("skipped", 0), f"{self.counts.get('skipped', 0)} skipped")) if count]
-        return f"{judged}: {', '.join(parts)}" if parts else f"{judged}: all passed"
+        return f"{judged}: {', '.join(parts if self.exit_code else ['all passed', *parts])}"
 
     def of(self, severity: str) -> list[Finding]:
         return [finding for finding in self.findings if finding.severity == severity]
@@ -69,8 +68,3 @@ class Verdict:
     def actions(self) -> list[Finding]:
         """The findings that someone has to act on."""
         return [finding for finding in self.findings if finding.severity != "notice"]
-
-
-def reproduce(engine: str, name: str) -> str:
-    """The command that runs one row again."""
-    return f"{PROGRAM} {engine} --filter '{name}'"

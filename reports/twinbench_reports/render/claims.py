@@ -30,5 +30,5 @@ def remark(claim: ClaimView) -> str:
     if claim.measured is None:
         return "no timed twin in this record"
     if claim.measured.key[1] == "cpu":
-        return "measured on a CPU; the document speaks of a GPU"
-    return "the document's own GPU may be another"
+        return "devices differ: measured on a CPU"
+    return "devices may differ: the document's GPU may be another"
