@@ -12,6 +12,7 @@
 #include "kernels/common/cpu_clones.h"
 #include "kernels/energy_flow/embedding_mapper_math.h"
 #include "optimized/energy_flow/embedding_mapper_inputs.h"
+#include "optimized/energy_flow/embedding_mapper_product.h"
 
 namespace twinbench {
 namespace {
@@ -151,11 +152,11 @@ class EmbeddingMapperOptimized : public Runnable {
     if (m_.rows == 0) return;
     at::NoGradGuard no_tape;
     gather(m_.rows, m_.embedding, read(m_.x), m_.x.stride(0), m_.x.stride(1), m_.round, data(x_));
-    at::mm_out(product_1_, x_, m_.weight_1.t());
+    product(x_, m_.weight_1, product_1_);
     over_rows(m_.inner, [this](auto begin, auto end) { activate(layer_1_, begin, end, m_.round); });
-    at::mm_out(product_2_, hidden_1_, m_.weight_2.t());
+    product(hidden_1_, m_.weight_2, product_2_);
     over_rows(m_.middle, [this](auto begin, auto end) { activate(layer_2_, begin, end, m_.round); });
-    at::mm_out(product_3_, hidden_2_, m_.weight_3.t());
+    product(hidden_2_, m_.weight_3, product_3_);
     if (m_.backward)
       run_backward();
     else
@@ -166,6 +167,7 @@ class EmbeddingMapperOptimized : public Runnable {
 
  private:
   static constexpr std::int64_t kGrain = 16384;  // elements of a row loop that pay for waking a thread
+  static constexpr std::int64_t kProductGrain = 1 << 20;  // multiply-adds that do
 
   template <class Body>
   void over_rows(std::int64_t width, Body body) {
@@ -174,6 +176,16 @@ class EmbeddingMapperOptimized : public Runnable {
   template <class Body>
   void over_columns(std::int64_t width, Body body) {
     at::parallel_for(0, width, std::max<std::int64_t>(64, kGrain / m_.rows), body);
+  }
+
+  // out = x * weight^T, the weight's rows shared among threads in blocks of four.
+  static void product(const at::Tensor& x, const at::Tensor& weight, at::Tensor& out) {
+    const std::int64_t rows = x.size(0), inner = x.size(1), columns = weight.size(0);
+    const std::int64_t grain = std::max<std::int64_t>(1, kProductGrain / (4 * rows * inner));
+    at::parallel_for(0, (columns + 3) / 4, grain, [&](std::int64_t begin, std::int64_t end) {
+      energy_flow::multiply_transposed(rows, read(x), read(weight), inner, columns, 4 * begin, std::min(columns, 4 * end),
+                                       out.mutable_data_ptr<float>());
+    });
   }
 
   void prepare_backward(const Values& inputs) {
