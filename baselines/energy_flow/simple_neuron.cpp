@@ -3,7 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "baselines/energy_flow/simple_neuron_linear.h"
+#include "baselines/energy_flow/simple_neuron_operators.h"
 #include "src/component.h"
 
 namespace twinbench {
@@ -28,12 +28,13 @@ class SimpleNeuronBaseline : public Runnable {
   }
 
   void run() override {
+    const energy_flow::WithoutOneDnn plain_gelu;
     if (!backward_) {
-      at::NoGradGuard no_tape;
+      const at::NoGradGuard no_tape;
       results_ = {{"features", features()}};
       return;
     }
-    at::AutoGradMode tape(true);
+    const at::AutoGradMode tape(true);
     torch::autograd::variable_list leaves;
     for (const auto& name : kDifferentiable) leaves.push_back(inputs_[name]);
     const auto gradients = torch::autograd::grad({features()}, leaves, {inputs_["grad_features"]}, std::nullopt, false,

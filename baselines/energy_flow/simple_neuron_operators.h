@@ -1,6 +1,7 @@
-// The linear layer of the energy-flow baselines in either numeric mode: plain ATen, differentiable.
+// What the neuron's and the mapper's baselines share: the linear layer in either numeric mode, and GELU without a team.
 #pragma once
 
+#include <ATen/Context.h>
 #include <ATen/ops/linear.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -30,5 +31,18 @@ struct RoundedLinear : torch::autograd::Function<RoundedLinear> {
 inline at::Tensor baseline_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, bool round) {
   return round ? RoundedLinear::apply(x, weight, bias) : at::linear(x, weight, bias);
 }
+
+// While it lives, ATen computes GELU itself. oneDNN, its default, wakes every thread for as little as 32 values: 2 us on an
+// idle machine, milliseconds on a busy one. That would be a second sin beside the one this baseline is here to show.
+class WithoutOneDnn {
+ public:
+  WithoutOneDnn() : before_(at::globalContext().userEnabledMkldnn()) { at::globalContext().setUserEnabledMkldnn(false); }
+  ~WithoutOneDnn() { at::globalContext().setUserEnabledMkldnn(before_); }
+  WithoutOneDnn(const WithoutOneDnn&) = delete;
+  WithoutOneDnn& operator=(const WithoutOneDnn&) = delete;
+
+ private:
+  bool before_;
+};
 
 }  // namespace twinbench::energy_flow
