@@ -12,7 +12,8 @@ namespace twinbench {
 
 // Sets the variant up, runs it `warm_up` times, then counts one run(); outputs() lies outside. Counted twice:
 // throws kInternal, naming the counters, if the two runs differ (set the thread count and look for hidden state).
-CounterSnapshot count_run(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed, int warm_up = 2);
+CounterSnapshot count_run(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
+                          int warm_up = 2);
 
 struct ProofResult {
   std::string counter, formula;
@@ -34,6 +35,7 @@ struct GrowthResult {
 
 // Live memory after each of `runs` runs that follow a warm-up must be the same: an optimized twin and a naive one alike
 // may not keep anything from run to run.
-GrowthResult check_growth(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed, int runs = 6);
+GrowthResult check_growth(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
+                          int runs = 6);
 
 }  // namespace twinbench
