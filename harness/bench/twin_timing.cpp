@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "harness/timing/null_test.h"
+#include "harness/timing/null_comparison.h"
 #include "harness/timing/paired.h"
 #include "harness/timing/record.h"
 #include "src/common/error.h"

@@ -45,10 +45,14 @@ CounterSnapshot count_run(const Component& component, Variant variant, const Set
 }
 
 std::vector<ProofResult> check_proof(const Component& component, const Setting& setting, std::uint64_t seed) {
+  if (component.spec.proof.empty()) return {};
+  return check_proof(component, setting, count_run(component, Variant::kBaseline, setting, seed),
+                     count_run(component, Variant::kOptimized, setting, seed));
+}
+
+std::vector<ProofResult> check_proof(const Component& component, const Setting& setting,
+                                     const CounterSnapshot& baseline, const CounterSnapshot& optimized) {
   std::vector<ProofResult> results;
-  if (component.spec.proof.empty()) return results;
-  const CounterSnapshot baseline = count_run(component, Variant::kBaseline, setting, seed);
-  const CounterSnapshot optimized = count_run(component, Variant::kOptimized, setting, seed);
   for (const auto& proof : component.spec.proof) {
     ProofResult result{proof.counter,
                        proof.formula,

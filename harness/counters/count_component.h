@@ -25,6 +25,9 @@ struct ProofResult {
 // Every proof counter of the component, both twins, for equality: a baseline that stopped committing its sin fails as
 // loudly as an optimized version that started. One row a counter.
 std::vector<ProofResult> check_proof(const Component& component, const Setting& setting, std::uint64_t seed);
+// The same of runs that were counted already.
+std::vector<ProofResult> check_proof(const Component& component, const Setting& setting,
+                                     const CounterSnapshot& baseline, const CounterSnapshot& optimized);
 
 struct GrowthResult {
   bool pass = false;
