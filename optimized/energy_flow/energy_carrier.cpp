@@ -20,6 +20,12 @@ namespace ops = energy_flow;
 // hidden products fill blocks 0-2, the input products blocks 1-3, so that reset and update are summed by the product.
 constexpr std::int64_t kBlocks = 4;
 
+// The bf16 roundings are loops of their own: a switch inside the arithmetic would keep it from being vectorised.
+TWINBENCH_CPU_CLONES void round_row(float* __restrict row, std::int64_t width) {
+  for (std::int64_t j = 0; j < width; ++j) row[j] = kernels::round_to_bf16(row[j]);
+}
+
+// Returns how many values were NaN.
 TWINBENCH_CPU_CLONES std::int32_t guard_row(const float* __restrict raw, float* __restrict guarded,
                                             float* __restrict operand, std::int64_t width, bool round) {
   std::int32_t hits = 0;
@@ -32,68 +38,64 @@ TWINBENCH_CPU_CLONES std::int32_t guard_row(const float* __restrict raw, float* 
   return hits;
 }
 
-struct LayerBiases {
-  const float *reset, *update;                       // input and hidden bias summed
-  const float *candidate_input, *candidate_hidden;
-};
-
+// Block `i` of a row of sums, or of the summed biases, which have their own order: reset, update, then the candidate's
+// input and hidden bias. Loops get one restrict pointer a block: that is what lets the compiler vectorise them.
 // `operand` receives the unguarded next state that the layer above multiplies; `next` the guarded one that is stored.
-TWINBENCH_CPU_CLONES void gate_row(const float* __restrict sums, const float* __restrict hidden, LayerBiases bias,
-                                   float* __restrict next, float* __restrict operand, std::int64_t width,
-                                   bool round) {
-  const float* __restrict reset_bias = bias.reset;
-  const float* __restrict update_bias = bias.update;
-  const float* __restrict input_bias = bias.candidate_input;
-  const float* __restrict hidden_bias = bias.candidate_hidden;
+TWINBENCH_CPU_CLONES void gate_row(const float* __restrict sums, const float* __restrict bias,
+                                   const float* __restrict hidden, float* __restrict next, float* __restrict operand,
+                                   std::int64_t width) {
   for (std::int64_t j = 0; j < width; ++j) {
-    const float value = ops::gru_channel(sums[width + j] + reset_bias[j], sums[2 * width + j] + update_bias[j],
-                                         sums[3 * width + j] + input_bias[j], sums[j] + hidden_bias[j], hidden[j])
-                            .next;
+    const float value =
+        ops::gru_channel(sums[width + j] + bias[j], sums[2 * width + j] + bias[width + j],
+                         sums[3 * width + j] + bias[2 * width + j], sums[j] + bias[3 * width + j], hidden[j])
+            .next;
     next[j] = kernels::guard(value, ops::kGuardLimit);
-    operand[j] = ops::product_operand(value, round);
+    operand[j] = value;
   }
 }
 
 // As gate_row, but leaves [hidden candidate sum | reset | update | candidate] in the row for the backward pass.
-TWINBENCH_CPU_CLONES void gate_row_kept(float* __restrict sums, const float* __restrict hidden, LayerBiases bias,
-                                        float* __restrict operand, std::int64_t width, bool round) {
+TWINBENCH_CPU_CLONES void gate_row_kept(float* __restrict candidate_hidden, float* __restrict reset,
+                                        float* __restrict update, float* __restrict candidate,
+                                        const float* __restrict bias, const float* __restrict hidden,
+                                        float* __restrict operand, std::int64_t width) {
   for (std::int64_t j = 0; j < width; ++j) {
-    const float from_hidden = sums[j] + bias.candidate_hidden[j];
-    const auto channel =
-        ops::gru_channel(sums[width + j] + bias.reset[j], sums[2 * width + j] + bias.update[j],
-                         sums[3 * width + j] + bias.candidate_input[j], from_hidden, hidden[j]);
-    sums[j] = from_hidden;
-    sums[width + j] = channel.reset;
-    sums[2 * width + j] = channel.update;
-    sums[3 * width + j] = channel.candidate;
-    operand[j] = ops::product_operand(channel.next, round);
+    const float from_hidden = candidate_hidden[j] + bias[3 * width + j];
+    const auto channel = ops::gru_channel(reset[j] + bias[j], update[j] + bias[width + j],
+                                          candidate[j] + bias[2 * width + j], from_hidden, hidden[j]);
+    candidate_hidden[j] = from_hidden;
+    reset[j] = channel.reset;
+    update[j] = channel.update;
+    candidate[j] = channel.candidate;
+    operand[j] = channel.next;
   }
 }
 
-// Replaces a kept row by the gradients of its four sums; adds nothing but the direct path to grad_hidden.
-TWINBENCH_CPU_CLONES void gate_row_backward(float* __restrict row, const float* __restrict hidden,
-                                            const float* __restrict grad_stored, const float* __restrict grad_above,
-                                            float* __restrict grad_hidden, std::int64_t width, bool round,
-                                            bool above_is_guarded) {
+// Replaces the four blocks of a kept row by the gradients of their sums; grad_hidden gets the direct path only.
+// What comes from above passes the output guard in the top layer (guard_above 1), and no guard between layers (0).
+TWINBENCH_CPU_CLONES void gate_row_backward(float* __restrict candidate_hidden, float* __restrict reset,
+                                            float* __restrict update, float* __restrict candidate,
+                                            const float* __restrict hidden, const float* __restrict grad_stored,
+                                            const float* __restrict grad_above, float* __restrict grad_hidden,
+                                            std::int64_t width, float guard_above) {
   for (std::int64_t j = 0; j < width; ++j) {
-    const float update = row[2 * width + j], candidate = row[3 * width + j];
-    const float next = candidate + update * (hidden[j] - candidate);
+    const float next = candidate[j] + update[j] * (hidden[j] - candidate[j]);
     const float pass = kernels::guard_derivative(next, ops::kGuardLimit);
-    const float above = above_is_guarded ? grad_above[j] * pass : grad_above[j];
-    const auto grad = ops::gru_channel_gradient(row[width + j], update, candidate, row[j], hidden[j],
+    const float above = grad_above[j] * (1.0f - guard_above * (1.0f - pass));
+    const auto grad = ops::gru_channel_gradient(reset[j], update[j], candidate[j], candidate_hidden[j], hidden[j],
                                                 grad_stored[j] * pass + above);
-    row[j] = ops::product_operand(grad.candidate_hidden, round);
-    row[width + j] = ops::product_operand(grad.reset_sum, round);
-    row[2 * width + j] = ops::product_operand(grad.update_sum, round);
-    row[3 * width + j] = ops::product_operand(grad.candidate_input, round);
+    candidate_hidden[j] = grad.candidate_hidden;
+    reset[j] = grad.reset_sum;
+    update[j] = grad.update_sum;
+    candidate[j] = grad.candidate_input;
     grad_hidden[j] = grad.hidden;
   }
 }
 
-TWINBENCH_CPU_CLONES void mask_row(const float* __restrict raw, const float* __restrict gradient,
-                                   float* __restrict masked, std::int64_t width) {
+// The guard's backward pass: no gradient where it acted.
+TWINBENCH_CPU_CLONES void mask_row(const float* __restrict raw, float* __restrict gradient, std::int64_t width) {
   for (std::int64_t j = 0; j < width; ++j)
-    masked[j] = kernels::guard_derivative(raw[j], ops::kGuardLimit) != 0.0f ? gradient[j] : 0.0f;
+    gradient[j] = kernels::guard_derivative(raw[j], ops::kGuardLimit) != 0.0f ? gradient[j] : 0.0f;
 }
 
 TWINBENCH_CPU_CLONES void add_row(const float* __restrict row, float* __restrict sum, std::int64_t width) {
@@ -109,16 +111,10 @@ float* data(const at::Tensor& tensor) { return static_cast<float*>(tensor.mutabl
 struct Layer {
   at::Tensor input_reset_update_t, input_candidate_t, hidden_t;  // transposed views: [in, 2*hidden], [in, hidden], [hidden, 3*hidden]
   at::Tensor weight_input, weight_hidden;                        // [3*hidden, in]; [3*hidden, hidden] in block order 0-2
-  at::Tensor biases;                                             // [4, hidden]: reset, update, input and hidden candidate
+  at::Tensor biases;                                             // [4, hidden]
   at::Tensor sums;                                               // [flows, 4*hidden]
   at::Tensor hidden_sums, gate_sums, candidate_sums;             // blocks 0-2, 1-2, 3 of sums
   at::Tensor input_operand, hidden_operand;                      // [flows, in], [flows, hidden]
-
-  LayerBiases bias() const {
-    const std::int64_t width = biases.size(1);
-    const float* b = data(biases);
-    return {b, b + width, b + 2 * width, b + 3 * width};
-  }
 };
 
 class CarrierForward : public Runnable {
@@ -224,7 +220,7 @@ class CarrierForward : public Runnable {
 
   void apply_gates(std::int64_t l) {
     const std::int64_t width = shape_.hidden, flows = shape_.flows;
-    const LayerBiases bias = layers_[l].bias();
+    const float* bias = data(layers_[l].biases);
     float* sums = data(layers_[l].sums);
     const float* hidden = data(guarded_hidden_) + l * flows * width;
     float* next = data(next_hidden_) + l * flows * width;
@@ -232,10 +228,12 @@ class CarrierForward : public Runnable {
     at::parallel_for(0, flows, grain(width), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t f = begin; f < end; ++f) {
         const std::int64_t at = f * width;
+        float* row = sums + kBlocks * at;
         if (keep_)
-          gate_row_kept(sums + kBlocks * at, hidden + at, bias, operand + at, width, round_);
+          gate_row_kept(row, row + width, row + 2 * width, row + 3 * width, bias, hidden + at, operand + at, width);
         else
-          gate_row(sums + kBlocks * at, hidden + at, bias, next + at, operand + at, width, round_);
+          gate_row(row, bias, hidden + at, next + at, operand + at, width);
+        if (round_) round_row(operand + at, width);
       }
     });
   }
@@ -326,8 +324,10 @@ class CarrierBackward final : public CarrierForward {
     at::parallel_for(0, flows, grain(width), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t f = begin; f < end; ++f) {
         const std::int64_t at = f * width;
-        gate_row_backward(sums + kBlocks * at, hidden + at, stored + at, above + at, grad_hidden + at, width, round_,
-                          top);
+        float* row = sums + kBlocks * at;
+        gate_row_backward(row, row + width, row + 2 * width, row + 3 * width, hidden + at, stored + at, above + at,
+                          grad_hidden + at, width, top ? 1.0f : 0.0f);
+        if (round_) round_row(row, kBlocks * width);
       }
     });
   }
@@ -349,21 +349,18 @@ class CarrierBackward final : public CarrierForward {
 
   void mask_inputs() {
     const std::int64_t width = shape_.hidden, features = shape_.features, rows = shape_.layers * shape_.flows;
-    float* grad_hidden = data(grad_hidden_);
-    const float *hidden = data(hidden_), *grad_input = data(grad_input_);
+    const float *raw_hidden = data(hidden_), *raw_features = data(features_), *grad_input = data(grad_input_);
+    float *grad_hidden = data(grad_hidden_), *grad_features = data(grad_features_), *grad_energy = data(grad_energy_);
     at::parallel_for(0, rows, grain(width), [&](std::int64_t begin, std::int64_t end) {
-      mask_in_place(hidden + begin * width, grad_hidden + begin * width, (end - begin) * width);
+      mask_row(raw_hidden + begin * width, grad_hidden + begin * width, (end - begin) * width);
     });
     for (std::int64_t f = 0; f < shape_.flows; ++f) {
       const float* row = grad_input + f * (features + 1);
-      mask_row(data(features_) + f * features, row, data(grad_features_) + f * features, features);
-      mask_row(data(energy_) + f, row + features, data(grad_energy_) + f, 1);
+      std::copy_n(row, features, grad_features + f * features);
+      grad_energy[f] = row[features];
     }
-  }
-
-  static void mask_in_place(const float* raw, float* gradient, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i)
-      if (kernels::guard_derivative(raw[i], ops::kGuardLimit) == 0.0f) gradient[i] = 0.0f;
+    mask_row(raw_features, grad_features, shape_.flows * features);
+    mask_row(data(energy_), grad_energy, shape_.flows);
   }
 
   at::Tensor grad_output_, grad_next_hidden_;  // given
