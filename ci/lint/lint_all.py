@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 
 # Which top folder may include which. Baselines never see kernels: code that shares nothing can see the other's bugs.
 MAY_INCLUDE = {
@@ -60,7 +60,8 @@ def text_breaches(path: str, text: str) -> list[str]:
     if len(lines) > LONGEST_FILE:
         breaches.append(f"{path}: {len(lines)} lines; split it by purpose (at most {LONGEST_FILE})")
     first = lines[0] if lines else ""
-    if not re.match(r'(//|#|"""|/\*|r""")', first) and path.rsplit("/", 1)[-1] != "__init__.py":
+    comment = r'#|"""|r"""' if path.endswith((".py", ".cmake")) else r"//|/\*"
+    if not re.match(comment, first) and path.rsplit("/", 1)[-1] != "__init__.py":
         breaches.append(f"{path}:1: the first line must be a comment that says what the file is for")
     if path.endswith(".py") or path.endswith(".cmake"):
         return breaches
@@ -111,18 +112,18 @@ def inventory_breaches(root: Path, files: list[str]) -> list[str]:
     return breaches
 
 
-def main() -> int:
-    files = tracked_files(ROOT)
+def main(root: Path = ROOT) -> int:
+    files = tracked_files(root)
     breaches = []
     for path in files:
         if not path.endswith((".h", ".cpp", ".cu", ".py", ".cmake")):
             continue
-        text = (ROOT / path).read_text(errors="replace")
+        text = (root / path).read_text(errors="replace")
         breaches += include_breaches(path, text) + text_breaches(path, text)
-    breaches += inventory_breaches(ROOT, files)
+    breaches += inventory_breaches(root, files)
     print("\n".join(breaches) if breaches else f"lint: {len(files)} files, no breach")
     return 1 if breaches else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT))

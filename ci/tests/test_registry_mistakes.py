@@ -1,0 +1,86 @@
+"""Each mistake in the list of components is an error that names it: missing file, missing spec, stray file, bad line."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "ci/lint"))
+import lint_all  # noqa: E402
+
+
+def configure(tmp_path: Path, extra_line: str) -> subprocess.CompletedProcess:
+    listed = tmp_path / "components.def"
+    listed.write_text((ROOT / "src/components.def").read_text() + extra_line + "\n")
+    command = ["cmake", "-S", str(ROOT), "-B", str(tmp_path / "build"), "-G", "Ninja", f"-DTWINBENCH_COMPONENT_LIST={listed}"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_missing_file_is_a_configure_error_that_names_it(tmp_path):
+    result = configure(tmp_path, "TWINBENCH_COMPONENT(energy_flow, ghost, kernel, library)")
+    assert result.returncode != 0
+    assert "energy_flow.ghost" in result.stderr and "src/energy_flow/ghost.cpp is missing" in " ".join(result.stderr.split())
+
+
+def test_malformed_line_is_a_configure_error_that_shows_it(tmp_path):
+    result = configure(tmp_path, "TWINBENCH_COMPONENT(energy_flow, ghost, kernle, plain)")
+    assert result.returncode != 0 and "ghost, kernle" in result.stderr
+
+
+def test_missing_spec_and_factories_are_link_errors_that_name_them(tmp_path):
+    venv = Path(os.environ.get("TWINBENCH_VENV", ROOT / ".venv"))
+    include = next(venv.glob("lib/python3*/site-packages/torch/include"))
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/components.def").write_text("TWINBENCH_COMPONENT(energy_flow, ghost, host, library)\n")
+    compiled = tmp_path / "registry.o"
+    # The folder with the other list comes first on the include path.
+    subprocess.run(["g++", "-std=c++20", "-fPIC", "-O0", "-c", str(ROOT / "src/registry.cpp"), "-o", str(compiled), f"-I{tmp_path}",
+                    f"-I{ROOT}", "-isystem", str(include)], check=True, timeout=300)
+    linked = subprocess.run(["g++", "-shared", "-Wl,--no-undefined", str(compiled), "-o", str(tmp_path / "out.so")], capture_output=True, text=True)
+    assert linked.returncode != 0
+    for symbol in ("energy_flow_ghost_spec", "energy_flow_ghost_baseline", "energy_flow_ghost_optimized", "energy_flow_ghost_library"):
+        assert symbol in linked.stderr, f"{symbol} is not named by the linker"
+
+
+def small_tree(tmp_path: Path) -> Path:
+    for folder in ("src/energy_flow", "kernels/energy_flow", "baselines/energy_flow", "optimized/energy_flow"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "src/components.def").write_text("TWINBENCH_COMPONENT(energy_flow, real, host, plain)\n")
+    for folder in ("src", "baselines", "optimized"):
+        (tmp_path / folder / "energy_flow/real.cpp").write_text("// A component.\n")
+    return tmp_path
+
+
+def lint(tree: Path) -> subprocess.CompletedProcess:
+    return subprocess.run([sys.executable, str(ROOT / "ci/lint/lint_all.py"), str(tree)], capture_output=True, text=True)
+
+
+def test_clean_tree_passes(tmp_path):
+    result = lint(small_tree(tmp_path))
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.parametrize("path, text, complaint", [
+    ("baselines/energy_flow/stray.cpp", "// Nobody lists it.\n", "belongs to no component"),
+    ("baselines/energy_flow/real.cpp", '// A.\n#include "kernels/common/math.h"\n', "baselines/ may not include kernels/common/math.h"),
+    ("baselines/energy_flow/real.cpp", '// A.\n#include "optimized/x.h"\n', "may not include optimized/x.h"),
+    ("kernels/energy_flow/real.cu", "// A.\n#include <ATen/ATen.h>\n", "torch-free"),
+    ("kernels/energy_flow/real.cu", '// A.\n#include "src/component.h"\n', "kernels/ may not include src/component.h"),
+    ("src/energy_flow/real.cpp", '// A.\n#include "harness/x.h"\n', "src/ may not include harness/x.h"),
+    ("src/energy_flow/real.cpp", "#include <vector>\n", "first line must be a comment"),
+    ("src/energy_flow/real.cpp", "// A.\n" + "int x;\n" * 500, "split it by purpose"),
+    ("src/energy_flow/real.cpp", "// A.\nvoid f() { std::exit(1); }\n", "only main exits"),
+    ("src/energy_flow/real.cpp", "// A.\n// TODO later\n", "unfinished mark"),
+    ("src/energy_flow/real.cpp", "// A.\nstd::random_device d;\n", "unreplayable"),
+])
+def test_each_breach_is_caught(tmp_path, path, text, complaint):
+    tree = small_tree(tmp_path)
+    (tree / path).write_text(text)
+    result = lint(tree)
+    assert result.returncode == 1 and complaint in result.stdout, result.stdout
+
+
+def test_this_repository_is_clean():
+    assert lint_all.main() == 0

@@ -1,0 +1,211 @@
+// Pairs the variants, keeps every sample, checks what the timed runs computed and adds the distance from the floor.
+#include "harness/bench/twin_timing.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "harness/timing/null_test.h"
+#include "harness/timing/paired.h"
+#include "src/common/error.h"
+
+namespace twinbench {
+namespace {
+
+using nlohmann::json;
+
+// Inputs and both ends of a timed variant's life: set up once, run many times, outputs read at the end.
+struct TimedVariant {
+  Cell cell;
+  std::unique_ptr<Runnable> runnable;
+  std::vector<double> samples;
+  std::int64_t iterations = 1;
+  std::string broken;  // why its time is worth nothing
+};
+
+Values on_device(const Values& values, c10::Device device) {
+  Values moved;
+  for (const auto& [name, tensor] : values) moved.set(name, tensor.to(device));
+  return moved;
+}
+
+Values copies_of(const Values& values) {
+  Values copies;
+  for (const auto& [name, tensor] : values) copies.set(name, tensor.detach().clone());
+  return copies;
+}
+
+// Bitwise, NaN equal to NaN: the same variant on the same inputs has no reason to answer anything else.
+std::string difference(const Values& now, const Values& then) {
+  for (const auto& [name, tensor] : then) {
+    const auto& other = now[name];
+    if (!other.sizes().equals(tensor.sizes())) return "output " + name + " changed its shape while it was timed";
+    const auto same = tensor.is_floating_point() ? other.eq(tensor).logical_or(other.isnan().logical_and(tensor.isnan())) : other.eq(tensor);
+    if (!same.all().item<bool>()) return "output " + name + " of the last timed run differs from that of the first run";
+  }
+  return "";
+}
+
+Side side_of(const TimedVariant& timed) {
+  Side side;
+  side.name = timed.cell.name();
+  side.run = [runnable = timed.runnable.get()] { runnable->run(); };
+  return side;
+}
+
+json timing_row(const TimedVariant& timed, const Cost& cost, const std::vector<Ceiling>& ceilings) {
+  json row = {{"cell", timed.cell.name()}, {"verdict", "pass"}, {"reason", ""}, {"regime", timed.cell.component->spec.regime},
+              {"n", timed.samples.size()}, {"median_s", nullptr}, {"q1_s", nullptr}, {"q3_s", nullptr}, {"minimum_s", nullptr},
+              {"samples_s", timed.samples}, {"iterations_per_sample", timed.iterations}, {"bytes", cost.bytes}, {"flops", cost.flops},
+              {"floor_s", nullptr}, {"roofline_fraction", nullptr}, {"bound", nullptr}};
+  if (timed.samples.empty()) {
+    row["verdict"] = "error";
+    row["reason"] = "no sample was taken";
+    return row;
+  }
+  const auto spread = quartiles(timed.samples);
+  row["median_s"] = spread.median;
+  row["q1_s"] = spread.first;
+  row["q3_s"] = spread.third;
+  row["minimum_s"] = *std::min_element(timed.samples.begin(), timed.samples.end());
+  const std::string device = timed.cell.device == c10::DeviceType::CUDA ? "cuda" : "cpu";
+  const auto floor = floor_of(cost, ceilings, device, timed.cell.dtype, last_level_cache_bytes());
+  if (floor.seconds > 0) {
+    row["floor_s"] = floor.seconds;
+    row["roofline_fraction"] = floor.seconds / spread.median;
+    row["bound"] = floor.bound;
+    // The ceiling is itself a measurement on a shared machine: 1.25, not 1.05, separates "fast" from "did not do the work".
+    if (floor.physical && spread.median < floor.seconds / 1.25) {
+      row["verdict"] = "fail";
+      row["reason"] = "faster than the physical floor: the work was not done, or the ceiling is stale";
+    }
+  }
+  if (!timed.broken.empty()) {
+    row["verdict"] = "fail";
+    row["reason"] = timed.broken;
+  }
+  return row;
+}
+
+json speedup_row(const Twin& twin, Variant from, Variant to, const PairedResult& result) {
+  json row = {{"component", twin.component->spec.id()}, {"device", twin.device == c10::DeviceType::CUDA ? "cuda" : "cpu"},
+              {"dtype", to_string(twin.dtype)}, {"case", twin.input_case->name}, {"from", to_string(from)}, {"to", to_string(to)},
+              {"ratio", result.ratio}, {"lower", nullptr}, {"upper", nullptr}, {"confidence", result.confidence}, {"n", result.n},
+              {"regime", twin.component->spec.regime}, {"verdict", name_of(result.verdict)}, {"reason", result.explanation()},
+              {"autocorrelation", nullptr}, {"log_ratios", result.log_ratios}};
+  if (result.interval) {
+    row["lower"] = result.interval->lower;
+    row["upper"] = result.interval->upper;
+  }
+  if (result.autocorrelation) row["autocorrelation"] = *result.autocorrelation;
+  return row;
+}
+
+PairedOptions paired_options(const TwinTimingOptions& options) {
+  PairedOptions paired;
+  paired.max_pairs = options.max_pairs;
+  paired.time_budget_s = options.seconds;
+  paired.target_half_width = options.target_half_width;
+  paired.seed = options.seed;
+  paired.clock_quality = options.clock;
+  return paired;
+}
+
+}  // namespace
+
+std::string Twin::name() const {
+  return component->spec.id() + "/" + (device == c10::DeviceType::CUDA ? "cuda" : "cpu") + "/" + to_string(dtype) + "/" + input_case->name;
+}
+
+Cell Twin::cell(Variant variant) const { return {component, variant, device, dtype, input_case}; }
+
+std::vector<Variant> Twin::variants() const {
+  std::vector<Variant> variants = {Variant::kBaseline, Variant::kOptimized};
+  if (component->library && input_case->pass == Pass::kForward) variants.push_back(Variant::kLibrary);
+  return variants;
+}
+
+std::vector<Twin> twins_of(const std::vector<Cell>& cells) {
+  std::vector<Twin> twins;
+  std::set<std::string> seen;
+  for (const auto& cell : cells) {
+    const Twin twin{cell.component, cell.device, cell.dtype, cell.input_case};
+    if (cell.input_case->timed && seen.insert(twin.name()).second) twins.push_back(twin);
+  }
+  return twins;
+}
+
+json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::vector<Ceiling>& ceilings) {
+  at::NoGradGuard no_grad;  // a baseline that differentiates turns it on itself
+  const auto setting = twin.cell(Variant::kBaseline).setting();
+  const auto inputs = on_device(twin.component->spec.make_inputs(setting, options.seed), setting.device);
+  std::map<Variant, TimedVariant> timed;
+  std::map<Variant, Values> first;
+  for (const auto variant : twin.variants()) {
+    TimedVariant one{twin.cell(variant), twin.component->factory(variant, twin.device)(inputs, setting), {}, 1, ""};
+    one.runnable->run();
+    first[variant] = copies_of(one.runnable->outputs());
+    timed.emplace(variant, std::move(one));
+  }
+  json result = {{"timings", json::array()}, {"speedups", json::array()}};
+  const auto compare = [&](Variant from, Variant to) {
+    const auto paired = measure_pair(side_of(timed.at(from)), side_of(timed.at(to)), paired_options(options));
+    for (auto [variant, samples, iterations] : {std::tuple{from, &paired.samples_a, paired.iterations_a}, {to, &paired.samples_b, paired.iterations_b}})
+      if (timed.at(variant).samples.empty()) {
+        timed.at(variant).samples = *samples;
+        timed.at(variant).iterations = iterations;
+      }
+    return paired;
+  };
+  std::vector<std::tuple<Variant, Variant, PairedResult>> comparisons;
+  comparisons.emplace_back(Variant::kBaseline, Variant::kOptimized, compare(Variant::kBaseline, Variant::kOptimized));
+  if (timed.count(Variant::kLibrary)) comparisons.emplace_back(Variant::kLibrary, Variant::kOptimized, compare(Variant::kLibrary, Variant::kOptimized));
+
+  const Cost cost = twin.component->spec.cost ? twin.component->spec.cost(setting) : Cost{};
+  for (auto& [variant, one] : timed) {
+    one.broken = difference(one.runnable->outputs(), first.at(variant));
+    result["timings"].push_back(timing_row(one, cost, ceilings));
+  }
+  for (const auto& [from, to, paired] : comparisons) {
+    auto row = speedup_row(twin, from, to, paired);
+    const std::string broken = timed.at(from).broken + timed.at(to).broken;
+    if (!broken.empty()) {
+      row["verdict"] = "inconclusive";
+      row["reason"] = broken;
+      row["ratio"] = row["lower"] = row["upper"] = nullptr;
+    }
+    result["speedups"].push_back(std::move(row));
+  }
+  return result;
+}
+
+json null_test_row(const std::vector<Twin>& twins, const TwinTimingOptions& options) {
+  at::NoGradGuard no_grad;
+  NullTest null;
+  for (const auto& twin : twins) {
+    const auto cell = twin.cell(Variant::kOptimized);
+    const auto setting = cell.setting();
+    const auto inputs = on_device(twin.component->spec.make_inputs(setting, options.seed), setting.device);
+    const auto runnable = twin.component->factory(Variant::kOptimized, twin.device)(inputs, setting);
+    runnable->run();
+    Side side;
+    side.name = cell.name();
+    side.run = [&] { runnable->run(); };
+    null.add(cell.name(), measure_pair(side, side, paired_options(options)));
+  }
+  json cells = json::array();
+  for (const auto& [cell, result] : null.cells) {
+    cells.push_back({{"cell", cell}, {"ratio", result.ratio}, {"lower", nullptr}, {"upper", nullptr}, {"n", result.n}});
+    if (result.interval) {
+      cells.back()["lower"] = result.interval->lower;
+      cells.back()["upper"] = result.interval->upper;
+    }
+  }
+  return {{"verdict", name_of(null.verdict)}, {"pairs", null.pairs}, {"cells", cells},
+          {"noise_floor", null.cells.empty() ? json(nullptr) : json(null.noise_floor)}, {"reason", null.reason}};
+}
+
+}  // namespace twinbench

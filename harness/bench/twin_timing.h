@@ -1,0 +1,46 @@
+// Times the variants of one component on one case against each other: paired, interleaved, in one process.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <vector>
+
+#include "harness/roofline/ceilings.h"
+#include "harness/timing/clock.h"
+#include "src/registry.h"
+
+namespace twinbench {
+
+// What is timed together: the variants of one component on one device, dtype and case.
+struct Twin {
+  const Component* component = nullptr;
+  c10::DeviceType device = c10::DeviceType::CPU;
+  Dtype dtype = Dtype::kFp32;
+  const Case* input_case = nullptr;
+
+  std::string name() const;  // "energy_flow.simple_neuron/cpu/fp32/train"
+  Cell cell(Variant variant) const;
+  std::vector<Variant> variants() const;  // baseline, optimized and library where there is one
+};
+
+// The timed twins among `cells`, in their order, each once.
+std::vector<Twin> twins_of(const std::vector<Cell>& cells);
+
+struct TwinTimingOptions {
+  std::uint64_t seed = 1234;
+  std::size_t max_pairs = 64;
+  double seconds = 8;  // a comparison
+  double target_half_width = 0.01;
+  ClockQuality clock;
+};
+
+// {"timings": [a row a variant], "speedups": [a row a comparison]} as the record wants them. Comparisons: baseline to
+// optimized, and, where there is one, library to optimized. The outputs of the last timed sample are compared with a
+// fresh run on the same inputs: a variant that answers differently once it is timed gets no time (verdict fail).
+nlohmann::json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::vector<Ceiling>& ceilings);
+
+// The null comparison: the optimized variant of each twin against itself, as the record's session holds it.
+nlohmann::json null_test_row(const std::vector<Twin>& twins, const TwinTimingOptions& options);
+
+}  // namespace twinbench

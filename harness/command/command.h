@@ -1,0 +1,44 @@
+// What every subcommand of the program shares: its options, and the exit codes.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "src/registry.h"
+
+namespace twinbench {
+
+constexpr int kExitPass = 0, kExitFailed = 1, kExitUsage = 2, kExitInconclusive = 3;
+
+struct CommandOptions {
+  std::string filter = ".";          // regular expression on cell names
+  std::string out;                   // record file; empty: none is written
+  std::string device = "cpu";        // cpu, cuda, all
+  std::uint64_t seed = 1234;
+  int threads = 0;                   // 0: as many as the machine has cores
+  double time_limit_s = 120;         // a child process
+  std::int64_t memory_limit_mib = 8192;
+  bool quick = false;
+  bool require_device = false;       // a cell that cannot run here is an error, not a skip
+  std::string command_line;
+};
+
+int list_command(const CommandOptions& options, bool as_json, bool cells);
+int parity_command(const CommandOptions& options, const std::string& checks);
+int counters_command(const CommandOptions& options, const std::string& pins_file, bool pin);
+int bench_command(const CommandOptions& options, const std::vector<std::string>& google_benchmark_flags);
+int selftest_command(const CommandOptions& options);
+int dump_command(const CommandOptions& options, const std::string& cell, const std::vector<std::string>& sizes, const std::string& out);
+int check_command(const CommandOptions& options, const std::string& cell, const std::string& from);
+
+// Cells the filter matches on the chosen devices. Where CUDA is asked for and absent: throws kMissingDevice.
+std::vector<Cell> selected_cells(const CommandOptions& options);
+
+// "K=V" pairs as sizes; throws kUnknownName (with the case's own sizes) or kOutOfRange.
+void override_sizes(Case& input_case, const std::vector<std::string>& pairs);
+
+}  // namespace twinbench

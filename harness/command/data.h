@@ -1,0 +1,22 @@
+// `twinbench data make / info / convert`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace twinbench {
+
+struct DataOptions {
+  std::string action;  // make, info, convert
+  std::vector<std::string> inputs;
+  std::string out;
+  bool as_json = false, normalise = false, drop_invalid = false;
+  std::string stored;      // fp32, bf16; empty: as the source
+  long long width = 0;     // 0: any
+};
+
+CLI::App* add_data_command(CLI::App& app, DataOptions& options);
+int data_command(const DataOptions& options);
+
+}  // namespace twinbench

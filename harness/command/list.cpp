@@ -1,0 +1,50 @@
+// `twinbench list`: what there is, and the sin and proof of each component.
+#include <iostream>
+
+#include "harness/command/command.h"
+#include "harness/record/provenance.h"
+
+namespace twinbench {
+namespace {
+
+// The proof counters' values, for the first timed case of the component, in words.
+void print_component(const Component& component) {
+  const auto& spec = component.spec;
+  std::cout << spec.id() << "  (" << spec.source << ")\n  " << spec.summary << "\n  sin: " << spec.sin << "\n  variants: baseline, optimized"
+            << (component.library ? ", library" : "") << "; devices: cpu" << (component.has_kernel ? ", cuda" : "") << "; dtypes:";
+  for (const auto dtype : spec.dtypes) std::cout << ' ' << to_string(dtype);
+  std::cout << "\n  cases:";
+  for (const auto& input : spec.cases) std::cout << ' ' << input.name << (input.timed ? "*" : "");
+  std::cout << "  (* timed)\n";
+  const Case* shown = spec.cases.empty() ? nullptr : &spec.cases.front();
+  for (const auto& input : spec.cases)
+    if (input.timed && input.pass == Pass::kForward) {
+      shown = &input;
+      break;
+    }
+  for (const auto& proof : spec.proof) {
+    std::cout << "  proof: " << proof.counter << ", baseline " << proof.formula;
+    if (shown) {
+      const Setting setting{*shown, spec.dtypes.front()};
+      std::cout << "; in " << shown->name << ": baseline " << proof.baseline(setting) << ", optimized " << proof.optimized(setting);
+    }
+    std::cout << '\n';
+  }
+}
+
+}  // namespace
+
+int list_command(const CommandOptions& options, bool as_json, bool cells) {
+  if (cells) {
+    for (const auto& cell : filter_cells(options.filter)) std::cout << cell.name() << '\n';
+  } else if (as_json) {
+    std::cout << component_table().dump(1) << '\n';
+  } else {
+    const Component* last = nullptr;
+    for (const auto& cell : filter_cells(options.filter))
+      if (cell.component != last) print_component(*(last = cell.component));
+  }
+  return components().empty() ? kExitInconclusive : kExitPass;
+}
+
+}  // namespace twinbench

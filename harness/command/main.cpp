@@ -1,0 +1,145 @@
+// The twinbench program: reads the command line, runs one engine, turns what it throws into exit code 2.
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "harness/command/command.h"
+#include "harness/command/data.h"
+#include "harness/command/scenario.h"
+#include "src/common/error.h"
+#include "src/common/nearest_name.h"
+
+namespace {
+
+using twinbench::CommandOptions;
+
+void add_common(CLI::App* command, CommandOptions& options, bool measures) {
+  command->add_option("--filter", options.filter, "Regular expression on cell names <id>/<variant>/<device>/<dtype>/<case>");
+  command->add_option("--device", options.device, "cpu, cuda or all")->check(CLI::IsMember({"cpu", "cuda", "all"}))->capture_default_str();
+  command->add_option("--seed", options.seed, "Seed of every input")->capture_default_str();
+  if (!measures) return;
+  command->add_option("--out", options.out, "Record file (JSON) to write");
+  command->add_option("--threads", options.threads, "Threads of at::parallel_for; 0: one a core")->check(CLI::Range(0, 1024));
+  command->add_option("--time-limit", options.time_limit_s, "Seconds a child process may take")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--memory-limit", options.memory_limit_mib, "MiB a child process may take")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_flag("--quick", options.quick, "Fewer pairs and smaller budgets");
+  command->add_flag("--require-device", options.require_device, "A cell whose device is missing is an error, not a skip");
+}
+
+// Every long flag a subcommand knows, for "did you mean".
+std::vector<std::string> flags_of(const CLI::App* command) {
+  std::vector<std::string> flags;
+  for (const auto* option : command->get_options())
+    for (const auto& name : option->get_lnames()) flags.push_back("--" + name);
+  return flags;
+}
+
+int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  const CLI::App* command = &app;
+  std::vector<std::string> names;
+  for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
+  for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    if (argc > 1 && sub->get_name() == argv[1]) command = sub;
+  std::string hint;
+  for (int i = 1; i < argc && hint.empty(); ++i) {
+    const std::string word = argv[i];
+    if (i == 1 && command == &app && word.rfind("-", 0) != 0) hint = twinbench::did_you_mean(word, names);
+    if (word.rfind("--", 0) == 0) {
+      const auto flag = word.substr(0, word.find('='));
+      const auto known = flags_of(command);
+      if (std::find(known.begin(), known.end(), flag) == known.end()) hint = twinbench::did_you_mean(flag, known);
+    }
+  }
+  std::fprintf(stderr, "twinbench: bad_argument: %s%s\nRun 'twinbench%s%s --help'.\n", error.what(), hint.c_str(),
+               command == &app ? "" : " ", command == &app ? "" : command->get_name().c_str());
+  return twinbench::kExitUsage;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Twinbench: every component twice, naive and optimized; parity, counters, time, scenarios.\n"
+               "Exit codes: 0 pass, 1 regression or failure, 2 usage or tool error, 3 inconclusive or nothing measured."};
+  app.require_subcommand(1);
+  CommandOptions options;
+  for (int i = 0; i < argc; ++i) options.command_line += (i ? " " : "") + std::string(argv[i]);
+  int code = twinbench::kExitInconclusive;
+
+  bool as_json = false, cells = false, pin = false;
+  std::string pins = "ci/counters.json", checks, cell, file, scenario, folder = "scenarios";
+  std::vector<std::string> sizes;
+
+  auto* list = app.add_subcommand("list", "Components, variants, devices, dtypes, cases, sin, proof counters with both values");
+  list->add_flag("--json", as_json, "As JSON");
+  list->add_flag("--cells", cells, "Cell names, one a line");
+  add_common(list, options, false);
+
+  auto* parity = app.add_subcommand("parity", "Checks that both variants compute the same");
+  parity->add_option("--checks", checks, "Comma-separated checks to run; default all");
+  add_common(parity, options, true);
+
+  auto* counters = app.add_subcommand("counters", "Counts what each variant asks the library to do, against the pinned file");
+  counters->add_option("--pins", pins, "The checked-in counter file")->capture_default_str();
+  counters->add_flag("--pin", pin, "Write what was counted into the file: the one way to change it");
+  add_common(counters, options, true);
+
+  auto* bench = app.add_subcommand("bench", "Paired timings of every timed twin; with --benchmark_* flags: Google Benchmark over every cell");
+  bench->allow_extras();
+  add_common(bench, options, true);
+
+  auto* scenarios = app.add_subcommand("scenario", "Runs whole training steps against their pass criteria");
+  scenarios->add_option("name", scenario, "Scenario name or file; default all");
+  scenarios->add_option("--folder", folder, "Where the scenario files lie")->capture_default_str();
+  add_common(scenarios, options, true);
+
+  auto* selftest = app.add_subcommand("selftest", "Planted wrong twins and correct controls: the harness proves itself");
+  add_common(selftest, options, true);
+
+  auto* dump = app.add_subcommand("dump", "Writes named inputs and outputs of a cell as safetensors");
+  dump->add_option("cell", cell, "<id>/<variant>/<device>/<dtype>/<case>")->required();
+  dump->add_option("--size", sizes, "K=V: another size than the case's; repeatable");
+  dump->add_option("--out", file, "The .safetensors file to write")->required();
+  dump->add_option("--seed", options.seed, "Seed of the inputs")->capture_default_str();
+
+  auto* check = app.add_subcommand("check", "Judges the outputs in a file by the cell's own tolerances");
+  check->add_option("cell", cell, "<id>/<variant>/<device>/<dtype>/<case>")->required();
+  check->add_option("--from", file, "A .safetensors file as dump writes it")->required();
+
+  twinbench::DataOptions data_options;
+  auto* data = twinbench::add_data_command(app, data_options);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(app, error, argc, argv);
+  }
+  try {
+    if (*bench)
+      for (const auto& extra : bench->remaining())
+        if (extra.rfind("--benchmark_", 0) != 0 && extra.rfind("--v=", 0) != 0)
+          throw twinbench::Error(twinbench::ErrorKind::kBadArgument, "flag", extra, "`twinbench bench --help` lists the flags" + twinbench::did_you_mean(extra, flags_of(bench)));
+    // Threads are only set here, not used: the runner forks its children before any parallel region has run.
+    at::set_num_threads(options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+    if (*list) code = twinbench::list_command(options, as_json, cells);
+    if (*parity) code = twinbench::parity_command(options, checks);
+    if (*counters) code = twinbench::counters_command(options, pins, pin);
+    if (*bench) code = twinbench::bench_command(options, bench->remaining());
+    if (*scenarios) code = twinbench::scenario_command(options, folder, scenario);
+    if (*selftest) code = twinbench::selftest_command(options);
+    if (*dump) code = twinbench::dump_command(options, cell, sizes, file);
+    if (*check) code = twinbench::check_command(options, cell, file);
+    if (*data) code = twinbench::data_command(data_options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "twinbench: %s\n", error.what());
+    return twinbench::kExitUsage;
+  }
+  return code;
+}

@@ -1,0 +1,52 @@
+// Which cells a command line means, and sizes given on it.
+#include <ATen/Context.h>
+
+#include <algorithm>
+
+#include "harness/command/command.h"
+#include "src/common/error.h"
+#include "src/common/nearest_name.h"
+
+namespace twinbench {
+
+std::vector<Cell> selected_cells(const CommandOptions& options) {
+  const bool cuda_present = at::hasCUDA() && at::getNumGPUs() > 0;
+  if (options.device == "cuda" && !cuda_present)
+    throw Error(ErrorKind::kMissingDevice, "--device", "cuda", "no CUDA device is visible to LibTorch; use --device cpu, or check the driver and CUDA_VISIBLE_DEVICES");
+  std::vector<Cell> cells;
+  for (const auto& cell : filter_cells(options.filter)) {
+    const bool is_cuda = cell.device == c10::DeviceType::CUDA;
+    if (options.device == "all" || is_cuda == (options.device == "cuda")) cells.push_back(cell);
+  }
+  if (cells.empty())
+    throw Error(ErrorKind::kUnknownName, "--filter", options.filter, "it matches cells, but none on device " + options.device);
+  return cells;
+}
+
+void override_sizes(Case& input_case, const std::vector<std::string>& pairs) {
+  constexpr std::int64_t kLargestSize = std::int64_t{1} << 31;
+  for (const auto& pair : pairs) {
+    const auto equals = pair.find('=');
+    const auto name = pair.substr(0, equals);
+    std::vector<std::string> known;
+    for (const auto& entry : input_case.sizes) known.push_back(entry.first);
+    if (!input_case.sizes.count(name)) {
+      std::string names;
+      for (const auto& one : known) names += (names.empty() ? "" : ", ") + one;
+      throw Error(ErrorKind::kUnknownName, "--size", pair, "the case has the sizes " + names + did_you_mean(name, known));
+    }
+    std::int64_t value = -1;
+    try {
+      std::size_t used = 0;
+      const auto text = equals == std::string::npos ? std::string() : pair.substr(equals + 1);
+      value = std::stoll(text, &used);
+      if (used != text.size()) value = -1;
+    } catch (const std::exception&) {
+      value = -1;
+    }
+    if (value < 0 || value > kLargestSize) throw Error(ErrorKind::kOutOfRange, "--size", pair, "give " + name + "=N with N from 0 to 2^31");
+    input_case.sizes[name] = value;
+  }
+}
+
+}  // namespace twinbench

@@ -1,0 +1,22 @@
+// Named tensors in a safetensors file: "input.<name>" and "output.<name>", with the cell and its sizes as metadata.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "src/values.h"
+
+namespace twinbench {
+
+struct TensorFile {
+  Values inputs, outputs;
+  std::map<std::string, std::string> metadata;  // "cell", "seed", "sizes" (JSON), "options" (JSON)
+};
+
+// Atomic; throws Error(kInputOutput).
+void write_tensor_file(const std::string& path, const TensorFile& file);
+// Copies everything into fresh CPU tensors. Throws what parse_safetensors throws, and kUnknownName on a tensor whose name
+// starts with neither "input." nor "output.".
+TensorFile read_tensor_file(const std::string& path);
+
+}  // namespace twinbench

@@ -1,0 +1,197 @@
+// The comparison rules, in order. Every acceptance is written so that a NaN on either side of it rejects.
+#include "harness/compare/compare.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+
+#include "harness/compare/host_elements.h"
+#include "harness/compare/statistics.h"
+#include "harness/compare/structure.h"
+#include "harness/compare/tolerance_table.h"
+
+namespace twinbench {
+
+namespace {
+
+constexpr double kInfiniteRatio = 1e30;
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.9g", value);
+  return text;
+}
+
+double ratio_of(double error, double allowed) {
+  if (error <= 0) return 0;
+  if (allowed > 0 && error / allowed < kInfiniteRatio) return error / allowed;
+  return kInfiniteRatio;
+}
+
+// Collects the verdict: the first rejection or invalidity wins, ratios accumulate.
+struct Ruling {
+  Comparison& result;
+  void decide(Judgement judgement, const std::string& reason) {
+    if (!result.reason.empty()) return;
+    result.judgement = judgement;
+    result.reason = reason;
+  }
+  void limit(const std::string& what, double error, double allowed) {
+    result.worst_ratio = std::max(result.worst_ratio, ratio_of(error, allowed));
+    if (!(error <= allowed)) decide(Judgement::kRejected, what + " " + number(error) + " exceeds " + number(allowed));
+  }
+};
+
+// Bit for bit against the baseline; the oracle only says whether a NaN belongs here.
+void compare_exactly(const OutputSpec& spec, const HostElements& oracle, const HostElements& baseline,
+                     const HostElements& candidate, const at::Tensor& shape, Comparison& result) {
+  Ruling ruling{result};
+  const std::size_t size = baseline.size() > 0 ? baseline.bytes() / baseline.size() : 1;
+  const auto *b = static_cast<const char*>(baseline.data()), *y = static_cast<const char*>(candidate.data());
+  std::array<double, HostElements::kChunk> r{}, expected{}, got{};
+  std::int64_t differing = 0, first = -1;
+  for (std::int64_t offset = 0; offset < baseline.size(); offset += HostElements::kChunk) {
+    const std::int64_t count = std::min(HostElements::kChunk, baseline.size() - offset);
+    baseline.read(offset, count, expected.data());
+    if (!spec.nan_allowed) {
+      oracle.read(offset, count, r.data());
+      for (std::int64_t i = 0; i < count; ++i)
+        if (std::isnan(r[i]) || std::isnan(expected[i]))
+          ruling.decide(Judgement::kInvalid, "the right answer is NaN at " + element_text(shape, offset + i) + " and the output does not allow it");
+    }
+    if (std::memcmp(b + offset * size, y + offset * size, count * size) == 0) continue;
+    candidate.read(offset, count, got.data());
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (std::memcmp(b + (offset + i) * size, y + (offset + i) * size, size) == 0) continue;
+      if (std::isnan(expected[i]) && std::isnan(got[i])) continue;  // payloads carry no meaning
+      if (first < 0) first = offset + i;
+      ++differing;
+      result.max_absolute_error = std::max(result.max_absolute_error, std::abs(got[i] - expected[i]));
+      if (expected[i] != 0)
+        result.max_relative_error = std::max(result.max_relative_error, std::abs((got[i] - expected[i]) / expected[i]));
+    }
+  }
+  if (differing == 0) return;
+  result.worst_ratio = kInfiniteRatio;
+  double was, is;
+  baseline.read(first, 1, &was);
+  candidate.read(first, 1, &is);
+  ruling.decide(Judgement::kRejected, std::to_string(differing) + " of " + std::to_string(baseline.size()) + " elements differ in their bits, first at " +
+                                          element_text(shape, first) + ": " + number(is) + " instead of " + number(was));
+}
+
+struct ElementLimits {
+  double relative, absolute;  // |y - r|
+  Bound bound;                // |y - b|; infinite where the class has none
+};
+
+// The second pass: the rules that look at single elements.
+void compare_elements(const HostElements& oracle, const HostElements& baseline, const HostElements& candidate,
+                      const ElementLimits& limits, const at::Tensor& shape, Comparison& result) {
+  Ruling ruling{result};
+  std::array<double, HostElements::kChunk> r, b, y;
+  for (std::int64_t offset = 0; offset < oracle.size(); offset += HostElements::kChunk) {
+    const std::int64_t count = std::min(HostElements::kChunk, oracle.size() - offset);
+    oracle.read(offset, count, r.data());
+    baseline.read(offset, count, b.data());
+    candidate.read(offset, count, y.data());
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (!std::isfinite(y[i])) continue;  // the mask rule has judged it
+      const double error = std::abs(y[i] - r[i]), allowed = limits.relative * std::abs(r[i]) + limits.absolute;
+      const double apart = std::abs(y[i] - b[i]);
+      const double bound = limits.bound.absolute + limits.bound.relative * std::max(std::abs(y[i]), std::abs(b[i]));
+      if (error <= allowed && apart <= bound) {
+        if (allowed > 0) result.worst_ratio = std::max(result.worst_ratio, error / allowed);
+        if (bound > 0) result.worst_ratio = std::max(result.worst_ratio, apart / bound);
+        continue;
+      }
+      result.worst_ratio = std::max({result.worst_ratio, ratio_of(error, allowed), ratio_of(apart, bound)});
+      if (!result.reason.empty()) continue;  // the first one is named
+      const std::string where = element_text(shape, offset + i) + ": " + number(y[i]);
+      ruling.limit(where + ", oracle " + number(r[i]) + ": error", error, allowed);
+      ruling.limit(where + ", baseline " + number(b[i]) + ": distance", apart, bound);
+    }
+  }
+}
+
+void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const HostElements& baseline,
+                     const HostElements& candidate, const at::Tensor& shape, Dtype dtype, Comparison& result) {
+  Ruling ruling{result};
+  const Statistics s = gather_statistics(oracle, baseline, candidate, shape.scalar_type());
+  result.max_absolute_error = s.candidate_max_error;
+  result.max_relative_error = s.candidate_max_relative;
+  result.rmse = s.candidate_rmse;
+  result.rmse_baseline = s.baseline_rmse;
+  if (s.oracle_nan >= 0 && !spec.nan_allowed)
+    ruling.decide(Judgement::kInvalid, "the oracle is NaN at " + element_text(shape, s.oracle_nan) + " and the output does not allow it");
+  if (s.baseline_mask_broken >= 0)
+    ruling.decide(Judgement::kInvalid, "the baseline's NaN and Inf are not the oracle's, first at " + element_text(shape, s.baseline_mask_broken));
+  if (s.candidate_mask_broken >= 0) {
+    double is, should;
+    candidate.read(s.candidate_mask_broken, 1, &is);
+    oracle.read(s.candidate_mask_broken, 1, &should);
+    result.worst_ratio = kInfiniteRatio;
+    ruling.decide(Judgement::kRejected, "NaN or Inf not where the oracle's are, first at " + element_text(shape, s.candidate_mask_broken) + ": " +
+                                            number(is) + ", oracle " + number(should));
+  }
+
+  const NumericTable table = numeric_table(dtype);
+  const Bound bound = dtype == Dtype::kBf16 ? spec.tolerance.bf16 : spec.tolerance.fp32;
+  const double epsilon = epsilon_of(shape.scalar_type()), unbounded = std::numeric_limits<double>::infinity();
+  const bool gradient = spec.tolerance.kind == Tolerance::Kind::kGradient;
+  if (!(s.baseline_rmse <= kPoorBaseline * s.oracle_rms)) {
+    if (s.baseline_rmse <= bound.absolute && s.oracle_rms <= bound.absolute) {
+      result.negligible = true;
+      compare_elements(oracle, baseline, candidate, {0, bound.absolute, {0, unbounded}}, shape, result);
+      return;
+    }
+    ruling.decide(Judgement::kInvalid, "the baseline is poor: its RMSE " + number(s.baseline_rmse) + " against the oracle exceeds 5 % of the oracle's rms " + number(s.oracle_rms));
+  }
+  const double floor = std::max(std::min(table.absolute, kMagnitudeFloor * s.oracle_rms), kBaselineElementFactor * s.baseline_rmse);
+  compare_elements(oracle, baseline, candidate, {table.relative, floor, gradient ? Bound{0, unbounded} : bound}, shape, result);
+
+  const bool few = s.finite < kFewElements, very_few = s.finite < kVeryFewElements;
+  const double factor = very_few ? kVeryFewFactor : few ? kFewFactor : table.whole_factor;
+  double whole = factor * s.baseline_rmse + 4 * epsilon * s.oracle_rms;
+  double largest = kBaselineElementFactor * s.baseline_max_error + 4 * epsilon * s.oracle_max;
+  if (very_few) {
+    whole = std::max(whole, bound.relative * s.oracle_rms);
+    largest = std::max(largest, bound.relative * s.oracle_max);
+  }
+  ruling.limit("RMSE against the oracle (the baseline's is " + number(s.baseline_rmse) + ")", s.candidate_rmse, whole);
+  ruling.limit("largest error (the baseline's is " + number(s.baseline_max_error) + ")", s.candidate_max_error, largest);
+  if (gradient && s.finite > 0) {
+    const double least_cosine = dtype == Dtype::kBf16 ? 0.99 : 0.99999;
+    ruling.limit("L2 distance to the baseline", s.distance, bound.relative * s.baseline_norm + bound.absolute);
+    if (!(s.cosine >= least_cosine))
+      ruling.decide(Judgement::kRejected, "cosine with the baseline " + number(s.cosine) + " is below " + number(least_cosine));
+  }
+}
+
+}  // namespace
+
+Comparison compare(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline,
+                   const at::Tensor& candidate, Dtype dtype) {
+  Comparison result;
+  result.elements = baseline.numel();
+  Ruling ruling{result};
+  if (oracle.sizes() != baseline.sizes())
+    ruling.decide(Judgement::kInvalid, "the oracle's shape is " + shape_text(oracle) + ", the baseline's " + shape_text(baseline));
+  if (const std::string structure = structure_difference(baseline, candidate); !structure.empty()) {
+    result.worst_ratio = kInfiniteRatio;
+    ruling.decide(Judgement::kRejected, structure);
+  }
+  if (!result.reason.empty()) return result;
+  const HostElements r(oracle), b(baseline), y(candidate);
+  if (spec.tolerance.kind == Tolerance::Kind::kExact || !baseline.is_floating_point())
+    compare_exactly(spec, r, b, y, baseline, result);
+  else
+    compare_numbers(spec, r, b, y, baseline, dtype, result);
+  if (result.reason.empty()) result.judgement = Judgement::kAccepted;
+  return result;
+}
+
+}  // namespace twinbench

@@ -1,0 +1,204 @@
+// The comparison rules: what each must reject, what they must let pass, and when they call the case invalid.
+#include "harness/compare/compare.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "src/common/error.h"
+
+namespace twinbench {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+OutputSpec output(Tolerance::Kind kind = Tolerance::Kind::kBound, Bound bound = {2e-5, 2e-6}) {
+  OutputSpec spec;
+  spec.name = "y";
+  spec.tolerance.kind = kind;
+  spec.tolerance.fp32 = bound;
+  return spec;
+}
+
+struct Twin {
+  at::Tensor oracle, baseline;
+};
+
+// A product in fp64 and in fp32: a baseline with an honest rounding error.
+Twin product(std::int64_t rows = 70, std::int64_t inner = 64) {
+  at::manual_seed(7);
+  const at::Tensor a = at::randn({rows, inner}), b = at::randn({inner, 50});
+  return {at::matmul(a.to(at::kDouble), b.to(at::kDouble)), at::matmul(a, b)};
+}
+
+Comparison judge(const Twin& twin, const at::Tensor& candidate, const OutputSpec& spec = output(), Dtype dtype = Dtype::kFp32) {
+  return compare(spec, twin.oracle, twin.baseline, candidate, dtype);
+}
+
+TEST(Compare, AcceptsTheBaselineAndRounding) {
+  const Twin twin = product();
+  const auto same = judge(twin, twin.baseline);
+  EXPECT_TRUE(same.accepted()) << same.reason;
+  EXPECT_EQ(same.elements, 3500);
+  EXPECT_GT(same.rmse, 0);
+  EXPECT_EQ(same.rmse, same.rmse_baseline);
+  EXPECT_LE(same.worst_ratio, 1);
+  EXPECT_TRUE(judge(twin, twin.oracle.to(at::kFloat)).accepted());
+}
+
+TEST(Compare, Structure) {
+  const Twin twin = product();
+  EXPECT_NE(judge(twin, twin.baseline.narrow(0, 0, 69).contiguous()).reason.find("shape [69, 50]"), std::string::npos);
+  EXPECT_NE(judge(twin, twin.baseline.to(at::kDouble)).reason.find("dtype Double"), std::string::npos);
+  EXPECT_NE(judge(twin, twin.baseline.t().contiguous().t()).reason.find("contiguous"), std::string::npos);
+  EXPECT_NE(judge(twin, twin.baseline.to(at::kMeta)).reason.find("device meta"), std::string::npos);
+  EXPECT_NE(judge(twin, at::Tensor()).reason.find("no tensor"), std::string::npos);
+  EXPECT_NE(judge(twin, twin.baseline.clone().set_requires_grad(true)).reason.find("autograd"), std::string::npos);
+}
+
+TEST(Compare, OneNanOrInfinityRejects) {
+  const Twin twin = product();
+  for (const double bad : {std::nan(""), kInfinity, -kInfinity}) {
+    at::Tensor wrong = twin.baseline.clone();
+    wrong[13][7] = bad;
+    const auto result = judge(twin, wrong);
+    EXPECT_EQ(result.judgement, Judgement::kRejected);
+    EXPECT_NE(result.reason.find("index [13, 7]"), std::string::npos) << result.reason;
+  }
+}
+
+TEST(Compare, MatchingInfinityHidesNothing) {
+  Twin twin = product();
+  twin.oracle[0][0] = kInfinity;
+  twin.baseline[0][0] = kInfinity;
+  EXPECT_TRUE(judge(twin, twin.baseline).accepted());
+  at::Tensor wrong = twin.baseline.clone();
+  wrong[5][5] += 1;
+  EXPECT_EQ(judge(twin, wrong).judgement, Judgement::kRejected);
+  at::Tensor sign = twin.baseline.clone();
+  sign[0][0] = -kInfinity;
+  EXPECT_EQ(judge(twin, sign).judgement, Judgement::kRejected);
+}
+
+TEST(Compare, OracleOverflowCountsAsInfinity) {
+  Twin twin = product();
+  twin.oracle[0][0] = 1e39;
+  twin.baseline[0][0] = kInfinity;
+  EXPECT_TRUE(judge(twin, twin.baseline).accepted());
+}
+
+TEST(Compare, NanNeedsAllowance) {
+  Twin twin = product();
+  twin.oracle[2][3] = std::nan("");
+  twin.baseline[2][3] = std::nan("");
+  EXPECT_EQ(judge(twin, twin.baseline).judgement, Judgement::kInvalid);
+  OutputSpec allowed = output();
+  allowed.nan_allowed = true;
+  EXPECT_TRUE(judge(twin, twin.baseline, allowed).accepted());
+  at::Tensor repaired = twin.baseline.clone();
+  repaired[2][3] = 0;
+  EXPECT_EQ(judge(twin, repaired, allowed).judgement, Judgement::kRejected);  // never a wildcard
+}
+
+TEST(Compare, LowerPrecisionRejects) {
+  const Twin twin = product();
+  EXPECT_FALSE(judge(twin, twin.baseline.to(at::kBFloat16).to(at::kFloat)).accepted());
+  EXPECT_FALSE(judge(twin, twin.baseline.to(at::kHalf).to(at::kFloat)).accepted());
+  // A uniform 1e-6 relative error is within the element-wise table but three times the baseline's whole error.
+  const auto scaled = judge(twin, twin.baseline * (1 + 1e-6));
+  EXPECT_FALSE(scaled.accepted());
+  EXPECT_NE(scaled.reason.find("RMSE"), std::string::npos) << scaled.reason;
+}
+
+TEST(Compare, SmallOutputsDoNotPassAsZeros) {
+  Twin twin = product();
+  twin.oracle *= 1e-8;
+  twin.baseline *= 1e-8;
+  EXPECT_TRUE(judge(twin, twin.baseline).accepted());
+  EXPECT_FALSE(judge(twin, at::zeros_like(twin.baseline)).accepted());
+}
+
+TEST(Compare, PoorBaselineIsInvalidUnlessNegligible) {
+  Twin twin = product();
+  twin.baseline = twin.baseline * 1.1;
+  EXPECT_EQ(judge(twin, twin.baseline).judgement, Judgement::kInvalid);
+  const Twin cancelled{at::zeros({40}, at::kDouble), at::full({40}, 1e-9)};  // mathematically zero
+  const auto result = judge(cancelled, at::full({40}, -3e-9));
+  EXPECT_TRUE(result.accepted()) << result.reason;
+  EXPECT_TRUE(result.negligible);
+  EXPECT_FALSE(judge(cancelled, at::full({40}, 1e-5)).accepted());
+  EXPECT_FALSE(judge(cancelled, at::full({40}, std::nan(""))).accepted());
+}
+
+TEST(Compare, SpecificationBoundAgainstTheBaseline) {
+  // In bf16 mode the oracle rules are wide; the specification's bound against the baseline is what catches a twin that
+  // rounds other operands.
+  at::manual_seed(3);
+  const at::Tensor a = at::randn({64, 256}), b = at::randn({256, 64});
+  const Twin twin{at::matmul(a.to(at::kDouble), b.to(at::kDouble)),
+                  at::matmul(a.to(at::kBFloat16).to(at::kFloat), b.to(at::kBFloat16).to(at::kFloat))};
+  const auto exact_products = at::matmul(a.to(at::kBFloat16).to(at::kDouble), b.to(at::kBFloat16).to(at::kDouble)).to(at::kFloat);
+  OutputSpec spec = output();
+  spec.tolerance.bf16 = {2e-5, 2e-5};
+  EXPECT_TRUE(judge(twin, exact_products, spec, Dtype::kBf16).accepted()) << judge(twin, exact_products, spec, Dtype::kBf16).reason;
+  const auto unrounded = judge(twin, twin.oracle.to(at::kFloat), spec, Dtype::kBf16);
+  EXPECT_FALSE(unrounded.accepted());
+  EXPECT_NE(unrounded.reason.find("baseline"), std::string::npos) << unrounded.reason;
+}
+
+TEST(Compare, ExactIsBitwise) {
+  const at::Tensor counts = at::arange(100);
+  const Twin twin{counts, counts};
+  EXPECT_TRUE(judge(twin, counts.clone()).accepted());  // integers are exact whatever the declared class
+  at::Tensor wrong = counts.clone();
+  wrong[99] = 98;
+  EXPECT_NE(judge(twin, wrong).reason.find("1 of 100 elements"), std::string::npos);
+  const OutputSpec exact = output(Tolerance::Kind::kExact);
+  const at::Tensor values = at::randn({33});
+  const Twin moved{values.to(at::kDouble), values};
+  EXPECT_TRUE(judge(moved, values.clone(), exact).accepted());
+  EXPECT_FALSE(judge(moved, values * (1 + 1.2e-7), exact).accepted());
+  const Twin zero{at::zeros({4}, at::kDouble), at::zeros({4})};
+  EXPECT_FALSE(judge(zero, -at::zeros({4}), exact).accepted());  // the sign bit is a bit
+  const at::Tensor flags = values > 0;
+  EXPECT_FALSE(judge({flags, flags}, flags.logical_not(), exact).accepted());
+}
+
+TEST(Compare, GradientClass) {
+  Twin twin = product(400, 128);
+  OutputSpec spec = output(Tolerance::Kind::kGradient, {1e-4, 0});
+  EXPECT_TRUE(judge(twin, twin.oracle.to(at::kFloat), spec).accepted());
+  EXPECT_FALSE(judge(twin, twin.baseline * 1.001, spec).accepted());
+  EXPECT_FALSE(judge(twin, -twin.baseline, spec).accepted());
+}
+
+TEST(Compare, EmptyAndScalar) {
+  const Twin empty{at::empty({0, 4}, at::kDouble), at::empty({0, 4})};
+  EXPECT_TRUE(judge(empty, at::empty({0, 4})).accepted());
+  EXPECT_FALSE(judge(empty, at::empty({4, 0})).accepted());
+  const Twin scalar{at::scalar_tensor(2.0, at::kDouble), at::scalar_tensor(2.0)};
+  EXPECT_TRUE(judge(scalar, at::scalar_tensor(2.00001)).accepted());
+  EXPECT_FALSE(judge(scalar, at::scalar_tensor(2.001)).accepted());
+}
+
+TEST(Compare, ShapeOfTheOracleAndComplexTensors) {
+  const Twin twin = product();
+  EXPECT_EQ(compare(output(), twin.oracle.t(), twin.baseline, twin.baseline, Dtype::kFp32).judgement, Judgement::kInvalid);
+  const at::Tensor complex = at::zeros({3}, at::kComplexFloat);
+  EXPECT_THROW(compare(output(), complex, complex, complex, Dtype::kFp32), Error);
+}
+
+TEST(Compare, TenMillionElementsTakeUnderASecond) {
+  const at::Tensor baseline = at::rand({10'000'000});
+  const Twin twin{baseline.to(at::kDouble), baseline};
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_TRUE(judge(twin, baseline).accepted());
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::printf("compared 10 million elements in %.3f s\n", seconds);
+  EXPECT_LT(seconds, 3);  // generous: shared machines
+}
+
+}  // namespace
+}  // namespace twinbench

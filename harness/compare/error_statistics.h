@@ -1,0 +1,28 @@
+// What one pass over oracle, baseline and candidate yields: every sum and maximum the rules need.
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+
+#include "harness/compare/host_elements.h"
+
+namespace twinbench {
+
+// Over the elements at which the oracle, as stored in the output's dtype, is finite.
+struct Statistics {
+  std::int64_t finite = 0;
+  double oracle_rms = 0, oracle_max = 0;
+  double baseline_rmse = 0, baseline_max_error = 0;
+  double candidate_rmse = 0, candidate_max_error = 0, candidate_max_relative = 0;
+  // Candidate against baseline, for the gradient class.
+  double distance = 0, baseline_norm = 0, cosine = 1;
+  // First element at which a NaN or infinity is not where, or not what, the oracle's is; -1: none.
+  std::int64_t baseline_mask_broken = -1, candidate_mask_broken = -1;
+  std::int64_t oracle_nan = -1;  // first NaN of the oracle
+};
+
+Statistics gather_statistics(const HostElements& oracle, const HostElements& baseline, const HostElements& candidate,
+                             c10::ScalarType stored);
+
+}  // namespace twinbench

@@ -1,0 +1,36 @@
+// Input generation, casting and placement.
+#include "harness/compare/inputs.h"
+
+#include "src/common/error.h"
+
+namespace twinbench {
+
+Values generated_inputs(const ComponentSpec& spec, const Setting& setting, std::uint64_t seed) {
+  Values inputs = spec.make_inputs(setting, seed);
+  for (const auto& [name, tensor] : inputs) {
+    const std::string field = spec.id() + " input '" + name + "'";
+    if (!tensor.defined()) throw Error(ErrorKind::kInternal, field, "undefined", "make_inputs must fill every input");
+    if (!tensor.device().is_cpu()) throw Error(ErrorKind::kInternal, field, tensor.device().str(), "make_inputs gives CPU tensors");
+    if (tensor.scalar_type() == at::kDouble) throw Error(ErrorKind::kBadDtype, field, "Double", "make_inputs gives fp32 or integer tensors");
+  }
+  return inputs;
+}
+
+Values placed_inputs(const Values& generated, Dtype dtype, c10::Device device) {
+  Values placed;
+  for (const auto& [name, tensor] : generated) {
+    const auto target = dtype == Dtype::kFp64 && tensor.is_floating_point() ? at::kDouble : tensor.scalar_type();
+    at::Tensor copy = tensor.to(device, target);
+    placed.set(name, copy.is_same(tensor) ? tensor.clone() : copy);
+  }
+  return placed;
+}
+
+Setting oracle_setting(const Setting& setting) {
+  Setting oracle = setting;
+  oracle.dtype = Dtype::kFp64;
+  oracle.device = c10::Device(c10::DeviceType::CPU);
+  return oracle;
+}
+
+}  // namespace twinbench

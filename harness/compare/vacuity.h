@@ -1,0 +1,24 @@
+// The vacuity guard: a comparison that cannot tell wrong answers from the right one proves nothing.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+#include "src/component.h"
+
+namespace twinbench {
+
+struct Vacuity {
+  int checked = 0;     // wrong answers that differ from the right one by more than rounding
+  int rejected = 0;    // of those
+  std::string reason;  // the first wrong answer accepted, or the right one rejected; empty where the guard holds
+  bool holds() const { return reason.empty(); }
+};
+
+// Makes up to five wrong answers from the baseline's: zeros, its mean everywhere, an input of that shape, one element off
+// by 5 % of the rms (25 % in bf16 mode), rows rolled by one. An answer that equals the right one (a constant output, a
+// permutation-invariant one, an identity) is not a wrong one and is left out. Negligible outputs check nothing.
+Vacuity check_vacuity(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline, const Values& inputs, Dtype dtype);
+
+}  // namespace twinbench

@@ -1,0 +1,88 @@
+// The vacuity guard: strong cases hold, weak ones are named, degenerate outputs check nothing.
+#include "harness/compare/vacuity.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+namespace twinbench {
+namespace {
+
+OutputSpec output(Tolerance::Kind kind = Tolerance::Kind::kBound) {
+  OutputSpec spec;
+  spec.name = "y";
+  spec.tolerance.kind = kind;
+  return spec;
+}
+
+TEST(Vacuity, AllFiveWrongAnswersAreRejected) {
+  at::manual_seed(1);
+  const at::Tensor x = at::randn({40, 30}), y = at::tanh(x);
+  const Values inputs{{"x", x}};
+  const Vacuity guard = check_vacuity(output(), at::tanh(x.to(at::kDouble)), y, inputs, Dtype::kFp32);
+  EXPECT_TRUE(guard.holds()) << guard.reason;
+  EXPECT_EQ(guard.checked, 5);
+  EXPECT_EQ(guard.rejected, 5);
+}
+
+TEST(Vacuity, Bf16ModeAndGradientClass) {
+  at::manual_seed(2);
+  const at::Tensor a = at::randn({64, 64}), b = at::randn({64, 64});
+  const at::Tensor y = at::matmul(a.to(at::kBFloat16).to(at::kFloat), b.to(at::kBFloat16).to(at::kFloat));
+  for (const auto kind : {Tolerance::Kind::kBound, Tolerance::Kind::kGradient}) {
+    const Vacuity guard = check_vacuity(output(kind), at::matmul(a.to(at::kDouble), b.to(at::kDouble)), y, {{"a", a}}, Dtype::kBf16);
+    EXPECT_TRUE(guard.holds()) << guard.reason;
+    EXPECT_EQ(guard.checked, 5);
+  }
+}
+
+TEST(Vacuity, AWeakComparisonIsNamed) {
+  at::manual_seed(3);
+  const at::Tensor oracle = at::randn({50, 20}, at::kDouble);
+  const at::Tensor noisy = (oracle + 0.04 * at::randn({50, 20}, at::kDouble)).to(at::kFloat);  // 4 % error: just not poor
+  OutputSpec wide = output();
+  wide.tolerance.fp32 = {1, 1};
+  const Vacuity guard = check_vacuity(wide, oracle, noisy, {}, Dtype::kFp32);
+  EXPECT_FALSE(guard.holds());
+  EXPECT_NE(guard.reason.find("one element off"), std::string::npos) << guard.reason;
+  EXPECT_LT(guard.rejected, guard.checked);
+}
+
+TEST(Vacuity, ConstantAndEmptyOutputsCheckLittleOrNothing) {
+  const at::Tensor zeros = at::zeros({10, 3});
+  const Vacuity constant = check_vacuity(output(), zeros.to(at::kDouble), zeros, {}, Dtype::kFp32);
+  EXPECT_TRUE(constant.holds()) << constant.reason;
+  EXPECT_EQ(constant.checked, 1);  // only one element off differs
+  const at::Tensor none = at::empty({0});
+  EXPECT_EQ(check_vacuity(output(), none.to(at::kDouble), none, {}, Dtype::kFp32).checked, 0);
+}
+
+TEST(Vacuity, IntegersAndBooleans) {
+  const at::Tensor ids = at::arange(30), flags = ids % 3 == 0;
+  const Vacuity integers = check_vacuity(output(Tolerance::Kind::kExact), ids, ids, {}, Dtype::kFp32);
+  EXPECT_TRUE(integers.holds()) << integers.reason;
+  EXPECT_EQ(integers.checked, 4);
+  const Vacuity booleans = check_vacuity(output(Tolerance::Kind::kExact), flags, flags, {}, Dtype::kFp32);
+  EXPECT_TRUE(booleans.holds()) << booleans.reason;
+  EXPECT_EQ(booleans.checked, 3);
+}
+
+TEST(Vacuity, IdentityComponentsAreNotBlamedForCopyingTheirInput) {
+  const at::Tensor x = at::randn({8, 4});
+  EXPECT_EQ(check_vacuity(output(Tolerance::Kind::kExact), x.to(at::kDouble), x, {{"x", x}}, Dtype::kFp32).checked, 4);
+}
+
+TEST(Vacuity, NonFiniteElementsDoNotDoTheWork) {
+  at::Tensor y = at::randn({20, 5});
+  y[0][0] = std::numeric_limits<float>::infinity();
+  const Vacuity guard = check_vacuity(output(), y.to(at::kDouble), y, {}, Dtype::kFp32);
+  EXPECT_TRUE(guard.holds()) << guard.reason;
+  EXPECT_EQ(guard.checked, 4);
+}
+
+TEST(Vacuity, APoorBaselineFailsTheGuard) {
+  const at::Tensor y = at::randn({20, 5});
+  EXPECT_FALSE(check_vacuity(output(), y.to(at::kDouble) * 2, y, {}, Dtype::kFp32).holds());
+}
+
+}  // namespace
+}  // namespace twinbench

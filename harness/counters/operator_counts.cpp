@@ -1,0 +1,156 @@
+// RecordFunction callback: classifies each operator once, then counts with relaxed atomics.
+#include "harness/counters/operator_counts.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/record_function.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "harness/counters/operator_kind.h"
+#include "src/common/forward_call.h"
+
+namespace twinbench {
+
+namespace {
+
+struct Operator {
+  std::string name;
+  OperatorClass classification;
+  std::atomic<std::int64_t> count{0};
+};
+
+struct Counts {
+  std::atomic<std::int64_t> dispatches{0}, scalar_reads{0}, sync_calls{0}, copies{0}, device_copies{0};
+  std::mutex mutex;  // of all below
+  std::deque<Operator> operators;  // addresses stay valid
+  std::unordered_map<const void*, Operator*> by_schema;
+  std::map<std::string, std::int64_t> forward_calls;
+  int holders = 0;
+  at::CallbackHandle callback = at::INVALID_CALLBACK_HANDLE;
+};
+
+Counts& counts() {
+  static Counts* const instance = new Counts();  // threads may outlive static destruction
+  return *instance;
+}
+
+// The operators that are running on this thread. RecordFunction nests strictly per thread.
+struct Running {
+  std::vector<std::uint8_t> flags;  // per open call: bit 0 counted, bit 1 synchronising
+  int counted = 0, synchronising = 0;
+  std::unordered_map<const void*, Operator*> cache;
+};
+
+Running& running() {
+  thread_local Running instance;
+  return instance;
+}
+
+// The characters of a schema's name belong to that one overload, so their address identifies it.
+Operator& lookup(const at::RecordFunction& function) {
+  const void* const key = function.name();
+  Operator*& cached = running().cache[key];
+  if (cached) return *cached;
+  Counts& all = counts();
+  const std::lock_guard lock(all.mutex);
+  Operator*& known = all.by_schema[key];
+  if (!known) {
+    known = &all.operators.emplace_back();
+    known->name = function.name();
+    if (const auto name = function.operator_name())
+      if (const auto handle = c10::Dispatcher::singleton().findSchema(*name)) known->classification = classify(*handle);
+  }
+  cached = known;
+  return *known;
+}
+
+bool crosses_devices(const at::RecordFunction& function) {
+  std::optional<c10::Device> first;
+  for (const auto& value : function.inputs()) {
+    std::optional<c10::Device> device;
+    if (value.isTensor() && value.toTensor().defined()) device = value.toTensor().device();
+    if (value.isDevice()) device = value.toDevice();
+    if (!device) continue;
+    if (first && *first != *device) return true;
+    first = device;
+  }
+  return false;
+}
+
+std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function) {
+  Operator& op = lookup(function);
+  Running& here = running();
+  const OperatorKind kind = op.classification.kind;
+  const bool outermost = here.counted == 0;
+  const bool counted = kind == OperatorKind::kDispatch || kind == OperatorKind::kCopy;
+  Counts& all = counts();
+  if (kind == OperatorKind::kRead) {
+    all.scalar_reads.fetch_add(1, std::memory_order_relaxed);
+    op.count.fetch_add(1, std::memory_order_relaxed);
+  }
+  // A device's masked_select issues a nonzero and an equal reads a scalar: one wait each, not two.
+  if (op.classification.synchronises && here.synchronising == 0) all.sync_calls.fetch_add(1, std::memory_order_relaxed);
+  if (counted && outermost) {
+    op.count.fetch_add(1, std::memory_order_relaxed);
+    if (kind == OperatorKind::kDispatch) {
+      all.dispatches.fetch_add(1, std::memory_order_relaxed);
+    } else {
+      all.copies.fetch_add(1, std::memory_order_relaxed);
+      if (function.needsInputs() && crosses_devices(function)) all.device_copies.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  here.flags.push_back(static_cast<std::uint8_t>((counted ? 1 : 0) | (op.classification.synchronises ? 2 : 0)));
+  here.counted += counted;
+  here.synchronising += op.classification.synchronises;
+  return nullptr;
+}
+
+void on_end(const at::RecordFunction&, at::ObserverContext*) {
+  Running& here = running();
+  if (here.flags.empty()) return;  // an asynchronous range that began on another thread
+  here.counted -= here.flags.back() & 1;
+  here.synchronising -= here.flags.back() >> 1;
+  here.flags.pop_back();
+}
+
+void on_forward(const char* component) {
+  Counts& all = counts();
+  const std::lock_guard lock(all.mutex);
+  ++all.forward_calls[component];
+}
+
+}  // namespace
+
+void start_operator_counting(bool track_devices) {
+  Counts& all = counts();
+  const std::lock_guard lock(all.mutex);
+  if (all.holders++ > 0) return;
+  all.callback = at::addGlobalCallback(
+      at::RecordFunctionCallback(on_start, on_end).needsInputs(track_devices).scopes({at::RecordScope::FUNCTION}));
+  forward_call_observer = on_forward;
+}
+
+void stop_operator_counting() {
+  Counts& all = counts();
+  const std::lock_guard lock(all.mutex);
+  if (--all.holders > 0) return;
+  at::removeCallback(all.callback);
+  forward_call_observer = nullptr;
+}
+
+OperatorTotals operator_totals() {
+  Counts& all = counts();
+  const std::lock_guard lock(all.mutex);
+  OperatorTotals totals{all.dispatches, all.scalar_reads, all.sync_calls, all.copies, all.device_copies, {}, all.forward_calls};
+  for (const auto& op : all.operators)
+    if (op.count > 0) totals.by_name[op.name] += op.count;
+  return totals;
+}
+
+}  // namespace twinbench

@@ -1,0 +1,178 @@
+// Reads revision, toolchain and machine facts. What cannot be read is null or "unknown", never guessed.
+#include "harness/record/provenance.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <sys/utsname.h>
+#include <torch/version.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iomanip>
+#include <sstream>
+#include <thread>
+
+#include "src/registry.h"
+
+extern char** environ;
+
+namespace twinbench {
+namespace {
+
+using nlohmann::json;
+
+std::string first_line_of(const std::string& command) {
+  std::string line;
+  if (FILE* pipe = popen((command + " 2>/dev/null").c_str(), "r")) {
+    std::array<char, 512> buffer{};
+    if (std::fgets(buffer.data(), buffer.size(), pipe)) line = buffer.data();
+    pclose(pipe);
+  }
+  while (!line.empty() && (line.back() == '\n' || line.back() == ' ')) line.pop_back();
+  return line;
+}
+
+std::string file_field(const std::string& path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind(key, 0) == 0) {
+      auto value = line.substr(line.find_first_of("=:") + 1);
+      value.erase(0, value.find_first_not_of(" \t\""));
+      while (!value.empty() && value.back() == '"') value.pop_back();
+      return value;
+    }
+  return "";
+}
+
+json or_null(const std::string& text) { return text.empty() ? json(nullptr) : json(text); }
+
+std::string utc_now() {
+  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::ostringstream text;
+  text << std::put_time(std::gmtime(&now), "%Y-%m-%dT%H:%M:%SZ");
+  return text.str();
+}
+
+// "crc32:xxxxxxxx" over the files that exist, so that a changed baseline is seen; null where the sources are not here.
+json hash_of_files(const std::vector<std::string>& paths) {
+  uLong crc = crc32(0L, Z_NULL, 0);
+  bool any = false;
+  for (const auto& path : paths) {
+    std::ifstream file(std::string(TWINBENCH_SOURCE_FOLDER) + "/" + path, std::ios::binary);
+    if (!file) continue;
+    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    crc = crc32(crc, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(text.size()));
+    any = true;
+  }
+  if (!any) return nullptr;
+  std::ostringstream hex;
+  hex << "crc32:" << std::hex << std::setw(8) << std::setfill('0') << crc;
+  return hex.str();
+}
+
+json source_hashes() {
+  json hashes = json::object();
+  for (const auto& component : components()) {
+    const auto place = component.spec.pipeline + "/" + component.spec.name;
+    hashes[component.spec.id()] = {{"baseline", hash_of_files({"baselines/" + place + ".cpp"})},
+                                   {"optimized", hash_of_files({"optimized/" + place + ".cpp", "optimized/" + place + "_cuda.cpp"})},
+                                   {"kernel", hash_of_files({"kernels/" + place + "_math.h", "kernels/" + place + ".cu"})}};
+  }
+  return hashes;
+}
+
+json relevant_environment() {
+  json variables = json::object();
+  const std::vector<std::string> prefixes = {"TWINBENCH_", "OMP_", "MKL_", "CUDA_", "CUBLAS_", "NVIDIA_TF32", "PYTORCH_", "GTEST_", "BENCHMARK_", "KMP_", "ATEN_", "NO_COLOR"};
+  for (char** entry = environ; *entry; ++entry) {
+    const std::string text = *entry;
+    const auto equals = text.find('=');
+    for (const auto& prefix : prefixes)
+      if (text.rfind(prefix, 0) == 0) variables[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return variables;
+}
+
+}  // namespace
+
+json provenance(std::uint64_t seed, const std::string& command_line) {
+  const std::string git = "git -C '" TWINBENCH_SOURCE_FOLDER "' ";
+  std::string revision = first_line_of(git + "rev-parse --short=12 HEAD");
+  if (revision.empty() && std::getenv("TWINBENCH_REVISION")) revision = std::getenv("TWINBENCH_REVISION");
+  utsname system{};
+  uname(&system);
+  const bool in_container = access("/.dockerenv", F_OK) == 0;
+  return {{"revision", revision.empty() ? "unknown" : revision},
+          {"dirty", !first_line_of(git + "status --porcelain").empty()},
+          {"utc", utc_now()},
+          {"build_type", TWINBENCH_BUILD_TYPE},
+          {"compiler", "g++ " __VERSION__},
+          {"compiler_flags", TWINBENCH_COMPILER_FLAGS},
+          {"cxx_standard", std::to_string(__cplusplus)},
+          {"libtorch", TORCH_VERSION},
+          {"cuda_toolkit", or_null(TWINBENCH_CUDA_TOOLKIT)},
+          {"cuda_runtime", nullptr},
+          {"driver", or_null(file_field("/proc/driver/nvidia/version", "NVRM version"))},
+          {"cudnn", nullptr},
+          {"cpu_model", file_field("/proc/cpuinfo", "model name")},
+          {"cpu_flags_used", at::get_cpu_capability()},
+          {"cores", std::thread::hardware_concurrency()},
+          {"threads", at::get_num_threads()},
+          {"kernel", std::string(system.sysname) + " " + system.release},
+          {"os", file_field("/etc/os-release", "PRETTY_NAME")},
+          {"container", in_container ? json("docker") : json(nullptr)},
+          {"governor", or_null(first_line_of("cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"))},
+          {"gpu", nullptr},
+          {"seed", seed},
+          {"environment", relevant_environment()},
+          {"source_hashes", source_hashes()},
+          {"command_line", command_line}};
+}
+
+json benchmark_context() {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  std::array<double, 3> load{};
+  if (getloadavg(load.data(), 3) != 3) load = {0, 0, 0};
+  const std::string megahertz = file_field("/proc/cpuinfo", "cpu MHz");
+  return {{"date", utc_now()},
+          {"host_name", host.data()},
+          {"executable", "twinbench"},
+          {"num_cpus", std::thread::hardware_concurrency()},
+          {"mhz_per_cpu", megahertz.empty() ? 0.0 : std::stod(megahertz)},
+          {"cpu_scaling_enabled", access("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", R_OK) == 0},
+          {"caches", json::array()},
+          {"load_avg", load},
+          {"library_version", "1.7.1"},
+          {"library_build_type", "release"},
+          {"json_schema_version", 1}};
+}
+
+json component_table() {
+  json table = json::array();
+  for (const auto& component : components()) {
+    const auto& spec = component.spec;
+    json row = {{"id", spec.id()}, {"summary", spec.summary}, {"source", spec.source}, {"sin", spec.sin}, {"regime", spec.regime}};
+    for (const char* list : {"dtypes", "cases", "variants", "proof", "claims"}) row[list] = json::array();
+    for (const auto dtype : spec.dtypes) row["dtypes"].push_back(to_string(dtype));
+    for (const auto& input : spec.cases)
+      row["cases"].push_back({{"name", input.name}, {"sizes", input.sizes}, {"options", input.options},
+                              {"pass", to_string(input.pass)}, {"timed", input.timed}, {"degenerate", input.degenerate},
+                              {"distribution", input.distribution}});
+    row["variants"] = {"baseline", "optimized"};
+    if (component.library) row["variants"].push_back("library");
+    for (const auto& proof : spec.proof) row["proof"].push_back({{"counter", proof.counter}, {"formula", proof.formula}});
+    for (const auto& claim : spec.claims)
+      row["claims"].push_back({{"document", claim.document}, {"text", claim.text}, {"figure", claim.figure},
+                               {"ratio", claim.ratio ? json(*claim.ratio) : json(nullptr)}, {"verdict", claim.verdict}});
+    table.push_back(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace twinbench

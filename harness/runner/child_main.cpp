@@ -1,0 +1,87 @@
+// The child's side: every way for a job to end becomes a message, unless it ends the process.
+#include "harness/runner/child_main.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <string_view>
+
+#include "harness/runner/memory_use.h"
+#include "harness/runner/message.h"
+#include "src/common/error.h"
+
+namespace twinbench {
+namespace {
+
+// LibTorch and CUDA throw their own types; their wording is all that tells a refused allocation from another error.
+bool speaks_of_memory(std::string_view what) {
+  for (const std::string_view phrase : {"out of memory", "can't allocate memory", "not enough memory", "bad_alloc"})
+    if (what.find(phrase) != std::string_view::npos) return true;
+  return false;
+}
+
+nlohmann::json error_message(const char* status, std::string_view what, const char* error_kind = "") {
+  return {{"kind", "error"}, {"status", status}, {"what", what}, {"error_kind", error_kind}};
+}
+
+// The job's value or its error as a message. Whatever the job held is freed before the message is made.
+nlohmann::json outcome_of(const Job& job, JobContext& context) {
+  try {
+    return {{"kind", "result"}, {"value", job.run(context)}};
+  } catch (const Error& error) {
+    lift_memory_limit();
+    const bool memory = error.kind() == ErrorKind::kOutOfMemory;
+    return error_message(memory ? "out_of_memory" : "error", error.what(), name_of(error.kind()));
+  } catch (const std::bad_alloc&) {
+    lift_memory_limit();
+    return error_message("out_of_memory", "an allocation was refused");
+  } catch (const std::exception& error) {
+    lift_memory_limit();
+    return error_message(speaks_of_memory(error.what()) ? "out_of_memory" : "error", error.what());
+  } catch (...) {
+    lift_memory_limit();
+    return error_message("error", "threw something that is no std::exception");
+  }
+}
+
+void flush_output() {
+  std::cout.flush();
+  std::fflush(nullptr);
+}
+
+}  // namespace
+
+void run_child(const Job& job, int result, int output, int parent) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);  // the parent died before the line above
+  signal(SIGINT, SIG_DFL);
+  signal(SIGTERM, SIG_DFL);
+  const int nothing = open("/dev/null", O_RDONLY);
+  if (nothing >= 0) dup2(nothing, STDIN_FILENO);
+  dup2(output, STDOUT_FILENO);
+  dup2(output, STDERR_FILENO);
+  // A pipe is buffered in blocks: a crash would take the last lines, the interesting ones, with it.
+  // Its own buffer, because a stream that was in use does not change its ways without a new one.
+  static char line_buffer[BUFSIZ];
+  std::setvbuf(stdout, line_buffer, _IOLBF, sizeof line_buffer);
+  limit_memory_of_this_process(job.limits.memory_bytes);
+  JobContext context(result);
+  const nlohmann::json outcome = outcome_of(job, context);
+  flush_output();
+  try {
+    send_message(result, outcome);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "the result could not be sent: %s\n", error.what());
+    _exit(1);
+  }
+  _exit(0);
+}
+
+}  // namespace twinbench

@@ -1,0 +1,66 @@
+// Reading /proc and setting resource limits.
+#include "harness/runner/memory_use.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+
+namespace twinbench {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kAllocatorThrows = false;
+#else
+constexpr bool kAllocatorThrows = true;
+#endif
+
+// The sum of the named lines of /proc/<process>/status, which are in KiB.
+std::uint64_t status_bytes(const std::string& process, std::initializer_list<const char*> names) {
+  std::ifstream file("/proc/" + process + "/status");
+  std::uint64_t kibibytes = 0;
+  for (std::string line; std::getline(file, line);)
+    for (const char* name : names)
+      if (line.rfind(std::string(name) + ":", 0) == 0) kibibytes += std::stoull(line.substr(line.find(':') + 1));
+  return kibibytes * 1024;
+}
+
+}  // namespace
+
+std::uint64_t held_bytes(pid_t process) { return status_bytes(std::to_string(process), {"RssAnon", "RssShmem"}); }
+
+int thread_count() {
+  std::error_code failure;
+  const std::filesystem::directory_iterator tasks("/proc/self/task", failure);
+  if (failure) return 1;
+  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
+}
+
+void limit_memory_of_this_process(std::uint64_t bytes) {
+  // 1, not 0: the kernel takes 1 as "no core" for files and for pipes to a crash handler alike.
+  const rlimit no_core{1, 1};
+  setrlimit(RLIMIT_CORE, &no_core);
+  if (bytes == 0 || !kAllocatorThrows) return;
+  // Stacks of worker threads are counted in full though hardly touched; the runner's own watch on resident memory
+  // is exact, so this may be a little generous.
+  const std::uint64_t stacks = std::uint64_t{16} << 20;
+  const std::uint64_t room = bytes + stacks * std::max(1u, std::thread::hardware_concurrency());
+  rlimit limit{};
+  getrlimit(RLIMIT_DATA, &limit);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, status_bytes("self", {"VmData"}) + room);
+  setrlimit(RLIMIT_DATA, &limit);
+}
+
+void lift_memory_limit() {
+  rlimit limit{};
+  getrlimit(RLIMIT_DATA, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_DATA, &limit);
+}
+
+}  // namespace twinbench

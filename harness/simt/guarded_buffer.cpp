@@ -1,0 +1,139 @@
+// Guard pages and the fault handler that turns touching them into findings.
+#include "harness/simt/guarded_buffer.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <new>
+
+namespace twinbench::kernels::simt {
+namespace {
+
+constexpr unsigned char kSlackPattern = 0xa5;
+constexpr int kMostFaults = 16;
+
+// Read by the signal handler, so plain data that is only changed while no kernel runs.
+std::vector<GuardedMemory*>& registry() {
+  static std::vector<GuardedMemory*> all;
+  return all;
+}
+std::array<GuardFault, kMostFaults> g_faults;
+std::atomic<int> g_fault_count{0};
+std::atomic<int> g_thread{-1};
+struct sigaction g_previous;
+
+std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
+
+std::size_t whole_pages(std::size_t bytes) {
+  const std::size_t page = page_bytes();
+  return (bytes + page - 1) / page * page;
+}
+
+void handle_fault(int signal, siginfo_t* information, void* machine_context) {
+  for (GuardedMemory* memory : registry()) {
+    if (!memory->holds(information->si_addr) || !memory->open(information->si_addr)) continue;
+    const int slot = g_fault_count.fetch_add(1);
+    if (slot < kMostFaults) {
+      bool write = false;
+#if defined(__x86_64__)
+      write = (static_cast<ucontext_t*>(machine_context)->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+#endif
+      g_faults[static_cast<std::size_t>(slot)] = {
+          memory, static_cast<unsigned char*>(information->si_addr) - memory->data(), write, g_thread.load()};
+    }
+    return;  // the access is repeated and now succeeds
+  }
+  // Not ours: hand it to whoever was there before (the sanitizer, a crash reporter), or die of it as usual.
+  if ((g_previous.sa_flags & SA_SIGINFO) != 0 && g_previous.sa_sigaction != nullptr) {
+    g_previous.sa_sigaction(signal, information, machine_context);
+  } else {
+    sigaction(signal, &g_previous, nullptr);
+  }
+}
+
+}  // namespace
+
+GuardedMemory::GuardedMemory(std::size_t bytes, std::size_t alignment, std::string name, std::size_t guard_bytes)
+    : bytes_(bytes), guard_bytes_(whole_pages(guard_bytes)), middle_bytes_(whole_pages(bytes)), name_(std::move(name)) {
+  void* mapping = mmap(nullptr, middle_bytes_ + 2 * guard_bytes_, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) throw std::bad_alloc();
+  mapping_ = static_cast<unsigned char*>(mapping);
+  if (middle_bytes_ > 0) mprotect(mapping_ + guard_bytes_, middle_bytes_, PROT_READ | PROT_WRITE);
+  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  data_ = mapping_ + guard_bytes_ + middle_bytes_ - std::min(rounded, middle_bytes_);
+  // Untouched pages of a huge buffer stay unmapped: only buffers of ordinary size get the pattern.
+  if (bytes <= (std::size_t{1} << 28)) std::memset(data_, 0xff, bytes_);
+  restore_slack();
+  registry().push_back(this);
+}
+
+GuardedMemory::~GuardedMemory() {
+  std::erase(registry(), this);
+  munmap(mapping_, middle_bytes_ + 2 * guard_bytes_);
+}
+
+bool GuardedMemory::slack_is_intact() const {
+  const auto is_pattern = [](unsigned char byte) { return byte == kSlackPattern; };
+  const unsigned char* middle = mapping_ + guard_bytes_;
+  return std::all_of(middle, static_cast<const unsigned char*>(data_), is_pattern) &&
+         std::all_of(static_cast<const unsigned char*>(data_ + bytes_), middle + middle_bytes_, is_pattern);
+}
+
+void GuardedMemory::restore_slack() {
+  unsigned char* middle = mapping_ + guard_bytes_;
+  std::memset(middle, kSlackPattern, static_cast<std::size_t>(data_ - middle));
+  std::memset(data_ + bytes_, kSlackPattern, static_cast<std::size_t>(middle + middle_bytes_ - (data_ + bytes_)));
+}
+
+bool GuardedMemory::holds(const void* address) const {
+  const auto* byte = static_cast<const unsigned char*>(address);
+  return byte >= mapping_ && byte < mapping_ + middle_bytes_ + 2 * guard_bytes_;
+}
+
+bool GuardedMemory::open(const void* address) {
+  const auto* byte = static_cast<const unsigned char*>(address);
+  const unsigned char* middle = mapping_ + guard_bytes_;
+  if (byte >= middle && byte < middle + middle_bytes_) return false;
+  const std::size_t page = page_bytes();
+  unsigned char* start = mapping_ + static_cast<std::size_t>(byte - mapping_) / page * page;
+  return mprotect(start, page, PROT_READ | PROT_WRITE) == 0;
+}
+
+void GuardedMemory::close() {
+  mprotect(mapping_, guard_bytes_, PROT_NONE);
+  mprotect(mapping_ + guard_bytes_ + middle_bytes_, guard_bytes_, PROT_NONE);
+}
+
+GuardWatch::GuardWatch() {
+  g_fault_count = 0;
+  struct sigaction action {};
+  action.sa_sigaction = handle_fault;
+  action.sa_flags = SA_SIGINFO;  // on the fiber's own stack
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGSEGV, &action, &g_previous);
+}
+
+GuardWatch::~GuardWatch() { sigaction(SIGSEGV, &g_previous, nullptr); }
+
+void GuardWatch::set_thread(int thread) { g_thread = thread; }
+
+std::vector<GuardFault> GuardWatch::take_faults() {
+  const int count = std::min(g_fault_count.exchange(0), kMostFaults);
+  std::vector<GuardFault> faults(g_faults.begin(), g_faults.begin() + count);
+  for (GuardedMemory* memory : registry()) {
+    if (!memory->slack_is_intact()) {
+      faults.push_back({memory, static_cast<std::int64_t>(memory->bytes()), true, -1});
+      memory->restore_slack();
+    }
+    if (std::any_of(faults.begin(), faults.end(), [&](const GuardFault& f) { return f.memory == memory; })) memory->close();
+  }
+  return faults;
+}
+
+}  // namespace twinbench::kernels::simt

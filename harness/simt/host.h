@@ -1,0 +1,45 @@
+// launch_on_host: runs a SIMT kernel on the CPU with every check on. Include this one from kernel tests.
+#pragma once
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+
+#include "harness/simt/executor.h"
+#include "harness/simt/guarded_buffer.h"
+#include "harness/simt/host_block.h"
+#include "kernels/common/simt.h"
+
+namespace twinbench::kernels::simt {
+
+// Size of a grid or block, converted from one to three integers as CUDA's dim3 is.
+struct Size3 {
+  Size3(std::int64_t x, std::int64_t y = 1, std::int64_t z = 1)  // NOLINT(google-explicit-constructor)
+      : index{static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(z)} {}
+  Index3 index;
+};
+
+template <class Kernel>
+std::string kernel_name() {
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(typeid(Kernel).name(), nullptr, nullptr, nullptr), std::free);
+  return text ? text.get() : typeid(Kernel).name();
+}
+
+// Runs every thread of every block to its end and returns what was wrong. Arguments as for simt::launch; pointers in them
+// point to host memory, best of GuardedBuffers. Deterministic for equal options. An empty grid runs nothing.
+template <class Kernel, class... Arguments>
+Report launch_on_host(Kernel kernel, Size3 grid, Size3 block, std::size_t dynamic_shared_bytes, HostOptions options,
+                      const Arguments&... arguments) {
+  static_assert(std::is_empty_v<Kernel>, "a kernel has no state: pass values as arguments");
+  Executor executor(kernel_name<Kernel>(), grid.index, block.index, dynamic_shared_bytes, Kernel::kMaxThreads,
+                    std::move(options), [&](HostBlock& context) { kernel(context, arguments...); });
+  return executor.run();
+}
+
+}  // namespace twinbench::kernels::simt

@@ -1,0 +1,98 @@
+// The block context of the host run: one object a CUDA thread, the same members as DeviceBlock.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <typeinfo>
+
+#include "harness/simt/executor.h"
+
+namespace twinbench::kernels::simt {
+
+class HostBlock {
+ public:
+  HostBlock(Executor& executor, HostThread& thread) : executor_(executor), thread_(thread) {}
+
+  Index3 thread() const { return thread_.position; }
+  Index3 index() const { return executor_.block_index(); }
+  Index3 size() const { return executor_.block_size(); }
+  Index3 grid() const { return executor_.grid_size(); }
+
+  // The default arguments record the place of the call.
+  void barrier(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    executor_.wait_at_barrier(thread_, {file, line});
+  }
+  void warp_barrier(std::uint32_t mask = kFullMask, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    operate(WarpOperation::kBarrier, 0, 0, mask, {file, line});
+  }
+  void fence() {}  // blocks run one after the other, each thread on the same processor: memory is always in order
+
+  template <class T>
+  T shuffle_down(T value, unsigned delta, std::uint32_t mask = kFullMask, const char* file = __builtin_FILE(),
+                 int line = __builtin_LINE()) {
+    return operate(WarpOperation::kShuffleDown, value, static_cast<int>(delta), mask, {file, line});
+  }
+  template <class T>
+  T shuffle_xor(T value, int lanes, std::uint32_t mask = kFullMask, const char* file = __builtin_FILE(),
+                int line = __builtin_LINE()) {
+    return operate(WarpOperation::kShuffleXor, value, lanes, mask, {file, line});
+  }
+  template <class T>
+  T shuffle_index(T value, int lane, std::uint32_t mask = kFullMask, const char* file = __builtin_FILE(),
+                  int line = __builtin_LINE()) {
+    return operate(WarpOperation::kShuffleIndex, value, lane, mask, {file, line});
+  }
+  std::uint32_t ballot(bool predicate, std::uint32_t mask = kFullMask, const char* file = __builtin_FILE(),
+                       int line = __builtin_LINE()) {
+    return operate(WarpOperation::kBallot, static_cast<std::uint32_t>(predicate), 0, mask, {file, line});
+  }
+
+  template <class T, int kCount, int kSlot>
+  SharedPointer<T> shared_array() {
+    return {executor_, thread_, executor_.static_region(typeid(T), kCount, kSlot, sizeof(T)), 0};
+  }
+  template <class T>
+  SharedPointer<T> dynamic_shared(int byte_offset) {
+    return {executor_, thread_, executor_.dynamic_region(), byte_offset};
+  }
+
+  // Global memory: the run is sequential, so a plain update is atomic.
+  template <class T>
+  T atomic_add(T* where, T value) {
+    const T old = *where;
+    *where = old + value;
+    return old;
+  }
+  template <class T>
+  T atomic_max(T* where, T value) {
+    const T old = *where;
+    if (value > old) *where = value;
+    return old;
+  }
+  template <class T>
+  T atomic_add(SharedPointer<T> where, T value) {
+    return (*where).atomic([value](T old) { return static_cast<T>(old + value); });
+  }
+  template <class T>
+  T atomic_max(SharedPointer<T> where, T value) {
+    return (*where).atomic([value](T old) { return value > old ? value : old; });
+  }
+
+ private:
+  template <class T>
+  T operate(WarpOperation operation, T value, int argument, std::uint32_t mask, Place place) {
+    static_assert(std::is_arithmetic_v<T>, "shuffles move arithmetic types, as the intrinsics do");
+    WarpRequest request{operation, mask, argument, sizeof(T), {}};
+    std::memcpy(request.value, &value, sizeof(T));
+    executor_.wait_for_warp(thread_, request, place);
+    T result;
+    std::memcpy(&result, thread_.result, sizeof(T));
+    return result;
+  }
+
+  Executor& executor_;
+  HostThread& thread_;
+};
+
+}  // namespace twinbench::kernels::simt

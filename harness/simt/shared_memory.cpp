@@ -1,0 +1,87 @@
+// Race and initialisation checks of shared memory: two touches conflict unless a barrier or warp barrier orders them.
+#include "harness/simt/shared_memory.h"
+
+#include "harness/simt/executor.h"
+
+namespace twinbench::kernels::simt {
+namespace {
+
+bool is_ordered_before(const Touch& touch, const HostThread& now, std::uint32_t epoch) {
+  if (touch.epoch != epoch || touch.thread == now.rank) return true;
+  if (touch.thread / kWarpSize != now.warp) return false;
+  return now.clock[touch.thread % kWarpSize] >= touch.clock;
+}
+
+const char* verb(Access access) {
+  return access == Access::kRead ? "reads" : access == Access::kWrite ? "writes" : "updates atomically";
+}
+
+void report_race(Executor& executor, const HostThread& thread, const SharedRegion& region, std::int64_t offset, int size,
+                 Access access, const Touch& earlier, const char* earlier_verb) {
+  const std::int64_t element = offset / size;
+  executor.add_finding(FindingKind::kRace, thread.rank, earlier.thread, element, region.name,
+                       "thread " + std::to_string(thread.rank) + " " + verb(access) + " " + region.name + " element " +
+                           std::to_string(element) + ", which thread " + std::to_string(earlier.thread) + " " +
+                           earlier_verb + " with no barrier between");
+}
+
+void remember_read(SharedRegion::Granule& granule, const Touch& touch, std::uint32_t epoch) {
+  auto& [first, second] = granule.reads;
+  const auto replaceable = [&](const Touch& slot) {
+    return slot.epoch != epoch || slot.thread / kWarpSize == touch.thread / kWarpSize;
+  };
+  if (replaceable(first)) {
+    first = touch;
+  } else {
+    second = touch;
+  }
+}
+
+}  // namespace
+
+// 0xff bytes: unwritten floats are NaN, so they also show in the results.
+SharedRegion::SharedRegion(std::string name, std::size_t size)
+    : name(std::move(name)), bytes(size, 0xff), granules((size + kGranule - 1) / kGranule) {}
+
+bool touch_shared(Executor& executor, HostThread& thread, SharedRegion& region, std::int64_t offset, int size,
+                  Access access) {
+  if (offset < 0 || offset + size > static_cast<std::int64_t>(region.bytes.size())) {
+    executor.add_finding(FindingKind::kSharedOutOfBounds, thread.rank, -1, offset / size, region.name,
+                         "thread " + std::to_string(thread.rank) + " " + verb(access) + " " + region.name + " element " +
+                             std::to_string(offset / size) + " (byte " + std::to_string(offset) + " of " +
+                             std::to_string(region.bytes.size()) + ")");
+    return false;
+  }
+  const std::uint32_t epoch = executor.epoch();
+  const Touch now{epoch, thread.clock[thread.lane], static_cast<std::uint16_t>(thread.rank), access == Access::kAtomic};
+  const std::int64_t last = (offset + size - 1) / SharedRegion::kGranule;
+  for (std::int64_t g = offset / SharedRegion::kGranule; g <= last; ++g) {
+    SharedRegion::Granule& granule = region.granules[static_cast<std::size_t>(g)];
+    if (access != Access::kWrite && granule.write.epoch < executor.first_epoch_of_block()) {
+      executor.add_finding(FindingKind::kUninitialisedRead, thread.rank, -1, offset / size, region.name,
+                           "thread " + std::to_string(thread.rank) + " " + verb(access) + " " + region.name +
+                               " element " + std::to_string(offset / size) + ", which nobody wrote");
+      granule.write = now;  // one report is enough
+      continue;
+    }
+    const bool both_atomic = now.atomic && granule.write.atomic;
+    if (!both_atomic && !is_ordered_before(granule.write, thread, epoch)) {
+      report_race(executor, thread, region, offset, size, access, granule.write,
+                  granule.write.atomic ? "updated atomically" : "wrote");
+    }
+    if (access == Access::kRead) {
+      remember_read(granule, now, epoch);
+      continue;
+    }
+    for (const Touch& read : granule.reads) {
+      if (!is_ordered_before(read, thread, epoch)) {
+        report_race(executor, thread, region, offset, size, access, read, "read");
+        break;
+      }
+    }
+    granule.write = now;
+  }
+  return true;
+}
+
+}  // namespace twinbench::kernels::simt

@@ -1,0 +1,197 @@
+"""Builds synthetic records for tests and for looking at the report. Deterministic; every number comes from the seed."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+
+# name, sin, baseline dispatches as a formula and a number, optimized dispatches, speedup, flops per byte, claimed ratio
+COMPONENTS = [
+    ("energy_flow.embedding_mapper", "one call a row", "12·rows", 3072, 6, 14.2, 18.0, 5.0),
+    ("energy_flow.simple_neuron", "one call a flow", "4·flows", 1024, 4, 22.5, 6.0, None),
+    ("energy_flow.energy_carrier", "GRU cell in a Python loop", "15·flows·layers", 7680, 9, 41.0, 21.0, 10.0),
+    ("energy_flow.carrier_heads", "a device synchronisation a flow", "22·flows", 5632, 7, 35.1, 3.0, None),
+    ("energy_flow.movement", "a scalar read a flow", "9·flows", 2304, 3, 61.0, 0.6, None),
+    ("energy_flow.compaction", "list rebuilt every step", "flows+3", 259, 3, 8.4, 0.0, 3.0),
+    ("trainer2.layer_norm", "six separate element-wise passes", "9", 9, 1, 1.9, 1.1, 2.0),
+    ("trainer2.attention", "the score matrix is materialised", "7·heads", 56, 3, 3.4, 48.0, 4.0),
+    ("trainer2.cross_entropy", "logits copied in fp32", "8", 8, 1, 1.04, 1.6, None),
+    ("trainer2.optimizer_step", "one update a tensor", "14·tensors", 2072, 2, 6.2, 0.5, 3.0),
+    ("sem.cayley", "a solve a matrix", "5·blocks", 320, 2, 9.3, 30.0, None),
+    ("sem.scan", "sequential over time", "4·steps", 4096, 5, 18.0, 0.8, 20.0),
+    ("sem.sinkhorn", "a copy to the host to test convergence", "6·iterations", 120, 120, 0.93, 1.2, 1.5),
+    ("sem.retrieval", "Python ranking", "3·queries", 768, 3, 130.0, 4.0, 100.0),
+]
+DTYPES = ("fp32", "bf16")
+CASE = "train"
+
+
+def cell(component: str, variant: str, dtype: str = "fp32", case: str = CASE, device: str = "cpu") -> str:
+    return f"{component}/{variant}/{device}/{dtype}/{case}"
+
+
+def provenance(**changes: Any) -> dict[str, Any]:
+    base: dict[str, Any] = dict(
+        revision="5f2c9ab31d7e4c06b8a1", dirty=False, utc="2026-11-21T09:40:00Z", build_type="Release", compiler="g++ 12.2.0",
+        compiler_flags="-O3 -ffp-contract=off", cxx_standard="20", libtorch="2.11.0+cu130", cuda_toolkit="13.0.88", cuda_runtime=None,
+        driver=None, cudnn=None, cpu_model="AMD EPYC 9B14", cpu_flags_used="AVX512", cores=2, threads=2, kernel="6.1.0", os="Debian GNU/Linux 12",
+        container="docker", governor=None, gpu=None, seed=20261121, environment={"OMP_NUM_THREADS": "2", "CUDA_VISIBLE_DEVICES": None},
+        source_hashes={name: {"baseline": "a1", "optimized": "b2", "kernel": None} for name, *_ in COMPONENTS},
+        command_line="build/cpu/bin/twinbench bench --out record.json")
+    return base | changes
+
+
+def empty() -> dict[str, Any]:
+    """A valid record that measured nothing."""
+    return {
+        "context": {"date": "2026-11-21T09:40:00+00:00", "host_name": "bench-1", "executable": "build/cpu/bin/twinbench", "num_cpus": 2,
+                    "mhz_per_cpu": 2600, "cpu_scaling_enabled": False, "caches": [], "load_avg": [0.4, 0.3, 0.2],
+                    "library_version": "1.7.1", "library_build_type": "release", "json_schema_version": 1},
+        "benchmarks": [],
+        "twinbench": {
+            "schema_version": "1.0", "engines": [], "provenance": provenance(), "ceilings": [], "session": None, "components": [],
+            "parity": [], "counters": [], "proofs": [], "timings": [], "speedups": [], "scenarios": [], "selftest": [],
+            "ledger": {"planned": 0, "passed": 0, "failed": 0, "errors": 0, "skipped": 0, "inconclusive": 0, "exit_code": 3, "skip_reasons": {}}}}
+
+
+def parity_row(name: str, variant: str, dtype: str, check: str, ratio: float, verdict: str = "pass", reason: str = "") -> dict[str, Any]:
+    return {"cell": cell(name, variant, dtype), "check": check, "verdict": verdict, "reason": reason, "seed": 7, "seconds": 0.01,
+            "outputs": [{"name": "output", "tolerance_class": "op", "max_absolute_error": ratio * 2e-6, "max_relative_error": ratio * 2e-5,
+                         "rmse": ratio * 4e-7, "rmse_baseline": 3e-7, "worst_ratio": ratio, "elements": 65536}] if verdict != "skip" else [],
+            "vacuity": {"checked": 5, "rejected": 5} if check == "oracle" else None}
+
+
+def counters_row(name: str, variant: str, dispatches: int) -> dict[str, Any]:
+    baseline = variant == "baseline"
+    return {"cell": cell(name, variant), "verdict": "pass", "reason": "", "by_name": {"aten::add": dispatches}, "pinned": None,
+            "values": {"dispatches": dispatches, "scalar_reads": 256 if baseline else 0, "sync_calls": 256 if baseline else 0, "copies": 4 if baseline else 0,
+                       "device_copies": 0, "allocations": dispatches if baseline else 0, "allocated_bytes": dispatches * 4096 if baseline else 0,
+                       "peak_bytes": 80_000_000 if baseline else 20_000_000, "forward_calls": 1}}
+
+
+def proof_row(name: str, formula: str, baseline: int, optimized: int) -> dict[str, Any]:
+    return {"component": name, "device": "cpu", "dtype": "fp32", "case": CASE, "counter": "dispatches", "formula": formula, "verdict": "pass", "reason": "",
+            "baseline": {"expected": baseline, "measured": baseline}, "optimized": {"expected": optimized, "measured": optimized}}
+
+
+def speedup_row(name: str, ratio: float, to: str = "optimized", dtype: str = "fp32", spread: float = 0.02) -> dict[str, Any]:
+    rng = np.random.default_rng([len(name), round(ratio * 100), len(to), len(dtype)])
+    logs = np.log(ratio) + rng.normal(0, spread, 20)
+    lower, upper = ratio * np.exp(-spread / 2), ratio * np.exp(spread / 2)
+    verdict = "faster" if lower > 1 else "slower" if upper < 1 else "same"
+    return {"component": name, "device": "cpu", "dtype": dtype, "case": CASE, "from": "baseline", "to": to, "ratio": ratio, "lower": float(lower),
+            "upper": float(upper), "confidence": 0.95, "n": 20, "regime": "hot", "verdict": verdict, "reason": "", "autocorrelation": 0.05,
+            "log_ratios": [float(value) for value in logs]}
+
+
+def timing_row(name: str, variant: str, dtype: str, median: float, intensity: float, fraction: float) -> dict[str, Any]:
+    bytes_moved = median * fraction * 20e9 if intensity < 9 else median * fraction * 190e9 / intensity
+    return {"cell": cell(name, variant, dtype), "verdict": "pass", "reason": "", "regime": "hot", "n": 20, "median_s": median, "q1_s": median * 0.98,
+            "q3_s": median * 1.03, "minimum_s": median * 0.96, "samples_s": [median] * 20, "iterations_per_sample": 4, "bytes": bytes_moved,
+            "flops": bytes_moved * intensity, "floor_s": median * fraction, "roofline_fraction": fraction, "bound": "bytes" if intensity < 9 else "flops"}
+
+
+def scenario(seed: int = 3) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    drifting = 0.9 + 0.012 * np.arange(60) + rng.normal(0, 0.02, 60)
+    flat = 0.05 + rng.normal(0, 0.0015, 60)
+
+    def variant(name: str, samples: Any, extrapolated: bool, resident: Any) -> dict[str, Any]:
+        return {"variant": name, "extrapolated": extrapolated, "measured_flows": 256 if extrapolated else 4096,
+                "seconds_per_step": float(np.median(samples)), "samples_s": [float(value) for value in samples],
+                "counters": {"dispatches": 91_840 if name == "baseline" else 212, "scalar_reads": 4096 if name == "baseline" else 0},
+                "timelines": [{"name": "resident_bytes", "unit": "B", "values": [float(value) for value in resident]}]}
+
+    return {"name": "overnight_drift", "pipeline": "energy_flow", "summary": "Sixty training steps: the baseline slows down and grows, the optimized run does not.",
+            "verdict": "pass", "reason": "", "device": "cpu", "configuration": {"batch": 8, "flows": 4096, "steps": 60},
+            "variants": [variant("baseline", drifting, True, 3e8 + 6e6 * np.arange(60)), variant("optimized", flat, False, np.full(60, 2.4e8))],
+            "speedup": {"ratio": 25.1, "lower": 24.2, "upper": 26.3, "n": 60, "extrapolated": True},
+            "criteria": [
+                {"name": "baseline step time drifts", "verdict": "pass", "reason": "", "measured": 0.78, "limit": 0.1},
+                {"name": "optimized step time is flat", "verdict": "pass", "reason": "", "measured": 0.004, "limit": 0.02},
+                {"name": "GPU busy fraction", "verdict": "skip", "reason": "no GPU on this machine", "measured": None, "limit": 0.9}]}
+
+
+def full() -> dict[str, Any]:
+    """A realistic passing record from a machine without a GPU."""
+    root = empty()
+    block = root["twinbench"]
+    block["engines"] = ["parity", "counters", "bench", "scenario", "selftest"]
+    block["ceilings"] = [
+        {"device": "cpu", "name": "copy", "unit": "B/s", "value": 19.8e9, "data_sheet": None, "method": "best of 20 copies of 256 MiB"},
+        {"device": "cpu", "name": "gemm_fp32", "unit": "FLOP/s", "value": 188e9, "data_sheet": None, "method": "best of 20 products of 2048³"},
+        {"device": "cpu", "name": "gemm_bf16", "unit": "FLOP/s", "value": 49e9, "data_sheet": None, "method": "best of 20 products of 2048³"}]
+    block["session"] = {"null_test": {"verdict": "same", "pairs": 60, "noise_floor": 0.006, "cells": [
+        {"cell": cell("sem.cayley", "optimized"), "ratio": 1.001, "lower": 0.995, "upper": 1.007, "n": 20}]},
+        "dispatcher_ns_per_call": 1400.0, "clock_resolution_ns": 21.0}
+    for index, (name, sin, formula, before, after, ratio, intensity, claimed) in enumerate(COMPONENTS):
+        block["components"].append({
+            "id": name, "summary": f"The {name.split('.')[1].replace('_', ' ')} of the pipeline.", "source": f"{name.split('.')[0]} C{index + 1:02d}", "sin": sin,
+            "regime": "hot", "dtypes": list(DTYPES), "variants": ["baseline", "optimized"] + (["library"] if index % 3 == 1 else []),
+            "cases": [{"name": CASE, "sizes": {"flows": 256}, "options": {}, "pass": "forward", "timed": True, "degenerate": False}],
+            "proof": [{"counter": "dispatches", "formula": formula}],
+            "claims": [{"document": "D0", "text": f"batching the {name.split('.')[1].replace('_', ' ')} gives a large speedup", "figure": f"{claimed:g}x",
+                        "ratio": claimed, "verdict": "unproven" if index % 2 else "ok"}] if claimed else []})
+        block["proofs"].append(proof_row(name, formula, before, after))
+        for variant, count in (("baseline", before), ("optimized", after)):
+            block["counters"].append(counters_row(name, variant, count))
+        for dtype in DTYPES:
+            for check, worst in (("oracle", 0.02 + 0.055 * (index % 11)), ("determinism", 0.0), ("batch_invariance", 0.0), ("guard_bands", 0.0)):
+                block["parity"].append(parity_row(name, "optimized", dtype, check, worst * (1.4 if dtype == "bf16" else 1)))
+        for dtype in DTYPES[: 1 + index % 2]:
+            own = ratio * (0.8 if dtype == "bf16" else 1)
+            block["speedups"].append(speedup_row(name, own, dtype=dtype, spread=0.02 + 0.03 * (index % 4)))
+            fast = 0.62 / (1 + index % 5)
+            median = 2e-4 * (1 + index)
+            block["timings"] += [timing_row(name, "baseline", dtype, median * own, intensity, fast / own), timing_row(name, "optimized", dtype, median, intensity, fast)]
+        if index % 3 == 1:
+            block["speedups"].append(speedup_row(name, max(0.8, ratio * 0.45), "library"))
+    block["parity"].append({**parity_row("sem.scan", "optimized", "fp32", "oracle", 0, "skip", "no GPU"), "cell": "sem.scan/optimized/cuda/fp32/train"})
+    block["scenarios"].append(scenario())
+    for name, kind, caught in (("stale_buffer", "wrong_twin", "oracle"), ("dropped_tail", "wrong_twin", "oracle"), ("one_nan", "wrong_twin", "oracle"),
+                               ("extra_item", "wrong_twin", "counters"), ("leak", "wrong_twin", "counters"), ("honest_twin", "correct_control", "")):
+        expected = "pass" if kind == "correct_control" else "fail"
+        block["selftest"].append({"name": name, "kind": kind, "caught_by": caught, "expected": expected, "got": expected, "verdict": "pass", "reason": ""})
+    return balance(root)
+
+
+def failing() -> dict[str, Any]:
+    """A record with one failure of each kind, a slow twin and an undecided one."""
+    root = full()
+    block = root["twinbench"]
+    block["parity"][8].update(verdict="fail", reason="output differs: 2.4 times the allowed error at [3, 17]")
+    block["parity"][8]["outputs"][0].update(worst_ratio=2.4, max_absolute_error=4.8e-6)
+    block["proofs"][4].update(verdict="fail", reason="dispatches of the optimized variant: 5 where its formula gives 3")
+    block["proofs"][4]["optimized"]["measured"] = 5
+    block["selftest"][2].update(verdict="fail", got="pass", reason="one NaN went through the oracle check")
+    undecided = block["speedups"][5]
+    undecided.update(verdict="inconclusive", reason="the interval is still 14 % wide after 40 pairs", ratio=1.04, lower=0.97, upper=1.11)
+    return balance(root)
+
+
+def balance(root: dict[str, Any]) -> dict[str, Any]:
+    """Rewrites the ledger to agree with the rows."""
+    block = root["twinbench"]
+    words = {"pass": "passed", "fail": "failed", "error": "errors", "skip": "skipped"}
+    ledger: dict[str, Any] = dict.fromkeys(("planned", "passed", "failed", "errors", "skipped", "inconclusive"), 0)
+    ledger["skip_reasons"] = {}
+    for section in ("parity", "counters", "proofs", "timings", "scenarios", "selftest"):
+        for row in block[section]:
+            ledger["planned"] += 1
+            ledger[words[row["verdict"]]] += 1
+            if row["verdict"] == "skip":
+                ledger["skip_reasons"][row["reason"]] = ledger["skip_reasons"].get(row["reason"], 0) + 1
+    ledger["exit_code"] = 1 if ledger["failed"] + ledger["errors"] else 0 if ledger["passed"] else 3
+    block["ledger"] = ledger
+    return root
+
+
+def only(root: dict[str, Any], *sections: str) -> dict[str, Any]:
+    """The record with all but these judged sections emptied."""
+    result = copy.deepcopy(root)
+    for section in ("parity", "counters", "proofs", "timings", "speedups", "scenarios", "selftest"):
+        if section not in sections:
+            result["twinbench"][section] = []
+    return balance(result)

@@ -1,0 +1,3 @@
+"""Loads, merges, judges and renders Twinbench result records."""
+
+__version__ = "1.0.0"

@@ -1,0 +1,68 @@
+"""Rules about what is not there: vanished rows, unexplained gaps, nothing measured at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from twinbench_reports.cells import ENGINE_OF, JUDGED_SECTIONS, named_rows
+from twinbench_reports.judge.correctness import row_filter
+from twinbench_reports.judge.findings import Finding, reproduce
+
+
+def count_rows(block: dict[str, Any]) -> dict[str, int]:
+    """How many rows were judged, passed, failed, skipped or left open, over all sections."""
+    counts = {"judged": 0, "passed": 0, "failed": 0, "skipped": 0, "inconclusive": 0}
+    for section in JUDGED_SECTIONS:
+        for _, row in named_rows(block, section):
+            key = {"pass": "passed", "skip": "skipped"}.get(row["verdict"], "failed")
+            counts[key] += 1
+            counts["judged"] += key != "skipped"
+    for _, row in named_rows(block, "speedups"):
+        key = "inconclusive" if row["verdict"] == "inconclusive" else "judged"
+        counts[key] += 1
+        counts["passed"] += key == "judged"
+    return counts
+
+
+def judge_completeness(now: dict[str, Any], before: dict[str, Any] | None) -> Iterator[Finding]:
+    """Findings for an empty record, gaps in the ledger, and rows that the baseline record has."""
+    yield from _nothing_measured(now)
+    yield from _ledger(now)
+    if before is not None:
+        yield from _vanished(now, before)
+
+
+def _nothing_measured(block: dict[str, Any]) -> Iterator[Finding]:
+    sections = [section for section in (*JUDGED_SECTIONS, "speedups")
+                if any(row["verdict"] not in ("skip", "inconclusive") for row in block[section])]
+    if not sections:
+        skipped = count_rows(block)["skipped"]
+        why = f"all {skipped} rows were skipped" if skipped else "the record holds no row"
+        yield Finding("missing", "ledger", "the record", f"nothing was measured: {why}", reproduce("parity", "."))
+    elif sections == ["selftest"]:
+        yield Finding("missing", "ledger", "the record", "only the harness was tested, no component: nothing was measured", reproduce("parity", "."))
+
+
+def _ledger(block: dict[str, Any]) -> Iterator[Finding]:
+    ledger = block["ledger"]
+    results = sum(ledger[key] for key in ("passed", "failed", "errors", "skipped", "inconclusive"))
+    if ledger["planned"] > results:
+        yield Finding("missing", "ledger", "planned work", f"{ledger['planned']} were planned and {results} have a result: the rest is lost")
+    rows = [row for section in JUDGED_SECTIONS for row in block[section]]
+    if ledger["failed"] + ledger["errors"] and not any(row["verdict"] in ("fail", "error") for row in rows):
+        yield Finding("fail", "ledger", "failures", f"the ledger counts {ledger['failed']} failures and {ledger['errors']} errors that no row names")
+
+
+def _vanished(now: dict[str, Any], before: dict[str, Any]) -> Iterator[Finding]:
+    for section in (*JUDGED_SECTIONS, "speedups"):
+        present = dict(named_rows(now, section))
+        for name, old in named_rows(before, section):
+            if old["verdict"] == "skip":
+                continue
+            row = present.get(name)
+            command = reproduce(ENGINE_OF[section], row_filter(section, old))
+            if row is None:
+                yield Finding("missing", section, name, "vanished: the baseline record has it, this one does not", command)
+            elif row["verdict"] == "skip":
+                yield Finding("missing", section, name, f"vanished: measured in the baseline record, skipped now: {row['reason']}", command)

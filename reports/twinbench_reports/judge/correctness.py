@@ -1,0 +1,108 @@
+"""Rules that need no clock: parity, counters, proofs, scenarios, self-test. A "pass" that contradicts its numbers fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from twinbench_reports.cells import ENGINE_OF, JUDGED_SECTIONS, Row, named_rows
+from twinbench_reports.judge.findings import Finding, reproduce
+
+
+def judge_correctness(block: dict[str, Any]) -> Iterator[Finding]:
+    """A finding for every row that did not pass, or that says it passed and shows otherwise."""
+    for section in JUDGED_SECTIONS:
+        for name, row in named_rows(block, section):
+            command = reproduce(ENGINE_OF[section], row_filter(section, row))
+            if row["verdict"] in ("fail", "error"):
+                word = "crashed or could not run" if row["verdict"] == "error" else "failed"
+                yield Finding("fail", section, name, row["reason"] or f"{word}, and gave no reason", command,
+                              magnitude(section, row) if row["verdict"] == "fail" else None)
+            elif row["verdict"] == "pass":
+                contradiction = _CONTRADICTIONS[section](row)
+                if contradiction:
+                    yield Finding("fail", section, name, f"says pass, but {contradiction}", command, magnitude(section, row))
+            elif not row["reason"]:
+                yield Finding("inconclusive", section, name, "skipped without a reason", command)
+
+
+def row_filter(section: str, row: Row) -> str:
+    """The --filter that finds the row again: a cell, or both twins."""
+    if "cell" in row:
+        return row["cell"]
+    if section in ("proofs", "speedups"):
+        return "/".join((row["component"], ".*", row["device"], row["dtype"], row["case"]))
+    return row["name"]
+
+
+def magnitude(section: str, row: Row) -> float | None:
+    """How far beyond the allowed the row is, where that is a number."""
+    if section == "parity":
+        ratios = [output["worst_ratio"] for output in row["outputs"]]
+        return None if not ratios or None in ratios else max(ratios)
+    if section == "proofs":
+        sides = [row[side] for side in ("baseline", "optimized")]
+        gaps = [abs(side["measured"] - side["expected"]) for side in sides if None not in (side["measured"], side["expected"])]
+        return float(max(gaps)) if len(gaps) == 2 else None
+    if section == "counters":
+        excess = counter_differences(row["values"], row["pinned"] or {})
+        return float(max((abs(now - pin) for _, now, pin in excess if now is not None), default=0)) or None
+    return None
+
+
+def counter_differences(values: dict[str, int | None], expected: dict[str, int | None]) -> list[tuple[str, int | None, int]]:
+    """(counter, now, expected) for every expected counter that is another number now, or is gone."""
+    return [(name, values.get(name), pin) for name, pin in sorted(expected.items()) if pin is not None and values.get(name) != pin]
+
+
+def _parity(row: Row) -> str:
+    for output in row["outputs"]:
+        ratio = output["worst_ratio"]
+        if ratio is None:
+            return f"the error of {output['name']} is not a finite number"
+        if ratio > 1:
+            return f"the error of {output['name']} is {ratio:.3g} times the allowed one"
+    vacuity = row["vacuity"]
+    if vacuity and vacuity["rejected"] < vacuity["checked"]:
+        return f"the comparator rejected only {vacuity['rejected']} of {vacuity['checked']} planted wrong answers"
+    return ""
+
+
+def _counters(row: Row) -> str:
+    differences = counter_differences(row["values"], row["pinned"] or {})
+    return "; ".join(f"{name} is {now} and pinned at {pin}" for name, now, pin in differences)
+
+
+def _proof(row: Row) -> str:
+    for side in ("baseline", "optimized"):
+        expected, measured = row[side]["expected"], row[side]["measured"]
+        if expected is None or measured is None:
+            return f"{row['counter']} of the {side} variant was not counted"
+        if expected != measured:
+            return f"{row['counter']} of the {side} variant is {measured}, and its formula gives {expected}"
+    return ""
+
+
+def _timing(row: Row) -> str:
+    if row["n"] == 0 or row["median_s"] is None:
+        return "it holds no sample"
+    if row["floor_s"] and row["median_s"] < row["floor_s"]:
+        return f"{row['median_s']:.3g} s is faster than the physical floor {row['floor_s']:.3g} s"
+    return ""
+
+
+def _scenario(row: Row) -> str:
+    bad = [criterion["name"] for criterion in row["criteria"] if criterion["verdict"] in ("fail", "error")]
+    if bad:
+        return f"the criterion {bad[0]!r} failed"
+    if not any(criterion["verdict"] == "pass" for criterion in row["criteria"]):
+        return "no criterion was judged"
+    return ""
+
+
+def _selftest(row: Row) -> str:
+    return "" if row["expected"] == row["got"] else f"expected {row['expected']!r} and got {row['got']!r}"
+
+
+_CONTRADICTIONS = {"parity": _parity, "counters": _counters, "proofs": _proof, "timings": _timing, "scenarios": _scenario,
+                   "selftest": _selftest}

@@ -1,0 +1,104 @@
+"""Rules for times: a speedup against its earlier value by interval, behind the null test."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from twinbench_reports import machine
+from twinbench_reports.cells import Row, named_rows
+from twinbench_reports.judge.correctness import row_filter
+from twinbench_reports.judge.findings import Finding, reproduce
+from twinbench_reports.load import Record
+from twinbench_reports.stats import Change, benjamini_hochberg, log_change, loss_p_value
+
+SMALLEST_LOSS = 0.03  # a smaller loss of speedup is not worth a red gate
+
+
+def judge_timing(now: Record, before: Record | None, *, advisory: bool) -> Iterator[Finding]:
+    """Findings about time. In advisory mode they are notices only."""
+    for finding in _judge(now, before):
+        yield dataclasses.replace(finding, severity="notice") if advisory else finding
+
+
+def null_test_word(block: dict[str, Any]) -> str:
+    """The verdict of the null test, or that there was none."""
+    test = (block["session"] or {}).get("null_test")
+    return test["verdict"] if test else "not run"
+
+
+def smallest_loss(block: dict[str, Any]) -> float:
+    """The loss that the gate looks for: never below twice what the null test saw."""
+    test = (block["session"] or {}).get("null_test")
+    return max(SMALLEST_LOSS, 2 * ((test or {}).get("noise_floor") or 0))
+
+
+def _judge(now: Record, before: Record | None) -> Iterator[Finding]:
+    speedups = list(named_rows(now.block, "speedups"))
+    if not speedups:
+        return
+    for name, row in speedups:
+        yield from _judge_alone(name, row)
+    word = null_test_word(now.block)
+    if word != "same":
+        yield Finding("inconclusive", "speedups", "null test", f"a twin compared with itself: {word}. No time of this session is believed",
+                      reproduce("bench", "null_test"))
+        return
+    if before is None or not before.block["speedups"]:
+        return
+    differ = machine.differences(machine.model(now.provenance), machine.model(before.provenance))
+    if differ:
+        yield Finding("inconclusive", "speedups", "baseline record", "it is of another machine, so its times are not compared: " + "; ".join(differ))
+        return
+    yield from _judge_against(now, before, dict(speedups))
+
+
+def _judge_alone(name: str, row: Row) -> Iterator[Finding]:
+    command = reproduce("bench", row_filter("speedups", row))
+    usable = _triple(row)
+    if row["verdict"] == "faster" and (not usable or usable[1] <= 1):
+        yield Finding("inconclusive", "speedups", name, "says faster, but its interval reaches 1x or is not there", command)
+    elif row["verdict"] == "slower" and row["to"] == "optimized":
+        at = f"{usable[0]:.3g}x [{usable[1]:.3g}, {usable[2]:.3g}]" if usable else "no interval"
+        yield Finding("notice", "speedups", name, f"the optimized variant is slower than {row['from']}: {at}", command)
+    elif row["verdict"] == "inconclusive":
+        yield Finding("notice", "speedups", name, f"no decision: {row['reason'] or 'no reason given'}", command)
+
+
+def _judge_against(now: Record, before: Record, speedups: dict[str, Row]) -> Iterator[Finding]:
+    limit = smallest_loss(now.block)
+    changes: dict[str, Change] = {}
+    for name, old in named_rows(before.block, "speedups"):
+        new = speedups.get(name)
+        if new is None or old["to"] == "library" or not (old_triple := _triple(old)):
+            continue  # a vanished row is the missing rule's; the library variant is not ours to gate
+        if not (new_triple := _triple(new)):
+            yield Finding("inconclusive", "speedups", name, f"it has no interval now: {new['reason'] or new['verdict']}",
+                          reproduce("bench", row_filter("speedups", new)))
+            continue
+        changes[name] = log_change(new_triple, old_triple)
+    drift = machine.same_code(now.provenance, before.provenance)
+    rejected = benjamini_hochberg([loss_p_value(change) for change in changes.values()])
+    for (name, change), believable in zip(changes.items(), rejected):
+        lost, lower, upper = (100 * math.expm1(value) for value in change)
+        text = f"the speedup changed by {lost:+.1f} % [{lower:+.1f}, {upper:+.1f}] against the baseline record; the gate looks for -{100 * limit:.1f} %"
+        command = reproduce("bench", row_filter("speedups", speedups[name]))
+        beyond = change.estimate <= math.log1p(-limit)
+        if beyond and change.upper < 0 and believable:
+            if drift:
+                yield Finding("notice", "speedups", name, f"{text}. Both records ran the same code: the environment drifted", command)
+            else:
+                yield Finding("fail", "speedups", name, text, command, -math.expm1(change.estimate))
+        elif change.lower <= math.log1p(-limit):
+            yield Finding("inconclusive", "speedups", name, f"{text}: more pairs would decide", command, -math.expm1(change.lower))
+        elif change.estimate >= -math.log1p(-limit) and change.lower > 0:
+            yield Finding("notice", "speedups", name, f"{text}. Faster: renew the baseline record", command)
+
+
+def _triple(row: Row) -> tuple[float, float, float] | None:
+    values = row["ratio"], row["lower"], row["upper"]
+    if any(value is None or value <= 0 or not math.isfinite(value) for value in values):
+        return None
+    return values if values[1] <= values[0] <= values[2] else None

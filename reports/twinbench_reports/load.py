@@ -1,0 +1,123 @@
+"""Reads a record, refuses what it does not understand, and names the file, the place and the remedy."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft7Validator
+from jsonschema.exceptions import ValidationError, best_match
+
+from twinbench_reports.errors import ReportError
+
+MAJOR = 1
+_REWRITE = "write it again with `twinbench`, or read it with the twinbench-report of the revision that wrote it"
+
+
+@dataclass(frozen=True)
+class Record:
+    """A validated record. `block` is its "twinbench" object; `sha256` is of the bytes that were read."""
+
+    path: str
+    sha256: str
+    root: dict[str, Any]
+
+    @property
+    def block(self) -> dict[str, Any]:
+        return self.root["twinbench"]
+
+    @property
+    def provenance(self) -> dict[str, Any]:
+        return self.block["provenance"]
+
+
+@functools.cache
+def schema_text() -> str:
+    """The text of record.v1.schema.json, installed or in a source tree."""
+    here = Path(__file__).resolve().parent
+    for folder in (here / "schema", here.parent / "schema"):
+        candidate = folder / "record.v1.schema.json"
+        if candidate.is_file():
+            return candidate.read_text(encoding="utf-8")
+    raise ReportError("record.v1.schema.json is not installed", remedy="install the package again: pip install ./reports")
+
+
+@functools.cache
+def _validator() -> Draft7Validator:
+    return Draft7Validator(json.loads(schema_text()))
+
+
+def parse_json(text: str | bytes, file: str) -> Any:
+    """Strict JSON: NaN and Infinity, which Python would take, are refused; so is a key given twice."""
+
+    def refuse(token: str) -> None:
+        raise ReportError(f"{token} is not JSON", file=file, remedy="write null, with the reason beside it")
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        if len(result) != len(pairs):
+            names = [key for key, _ in pairs]
+            twice = next(key for key in names if names.count(key) > 1)
+            raise ReportError(f"the key {twice!r} is there twice", file=file, remedy="keep one of them")
+        return result
+
+    try:
+        return json.loads(text, parse_constant=refuse, object_pairs_hook=unique)
+    except json.JSONDecodeError as error:
+        raise ReportError(f"not JSON: {error.msg}", file=file, path=f"line {error.lineno} column {error.colno}",
+                          remedy="the file is cut off or not a record; run the engine again") from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise ReportError(f"not JSON: {error}", file=file, remedy="give a record written by `twinbench`") from error
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """The bytes of a file, or a ReportError that says why not."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ReportError(f"cannot be read: {error.strerror or error}", file=str(path),
+                          remedy="check the path; `twinbench bench --out FILE` writes records") from error
+
+
+def load_record(path: str | Path) -> Record:
+    """Reads and validates one record."""
+    data = read_bytes(path)
+    root = parse_json(data, str(path))
+    check_record(root, str(path))
+    return Record(str(path), hashlib.sha256(data).hexdigest(), root)
+
+
+def check_record(root: Any, file: str) -> None:
+    """Raises a ReportError where the value is not a record of a version that this package reads."""
+    block = root.get("twinbench") if isinstance(root, dict) else None
+    if not isinstance(block, dict):
+        raise ReportError('it has no "twinbench" object', file=file, path="$",
+                          remedy="give a record written by `twinbench`, not a plain Google Benchmark file")
+    _check_version(block.get("schema_version"), file)
+    errors = list(_validator().iter_errors(root))
+    if errors:
+        worst: ValidationError = best_match(errors)
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        raise ReportError(f"breaks the record schema: {_short(worst.message)}{more}", file=file,
+                          path=worst.json_path, remedy=_REWRITE)
+
+
+def _check_version(version: Any, file: str) -> None:
+    path = "$.twinbench.schema_version"
+    try:
+        major, _minor = (int(part) for part in str(version).split("."))
+    except ValueError:
+        raise ReportError(f"the schema version {version!r} is not major.minor", file=file, path=path, remedy=_REWRITE) from None
+    if major > MAJOR:
+        raise ReportError(f"the record has schema version {version}; this package reads {MAJOR}.x", file=file, path=path,
+                          remedy="update twinbench-reports to the revision that wrote the record")
+    if major < MAJOR:
+        raise ReportError(f"schema version {version} was never published", file=file, path=path, remedy=_REWRITE)
+
+
+def _short(message: str, limit: int = 300) -> str:
+    return message if len(message) <= limit else message[: limit - 60] + " ... " + message[-50:]

@@ -1,0 +1,140 @@
+"""Puts several records of one revision and machine together into one."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from twinbench_reports import machine
+from twinbench_reports.cells import ROW_NAMES
+from twinbench_reports.errors import ReportError
+from twinbench_reports.load import Record, check_record
+
+_LEDGER_OF = {"pass": "passed", "fail": "failed", "error": "errors", "skip": "skipped", "inconclusive": "inconclusive",
+              "faster": "passed", "slower": "passed", "same": "passed"}
+# Rows that describe rather than judge: every engine writes them, so that the same row twice is no conflict.
+_DESCRIPTIONS = ("components", "ceilings")
+
+
+def merge_records(records: Sequence[Record], *, latest: bool = False, other_boards: bool = False) -> dict[str, Any]:
+    """One record with the rows of all. A row measured twice is refused, or taken from the latest record."""
+    if not records:
+        raise ReportError("there is nothing to merge", remedy="name at least one record")
+    ordered = sorted(records, key=lambda record: (record.provenance["utc"], record.sha256))
+    for other in ordered[1:]:
+        _require_same(ordered[0], other, other_boards)
+    root = copy.deepcopy(ordered[-1].root)
+    block = root["twinbench"]
+    block["engines"] = list(dict.fromkeys(engine for record in ordered for engine in record.block["engines"]))
+    dropped: list[dict[str, Any]] = []
+    for section in ROW_NAMES:
+        block[section] = _merge_rows(ordered, section, latest or section in _DESCRIPTIONS, dropped)
+    root["benchmarks"] = _merge_benchmarks(ordered, latest)
+    block["session"] = _merge_sessions([record.block["session"] for record in ordered])
+    block["ledger"] = _merge_ledgers([record.block["ledger"] for record in ordered], dropped)
+    block["merged_from"] = [source for record in ordered for source in _sources(record)]
+    for record in ordered:
+        block["provenance"]["source_hashes"].update(record.provenance["source_hashes"])
+    check_record(root, "the merged record")
+    return root
+
+
+def load_merged(records: Sequence[Record], *, latest: bool = False, other_boards: bool = False) -> Record:
+    """The only record as it is, or the merger of several. Its checksum covers theirs, in any order given."""
+    if len(records) == 1:
+        return records[0]
+    root = merge_records(records, latest=latest, other_boards=other_boards)
+    digest = hashlib.sha256("\n".join(sorted(record.sha256 for record in records)).encode()).hexdigest()
+    return Record(" + ".join(sorted(record.path for record in records)), digest, root)
+
+
+def _require_same(first: Record, other: Record, other_boards: bool) -> None:
+    one, two = first.provenance, other.provenance
+    if one["revision"] != two["revision"]:
+        raise ReportError(f"its revision {two['revision']} is not {one['revision']} of {first.path}", file=other.path,
+                          path="$.twinbench.provenance.revision", remedy="merge records of one revision; compare two with gate --baseline")
+    identity = machine.model if other_boards else machine.board
+    differ = machine.differences(identity(one), identity(two)) + machine.differences(machine.toolchain(one), machine.toolchain(two))
+    if differ:
+        raise ReportError(f"another machine or build than {first.path}: {'; '.join(differ)}", file=other.path,
+                          path="$.twinbench.provenance", remedy="report each machine by itself"
+                          + ("" if other_boards else "; --other-boards allows several boards of one model"))
+    for component in sorted(one["source_hashes"].keys() & two["source_hashes"].keys()):
+        if one["source_hashes"][component] != two["source_hashes"][component]:
+            raise ReportError(f"the sources of {component} differ from {first.path}, though the revision is the same",
+                              file=other.path, path=f"$.twinbench.provenance.source_hashes.{component}",
+                              remedy="run both again from one working tree")
+
+
+def _merge_rows(records: Sequence[Record], section: str, latest: bool, dropped: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    rows: dict[str, tuple[str, dict[str, Any]]] = {}
+    for record in records:
+        for index, row in enumerate(record.block[section]):
+            name = ROW_NAMES[section](row)
+            if name in rows and not latest:
+                raise ReportError(f"{section} has {name} already, from {rows[name][0]}", file=record.path,
+                                  path=f"$.twinbench.{section}[{index}]", remedy="name the records once each, or pass --latest")
+            if name in rows and section not in _DESCRIPTIONS:
+                dropped.append(rows[name][1])
+            rows[name] = (record.path, row)
+    return [row for _, row in rows.values()]
+
+
+def _merge_benchmarks(records: Sequence[Record], latest: bool) -> list[dict[str, Any]]:
+    """Google Benchmark's rows repeat by name (repetitions), so a whole name is replaced, never a single row."""
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for record in records:
+        fresh: dict[str, list[dict[str, Any]]] = {}
+        for row in record.root["benchmarks"]:
+            fresh.setdefault(row["name"], []).append(row)
+        for name, rows in fresh.items():
+            by_name[name] = rows if latest else by_name.get(name, []) + rows
+    return [row for rows in by_name.values() for row in rows]
+
+
+def _merge_sessions(sessions: Sequence[dict[str, Any] | None]) -> dict[str, Any] | None:
+    """The worst of the sessions: one null test that is not `same` spoils the times of all."""
+    present = [session for session in sessions if session]
+    if not present:
+        return None
+    tests = [session["null_test"] for session in present if session["null_test"]]
+    merged: dict[str, Any] = {"null_test": None}
+    for key in ("dispatcher_ns_per_call", "clock_resolution_ns"):
+        merged[key] = max((session[key] for session in present if session[key] is not None), default=None)
+    if tests:
+        worst = next((test for verdict in ("slower", "faster", "inconclusive") for test in tests if test["verdict"] == verdict), tests[0])
+        merged["null_test"] = dict(worst, pairs=sum(test["pairs"] for test in tests), cells=[cell for test in tests for cell in test["cells"]],
+                                   noise_floor=max((test["noise_floor"] for test in tests if test["noise_floor"] is not None), default=None))
+    return merged
+
+
+def _merge_ledgers(ledgers: Sequence[dict[str, Any]], dropped: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    total: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    for ledger in ledgers:
+        total.update({key: value for key, value in ledger.items() if isinstance(value, int) and key != "exit_code"})
+        reasons.update(ledger["skip_reasons"])
+    for row in dropped:
+        total["planned"] -= 1
+        total[_LEDGER_OF[row["verdict"]]] -= 1
+        if row["verdict"] == "skip":
+            reasons[row["reason"]] -= 1
+    keys = ("planned", "passed", "failed", "errors", "skipped", "inconclusive")
+    merged: dict[str, Any] = {key: max(0, total[key]) for key in keys}
+    if merged["failed"] or merged["errors"]:
+        merged["exit_code"] = 1
+    else:
+        merged["exit_code"] = 0 if merged["passed"] and not merged["inconclusive"] else 3
+    merged["skip_reasons"] = {reason: count for reason, count in sorted(reasons.items()) if count > 0}
+    return merged
+
+
+def _sources(record: Record) -> list[dict[str, Any]]:
+    if record.block.get("merged_from"):
+        return record.block["merged_from"]
+    provenance = record.provenance
+    return [{"sha256": record.sha256, "utc": provenance["utc"], "engines": record.block["engines"],
+             "command_line": provenance["command_line"], "seed": provenance["seed"]}]

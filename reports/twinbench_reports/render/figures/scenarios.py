@@ -1,0 +1,83 @@
+"""A scenario step by step: time of every step, and whatever else it wrote a value a step for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from twinbench_reports.cells import Row
+from twinbench_reports.render import numbers
+from twinbench_reports.render.figures.drawing import Drawing, bare_figure
+from twinbench_reports.render.figures.theme import WIDTH, Palette
+from twinbench_reports.render.figures.ticks import log_axis
+
+Series = list[tuple[str, list[float | None]]]  # (variant, a value a step)
+
+
+def scenario_drawings(scenarios: Sequence[Row]) -> list[Drawing]:
+    """One drawing for every scenario that kept its steps."""
+    drawings = []
+    for number, row in enumerate(scenarios):
+        panels = _panels(row)
+        if panels:
+            drawings.append(Drawing(f"scenario-{number}", f"{row['name']} on {row['device']}, step by step", _finding(row),
+                                    lambda palette, panels=panels: _draw(panels, palette)))
+    return drawings
+
+
+def _panels(row: Row) -> list[tuple[str, str, Series]]:
+    """(name, unit, series): the time of a step first, then each timeline by its name."""
+    panels: dict[tuple[str, str], Series] = {}
+    for variant in row["variants"]:
+        name = variant["variant"] + (" (extrapolated)" if variant["extrapolated"] else "")
+        if len(variant["samples_s"]) > 1:
+            panels.setdefault(("time of a step", "s"), []).append((name, variant["samples_s"]))
+        for timeline in variant.get("timelines", []):
+            if len(timeline["values"]) > 1:
+                panels.setdefault((timeline["name"].replace("_", " "), timeline["unit"]), []).append((name, timeline["values"]))
+    return [(name, unit, series) for (name, unit), series in list(panels.items())[:4]]
+
+
+def _finding(row: Row) -> str:
+    speedup = row["speedup"]
+    words = row["summary"].rstrip(".")
+    if not speedup or speedup["ratio"] is None:
+        return words + "."
+    extra = ", extrapolated from fewer flows" if speedup["extrapolated"] else ""
+    return f"{words}. A step is {numbers.ratio(speedup['ratio'])} {numbers.interval(speedup['lower'], speedup['upper'])} faster{extra}."
+
+
+def _draw(panels: Sequence[tuple[str, str, Series]], palette: Palette) -> Figure:
+    figure, axes = bare_figure(WIDTH, 2.9, palette, columns=len(panels))
+    for one, (name, unit, series) in zip(axes, panels):
+        one.set_title(name, fontsize=9, loc="left", fontweight="bold")
+        _draw_panel(one, unit, series, palette)
+    return figure
+
+
+def _draw_panel(axes: Axes, unit: str, series: Series, palette: Palette) -> None:
+    values = [value for _, line in series for value in line if value is not None]
+    longest = max(len(line) for _, line in series)
+    write: Callable[[float], str] = {"s": numbers.seconds, "B": numbers.binary_size}.get(unit, numbers.significant)
+    if values and min(values) > 0 and max(values) / min(values) > 8:
+        log_axis(axes, "y", min(values) / 1.6, max(values) * 1.9, write, most=6)
+        axes.set_ylabel("log scale")
+    else:
+        low, high = min([0.0, *values]), max([0.0, *values])
+        axes.set_ylim(low, high * 1.18 or 1.0)
+        axes.yaxis.set_major_formatter(lambda value, _position: write(value))
+    axes.set_xlim(0, longest * 1.02)
+    axes.grid(axis="y", color=palette.rule, linewidth=0.6)
+    axes.tick_params(axis="y", labelcolor=palette.muted)
+    for name, line in series:
+        first = name.startswith("baseline")
+        colour = palette.muted if first else palette.purple if name.startswith("library") else palette.blue
+        shown = [float("nan") if value is None else value for value in line]
+        axes.plot(range(1, len(shown) + 1), shown, color=colour, linewidth=1.6, linestyle=(0, (4, 2)) if first else "solid")
+        known = [value for value in line if value is not None]
+        if known:
+            axes.annotate(("○ " if first else "● ") + name, (longest, known[-1]), textcoords="offset points", xytext=(0, 7), ha="right", color=palette.ink,
+                          fontsize=8)
+    axes.set_xlabel("step")

@@ -1,0 +1,166 @@
+"""One view of a pair of twins, gathered from every section of a record: what tables and figures draw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from twinbench_reports.cells import Row, parse_cell
+
+Key = tuple[str, str, str, str]  # component, device, dtype, case
+VERDICT_ORDER = ("error", "fail", "slower", "inconclusive", "skip", "same", "faster", "pass", "")
+
+
+@dataclass
+class Twin:
+    """All that is known of one component on one device, in one dtype and case."""
+
+    key: Key
+    speedup: Row | None = None  # baseline -> optimized
+    library: Row | None = None  # baseline -> library
+    timings: dict[str, Row] = field(default_factory=dict)  # by variant
+    counters: dict[str, Row] = field(default_factory=dict)  # by variant
+    proofs: list[Row] = field(default_factory=list)
+
+    @property
+    def component(self) -> str:
+        return self.key[0]
+
+    @property
+    def name(self) -> str:
+        return "/".join(self.key)
+
+    @property
+    def setting(self) -> str:
+        """Everything but the component: cpu · fp32 · train."""
+        return " · ".join(self.key[1:])
+
+    @property
+    def ratio(self) -> float | None:
+        return self.speedup["ratio"] if self.speedup else None
+
+    def roofline(self, variant: str) -> float | None:
+        row = self.timings.get(variant)
+        return row["roofline_fraction"] if row and row["verdict"] == "pass" else None
+
+
+def gather_twins(block: dict[str, Any]) -> list[Twin]:
+    """Every pair of twins that was timed, counted or proved, in the order of the component list."""
+    twins: dict[Key, Twin] = {}
+
+    def at(key: Key) -> Twin:
+        return twins.setdefault(key, Twin(key))
+
+    for section in ("speedups", "proofs"):
+        for row in block[section]:
+            twin = at(_key(row))
+            if section == "proofs":
+                twin.proofs.append(row)
+            elif row["from"] == "baseline" and row["to"] in ("optimized", "library"):
+                setattr(twin, "speedup" if row["to"] == "optimized" else "library", row)
+    for section in ("timings", "counters"):
+        for row in block[section]:
+            cell = parse_cell(row["cell"])
+            getattr(at((cell.component, cell.device, cell.dtype, cell.case)), section)[cell.variant] = row
+    order = {component["id"]: index for index, component in enumerate(block["components"])}
+    return sorted(twins.values(), key=lambda twin: (order.get(twin.component, len(order)), twin.key))
+
+
+def _key(row: Row) -> Key:
+    return row["component"], row["device"], row["dtype"], row["case"]
+
+
+@dataclass
+class ParityView:
+    """The parity checks of one component on one device and in one dtype, the optimized and library variants together."""
+
+    component: str
+    device: str
+    dtype: str
+    verdicts: dict[str, int] = field(default_factory=lambda: {"pass": 0, "fail": 0, "error": 0, "skip": 0})
+    worst_ratio: float | None = None
+    worst_output: str = ""
+    worst_cell: str = ""
+    max_absolute: float | None = None
+    max_relative: float | None = None
+    planted: int = 0
+    rejected: int = 0
+    not_finite: bool = False
+
+    @property
+    def verdict(self) -> str:
+        return next((word for word in ("error", "fail", "pass", "skip") if self.verdicts[word]), "")
+
+
+def gather_parity(block: dict[str, Any]) -> list[ParityView]:
+    """One view per component, device and dtype, in the order of the component list."""
+    views: dict[tuple[str, str, str], ParityView] = {}
+    for row in block["parity"]:
+        cell = parse_cell(row["cell"])
+        view = views.setdefault((cell.component, cell.device, cell.dtype), ParityView(cell.component, cell.device, cell.dtype))
+        view.verdicts[row["verdict"]] += 1
+        if row["vacuity"]:
+            view.planted += row["vacuity"]["checked"]
+            view.rejected += row["vacuity"]["rejected"]
+        if row["verdict"] in ("skip", "error"):
+            continue
+        for output in row["outputs"]:
+            view.max_absolute = _larger(view.max_absolute, output["max_absolute_error"])
+            view.max_relative = _larger(view.max_relative, output["max_relative_error"])
+            view.not_finite |= output["worst_ratio"] is None
+            if output["worst_ratio"] is not None and (view.worst_ratio is None or output["worst_ratio"] > view.worst_ratio):
+                view.worst_ratio, view.worst_output, view.worst_cell = output["worst_ratio"], output["name"], row["cell"]
+    order = {component["id"]: index for index, component in enumerate(block["components"])}
+    return sorted(views.values(), key=lambda view: (order.get(view.component, len(order)), view.component, view.device, view.dtype))
+
+
+def _larger(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one if other is None else max(one, other)
+
+
+def representative(twins: Iterable[Twin], component: str) -> Twin | None:
+    """The twin that stands for a component beside a claim: on the GPU where there is one, at training size, in fp32.
+
+    Never the best of several: a claim is checked where the documents make it, not where it comes out well.
+    """
+    candidates = [twin for twin in twins if twin.component == component and twin.ratio is not None]
+    return min(candidates, key=lambda twin: (twin.key[1] != "cuda", twin.key[3] != "train", twin.key[2] != "fp32", twin.key), default=None)
+
+
+@dataclass(frozen=True)
+class ClaimView:
+    """A figure in a document beside what was measured here."""
+
+    component: str
+    document: str
+    text: str
+    figure: str
+    claimed: float | None
+    verdict: str
+    measured: Twin | None
+    decision: str  # meets, misses, unproven, not measured, not a speedup
+
+
+def gather_claims(block: dict[str, Any], twins: list[Twin]) -> list[ClaimView]:
+    """Every claim of every component, with its decision from the interval of the measured ratio."""
+    views = []
+    for component in block["components"]:
+        for claim in component["claims"]:
+            twin = representative(twins, component["id"])
+            views.append(ClaimView(component["id"], claim["document"], claim["text"], claim["figure"], claim["ratio"],
+                                   claim["verdict"], twin, decide(claim["ratio"], twin.speedup if twin else None)))
+    return views
+
+
+def decide(claimed: float | None, speedup: Row | None) -> str:
+    """meets if the whole interval reaches the claimed ratio, misses if none of it does, else unproven."""
+    if claimed is None:
+        return "not a speedup"
+    if not speedup or speedup["lower"] is None or speedup["upper"] is None:
+        return "not measured"
+    if speedup["lower"] >= claimed:
+        return "meets"
+    return "misses" if speedup["upper"] < claimed else "unproven"
+
+
