@@ -134,12 +134,12 @@ class NaiveCarrierBackward final : public NaiveCarrier {
   }
 
   Values outputs() override {
-    Values values = {{"grad_features", gradients_[0]},
+    Values values = {{"grad_features", gradients_[0].contiguous()},
                      {"grad_energy", gradients_[1].reshape({shape_.flows})},
                      {"grad_hidden", gradients_[2].transpose(0, 1).contiguous()}};
     const char* stems[] = {"grad_weight_input", "grad_weight_hidden", "grad_bias_input", "grad_bias_hidden"};
     for (std::int64_t l = 0; l < shape_.layers; ++l)
-      for (int i = 0; i < 4; ++i) values.set(layer_name(stems[i], l), gradients_[3 + 4 * l + i]);
+      for (int i = 0; i < 4; ++i) values.set(layer_name(stems[i], l), gradients_[3 + 4 * l + i].contiguous());
     return values;
   }
 
