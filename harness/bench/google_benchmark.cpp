@@ -13,7 +13,6 @@ namespace twinbench {
 namespace {
 
 void run_cell(benchmark::State& state, const Cell& cell, std::uint64_t seed) {
-  at::NoGradGuard no_grad;
   try {
     const auto setting = cell.setting();
     Values inputs;

@@ -2,14 +2,15 @@
 #include "harness/bench/twin_timing.h"
 
 #include <ATen/ATen.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 
 #include "harness/timing/null_test.h"
 #include "harness/timing/paired.h"
+#include "harness/timing/record.h"
 #include "src/common/error.h"
 
 namespace twinbench {
@@ -53,6 +54,8 @@ Side side_of(const TimedVariant& timed) {
   Side side;
   side.name = timed.cell.name();
   side.run = [runnable = timed.runnable.get()] { runnable->run(); };
+  // Device work is asynchronous: a sample ends when the device has done it.
+  if (timed.cell.device == c10::DeviceType::CUDA) side.finish = [] { at::detail::getCUDAHooks().deviceSynchronize(0); };
   return side;
 }
 
@@ -66,19 +69,16 @@ json timing_row(const TimedVariant& timed, const Cost& cost, const std::vector<C
     row["reason"] = "no sample was taken";
     return row;
   }
-  const auto spread = quartiles(timed.samples);
-  row["median_s"] = spread.median;
-  row["q1_s"] = spread.first;
-  row["q3_s"] = spread.third;
-  row["minimum_s"] = *std::min_element(timed.samples.begin(), timed.samples.end());
+  row.update(timing_fields(timed.samples));
+  const double median_s = row["median_s"];
   const std::string device = timed.cell.device == c10::DeviceType::CUDA ? "cuda" : "cpu";
   const auto floor = floor_of(cost, ceilings, device, timed.cell.dtype, last_level_cache_bytes());
   if (floor.seconds > 0) {
     row["floor_s"] = floor.seconds;
-    row["roofline_fraction"] = floor.seconds / spread.median;
+    row["roofline_fraction"] = floor.seconds / median_s;
     row["bound"] = floor.bound;
     // The ceiling is itself a measurement on a shared machine: 1.25, not 1.05, separates "fast" from "did not do the work".
-    if (floor.physical && spread.median < floor.seconds / 1.25) {
+    if (floor.physical && median_s < floor.seconds / 1.25) {
       row["verdict"] = "fail";
       row["reason"] = "faster than the physical floor: the work was not done, or the ceiling is stale";
     }
@@ -91,16 +91,14 @@ json timing_row(const TimedVariant& timed, const Cost& cost, const std::vector<C
 }
 
 json speedup_row(const Twin& twin, Variant from, Variant to, const PairedResult& result) {
-  json row = {{"component", twin.component->spec.id()}, {"device", twin.device == c10::DeviceType::CUDA ? "cuda" : "cpu"},
-              {"dtype", to_string(twin.dtype)}, {"case", twin.input_case->name}, {"from", to_string(from)}, {"to", to_string(to)},
-              {"ratio", result.ratio}, {"lower", nullptr}, {"upper", nullptr}, {"confidence", result.confidence}, {"n", result.n},
-              {"regime", twin.component->spec.regime}, {"verdict", name_of(result.verdict)}, {"reason", result.explanation()},
-              {"autocorrelation", nullptr}, {"log_ratios", result.log_ratios}};
-  if (result.interval) {
-    row["lower"] = result.interval->lower;
-    row["upper"] = result.interval->upper;
-  }
-  if (result.autocorrelation) row["autocorrelation"] = *result.autocorrelation;
+  json row = speedup_fields(result);
+  row["component"] = twin.component->spec.id();
+  row["device"] = twin.device == c10::DeviceType::CUDA ? "cuda" : "cpu";
+  row["dtype"] = to_string(twin.dtype);
+  row["case"] = twin.input_case->name;
+  row["from"] = to_string(from);
+  row["to"] = to_string(to);
+  row["regime"] = twin.component->spec.regime;
   return row;
 }
 
@@ -139,7 +137,6 @@ std::vector<Twin> twins_of(const std::vector<Cell>& cells) {
 }
 
 json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::vector<Ceiling>& ceilings) {
-  at::NoGradGuard no_grad;  // a baseline that differentiates turns it on itself
   const auto setting = twin.cell(Variant::kBaseline).setting();
   const auto inputs = on_device(twin.component->spec.make_inputs(setting, options.seed), setting.device);
   std::map<Variant, TimedVariant> timed;
@@ -183,7 +180,6 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
 }
 
 json null_test_row(const std::vector<Twin>& twins, const TwinTimingOptions& options) {
-  at::NoGradGuard no_grad;
   NullTest null;
   for (const auto& twin : twins) {
     const auto cell = twin.cell(Variant::kOptimized);
@@ -196,16 +192,7 @@ json null_test_row(const std::vector<Twin>& twins, const TwinTimingOptions& opti
     side.run = [&] { runnable->run(); };
     null.add(cell.name(), measure_pair(side, side, paired_options(options)));
   }
-  json cells = json::array();
-  for (const auto& [cell, result] : null.cells) {
-    cells.push_back({{"cell", cell}, {"ratio", result.ratio}, {"lower", nullptr}, {"upper", nullptr}, {"n", result.n}});
-    if (result.interval) {
-      cells.back()["lower"] = result.interval->lower;
-      cells.back()["upper"] = result.interval->upper;
-    }
-  }
-  return {{"verdict", name_of(null.verdict)}, {"pairs", null.pairs}, {"cells", cells},
-          {"noise_floor", null.cells.empty() ? json(nullptr) : json(null.noise_floor)}, {"reason", null.reason}};
+  return to_json(null);
 }
 
 }  // namespace twinbench

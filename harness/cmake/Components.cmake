@@ -1,7 +1,7 @@
 # components.def -> source lists, with every missing file a configure error that names it. One line there and the
 # same-stem files under the mirrored folders are all that a new component touches.
 
-set(TWINBENCH_COMPONENT_LIST "${PROJECT_SOURCE_DIR}/src/components.def" CACHE INTERNAL "")
+set(TWINBENCH_COMPONENT_LIST "${PROJECT_SOURCE_DIR}/src/components.def" CACHE FILEPATH "The list of components")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${TWINBENCH_COMPONENT_LIST}")
 file(STRINGS "${TWINBENCH_COMPONENT_LIST}" lines REGEX "^TWINBENCH_COMPONENT\\(")
 

@@ -8,11 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "harness/ledger/ledger.h"  // exit codes
 #include "src/registry.h"
 
 namespace twinbench {
 
-constexpr int kExitPass = 0, kExitFailed = 1, kExitUsage = 2, kExitInconclusive = 3;
+
 
 struct CommandOptions {
   std::string filter = ".";          // regular expression on cell names

@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "harness/compare/host_elements.h"
-#include "harness/compare/statistics.h"
+#include "harness/compare/error_statistics.h"
 #include "harness/compare/structure.h"
 #include "harness/compare/tolerance_table.h"
 
@@ -120,7 +120,7 @@ void compare_elements(const HostElements& oracle, const HostElements& baseline, 
 void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const HostElements& baseline,
                      const HostElements& candidate, const at::Tensor& shape, Dtype dtype, Comparison& result) {
   Ruling ruling{result};
-  const Statistics s = gather_statistics(oracle, baseline, candidate, shape.scalar_type());
+  const ErrorStatistics s = gather_statistics(oracle, baseline, candidate, shape.scalar_type());
   result.max_absolute_error = s.candidate_max_error;
   result.max_relative_error = s.candidate_max_relative;
   result.rmse = s.candidate_rmse;

@@ -4,8 +4,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
+#include <ctime>
 
 #include "src/common/error.h"
 
@@ -193,11 +193,11 @@ TEST(Compare, ShapeOfTheOracleAndComplexTensors) {
 TEST(Compare, TenMillionElementsTakeUnderASecond) {
   const at::Tensor baseline = at::rand({10'000'000});
   const Twin twin{baseline.to(at::kDouble), baseline};
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // processor time: other work on the machine does not count
   EXPECT_TRUE(judge(twin, baseline).accepted());
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   std::printf("compared 10 million elements in %.3f s\n", seconds);
-  EXPECT_LT(seconds, 3);  // generous: shared machines
+  EXPECT_LT(seconds, 3);
 }
 
 }  // namespace

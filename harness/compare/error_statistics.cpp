@@ -1,5 +1,5 @@
 // The first pass of a comparison: masks, error sums and maxima, in chunks that stay in the cache.
-#include "harness/compare/statistics.h"
+#include "harness/compare/error_statistics.h"
 
 #include <algorithm>
 #include <array>
@@ -21,9 +21,9 @@ struct Sums {
 
 }  // namespace
 
-Statistics gather_statistics(const HostElements& oracle, const HostElements& baseline, const HostElements& candidate,
+ErrorStatistics gather_statistics(const HostElements& oracle, const HostElements& baseline, const HostElements& candidate,
                              c10::ScalarType stored) {
-  Statistics result;
+  ErrorStatistics result;
   Sums sums;
   std::array<double, HostElements::kChunk> r, b, y;
   for (std::int64_t offset = 0; offset < oracle.size(); offset += HostElements::kChunk) {

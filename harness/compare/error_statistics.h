@@ -10,7 +10,7 @@
 namespace twinbench {
 
 // Over the elements at which the oracle, as stored in the output's dtype, is finite.
-struct Statistics {
+struct ErrorStatistics {
   std::int64_t finite = 0;
   double oracle_rms = 0, oracle_max = 0;
   double baseline_rmse = 0, baseline_max_error = 0;
@@ -22,7 +22,7 @@ struct Statistics {
   std::int64_t oracle_nan = -1;  // first NaN of the oracle
 };
 
-Statistics gather_statistics(const HostElements& oracle, const HostElements& baseline, const HostElements& candidate,
+ErrorStatistics gather_statistics(const HostElements& oracle, const HostElements& baseline, const HostElements& candidate,
                              c10::ScalarType stored);
 
 }  // namespace twinbench

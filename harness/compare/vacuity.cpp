@@ -98,6 +98,7 @@ Vacuity check_vacuity(const OutputSpec& spec, const at::Tensor& oracle, const at
       result.reason = "the comparison accepts a wrong answer for '" + spec.name + "': " + name;
   };
   present("zeros", at::zeros_like(baseline));
+  result.zeros = result.checked > 0;
   if (baseline.numel() > 1 && baseline.scalar_type() != at::kBool) present("its mean everywhere", at::full_like(baseline, magnitude.mean));
   for (const auto& [name, input] : inputs) {
     if (!input.defined() || input.sizes() != baseline.sizes() || input.is_floating_point() != baseline.is_floating_point()) continue;

@@ -12,6 +12,7 @@ namespace twinbench {
 struct Vacuity {
   int checked = 0;     // wrong answers that differ from the right one by more than rounding
   int rejected = 0;    // of those
+  bool zeros = false;  // zeros were among them: where they are the right answer, a twin that does nothing would pass
   std::string reason;  // the first wrong answer accepted, or the right one rejected; empty where the guard holds
   bool holds() const { return reason.empty(); }
 };

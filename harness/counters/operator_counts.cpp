@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "harness/counters/operator_kind.h"
+#include "src/common/error.h"
 #include "src/common/forward_call.h"
 
 namespace twinbench {
@@ -128,6 +129,11 @@ void on_forward(const char* component) {
 }  // namespace
 
 void start_operator_counting(bool track_devices) {
+#ifndef NDEBUG
+  // LibTorch's own release build never marks inputs as readable, so its header's debug check would always fire.
+  if (track_devices)
+    throw Error(ErrorKind::kInternal, "device counters", "a build without NDEBUG", "build with CMAKE_BUILD_TYPE=Release or RelWithDebInfo");
+#endif
   Counts& all = counts();
   const std::lock_guard lock(all.mutex);
   if (all.holders++ > 0) return;

@@ -1,30 +1,12 @@
 // Counter lookup by name and readable differences.
 #include "harness/counters/snapshot.h"
 
-#include <utility>
-
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
 
 namespace twinbench {
 
 namespace {
-
-using Field = std::pair<const char*, std::int64_t CounterSnapshot::*>;
-
-constexpr Field kFields[] = {
-    {"dispatches", &CounterSnapshot::dispatches},
-    {"scalar_reads", &CounterSnapshot::scalar_reads},
-    {"sync_calls", &CounterSnapshot::sync_calls},
-    {"copies", &CounterSnapshot::copies},
-    {"device_copies", &CounterSnapshot::device_copies},
-    {"allocations", &CounterSnapshot::allocations},
-    {"allocated_bytes", &CounterSnapshot::allocated_bytes},
-    {"peak_bytes", &CounterSnapshot::peak_bytes},
-    {"frees", &CounterSnapshot::frees},
-    {"live_bytes", &CounterSnapshot::live_bytes},
-    {"forward_calls", &CounterSnapshot::forward_calls},
-};
 
 constexpr const char* kForwardPrefix = "forward_calls.";
 
@@ -40,29 +22,39 @@ void append_change(std::string& text, const std::string& name, std::int64_t befo
 
 }  // namespace
 
-const std::vector<std::string>& counter_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> list;
-    for (const auto& field : kFields) list.emplace_back(field.first);
-    return list;
-  }();
-  return names;
+const std::vector<CounterField>& counter_fields() {
+  static const std::vector<CounterField> fields = {
+      {"dispatches", &CounterSnapshot::dispatches},
+      {"scalar_reads", &CounterSnapshot::scalar_reads},
+      {"sync_calls", &CounterSnapshot::sync_calls},
+      {"copies", &CounterSnapshot::copies},
+      {"device_copies", &CounterSnapshot::device_copies},
+      {"allocations", &CounterSnapshot::allocations},
+      {"allocated_bytes", &CounterSnapshot::allocated_bytes},
+      {"peak_bytes", &CounterSnapshot::peak_bytes},
+      {"frees", &CounterSnapshot::frees},
+      {"live_bytes", &CounterSnapshot::live_bytes},
+      {"forward_calls", &CounterSnapshot::forward_calls},
+  };
+  return fields;
 }
 
 std::int64_t CounterSnapshot::value(const std::string& counter) const {
-  for (const auto& [name, member] : kFields)
+  for (const auto& [name, member] : counter_fields())
     if (counter == name) return this->*member;
   if (counter.rfind(kForwardPrefix, 0) == 0)
     return lookup(forward_calls_by_name, counter.substr(std::string(kForwardPrefix).size()));
   if (counter.find("::") != std::string::npos) return lookup(by_name, counter);
+  std::vector<std::string> names;
+  for (const auto& field : counter_fields()) names.push_back(field.first);
   throw Error(ErrorKind::kUnknownName, "counter", counter,
               "a counter field, forward_calls.<component> or an operator such as aten::add" +
-                  did_you_mean(counter, counter_names()));
+                  did_you_mean(counter, names));
 }
 
 std::string difference(const CounterSnapshot& before, const CounterSnapshot& after) {
   std::string text;
-  for (const auto& [name, member] : kFields) append_change(text, name, before.*member, after.*member);
+  for (const auto& [name, member] : counter_fields()) append_change(text, name, before.*member, after.*member);
   for (const auto maps : {&CounterSnapshot::by_name, &CounterSnapshot::forward_calls_by_name}) {
     for (const auto& [name, count] : before.*maps) append_change(text, name, count, lookup(after.*maps, name));
     for (const auto& [name, count] : after.*maps)

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace twinbench {
@@ -33,7 +34,8 @@ struct CounterSnapshot {
 };
 
 // The scalar fields in declaration order: the columns of the record and of the pin file.
-const std::vector<std::string>& counter_names();
+using CounterField = std::pair<std::string, std::int64_t CounterSnapshot::*>;
+const std::vector<CounterField>& counter_fields();
 
 // "dispatches 3 -> 4, aten::add 1 -> 2": what differs; empty where nothing does.
 std::string difference(const CounterSnapshot& before, const CounterSnapshot& after);

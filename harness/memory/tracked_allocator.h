@@ -43,6 +43,7 @@ class TrackedAllocator final : public c10::Allocator {
   // block is filled with 0xff before it goes back. start_guarding clears earlier violations.
   void start_guarding();
   void stop_guarding();
+  bool guarding() const { return guarding_.load(); }
   // Checks the bands of all live guarded blocks; returns these findings and those made when blocks were freed.
   std::vector<GuardViolation> violations();
 

@@ -5,7 +5,8 @@
 
 namespace twinbench {
 
-// Takes the place of stdin (nothing), stdout and stderr (`output`), sets the limits, runs the job, sends its value or its
+// Takes the place of stdin (nothing), stdout and stderr (`output`), sets the limits, runs the job, sends its value
+// or its
 // error over `result`, and ends the process without running the parent's destructors.
 [[noreturn]] void run_child(const Job& job, int result, int output, int parent);
 

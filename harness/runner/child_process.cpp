@@ -54,7 +54,7 @@ std::string read_available(int& descriptor) {
     const ssize_t count = read(descriptor, buffer, sizeof buffer);
     if (count > 0) {
       bytes.append(buffer, static_cast<std::size_t>(count));
-      if (bytes.size() >= (std::size_t{1} << 22)) break;  // a child that never stops writing must not hold the runner here
+      if (bytes.size() >= (std::size_t{1} << 22)) break;  // an endless writer must not hold the runner
     } else if (count < 0 && errno == EINTR) {
       continue;
     } else if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {

@@ -16,7 +16,8 @@ constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 struct JobLimits {
   double wall_s = 120;    // from fork to end
   double silence_s = 60;  // without a byte of output, a report or a sign of life
-  // Private and shared anonymous memory beyond what the child inherits at its start; code and mapped files do not count.
+  // Private and shared anonymous memory beyond what the child inherits at its start; code and mapped files do not
+  // count.
   // 0: no limit. Memory of a CUDA device is not covered.
   std::uint64_t memory_bytes = 0;
 };

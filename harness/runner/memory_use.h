@@ -12,8 +12,10 @@ std::uint64_t held_bytes(pid_t process);
 // Threads of this process; above 1 a fork would copy only one of them, with every lock as it happened to be.
 int thread_count();
 
-// In the child: no core dump, and a refusal of allocations that lead beyond `bytes` more than now (0: none), so that the
-// usual end is std::bad_alloc rather than a kill. RLIMIT_DATA counts private writable mappings only: unlike RLIMIT_AS it
+// In the child: no core dump, and a refusal of allocations that lead beyond `bytes` more than now (0: none), so that
+// the
+// usual end is std::bad_alloc rather than a kill. RLIMIT_DATA counts private writable mappings only: unlike
+// RLIMIT_AS it
 // leaves room for the tens of GB of address space that CUDA reserves. Address-sanitised builds go without it: their
 // allocator ends the process instead of throwing.
 void limit_memory_of_this_process(std::uint64_t bytes);

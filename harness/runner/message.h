@@ -11,7 +11,8 @@ namespace twinbench {
 
 constexpr std::size_t kLargestMessage = std::size_t{256} << 20;  // bytes of JSON
 
-// Writes mark ("TWBJ"), length (32 bits, little-endian) and JSON. Bytes that are not UTF-8 are replaced; NaN and Inf become
+// Writes mark ("TWBJ"), length (32 bits, little-endian) and JSON. Bytes that are not UTF-8 are replaced; NaN and Inf
+// become
 // null. Throws Error(kInputOutput) where the pipe is closed and Error(kOutOfRange) above kLargestMessage.
 void send_message(int descriptor, const nlohmann::json& message);
 

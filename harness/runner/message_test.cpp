@@ -68,7 +68,8 @@ TEST(Message, CutShortIsInTheMiddle) {
 
 TEST(Message, TextThatIsNotUtf8AndNumbersThatAreNotFiniteStillArrive) {
   MessageReader reader;
-  const nlohmann::json sent = {{"kind", "part"}, {"text", "a\xff"}, {"value", std::numeric_limits<double>::quiet_NaN()}};
+  const nlohmann::json sent = {
+      {"kind", "part"}, {"text", "a\xff"}, {"value", std::numeric_limits<double>::quiet_NaN()}};
   const auto messages = reader.take(bytes_of(sent));
   ASSERT_EQ(messages.size(), 1u);
   EXPECT_TRUE(messages[0]["value"].is_null());

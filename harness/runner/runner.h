@@ -12,7 +12,8 @@ namespace twinbench {
 struct RunnerOptions {
   std::size_t parallel = 1;     // children at a time; anything timed runs alone
   double poll_interval_s = 0.05;  // at which memory is looked at
-  // Called in the parent, in the order in which things happen. What they throw ends the run, after all children are killed.
+  // Called in the parent, in the order in which things happen. What they throw ends the run, after all children are
+  // killed.
   std::function<void(const Job&)> on_start;
   std::function<void(const Job&, const nlohmann::json& part)> on_part;
   std::function<void(const JobResult&)> on_result;
@@ -25,9 +26,12 @@ struct RunReport {
 };
 
 // Forks each child from this process, which should have everything loaded and must not have run a parallel region yet:
-// a child may then start threads of its own (OpenMP included). A job whose fork would come from a process with more than
-// one thread is not run; its row is an error that says so. While jobs run, SIGINT and SIGTERM belong to the runner; their
-// handlers are restored at the end. Throws Error(kBadArgument) on a job without a function and Error(kOutOfRange) on limits
+// a child may then start threads of its own (OpenMP included). A job whose fork would come from a process with more
+// than
+// one thread is not run; its row is an error that says so. While jobs run, SIGINT and SIGTERM belong to the runner;
+// their
+// handlers are restored at the end. Throws Error(kBadArgument) on a job without a function and Error(kOutOfRange) on
+// limits
 // that are not positive.
 RunReport run_jobs(const std::vector<Job>& jobs, const RunnerOptions& options = {});
 

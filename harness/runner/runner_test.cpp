@@ -47,7 +47,8 @@ std::size_t allocate(std::size_t mebibytes) {
 // Runs the job between two that work, and checks that those two do.
 JobResult end_of(const std::string& name, std::function<json(JobContext&)> run, JobLimits job_limits = limits()) {
   const auto works = [](int number) { return [number](JobContext&) { return json{{"number", number}}; }; };
-  const RunReport report = run_jobs({{"before", works(1), limits()}, {name, run, job_limits}, {"after", works(2), limits()}});
+  const RunReport report =
+      run_jobs({{"before", works(1), limits()}, {name, run, job_limits}, {"after", works(2), limits()}});
   EXPECT_EQ(report.results.size(), 3u);
   EXPECT_FALSE(report.interrupted);
   if (report.results.size() != 3) return {};
@@ -74,7 +75,8 @@ TEST(Runner, AJobThatThrowsAnError) {
 }
 
 TEST(Runner, AJobThatThrowsSomethingElse) {
-  EXPECT_EQ(end_of("runtime", [](JobContext&) -> json { throw std::runtime_error("odd \xff"); }).status, JobStatus::kError);
+  EXPECT_EQ(end_of("runtime", [](JobContext&) -> json { throw std::runtime_error("odd \xff"); }).status,
+            JobStatus::kError);
   EXPECT_EQ(end_of("number", [](JobContext&) -> json { throw 7; }).status, JobStatus::kError);
   const JobResult memory = end_of("wording", [](JobContext&) -> json {
     throw std::runtime_error("CUDA out of memory. Tried to allocate 20.00 GiB");
@@ -130,15 +132,15 @@ TEST(Runner, AJobThatFallsSilent) {
 TEST(Runner, SignsOfLifeAndOutputBreakTheSilence) {
   const auto work = [](bool prints) {
     return [prints](JobContext& context) -> json {
-      for (int i = 0; i < 12; ++i) {
+      for (int i = 0; i < 20; ++i) {
         prints ? (void)std::puts("still here") : context.alive();
         sleep_s(0.05);
       }
       return true;
     };
   };
-  EXPECT_TRUE(end_of("alive", work(false), limits(10, 0.4)).ok());
-  EXPECT_TRUE(end_of("prints", work(true), limits(10, 0.4)).ok());
+  EXPECT_TRUE(end_of("alive", work(false), limits(10, 0.8)).ok());
+  EXPECT_TRUE(end_of("prints", work(true), limits(10, 0.8)).ok());
 }
 
 TEST(Runner, AnAllocationBeyondTheLimitIsRefused) {
@@ -176,7 +178,8 @@ TEST(Runner, MemoryWithinTheLimitIsGiven) {
 TEST(Runner, WhatTheParentHoldsDoesNotCountAgainstTheChild) {
   const std::vector<char> ballast(std::size_t{96} << 20, 1);
   const JobResult result = end_of(
-      "inherits", [&ballast](JobContext&) -> json { return std::accumulate(ballast.begin(), ballast.end(), std::int64_t{0}); },
+      "inherits",
+      [&ballast](JobContext&) -> json { return std::accumulate(ballast.begin(), ballast.end(), std::int64_t{0}); },
       limits(10, 10, 48));
   EXPECT_TRUE(result.ok()) << result.reason();
   EXPECT_EQ(result.value, json(96 << 20));
@@ -294,7 +297,8 @@ TEST(Runner, AParentWithThreadsDoesNotFork) {
 TEST(Runner, ParallelJobsComeBackInTheirOrder) {
   std::vector<Job> jobs;
   for (int i = 0; i < 6; ++i)
-    jobs.push_back({std::to_string(i), [i](JobContext&) -> json { return sleep_s(i == 0 ? 0.3 : 0.01), json(i); }, limits()});
+    jobs.push_back(
+        {std::to_string(i), [i](JobContext&) -> json { return sleep_s(i == 0 ? 0.3 : 0.01), json(i); }, limits()});
   std::vector<std::string> ended;
   RunnerOptions options;
   options.parallel = 3;

@@ -30,8 +30,9 @@ TEST_P(Controls, BlockSum) {
   for (const std::size_t count : {0u, 1u, 31u, 255u, 256u, 257u, 1009u}) {
     const GuardedBuffer<float> input(values(count), "input");
     const GuardedBuffer<float> output(3, "output");
-    const Report report = launch_on_host(BlockSum{}, 3, 128, 0, options(),
-                                         BlockSumArguments{input.data(), output.data(), static_cast<std::int64_t>(count)});
+    const Report report =
+        launch_on_host(BlockSum{}, 3, 128, 0, options(),
+                       BlockSumArguments{input.data(), output.data(), static_cast<std::int64_t>(count)});
     EXPECT_TRUE(report.ok()) << report.text();
     EXPECT_EQ(report.barriers, 6u);
     const float expected = std::accumulate(input.begin(), input.end(), 0.0f);  // exact: multiples of 1/16
@@ -43,9 +44,8 @@ TEST_P(Controls, TiledTranspose) {
   for (const auto& [rows, columns] : {std::pair{1, 1}, {31, 33}, {64, 32}, {65, 7}}) {
     const GuardedBuffer<float> input(values(static_cast<std::size_t>(rows * columns)), "input");
     const GuardedBuffer<float> output(input.size(), "output");
-    const Report report =
-        launch_on_host(TiledTranspose{}, {(columns + 31) / 32, (rows + 31) / 32}, {32, 8}, 0, options(),
-                       TransposeArguments{input.data(), output.data(), rows, columns});
+    const Report report = launch_on_host(TiledTranspose{}, {(columns + 31) / 32, (rows + 31) / 32}, {32, 8}, 0,
+                                         options(), TransposeArguments{input.data(), output.data(), rows, columns});
     EXPECT_TRUE(report.ok()) << report.text();
     for (int r = 0; r < rows; ++r) {
       for (int c = 0; c < columns; ++c) {
@@ -64,7 +64,8 @@ TEST_P(Controls, RowSoftmax) {
     EXPECT_TRUE(report.ok()) << report.text();
     for (int r = 0; r < 4; ++r) {
       double sum = 0;
-      for (int c = 0; c < columns; ++c) sum += std::exp(static_cast<double>(input[static_cast<std::size_t>(r * columns + c)]));
+      for (int c = 0; c < columns; ++c)
+        sum += std::exp(static_cast<double>(input[static_cast<std::size_t>(r * columns + c)]));
       for (int c = 0; c < columns; ++c) {
         const auto i = static_cast<std::size_t>(r * columns + c);
         ASSERT_NEAR(output[i], std::exp(static_cast<double>(input[i])) / sum, 1e-6) << i;
@@ -78,7 +79,8 @@ TEST_P(Controls, Histogram) {
   const GuardedBuffer<int> input(count, "input");
   for (std::size_t i = 0; i < count; ++i) input[i] = static_cast<int>(i * i % 64);
   const GuardedBuffer<int> counts(std::vector<int>(64, 0), "counts");
-  const Report report = launch_on_host(Histogram{}, 2, 96, 0, options(), HistogramArguments{input.data(), counts.data(), 777});
+  const Report report =
+      launch_on_host(Histogram{}, 2, 96, 0, options(), HistogramArguments{input.data(), counts.data(), 777});
   EXPECT_TRUE(report.ok()) << report.text();
   std::vector<int> expected(64, 0);
   for (const int value : input) ++expected[static_cast<std::size_t>(value)];
@@ -97,6 +99,40 @@ TEST_P(Controls, WarpCompact) {
   }
   expected.resize(32, -1);
   EXPECT_EQ(positions.values(), expected);
+}
+
+// What every lane gets from each warp operation, by the definition of the CUDA intrinsics.
+struct WarpTableArguments {
+  int* down;        // [32], by 5
+  int* exchange;    // [32], with lane ^ 6
+  int* indexed;     // [32], lane (3 * lane) mod 32, given without the mod
+  unsigned* votes;  // [32], of odd lanes, asked in the lower and the upper half separately
+};
+struct WarpTable {
+  static constexpr int kMaxThreads = 32;
+  template <class Block>
+  TWINBENCH_DEVICE void operator()(Block& block, const WarpTableArguments& a) const {
+    const int own = lane(block);
+    a.down[own] = block.shuffle_down(100 + own, 5);
+    a.exchange[own] = block.shuffle_xor(100 + own, 6);
+    a.indexed[own] = block.shuffle_index(100 + own, 3 * own);
+    a.votes[own] = block.ballot(own % 2 == 1, own < 16 ? 0x0000ffffu : 0xffff0000u);
+  }
+};
+
+TEST_P(Controls, WarpOperationsGiveWhatCudaGives) {
+  const GuardedBuffer<int> down(32, "down"), exchange(32, "exchange"), indexed(32, "indexed");
+  const GuardedBuffer<unsigned> votes(32, "votes");
+  const Report report = launch_on_host(WarpTable{}, 1, 32, 0, options(),
+                                       WarpTableArguments{down.data(), exchange.data(), indexed.data(), votes.data()});
+  EXPECT_TRUE(report.ok()) << report.text();
+  for (int i = 0; i < 32; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    EXPECT_EQ(down[at], i + 5 < 32 ? 105 + i : 100 + i);
+    EXPECT_EQ(exchange[at], 100 + (i ^ 6));
+    EXPECT_EQ(indexed[at], 100 + 3 * i % 32);
+    EXPECT_EQ(votes[at], i < 16 ? 0x0000aaaau : 0xaaaa0000u);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(AllOrders, Controls, testing::ValuesIn(kAllOrders),

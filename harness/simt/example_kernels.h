@@ -86,7 +86,7 @@ struct RowSoftmax {
   }
 };
 
-// counts[bin] += how often it occurs; first in shared memory with shared atomics, then one global atomic a bin and block.
+// counts[bin] += how often it occurs: first in shared memory by shared atomics, then one global atomic a bin.
 struct HistogramArguments {
   const int* input;  // values in [0, 64)
   int* counts;       // [64]
@@ -101,7 +101,9 @@ struct Histogram {
     const int first = static_cast<int>(block.thread().x), step = static_cast<int>(block.size().x);
     for (int b = first; b < kBins; b += step) bins[b] = 0;
     block.barrier();
-    for (std::int64_t i = global_index(block); i < a.count; i += global_count(block)) atomic_add(block, bins + a.input[i], 1);
+    for (std::int64_t i = global_index(block); i < a.count; i += global_count(block)) {
+      atomic_add(block, bins + a.input[i], 1);
+    }
     block.barrier();
     for (int b = first; b < kBins; b += step) {
       const int here = bins[b];

@@ -1,4 +1,4 @@
-// Runs a grid of blocks on the host: schedules the threads of a block as fibers and resolves barriers and warp operations.
+// Runs a grid on the host: schedules the threads of a block as fibers, resolves barriers and warp operations.
 #pragma once
 
 #include <array>

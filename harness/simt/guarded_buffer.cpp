@@ -60,8 +60,8 @@ void handle_fault(int signal, siginfo_t* information, void* machine_context) {
 
 GuardedMemory::GuardedMemory(std::size_t bytes, std::size_t alignment, std::string name, std::size_t guard_bytes)
     : bytes_(bytes), guard_bytes_(whole_pages(guard_bytes)), middle_bytes_(whole_pages(bytes)), name_(std::move(name)) {
-  void* mapping = mmap(nullptr, middle_bytes_ + 2 * guard_bytes_, PROT_NONE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* mapping =
+      mmap(nullptr, middle_bytes_ + 2 * guard_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) throw std::bad_alloc();
   mapping_ = static_cast<unsigned char*>(mapping);
   if (middle_bytes_ > 0) mprotect(mapping_ + guard_bytes_, middle_bytes_, PROT_READ | PROT_WRITE);
@@ -131,7 +131,8 @@ std::vector<GuardFault> GuardWatch::take_faults() {
       faults.push_back({memory, static_cast<std::int64_t>(memory->bytes()), true, -1});
       memory->restore_slack();
     }
-    if (std::any_of(faults.begin(), faults.end(), [&](const GuardFault& f) { return f.memory == memory; })) memory->close();
+    if (std::any_of(faults.begin(), faults.end(), [&](const GuardFault& f) { return f.memory == memory; }))
+      memory->close();
   }
   return faults;
 }

@@ -9,8 +9,9 @@
 
 namespace twinbench::kernels::simt {
 
-// The untyped part. The data end at the guard page that follows them, up to `alignment` rounding; the bytes left free before
-// and after them are filled with a pattern that the executor checks after each launch (so it sees stray writes there).
+// The untyped part. The data end at the guard page that follows them, up to `alignment` rounding; the bytes left free
+// before and after them are filled with a pattern that the executor checks after each launch (so it sees stray writes
+// there).
 class GuardedMemory {
  public:
   GuardedMemory(std::size_t bytes, std::size_t alignment, std::string name, std::size_t guard_bytes);
@@ -23,9 +24,9 @@ class GuardedMemory {
   const std::string& name() const { return name_; }
   bool slack_is_intact() const;
   void restore_slack();
-  bool holds(const void* address) const;     // within the whole mapping, guards included
-  bool open(const void* address);            // makes the guard page accessible (async-signal-safe); false if it is not a guard
-  void close();                              // makes both guards inaccessible again
+  bool holds(const void* address) const;  // within the whole mapping, guards included
+  bool open(const void* address);  // makes that guard page accessible (async-signal-safe); false if it is not a guard
+  void close();                    // makes both guards inaccessible again
 
  private:
   std::size_t bytes_, guard_bytes_, middle_bytes_;
@@ -40,7 +41,8 @@ class GuardedBuffer {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  // alignment: give 16 to kernels that need aligned vector loads. guard_bytes: how far a wild index may miss on either side.
+  // alignment: give 16 to kernels that need aligned vector loads. guard_bytes: how far a wild index may miss on either
+  // side.
   explicit GuardedBuffer(std::size_t count, std::string name = "buffer", std::size_t alignment = alignof(T),
                          std::size_t guard_bytes = 1 << 16)
       : memory_(count * sizeof(T), alignment, std::move(name), guard_bytes), count_(count) {}
@@ -66,7 +68,7 @@ struct GuardFault {
   const GuardedMemory* memory;
   std::int64_t offset;  // bytes from the start of the data
   bool write;
-  int thread;           // value of set_guard_thread at the time
+  int thread;  // value of GuardWatch::set_thread at the time
 };
 
 // While one of these lives, touching a guard is recorded and the run goes on (reads give zeros). Not reentrant; the
@@ -78,7 +80,7 @@ class GuardWatch {
   GuardWatch(const GuardWatch&) = delete;
   GuardWatch& operator=(const GuardWatch&) = delete;
 
-  static void set_thread(int thread);  // whose faults the next ones are
+  static void set_thread(int thread);     // whose faults the next ones are
   std::vector<GuardFault> take_faults();  // since the last call, damaged slack included
 };
 

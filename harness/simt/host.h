@@ -31,8 +31,8 @@ std::string kernel_name() {
   return text ? text.get() : typeid(Kernel).name();
 }
 
-// Runs every thread of every block to its end and returns what was wrong. Arguments as for simt::launch; pointers in them
-// point to host memory, best of GuardedBuffers. Deterministic for equal options. An empty grid runs nothing.
+// Runs every thread of every block to its end and returns what was wrong. Arguments as for simt::launch; pointers in
+// them point to host memory, best of GuardedBuffers. Deterministic for equal options. An empty grid runs nothing.
 template <class Kernel, class... Arguments>
 Report launch_on_host(Kernel kernel, Size3 grid, Size3 block, std::size_t dynamic_shared_bytes, HostOptions options,
                       const Arguments&... arguments) {

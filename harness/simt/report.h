@@ -27,10 +27,10 @@ struct Finding {
   FindingKind kind;
   std::string kernel;
   Index3 block;
-  int thread;              // rank in the block of the thread at fault
-  int other_thread;        // the second thread of a race, the missing one of a barrier or mask; -1 if none
-  std::int64_t offset;     // element of the shared array, or byte from the start of the guarded buffer; -1 if none
-  std::string text;        // the whole story, for people
+  int thread;           // rank in the block of the thread at fault
+  int other_thread;     // the second thread of a race, the missing one of a barrier or mask; -1 if none
+  std::int64_t offset;  // element of the shared array, or byte from the start of the guarded buffer; -1 if none
+  std::string text;     // the whole story, for people
 
   std::string line() const;
 };

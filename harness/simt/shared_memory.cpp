@@ -16,8 +16,8 @@ const char* verb(Access access) {
   return access == Access::kRead ? "reads" : access == Access::kWrite ? "writes" : "updates atomically";
 }
 
-void report_race(Executor& executor, const HostThread& thread, const SharedRegion& region, std::int64_t offset, int size,
-                 Access access, const Touch& earlier, const char* earlier_verb) {
+void report_race(Executor& executor, const HostThread& thread, const SharedRegion& region, std::int64_t offset,
+                 int size, Access access, const Touch& earlier, const char* earlier_verb) {
   const std::int64_t element = offset / size;
   executor.add_finding(FindingKind::kRace, thread.rank, earlier.thread, element, region.name,
                        "thread " + std::to_string(thread.rank) + " " + verb(access) + " " + region.name + " element " +
@@ -47,8 +47,8 @@ bool touch_shared(Executor& executor, HostThread& thread, SharedRegion& region, 
                   Access access) {
   if (offset < 0 || offset + size > static_cast<std::int64_t>(region.bytes.size())) {
     executor.add_finding(FindingKind::kSharedOutOfBounds, thread.rank, -1, offset / size, region.name,
-                         "thread " + std::to_string(thread.rank) + " " + verb(access) + " " + region.name + " element " +
-                             std::to_string(offset / size) + " (byte " + std::to_string(offset) + " of " +
+                         "thread " + std::to_string(thread.rank) + " " + verb(access) + " " + region.name +
+                             " element " + std::to_string(offset / size) + " (byte " + std::to_string(offset) + " of " +
                              std::to_string(region.bytes.size()) + ")");
     return false;
   }

@@ -17,7 +17,8 @@ struct HostThread;
 
 enum class Access { kRead, kWrite, kAtomic };
 
-// One touch of a granule. `epoch` counts the barriers of the whole launch; `clock` is the toucher's own warp clock then.
+// One touch of a granule. `epoch` counts the barriers of the whole launch; `clock` is the toucher's own warp clock
+// then.
 struct Touch {
   std::uint32_t epoch = 0;  // 0: never
   std::uint32_t clock = 0;
@@ -41,11 +42,11 @@ struct SharedRegion {
 };
 
 // Checks and records the access of `size` bytes at `offset`; false if it is out of bounds (recorded as a finding).
-// `element` is the index the kernel used, for the report.
 bool touch_shared(Executor& executor, HostThread& thread, SharedRegion& region, std::int64_t offset, int size,
                   Access access);
 
-// What `tile[i]` gives: reads and writes go through the checks. Convert it to the element type; never keep it in an auto.
+// What `tile[i]` gives: reads and writes go through the checks. Convert it to the element type; never keep it in an
+// auto.
 template <class T>
 class SharedReference {
  public:

@@ -28,7 +28,8 @@ class Table {
   void print(std::ostream& out) const;
 
  private:
-  void print_line(std::ostream& out, const std::vector<std::string>& cells, const std::vector<std::size_t>& widths) const;
+  void print_line(std::ostream& out, const std::vector<std::string>& cells,
+                  const std::vector<std::size_t>& widths) const;
 
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;

@@ -8,7 +8,6 @@
 
 #include "harness/terminal/progress.h"
 #include "harness/terminal/style.h"
-#include "harness/terminal/suggest.h"
 #include "harness/terminal/table.h"
 #include "src/common/error.h"
 
@@ -108,27 +107,6 @@ TEST(Table, AlignsColumnsByWhatIsSeen) {
   EXPECT_THROW(table.add_row({"too", "few"}), Error);
 }
 
-TEST(Suggest, DistanceCountsEditsAndSwaps) {
-  EXPECT_EQ(edit_distance("", "abc"), 3u);
-  EXPECT_EQ(edit_distance("abc", "abc"), 0u);
-  EXPECT_EQ(edit_distance("kitten", "sitting"), 3u);
-  EXPECT_EQ(edit_distance("--fitler", "--filter"), 1u);
-  EXPECT_EQ(edit_distance("ca", "abc"), 2u);  // a swap with an insertion in between: 3 without it
-  EXPECT_EQ(edit_distance("a cat", "an act"), 2u);
-}
-
-TEST(Suggest, FindsTheNearestNameOrNone) {
-  const std::vector<std::string> names = {"sem.cayley", "sem.wave_step", "trainer2.loader", "energy_flow.leaky_gate"};
-  EXPECT_EQ(nearest_name("sem.calyey", names), "sem.cayley");
-  EXPECT_EQ(nearest_name("SEM.Cayley", names), "sem.cayley");
-  EXPECT_EQ(nearest_name("loader", names), "trainer2.loader");
-  EXPECT_EQ(nearest_name("quantum", names), "");
-  EXPECT_EQ(nearest_name("", names), "");
-  EXPECT_EQ(nearest_name("x", {"ab"}), "") << "nothing of the name would be left";
-  EXPECT_EQ(suggestion("sem.calyey", names), "did you mean 'sem.cayley'?");
-  EXPECT_EQ(suggestion("quantum", {"a", "b"}), "known: a, b");
-  EXPECT_EQ(suggestion("quantum", std::vector<std::string>(10, "a")), "known: a, a, a, a, a, a, a, a, and 2 more");
-}
 
 }  // namespace
 }  // namespace twinbench

@@ -41,7 +41,8 @@ struct Calibration {
 // Total seconds of `iterations` runs. Prepares outside the timed region, finishes inside it.
 double take_sample(const Side& side, std::int64_t iterations, Clock& clock);
 
-// Finds the counts and warms both sides up. Throws what a side throws; Error(kBadArgument) where a side has nothing to run.
+// Finds the counts and warms both sides up. Throws what a side throws; Error(kBadArgument) where a side has nothing
+// to run.
 Calibration calibrate(const Side& a, const Side& b, const SampleLimits& limits, double overhead_s, Clock& clock);
 
 }  // namespace twinbench

@@ -47,7 +47,8 @@ const Noise kShared = {.deviation = 0.03, .wander = 0.003, .step = 0.15, .step_c
                        .spike_scale = 0.2};
 
 TEST(Coverage, TheIntervalHoldsTheTruthAndNothingFiresOnNothing) {
-  // 99 % nominal and 1000 runs: below 980 has a chance under 0.1 % even at exactly 99 %. The goal for false alarms is 0.5 %.
+  // 99 % nominal and 1000 runs: below 980 has a chance under 0.1 % even at exactly 99 %. The goal for false alarms
+  // is 0.5 %.
   for (const Noise& noise : {kQuiet, kTypical, kShared}) {
     const Rates null = simulate(noise, 0.0, 1000);
     EXPECT_GE(null.covered, 980);

@@ -17,7 +17,8 @@ nlohmann::json speedup_fields(const PairedResult& result);
 // The fields of a "timings" row that samples give: n, median_s, q1_s, q3_s, minimum_s, samples_s. Needs one sample.
 nlohmann::json timing_fields(std::span<const double> samples_s);
 
-// session.null_test: verdict, pairs, noise_floor (null where nothing was measured), cells of {cell, ratio, lower, upper, n}.
+// session.null_test: verdict, pairs, noise_floor (null where nothing was measured), cells of {cell, ratio, lower,
+// upper, n}.
 nlohmann::json to_json(const NullTest& test);
 
 }  // namespace twinbench

@@ -1,4 +1,4 @@
-// For tests only: a machine whose time is simulated, with drift, clock steps, noise and spikes drawn from a printed seed.
+// For tests only: simulated time with drift, clock steps, noise and spikes drawn from a printed seed.
 #pragma once
 
 #include <cmath>

@@ -33,7 +33,8 @@ Quartiles quartiles(std::span<const double> values);
 // Needs one value.
 OutlierCounts count_outliers(std::span<const double> values);
 
-// Interquartile range / 1.34898: the standard deviation where the noise is normal, undisturbed by spikes. Needs one value.
+// Interquartile range / 1.34898: the standard deviation where the noise is normal, undisturbed by spikes. Needs one
+// value.
 double robust_deviation(std::span<const double> values);
 
 // The median of all pairwise means, each value with itself included: n (n + 1) / 2 of them. Needs one value.

@@ -69,15 +69,16 @@ RatioEstimate estimate_ratio(std::span<const double> log_ratios, double confiden
     const double r = std::min(*correlation, 0.95), factor = std::sqrt((1 + r) / (1 - r));
     estimate.interval->lower = estimate.log_ratio - factor * (estimate.log_ratio - estimate.interval->lower);
     estimate.interval->upper = estimate.log_ratio + factor * (estimate.interval->upper - estimate.log_ratio);
-    estimate.notes.push_back("interval widened " + format("%.2f", factor) + " times for a remaining autocorrelation of " +
-                             format("%.2f", *correlation));
+    estimate.notes.push_back("interval widened " + format("%.2f", factor) +
+                             " times for a remaining autocorrelation of " + format("%.2f", *correlation));
   }
   return estimate;
 }
 
 TimeJudgement judge(const RatioEstimate& estimate, double threshold, double confidence) {
   if (!(threshold >= 0 && std::isfinite(threshold)))
-    throw Error(ErrorKind::kOutOfRange, "threshold", std::to_string(threshold), "give a threshold >= 0, as 0.02 for 2 %");
+    throw Error(ErrorKind::kOutOfRange, "threshold", std::to_string(threshold),
+                "give a threshold >= 0, as 0.02 for 2 %");
   if (!estimate.interval)
     return {TimeVerdict::kInconclusive, std::to_string(estimate.count) + " usable pairs; an interval at " +
                                             format("%g %%", confidence * 100) + " needs " +
@@ -86,9 +87,9 @@ TimeJudgement judge(const RatioEstimate& estimate, double threshold, double conf
   if (estimate.interval->lower > limit) return {TimeVerdict::kFaster, ""};
   if (estimate.interval->upper < -limit) return {TimeVerdict::kSlower, ""};
   if (estimate.interval->lower >= -limit && estimate.interval->upper <= limit) return {TimeVerdict::kSame, ""};
-  return {TimeVerdict::kInconclusive, "interval " + interval_text(*estimate.interval) + " reaches across the threshold of " +
-                                          format("%g %%", threshold * 100) + " with n = " +
-                                          std::to_string(estimate.count)};
+  return {TimeVerdict::kInconclusive, "interval " + interval_text(*estimate.interval) +
+                                          " reaches across the threshold of " + format("%g %%", threshold * 100) +
+                                          " with n = " + std::to_string(estimate.count)};
 }
 
 std::string ratio_text(double log_ratio) {

@@ -1,4 +1,4 @@
-// From log ratios to an interval, and from the interval to a verdict. No clock, no sampling: a pure function of numbers.
+// From log ratios to an interval, and from the interval to a verdict: a pure function of numbers.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,8 @@ struct RatioEstimate {
   std::vector<std::string> notes;
 };
 
-// Pairs that lean on their neighbours (|lag-1 autocorrelation| > 0.2) carry less than they seem to: medians of blocks of
+// Pairs that lean on their neighbours (|lag-1 autocorrelation| > 0.2) carry less than they seem to: medians of
+// blocks of
 // 2, 4 or 8 neighbours then take their place, while enough remain for an interval. What dependence is left after that
 // widens the interval by sqrt((1 + r) / (1 - r)). Both are said in the notes.
 RatioEstimate estimate_ratio(std::span<const double> log_ratios, double confidence);
@@ -36,7 +37,8 @@ struct TimeJudgement {
   std::string reason;  // never empty for inconclusive
 };
 
-// ratio = time of a / time of b. Faster: b is faster than a by more than `threshold` (0.02: 2 %) with the whole interval
+// ratio = time of a / time of b. Faster: b is faster than a by more than `threshold` (0.02: 2 %) with the whole
+// interval
 // beyond it; slower likewise; same: the whole interval lies within the threshold both ways; else inconclusive.
 TimeJudgement judge(const RatioEstimate& estimate, double threshold, double confidence);
 

@@ -1,4 +1,4 @@
-// Turns CUDA runtime error codes into exceptions that say which call failed, where, and how. For .cu and CUDA .cpp files.
+// Turns CUDA runtime error codes into exceptions that say which call failed, where and how. For files that see CUDA.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -40,5 +40,6 @@ inline void check_cuda(cudaError_t code, const char* expression, const char* fil
 
 }  // namespace twinbench::kernels
 
-// Throws CudaError unless the call returns cudaSuccess. Also on machines without a GPU (error 35), where nothing else warns.
+// Throws CudaError unless the call returns cudaSuccess: also on machines without a GPU (error 35), where nothing else
+// warns.
 #define TWINBENCH_CUDA_CHECK(call) ::twinbench::kernels::check_cuda((call), #call, __FILE__, __LINE__)

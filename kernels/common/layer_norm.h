@@ -1,4 +1,4 @@
-// Layer normalisation in scalar pieces: moments that merge, normalised value, input gradient. Host and device, no rsqrt.
+// Layer normalisation in scalar pieces: moments that merge, normalised value, input gradient. Host and device.
 #pragma once
 
 #include <cmath>

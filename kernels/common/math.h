@@ -1,7 +1,7 @@
-// Scalar mathematics of every optimized CPU loop and CUDA kernel: exp, tanh, sigmoid, erf, GELU, their derivatives, guard.
+// Scalar mathematics of every optimized CPU loop and CUDA kernel: exp, tanh, sigmoid, erf, GELU, derivatives, guard.
 //
-// Host floats: polynomials without branches, so that g++ vectorises a plain loop over them (see cpu_clones.h); errors in
-// units of the last place over ALL floats are asserted by math_test.cpp. NaN gives NaN; infinities give the limits.
+// Host floats: polynomials without branches, so that g++ vectorises a plain loop over them (see cpu_clones.h); errors
+// in units of the last place over all exponents are asserted by math_test.cpp. NaN gives NaN, infinities their limits.
 // Device floats: CUDA's own functions. Doubles: the standard library. Coefficients: weighted minimax fits.
 // Call them qualified (kernels::tanh), or from inside namespace twinbench::kernels: `using namespace` meets ::tanh.
 #pragma once
@@ -92,7 +92,8 @@ TWINBENCH_HOST_DEVICE Real sigmoid(Real x) {
 // ---- error function and the normal distribution -------------------------------------------------------------------
 TWINBENCH_HOST_DEVICE double erf(double x) { return std::erf(x); }
 
-// At most 6 ulp near 1 (absolute 3.6e-7), 2 near 0: x * P(x^2) / Q(x^2), all coefficients positive (nothing cancels), exactly +-1 from 3.92 on.
+// At most 6 ulp near 1 (absolute 3.6e-7), 2 near 0: x * P(x^2) / Q(x^2), all coefficients positive (nothing cancels),
+// exactly +-1 from 3.92 on.
 TWINBENCH_HOST_DEVICE float erf(float x) {
 #if defined(__CUDA_ARCH__)
   return ::erff(x);
@@ -136,7 +137,7 @@ TWINBENCH_HOST_DEVICE double gelu_derivative(double x) {
   return multiply_add(x, 0.39894228040143267794 * exp(-0.5 * x * x), cumulative);
 }
 
-// ---- derivatives, from the output where that is cheaper --------------------------------------------------------------
+// ---- derivatives, from the output where that is cheaper -----------------------------------------------------------
 template <class Real>
 TWINBENCH_HOST_DEVICE Real exp_derivative_from_output(Real y) {
   return y;

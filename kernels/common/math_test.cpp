@@ -22,8 +22,8 @@ struct WorstError {
   long wrong_special = 0;  // NaN or infinity where the truth is not, or the reverse
 };
 
-// Walks all 2^32 bit patterns in odd steps, so every exponent sees some 65,000 mantissas of each sign. `scale(x, truth)` is
-// the unit in which errors are counted.
+// Walks all 2^32 bit patterns in odd steps, so every exponent sees some 65,000 mantissas of each sign. `scale(x,
+// truth)` is the unit in which errors are counted.
 template <class Tested, class Truth, class Scale>
 WorstError worst_error(Tested tested, Truth truth, Scale scale) {
   WorstError worst;
@@ -56,34 +56,39 @@ double ulp(float, double truth) {
   } while (false)
 
 TEST(MathTest, ExpIsAccurate) {
-  EXPECT_WITHIN(1.0, [](float x) { return exp(x); }, [](double x) { return std::exp(x); }, ulp);
+  EXPECT_WITHIN(
+      1.0, [](float x) { return exp(x); }, [](double x) { return std::exp(x); }, ulp);
 }
 
 TEST(MathTest, TanhIsAccurate) {
-  EXPECT_WITHIN(1.5, [](float x) { return tanh(x); }, [](double x) { return std::tanh(x); }, ulp);
+  EXPECT_WITHIN(
+      1.5, [](float x) { return tanh(x); }, [](double x) { return std::tanh(x); }, ulp);
 }
 
 TEST(MathTest, SigmoidIsAccurate) {
-  EXPECT_WITHIN(3.0, [](float x) { return sigmoid(x); },
-                [](double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }, ulp);
+  EXPECT_WITHIN(
+      3.0, [](float x) { return sigmoid(x); },
+      [](double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }, ulp);
 }
 
 TEST(MathTest, ErfIsAccurate) {
-  EXPECT_WITHIN(6.0, [](float x) { return erf(x); }, [](double x) { return std::erf(x); }, ulp);
+  EXPECT_WITHIN(
+      6.0, [](float x) { return erf(x); }, [](double x) { return std::erf(x); }, ulp);
 }
 
 // The defining formula cancels in the left tail, so GELU's error is counted in half units of x's last place.
 TEST(MathTest, GeluIsAccurate) {
-  EXPECT_WITHIN(4.0, [](float x) { return gelu(x); }, [](double x) { return x * 0.5 * (1 + std::erf(x * M_SQRT1_2)); },
-                [](float x, double) { return std::ldexp(std::fmax(static_cast<double>(std::fabs(x)), 0x1p-124), -24); });
+  EXPECT_WITHIN(
+      4.0, [](float x) { return gelu(x); }, [](double x) { return x * 0.5 * (1 + std::erf(x * M_SQRT1_2)); },
+      [](float x, double) { return std::ldexp(std::fmax(static_cast<double>(std::fabs(x)), 0x1p-124), -24); });
 }
 
 TEST(MathTest, GeluDerivativeIsAccurate) {
   const auto truth = [](double x) {
     return 0.5 * (1 + std::erf(x * M_SQRT1_2)) + x * 0.3989422804014326779 * std::exp(-0.5 * x * x);
   };
-  EXPECT_WITHIN(4.0, [](float x) { return gelu_derivative(x); },
-                truth, [](float, double) { return 0x1p-24; });
+  EXPECT_WITHIN(
+      4.0, [](float x) { return gelu_derivative(x); }, truth, [](float, double) { return 0x1p-24; });
 }
 
 TEST(MathTest, DerivativesAgreeWithDifferences) {
@@ -131,13 +136,13 @@ TEST(MathTest, Guard) {
 
 TEST(MathTest, Bfloat16RoundsToNearestEven) {
   EXPECT_EQ(round_to_bf16(1.0f), 1.0f);
-  EXPECT_EQ(round_to_bf16(1.0f + 0x1p-8f), 1.0f);                        // tie, down to even
-  EXPECT_EQ(round_to_bf16(1.0f + 0x1p-7f + 0x1p-8f), 1.0f + 0x1p-6f);    // tie, up to even
-  EXPECT_EQ(round_to_bf16(1.0f + 0x1p-8f + 0x1p-20f), 1.0f + 0x1p-7f);   // above the tie
+  EXPECT_EQ(round_to_bf16(1.0f + 0x1p-8f), 1.0f);                       // tie, down to even
+  EXPECT_EQ(round_to_bf16(1.0f + 0x1p-7f + 0x1p-8f), 1.0f + 0x1p-6f);   // tie, up to even
+  EXPECT_EQ(round_to_bf16(1.0f + 0x1p-8f + 0x1p-20f), 1.0f + 0x1p-7f);  // above the tie
   EXPECT_EQ(round_to_bf16(FLT_MAX), kInfinity);
   EXPECT_EQ(round_to_bf16(-kInfinity), -kInfinity);
   EXPECT_TRUE(std::isnan(round_to_bf16(kNan)));
-  EXPECT_TRUE(std::isnan(round_to_bf16(float_of_bits(0x7f800001u))));    // payload in the dropped bits only
+  EXPECT_TRUE(std::isnan(round_to_bf16(float_of_bits(0x7f800001u))));  // payload in the dropped bits only
   EXPECT_EQ(float_of_bf16_bits(bf16_bits(-3.14159f)), round_to_bf16(-3.14159f));
 }
 

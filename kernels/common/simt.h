@@ -43,12 +43,12 @@
 //   }
 //
 // RULES the host run enforces: every thread reaches every barrier (so: no early return before one, guard the work
-// instead); no shared word is read before it is written; two threads touch a shared word only with a barrier (or, inside a
-// warp, warp_barrier: a shuffle orders no memory) between, unless both are atomic; shuffle and ballot masks name exactly
-// the threads that take part; shared memory stays within 99 KB. Rules for you: write `float v = tile[i]`, never
-// `auto v = tile[i]` (on the host that is a reference); shared elements are at least 2 bytes wide and trivially copyable;
-// two shared arrays of one kernel with equal type and size need different slot numbers (0, 1, ...; negative ones are
-// taken by the reductions); compute indices that can pass 2^31 in std::int64_t (global_index does).
+// instead); no shared word is read before it is written; two threads touch a shared word only with a barrier between
+// (inside a warp also warp_barrier; a shuffle orders no memory), unless both are atomic; shuffle and ballot masks name
+// exactly the threads that take part; shared memory stays within 99 KB. Rules for you: write `float v = tile[i]`, never
+// `auto v = tile[i]` (on the host that is a reference); shared elements are at least 2 bytes wide and trivially
+// copyable; two shared arrays of one kernel with equal type and size need different slot numbers (0, 1, ...; negative
+// ones are taken by the reductions); compute indices that can pass 2^31 in std::int64_t (global_index does).
 #pragma once
 
 #include <cstdint>
@@ -116,7 +116,8 @@ TWINBENCH_DEVICE std::int64_t global_count(const Block& block) {
   return static_cast<std::int64_t>(block.grid().x) * block.size().x;
 }
 
-// Shared array of kCount elements, the same one for every call with equal T, kCount and kSlot in a block. T* on the device.
+// Shared array of kCount elements, the same one for every call with equal T, kCount and kSlot in a block. On the
+// device a T*.
 template <class T, int kCount, int kSlot = 0, class Block>
 TWINBENCH_DEVICE auto shared_array(Block& block) {
   static_assert(sizeof(T) >= 2, "shared elements are at least two bytes wide");
@@ -130,9 +131,9 @@ TWINBENCH_DEVICE auto dynamic_shared(Block& block, int byte_offset = 0) {
   return block.template dynamic_shared<T>(byte_offset);
 }
 
-// Atomic read-modify-write of *where: a global pointer or a position in a shared array (tile + i); returns the old value.
-// T: int, unsigned, unsigned long long; add also float, double. The order of float additions is not fixed: results differ
-// from run to run in the last bits, so keep atomics off outputs that must be deterministic.
+// Atomic read-modify-write of *where: a global pointer or a position in a shared array (tile + i); returns the old
+// value. T: int, unsigned, unsigned long long; add also float, double. The order of float additions is not fixed:
+// results differ from run to run in the last bits, so keep atomics off outputs that must be deterministic.
 template <class Block, class Pointer, class T>
 TWINBENCH_DEVICE T atomic_add(Block& block, Pointer where, T value) {
   return block.atomic_add(where, value);

@@ -27,6 +27,11 @@ class Record:
     root: dict[str, Any]
 
     @property
+    def name(self) -> str:
+        """The file's name without its folders, so that a report does not depend on where it was made."""
+        return " + ".join(Path(part).name for part in self.path.split(" + "))
+
+    @property
     def block(self) -> dict[str, Any]:
         return self.root["twinbench"]
 

@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from twinbench_reports import machine
-from twinbench_reports.cells import ROW_NAMES
+from twinbench_reports.cells import JUDGED_SECTIONS, ROW_NAMES
 from twinbench_reports.errors import ReportError
 from twinbench_reports.load import Record, check_record
 
-_LEDGER_OF = {"pass": "passed", "fail": "failed", "error": "errors", "skip": "skipped", "inconclusive": "inconclusive",
-              "faster": "passed", "slower": "passed", "same": "passed"}
+_LEDGER_OF = {"pass": "passed", "fail": "failed", "error": "errors", "skip": "skipped"}
 # Rows that describe rather than judge: every engine writes them, so that the same row twice is no conflict.
 _DESCRIPTIONS = ("components", "ceilings")
 
@@ -77,7 +76,7 @@ def _merge_rows(records: Sequence[Record], section: str, latest: bool, dropped: 
             if name in rows and not latest:
                 raise ReportError(f"{section} has {name} already, from {rows[name][0]}", file=record.path,
                                   path=f"$.twinbench.{section}[{index}]", remedy="name the records once each, or pass --latest")
-            if name in rows and section not in _DESCRIPTIONS:
+            if name in rows and section in JUDGED_SECTIONS:
                 dropped.append(rows[name][1])
             rows[name] = (record.path, row)
     return [row for _, row in rows.values()]
@@ -127,7 +126,8 @@ def _merge_ledgers(ledgers: Sequence[dict[str, Any]], dropped: Sequence[dict[str
     if merged["failed"] or merged["errors"]:
         merged["exit_code"] = 1
     else:
-        merged["exit_code"] = 0 if merged["passed"] and not merged["inconclusive"] else 3
+        lost = merged["planned"] > sum(merged[key] for key in keys[1:])
+        merged["exit_code"] = 3 if lost or merged["inconclusive"] or not merged["passed"] else 0
     merged["skip_reasons"] = {reason: count for reason, count in sorted(reasons.items()) if count > 0}
     return merged
 

@@ -10,6 +10,7 @@
 
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
+#include "src/registry.h"
 
 namespace twinbench {
 namespace {

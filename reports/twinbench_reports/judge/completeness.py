@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from twinbench_reports.cells import ENGINE_OF, JUDGED_SECTIONS, named_rows
-from twinbench_reports.judge.correctness import row_filter
-from twinbench_reports.judge.findings import Finding, reproduce
+from twinbench_reports.cells import JUDGED_SECTIONS, named_rows
+from twinbench_reports.judge.findings import Finding
+from twinbench_reports.judge.reproduce import program, reproduce
 
 
 def count_rows(block: dict[str, Any]) -> dict[str, int]:
@@ -39,9 +39,9 @@ def _nothing_measured(block: dict[str, Any]) -> Iterator[Finding]:
     if not sections:
         skipped = count_rows(block)["skipped"]
         why = f"all {skipped} rows were skipped" if skipped else "the record holds no row"
-        yield Finding("missing", "ledger", "the record", f"nothing was measured: {why}", reproduce("parity", "."))
+        yield Finding("missing", "ledger", "the record", f"nothing was measured: {why}", f"{program()} parity")
     elif sections == ["selftest"]:
-        yield Finding("missing", "ledger", "the record", "only the harness was tested, no component: nothing was measured", reproduce("parity", "."))
+        yield Finding("missing", "ledger", "the record", "only the harness was tested, no component: nothing was measured", f"{program()} parity")
 
 
 def _ledger(block: dict[str, Any]) -> Iterator[Finding]:
@@ -61,7 +61,7 @@ def _vanished(now: dict[str, Any], before: dict[str, Any]) -> Iterator[Finding]:
             if old["verdict"] == "skip":
                 continue
             row = present.get(name)
-            command = reproduce(ENGINE_OF[section], row_filter(section, old))
+            command = reproduce(section, old)
             if row is None:
                 yield Finding("missing", section, name, "vanished: the baseline record has it, this one does not", command)
             elif row["verdict"] == "skip":

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from twinbench_reports.cells import ENGINE_OF, JUDGED_SECTIONS, Row, named_rows
-from twinbench_reports.judge.findings import Finding, reproduce
+from twinbench_reports.cells import JUDGED_SECTIONS, Row, named_rows
+from twinbench_reports.judge.findings import Finding
+from twinbench_reports.judge.reproduce import reproduce
 
 
 def judge_correctness(block: dict[str, Any]) -> Iterator[Finding]:
     """A finding for every row that did not pass, or that says it passed and shows otherwise."""
     for section in JUDGED_SECTIONS:
         for name, row in named_rows(block, section):
-            command = reproduce(ENGINE_OF[section], row_filter(section, row))
+            command = reproduce(section, row)
             if row["verdict"] in ("fail", "error"):
                 word = "crashed or could not run" if row["verdict"] == "error" else "failed"
                 yield Finding("fail", section, name, row["reason"] or f"{word}, and gave no reason", command,
@@ -24,15 +25,6 @@ def judge_correctness(block: dict[str, Any]) -> Iterator[Finding]:
                     yield Finding("fail", section, name, f"says pass, but {contradiction}", command, magnitude(section, row))
             elif not row["reason"]:
                 yield Finding("inconclusive", section, name, "skipped without a reason", command)
-
-
-def row_filter(section: str, row: Row) -> str:
-    """The --filter that finds the row again: a cell, or both twins."""
-    if "cell" in row:
-        return row["cell"]
-    if section in ("proofs", "speedups"):
-        return "/".join((row["component"], ".*", row["device"], row["dtype"], row["case"]))
-    return row["name"]
 
 
 def magnitude(section: str, row: Row) -> float | None:

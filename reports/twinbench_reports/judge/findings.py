@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +11,6 @@ from twinbench_reports.exit_codes import FAIL, INCONCLUSIVE, PASS
 # Severity, worst first. Only the first three decide the exit code.
 SEVERITIES = ("fail", "missing", "inconclusive", "notice")
 EXIT_OF = {"fail": FAIL, "missing": INCONCLUSIVE, "inconclusive": INCONCLUSIVE, "notice": PASS}
-PROGRAM = "build/cpu/bin/twinbench"
 
 
 @dataclass(frozen=True)
@@ -70,8 +68,3 @@ class Verdict:
     def actions(self) -> list[Finding]:
         """The findings that someone has to act on."""
         return [finding for finding in self.findings if finding.severity != "notice"]
-
-
-def reproduce(engine: str, name: str) -> str:
-    """The command that runs one row again."""
-    return f"{PROGRAM} {engine} --filter {shlex.quote(name)}"

@@ -7,28 +7,45 @@ from pathlib import Path
 from typing import Any
 
 from twinbench_reports import machine
-from twinbench_reports.cells import parse_cell
+from twinbench_reports.cells import Row, parse_cell
 from twinbench_reports.errors import ReportError
 from twinbench_reports.judge.correctness import counter_differences
-from twinbench_reports.judge.findings import Finding, reproduce
+from twinbench_reports.judge.findings import Finding
+from twinbench_reports.judge.reproduce import reproduce_cell
 from twinbench_reports.load import Record, parse_json, read_bytes
 
-Pins = dict[str, dict[str, int]]
+Counters = dict[str, int]
+Pins = dict[str, Counters]  # by cell; a count of one operator is named by_name.<operator>
+_NESTED = {"by_name": True, "forward_calls_by_name": False}  # maps of a pin, and whether a record holds them too
 
 
 def load_pins(path: str | Path) -> Pins:
-    """Reads {"cells": {cell: {counter: value}}}, or the inner object alone."""
+    """Reads the file that `twinbench counters --pin` writes: an object of cells, each an object of counters."""
     root = parse_json(read_bytes(path), str(path))
-    cells = root.get("cells", root) if isinstance(root, dict) else None
-    if not isinstance(cells, dict) or not cells:
-        raise ReportError("it pins nothing", file=str(path), path="$.cells", remedy='give {"cells": {"<cell>": {"<counter>": <integer>}}}')
-    for cell, counters in cells.items():
-        if not isinstance(counters, dict):
-            raise ReportError("not an object of counters", file=str(path), path=f"$.cells.{cell}", remedy="give counter names and integers")
-        for name, value in counters.items():
-            if isinstance(value, bool) or not isinstance(value, int):
-                raise ReportError(f"{value!r} is not an integer", file=str(path), path=f"$.cells.{cell}.{name}", remedy="counters are exact integers")
-    return cells
+    if not isinstance(root, dict) or not root:
+        raise ReportError("it pins nothing", file=str(path), path="$", remedy="write it with `twinbench counters --pin`")
+    return {cell: _counters(value, str(path), f"$.{cell}") for cell, value in root.items()}
+
+
+def _counters(value: Any, file: str, path: str) -> Counters:
+    if not isinstance(value, dict):
+        raise ReportError("not an object of counters", file=file, path=path, remedy="write it with `twinbench counters --pin`")
+    counters: Counters = {}
+    for name, count in value.items():
+        if name in _NESTED:
+            nested = _counters(count, file, f"{path}.{name}")
+            counters.update({f"{name}.{key}": number for key, number in nested.items()} if _NESTED[name] else {})
+        elif isinstance(count, bool) or not isinstance(count, int):
+            raise ReportError(f"{count!r} is not an integer", file=file, path=f"{path}.{name}", remedy="counters are exact integers")
+        else:
+            counters[name] = count
+    return counters
+
+
+def _counted(row: Row, pinned: Counters) -> dict[str, int | None]:
+    """The row's counters under the names of pins. An operator that is not there was called 0 times."""
+    operators = {f"by_name.{name}": count for name, count in row["by_name"].items()}
+    return dict.fromkeys((name for name in pinned if name.startswith("by_name.")), 0) | operators | row["values"]
 
 
 def judge_pins(block: dict[str, Any], pins: Pins | None) -> Iterator[Finding]:
@@ -37,11 +54,11 @@ def judge_pins(block: dict[str, Any], pins: Pins | None) -> Iterator[Finding]:
         return
     rows = {row["cell"]: row for row in block["counters"] if row["verdict"] != "skip"}
     for cell, pinned in sorted(pins.items()):
-        command = reproduce("counters", cell)
+        command = reproduce_cell("counters", cell)
         if cell not in rows:
             yield Finding("missing", "pins", cell, "pinned, and not counted in this record", command)
             continue
-        for name, now, pin in counter_differences(rows[cell]["values"], pinned):
+        for name, now, pin in counter_differences(_counted(rows[cell], pinned), pinned):
             if now is None:
                 yield Finding("missing", "pins", f"{cell} [{name}]", f"pinned at {pin}, and not counted here", command)
             else:
@@ -60,7 +77,7 @@ def judge_counters_against(now: Record, before: Record | None) -> Iterator[Findi
         if old is None or "skip" in (row["verdict"], old["verdict"]):
             continue
         for name, value, earlier in counter_differences(row["values"], old["values"]):
-            subject, command = f"{row['cell']} [{name}]", reproduce("counters", row["cell"])
+            subject, command = f"{row['cell']} [{name}]", reproduce_cell("counters", row["cell"])
             if value is None:
                 yield Finding("missing", "counters", subject, f"was {earlier:,} in the baseline record, and is not counted now", command)
                 continue

@@ -9,12 +9,13 @@ from typing import Any
 
 from twinbench_reports import machine
 from twinbench_reports.cells import Row, named_rows
-from twinbench_reports.judge.correctness import row_filter
-from twinbench_reports.judge.findings import Finding, reproduce
+from twinbench_reports.judge.findings import Finding
+from twinbench_reports.judge.reproduce import program, reproduce
 from twinbench_reports.load import Record
 from twinbench_reports.stats import Change, benjamini_hochberg, log_change, loss_p_value
 
 SMALLEST_LOSS = 0.03  # a smaller loss of speedup is not worth a red gate
+BLIND = 3  # an interval that could hide so many times that loss decides nothing
 
 
 def judge_timing(now: Record, before: Record | None, *, advisory: bool) -> Iterator[Finding]:
@@ -44,7 +45,7 @@ def _judge(now: Record, before: Record | None) -> Iterator[Finding]:
     word = null_test_word(now.block)
     if word != "same":
         yield Finding("inconclusive", "speedups", "null test", f"a twin compared with itself: {word}. No time of this session is believed",
-                      reproduce("bench", "null_test"))
+                      f"{program()} bench")
         return
     if before is None or not before.block["speedups"]:
         return
@@ -56,7 +57,7 @@ def _judge(now: Record, before: Record | None) -> Iterator[Finding]:
 
 
 def _judge_alone(name: str, row: Row) -> Iterator[Finding]:
-    command = reproduce("bench", row_filter("speedups", row))
+    command = reproduce("speedups", row)
     usable = _triple(row)
     if row["verdict"] == "faster" and (not usable or usable[1] <= 1):
         yield Finding("inconclusive", "speedups", name, "says faster, but its interval reaches 1x or is not there", command)
@@ -76,7 +77,7 @@ def _judge_against(now: Record, before: Record, speedups: dict[str, Row]) -> Ite
             continue  # a vanished row is the missing rule's; the library variant is not ours to gate
         if not (new_triple := _triple(new)):
             yield Finding("inconclusive", "speedups", name, f"it has no interval now: {new['reason'] or new['verdict']}",
-                          reproduce("bench", row_filter("speedups", new)))
+                          reproduce("speedups", new))
             continue
         changes[name] = log_change(new_triple, old_triple)
     drift = machine.same_code(now.provenance, before.provenance)
@@ -84,14 +85,14 @@ def _judge_against(now: Record, before: Record, speedups: dict[str, Row]) -> Ite
     for (name, change), believable in zip(changes.items(), rejected):
         lost, lower, upper = (100 * math.expm1(value) for value in change)
         text = f"the speedup changed by {lost:+.1f} % [{lower:+.1f}, {upper:+.1f}] against the baseline record; the gate looks for -{100 * limit:.1f} %"
-        command = reproduce("bench", row_filter("speedups", speedups[name]))
+        command = reproduce("speedups", speedups[name])
         beyond = change.estimate <= math.log1p(-limit)
-        if beyond and change.upper < 0 and believable:
-            if drift:
+        if drift:
+            if beyond:
                 yield Finding("notice", "speedups", name, f"{text}. Both records ran the same code: the environment drifted", command)
-            else:
-                yield Finding("fail", "speedups", name, text, command, -math.expm1(change.estimate))
-        elif change.lower <= math.log1p(-limit):
+        elif beyond and change.upper < 0 and believable:
+            yield Finding("fail", "speedups", name, text, command, -math.expm1(change.estimate))
+        elif beyond or change.lower <= math.log1p(-BLIND * limit):
             yield Finding("inconclusive", "speedups", name, f"{text}: more pairs would decide", command, -math.expm1(change.lower))
         elif change.estimate >= -math.log1p(-limit) and change.lower > 0:
             yield Finding("notice", "speedups", name, f"{text}. Faster: renew the baseline record", command)

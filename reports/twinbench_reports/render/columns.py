@@ -12,7 +12,7 @@ from typing import TextIO
 
 _CODES = {"fail": "1;31", "error": "1;31", "slower": "31", "misses": "31", "missing": "1;33", "inconclusive": "33", "unproven": "33",
           "skip": "2", "pass": "34", "faster": "34", "meets": "34", "head": "1"}
-_SHRUNK = 12  # a column is never cut below this many characters
+_SHRUNK = 34  # a column is never cut below this many characters
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ def render_columns(head: Sequence[str], rows: Sequence[Sequence[str]], style: St
     table = [[_printable(text) for text in row] for row in (head, *rows)]
     columns = list(range(len(head)))
     widths = [max(display_width(row[column]) for row in table) for column in columns]
-    while _total(widths, columns) > style.width and len(columns) > 2:
-        room = style.width - (_total(widths, columns) - widths[shrink]) if shrink in columns else 0
-        if room >= _SHRUNK:
-            widths[shrink] = room
+    while _total(widths, columns) > style.width:
+        room = style.width - (_total(widths, columns) - widths[shrink])
+        if room >= min(_SHRUNK, widths[shrink]) or len(columns) <= 2:
+            widths[shrink] = max(room, 8)
             break
-        columns.remove(max(column for column in columns if column != shrink) if shrink != columns[-1] else columns[-1])
+        columns.remove(max(column for column in columns if column != shrink))
     lines = []
     for index, row in enumerate(table):
         cells = []

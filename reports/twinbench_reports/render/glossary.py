@@ -10,7 +10,7 @@ METHOD: tuple[tuple[str, str], ...] = (
     ("Roofline", "The bytes and operations that any version must move and compute, over ceilings measured on this machine. Data-sheet values stand beside, never instead."),
     ("Extrapolated", "The baseline of a large scenario is run on fewer flows and scaled; such numbers are marked wherever they stand."),
     ("Gate", "A failure outranks a gap, a gap outranks a pass. Against an earlier record a speedup fails only where its change is beyond the limit, its interval excludes "
-             "no change, and it survives the false discovery rate of 5 % over all pairs. Nothing measured is never a pass."),
+             "no change, and it survives the false discovery rate of 5 % over all pairs; it is undecided where the interval could hide three times the limit. Nothing measured is never a pass."),
 )
 
 GLOSSARY: tuple[tuple[str, str], ...] = (

@@ -8,7 +8,8 @@ from typing import Any
 import jinja2
 
 from twinbench_reports import machine
-from twinbench_reports.judge.findings import PROGRAM, Verdict
+from twinbench_reports.judge.findings import Verdict
+from twinbench_reports.judge.reproduce import program
 from twinbench_reports.judge.timing import null_test_word, smallest_loss
 from twinbench_reports.load import Record
 from twinbench_reports.render import numbers
@@ -48,7 +49,7 @@ def html_report(record: Record, verdict: Verdict, before: Record | None = None) 
     parity = gather_parity(block)
     proofs = [row for twin in twins for row in twin.proofs]
     context: dict[str, Any] = {
-        "record": record, "block": block, "provenance": record.provenance, "before": before, "verdict": verdict, "program": PROGRAM,
+        "record": record, "block": block, "provenance": record.provenance, "before": before, "verdict": verdict, "program": program("cuda" if record.provenance["gpu"] else "cpu"),
         "machine": machine.label(record.provenance), "null_test": (block["session"] or {}).get("null_test"), "null_test_word": null_test_word(block),
         "smallest_loss": smallest_loss(block), "tiles": _tiles(record, verdict, twins), "twins": twins, "timed": [twin for twin in twins if twin.speedup],
         "proved": sorted((twin for twin in twins if twin.proofs), key=lambda twin: all(row["verdict"] == "pass" for row in twin.proofs)),

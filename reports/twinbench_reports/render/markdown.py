@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator
 
 from twinbench_reports import machine
+from twinbench_reports.cells import twin_name
 from twinbench_reports.judge.findings import Finding, Verdict
 from twinbench_reports.judge.timing import null_test_word
 from twinbench_reports.load import Record
 from twinbench_reports.render import numbers
 from twinbench_reports.render.claims import claim_rows
-from twinbench_reports.render.twins import Twin, gather_claims, gather_parity, gather_twins
+from twinbench_reports.render.twins import Twin, gather_claims, gather_parity, gather_twins, telling_proofs
 
 COMMENT_BUDGET = 64_000  # bytes; GitHub refuses a comment above 65,536 characters
 SUMMARY_BUDGET = 100_000  # bytes; a job summary above 1 MiB is lost whole
@@ -90,13 +91,16 @@ def _speedups(twins: list[Twin]) -> Iterator[str]:
 
 
 def _proofs(twins: list[Twin]) -> Iterator[str]:
-    rows = [(twin, row) for twin in twins for row in twin.proofs]
+    rows = telling_proofs(twins)
     if not rows:
         return
     yield "\n### Proof counters (measured, expected in brackets)\n\n| twin | counter | formula | baseline | optimized | verdict |\n|---|---|---|--:|--:|---|"
-    for twin, row in sorted(rows, key=lambda pair: (pair[1]["verdict"] == "pass", pair[0].key)):
+    for row in rows:
         sides = (f"{numbers.integer(row[side]['measured'])} ({numbers.integer(row[side]['expected'])})" for side in ("baseline", "optimized"))
-        yield f"| {cell(twin.name)} | {cell(row['counter'])} | {cell(row['formula'])} | {' | '.join(sides)} | {row['verdict']} |"
+        yield f"| {cell(twin_name(row))} | {cell(row['counter'])} | {cell(row['formula'])} | {' | '.join(sides)} | {row['verdict']} |"
+    others = sum(len(twin.proofs) for twin in twins) - len(rows)
+    if others:
+        yield f"\n{numbers.plural(others, 'smaller case')} of the same counters hold too."
 
 
 def _parity(record: Record) -> Iterator[str]:

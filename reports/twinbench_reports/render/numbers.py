@@ -18,6 +18,7 @@ def significant(value: float | None, digits: int = 3) -> str:
         mantissa, power = f"{value:.{digits - 1}e}".split("e")
         return f"{mantissa}e{int(power)}"
     rounded = round(value, digits - 1 - exponent)
+    exponent = math.floor(math.log10(abs(rounded)))
     return f"{rounded:,.{max(0, digits - 1 - exponent)}f}"
 
 

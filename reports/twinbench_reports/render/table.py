@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from twinbench_reports import machine
+from twinbench_reports.cells import Row
 from twinbench_reports.judge.findings import Verdict
 from twinbench_reports.judge.timing import null_test_word
 from twinbench_reports.load import Record
 from twinbench_reports.render import numbers
 from twinbench_reports.render.columns import Style, render_columns
-from twinbench_reports.render.twins import Twin, gather_claims, gather_parity, gather_twins
+from twinbench_reports.render.twins import Twin, gather_claims, gather_parity, gather_twins, telling_proofs
 
 HEAD = ("twin", "speedup", "interval", "verdict", "proof counter", "parity", "roofline", "claim", "library")
 
@@ -19,11 +20,15 @@ def table_text(record: Record, verdict: Verdict, style: Style) -> str:
     twins = gather_twins(block)
     claims = {view.component: view for view in reversed(gather_claims(block, twins)) if view.claimed is not None}
     parity = {(view.component, view.device, view.dtype): view for view in gather_parity(block)}
-    rows = [_row(twin, parity, claims) for twin in twins]
+    telling = telling_proofs(twins)
+    shown = [twin for twin in twins if twin.speedup or any(row["verdict"] != "pass" for row in twin.proofs)]
+    if not any(twin.speedup for twin in twins):
+        shown = [twin for twin in twins if any(row in telling for row in twin.proofs)]
+    rows = [_row(twin, _proofs_for(twin, telling), parity, claims) for twin in shown]
     lines = [style.paint(f"{verdict.word}: {verdict.headline}", verdict.word),
              f"{record.provenance['revision'][:12]} · {machine.label(record.provenance)} · null test: {null_test_word(block)}", ""]
     text = "\n".join(lines) + (render_columns(HEAD, rows, style, right={1, 5, 6}) if rows else "")
-    alone = [view for key, view in parity.items() if not any(twin.key[:3] == key for twin in twins)]
+    alone = [view for key, view in parity.items() if not any(twin.key[:3] == key for twin in shown)]
     if alone:
         text += "\nParity only:\n" + render_columns(
             ("component", "worst ratio", "verdict"),
@@ -34,10 +39,15 @@ def table_text(record: Record, verdict: Verdict, style: Style) -> str:
     return text + ("\n" if verdict.actions else "")
 
 
-def _row(twin: Twin, parity: dict, claims: dict) -> tuple[str, ...]:
+def _proofs_for(twin: Twin, telling: list[Row]) -> list[Row]:
+    """The twin's own proofs, or those of its component's largest counted case: what is timed need not be counted."""
+    return twin.proofs or [row for row in telling if (row["component"], row["device"]) == twin.key[:2]]
+
+
+def _row(twin: Twin, proofs: list[Row], parity: dict, claims: dict) -> tuple[str, ...]:
     row = twin.speedup
     proof = "; ".join(f"{proof['counter']} {numbers.integer(proof['baseline']['measured'])} → {numbers.integer(proof['optimized']['measured'])}"
-                      + ("" if proof["verdict"] == "pass" else f" {proof['verdict']}") for proof in twin.proofs)
+                      + ("" if proof["verdict"] == "pass" else f" {proof['verdict']}") for proof in proofs)
     view = parity.get(twin.key[:3])
     worst = "" if view is None else f"{view.verdict} " * (view.verdict != "pass") + numbers.significant(view.worst_ratio)
     claim = claims.get(twin.component)

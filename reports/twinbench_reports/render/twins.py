@@ -71,9 +71,23 @@ def _key(row: Row) -> Key:
     return row["component"], row["device"], row["dtype"], row["case"]
 
 
+def telling_proofs(twins: Iterable[Twin]) -> list[Row]:
+    """The proofs worth a line: every one that does not hold, and of the others the largest case of each counter."""
+    failed: list[Row] = []
+    largest: dict[tuple[str, str, str], Row] = {}
+    for row in (row for twin in twins for row in twin.proofs):
+        if row["verdict"] != "pass":
+            failed.append(row)
+            continue
+        key = (row["component"], row["device"], row["counter"])
+        if key not in largest or (row["baseline"]["measured"] or 0) > (largest[key]["baseline"]["measured"] or 0):
+            largest[key] = row
+    return failed + list(largest.values())
+
+
 @dataclass
 class ParityView:
-    """The parity checks of one component on one device and in one dtype, the optimized and library variants together."""
+    """The parity checks of one component on one device and and in one dtype, every variant and case together."""
 
     component: str
     device: str

@@ -48,6 +48,6 @@ def _draw(rows: Sequence[ClaimView], palette: Palette) -> Figure:
             axes.plot([row["lower"], row["upper"]], [index, index], color=colour, linewidth=2.4, solid_capstyle="butt", zorder=3)
         axes.plot(row["ratio"], index, marker="o", markersize=6.5, color=colour, zorder=4)
         axes.plot(claim.claimed, index, marker="D", markersize=6, color=palette.ink, markerfacecolor=palette.surface, markeredgewidth=1.2, zorder=4)
-        axes.text(1.012, index, claim.decision, transform=axes.get_yaxis_transform(), va="center", ha="left", color=palette.ink)
+        axes.text(1.012, index, claim.decision, transform=axes.get_yaxis_transform(), va="center_baseline", ha="left", color=palette.ink)
     axes.set_xlabel("speedup (log scale):  ◇ documented  ● measured here, with interval")
     return figure

@@ -57,6 +57,6 @@ def _draw(rows: dict[tuple[str, str], Row], palette: Palette) -> Figure:
         axes.plot([before, after], [index, index], color=palette.muted, linewidth=1.2, zorder=2)
         axes.plot(before, index, marker="o", markersize=6.5, color=palette.muted, markerfacecolor=palette.surface, markeredgewidth=1.4, zorder=3)
         axes.plot(after, index, marker="o" if good else "X", markersize=6.5 if good else 8, color=colour, zorder=4)
-        axes.text(1.012, index, f"{before:,} → {after:,}", transform=axes.get_yaxis_transform(), va="center", ha="left", color=palette.ink)
+        axes.text(1.012, index, f"{before:,} → {after:,}", transform=axes.get_yaxis_transform(), va="center_baseline", ha="left", color=palette.ink)
     axes.set_xlabel("count in one run (log scale from 1; 0 at the left):  ○ baseline  ● optimized  ✖ not what the formula says")
     return figure

@@ -18,6 +18,8 @@ from matplotlib.figure import Figure  # noqa: E402
 
 from twinbench_reports.render.figures.theme import DARK, LIGHT, RC, SENTINEL, VARIABLES, WIDTH, Palette, css_variables  # noqa: E402
 
+# Matplotlib's defaults and ours, so that a user's matplotlibrc changes no report.
+_SETTINGS = {key: value for key, value in matplotlib.rcParamsDefault.items() if not key.startswith(("backend", "interactive", "toolbar", "webagg"))} | RC
 _LONGEST = 44  # characters of a row name
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
@@ -31,13 +33,13 @@ class Drawing:
     finding: str
     draw: Callable[[Palette], Figure]
 
-    def figure(self, palette: Palette) -> Figure:
-        with matplotlib.rc_context(RC):
-            return self.draw(palette)
+    def __post_init__(self) -> None:
+        """The key becomes ids and file names, and may hold a name from the record: only harmless letters stay."""
+        object.__setattr__(self, "key", re.sub(r"[^A-Za-z0-9_-]+", "-", self.key))
 
     def inline_svg(self) -> str:
         """SVG to stand inside HTML: colours are CSS variables, ids are the figure's own, the text is text."""
-        with matplotlib.rc_context(RC):
+        with matplotlib.rc_context(_SETTINGS):
             buffer = io.StringIO()
             self.draw(SENTINEL).savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
         text = buffer.getvalue()
@@ -53,13 +55,17 @@ class Drawing:
                f'aria-labelledby="{self.key}-title {self.key}-desc">{words}'
         return re.sub(r"<svg[^>]*>", lambda _: head, text, count=1)
 
-    def write(self, folder: Path) -> list[Path]:
-        """Writes <key>.svg (light and dark in one file) and <key>.png (light, 200 dpi)."""
+    def standalone_svg(self) -> str:
+        """The same as a file of its own, light and dark by the viewer's preference."""
         style = (f"<style>svg{{{css_variables(LIGHT)}background:var(--surface)}}"
                  f"@media (prefers-color-scheme:dark){{svg{{{css_variables(DARK)}}}}}</style>")
+        return self.inline_svg().replace("</desc>", "</desc>" + style, 1)
+
+    def write(self, folder: Path) -> list[Path]:
+        """Writes <key>.svg and <key>.png (light, 200 dpi)."""
         svg, png = folder / f"{self.key}.svg", folder / f"{self.key}.png"
-        svg.write_text(self.inline_svg().replace("</desc>", "</desc>" + style, 1), encoding="utf-8")
-        with matplotlib.rc_context(RC):
+        svg.write_text(self.standalone_svg(), encoding="utf-8")
+        with matplotlib.rc_context(_SETTINGS):
             self.draw(LIGHT).savefig(png, dpi=200, facecolor=LIGHT.surface, metadata={"Software": None})
         return [svg, png]
 
@@ -87,7 +93,7 @@ def row_figure(names: list[str], palette: Palette) -> tuple[Figure, Axes]:
     height = 0.245 * len(names) + 0.62
     figure, (axes,) = bare_figure(WIDTH, height, palette, layout=None)
     left = 2.3 if max(map(len, names)) <= 30 else 3.2
-    figure.subplots_adjust(left=left / WIDTH, right=1 - 1.05 / WIDTH, top=1 - 0.04 / height, bottom=0.54 / height)
+    figure.subplots_adjust(left=left / WIDTH, right=1 - 0.95 / WIDTH, top=1 - 0.04 / height, bottom=0.54 / height)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), names)
     for index in range(0, len(names), 2):

@@ -17,7 +17,7 @@ from twinbench_reports.render.figures.theme import WIDTH, Palette
 from twinbench_reports.render.figures.ticks import log_axis, percent, rate, short
 from twinbench_reports.render.twins import Twin
 
-_LABELLED = 12  # with more points than this only the extremes are named
+_NAME_WIDTH, _NAME_HEIGHT = 0.4, 0.17  # decades that a name takes in the roofline plot
 
 
 def roofline_drawings(twins: Sequence[Twin], block: dict[str, Any]) -> list[Drawing]:
@@ -79,7 +79,7 @@ def _draw_roofline(twins: Sequence[Twin], ceilings: Sequence[Row], palette: Pale
             axes.plot(*before, marker="o", markersize=5.5, color=palette.muted, markerfacecolor=palette.surface, markeredgewidth=1.3, zorder=3)
         axes.plot(*after, marker="o", markersize=6.5, color=palette.blue, zorder=4)
         if twin.name in named:
-            axes.annotate(named[twin.name], after, textcoords="offset points", xytext=(6, 4), fontsize=7.5, color=palette.ink, zorder=5)
+            axes.annotate(named[twin.name], after, textcoords="offset points", xytext=(6, -3), fontsize=8, color=palette.ink, zorder=5)
     axes.set_xlabel("FLOP per byte that must move (log scale):  ○ baseline  ● optimized")
     axes.set_ylabel("speed (log scale)")
     return figure
@@ -90,7 +90,8 @@ def _draw_roofs(axes: Axes, bandwidth: float, peaks: Sequence[Row], span: tuple[
     ridge = max((peak["value"] for peak in peaks), default=bandwidth * right) / bandwidth
     slope = np.array([left, min(ridge, right)])
     axes.plot(slope, slope * bandwidth, color=palette.green, linewidth=1.8, zorder=1.5)
-    axes.annotate(f"copy {numbers.rate(bandwidth, 'B/s')}", (left * 1.15, left * 1.15 * bandwidth), textcoords="offset points", xytext=(2, 8),
+    middle = float(np.sqrt(slope[0] * slope[1]))
+    axes.annotate(f"copy {numbers.rate(bandwidth, 'B/s')}", (middle, middle * bandwidth), textcoords="offset points", xytext=(-6, 5), ha="right",
                   color=palette.ink, fontsize=8)
     for peak in peaks:
         start = peak["value"] / bandwidth
@@ -101,11 +102,17 @@ def _draw_roofs(axes: Axes, bandwidth: float, peaks: Sequence[Row], span: tuple[
 
 
 def _named(twins: Sequence[Twin]) -> dict[str, str]:
-    names = dict(zip((twin.name for twin in twins), row_names(twins)))
-    if len(twins) <= _LABELLED:
-        return names
-    ordered = sorted(twins, key=lambda twin: twin.roofline("optimized") or 0)
-    return {twin.name: names[twin.name] for twin in (*ordered[:4], *ordered[-4:])}
+    """Names for the points that have room for one: every component once at most, no two names on top of each other."""
+    placed: list[tuple[float, float]] = []
+    named: dict[str, str] = {}
+    for twin in sorted(twins, key=lambda twin: (twin.key[2] != "fp32", -(twin.roofline("optimized") or 0), twin.key)):
+        name = twin.component.split(".")[-1]
+        x, y = (float(np.log10(value)) for value in _point(twin, "optimized"))
+        if name in named.values() or any(abs(x - other_x) < _NAME_WIDTH and abs(y - other_y) < _NAME_HEIGHT for other_x, other_y in placed):
+            continue
+        named[twin.name] = name
+        placed.append((x, y))
+    return named
 
 
 def _draw_distance(twins: Sequence[Twin], palette: Palette) -> Figure:
@@ -120,6 +127,6 @@ def _draw_distance(twins: Sequence[Twin], palette: Palette) -> Figure:
             axes.plot([before, after], [index, index], color=palette.muted, linewidth=1.2, zorder=2)
             axes.plot(before, index, marker="o", markersize=6, color=palette.muted, markerfacecolor=palette.surface, markeredgewidth=1.4, zorder=3)
         axes.plot(after, index, marker="o", markersize=6.5, color=palette.blue, zorder=4)
-        axes.text(1.012, index, numbers.percent(after), transform=axes.get_yaxis_transform(), va="center", ha="left", color=palette.ink, fontweight="bold")
+        axes.text(1.012, index, numbers.percent(after), transform=axes.get_yaxis_transform(), va="center_baseline", ha="left", color=palette.ink, fontweight="bold")
     axes.set_xlabel("physical floor over measured time (log scale; the roof is 100 %):  ○ baseline  ● optimized")
     return figure

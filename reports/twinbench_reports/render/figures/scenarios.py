@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
 
 from twinbench_reports.cells import Row
 from twinbench_reports.render import numbers
@@ -22,7 +25,7 @@ def scenario_drawings(scenarios: Sequence[Row]) -> list[Drawing]:
     for number, row in enumerate(scenarios):
         panels = _panels(row)
         if panels:
-            drawings.append(Drawing(f"scenario-{number}", f"{row['name']} on {row['device']}, step by step", _finding(row),
+            drawings.append(Drawing(f"scenario-{number}", f"{row['name']} on {row['device']}, step by step", _finding(panels),
                                     lambda palette, panels=panels: _draw(panels, palette)))
     return drawings
 
@@ -40,19 +43,31 @@ def _panels(row: Row) -> list[tuple[str, str, Series]]:
     return [(name, unit, series) for (name, unit), series in list(panels.items())[:4]]
 
 
-def _finding(row: Row) -> str:
-    speedup = row["speedup"]
-    words = row["summary"].rstrip(".")
-    if not speedup or speedup["ratio"] is None:
-        return words + "."
-    extra = ", extrapolated from fewer flows" if speedup["extrapolated"] else ""
-    return f"{words}. A step is {numbers.ratio(speedup['ratio'])} {numbers.interval(speedup['lower'], speedup['upper'])} faster{extra}."
+def _finding(panels: Sequence[tuple[str, str, Series]]) -> str:
+    """One sentence: the first and the last value of every line of the first panel."""
+    name, unit, series = panels[0]
+    write = _writer(unit)
+    ends = []
+    for variant, line in series:
+        known = [value for value in line if value is not None]
+        if known:
+            ends.append(f"{variant} {write(known[0])} at first and {write(known[-1])} at last")
+    return f"{name.capitalize()}: {'; '.join(ends)}."
+
+
+def _writer(unit: str) -> Callable[[float], str]:
+    return {"s": numbers.seconds, "B": numbers.binary_size}.get(unit, numbers.significant)
+
+
+def _short(write: Callable[[float], str]) -> Callable[[float], str]:
+    """The same without trailing zeros: 2 s for 2.00 s."""
+    return lambda value: re.sub(r"(\.\d*?)0+(?=\D|$)", lambda match: match.group(1).rstrip("."), write(value))
 
 
 def _draw(panels: Sequence[tuple[str, str, Series]], palette: Palette) -> Figure:
     figure, axes = bare_figure(WIDTH, 2.9, palette, columns=len(panels))
     for one, (name, unit, series) in zip(axes, panels):
-        one.set_title(name, fontsize=9, loc="left", fontweight="bold")
+        one.set_title(name, fontsize=9, loc="left", fontweight="bold", color=palette.ink)
         _draw_panel(one, unit, series, palette)
     return figure
 
@@ -60,13 +75,16 @@ def _draw(panels: Sequence[tuple[str, str, Series]], palette: Palette) -> Figure
 def _draw_panel(axes: Axes, unit: str, series: Series, palette: Palette) -> None:
     values = [value for _, line in series for value in line if value is not None]
     longest = max(len(line) for _, line in series)
-    write: Callable[[float], str] = {"s": numbers.seconds, "B": numbers.binary_size}.get(unit, numbers.significant)
+    write = _short(_writer(unit))
     if values and min(values) > 0 and max(values) / min(values) > 8:
         log_axis(axes, "y", min(values) / 1.6, max(values) * 1.9, write, most=6)
         axes.set_ylabel("log scale")
     else:
         low, high = min([0.0, *values]), max([0.0, *values])
         axes.set_ylim(low, high * 1.18 or 1.0)
+        if unit == "B" and high > 0:
+            step = 2.0 ** math.ceil(math.log2(high / 5))
+            axes.yaxis.set_major_locator(MultipleLocator(step))
         axes.yaxis.set_major_formatter(lambda value, _position: write(value))
     axes.set_xlim(0, longest * 1.02)
     axes.grid(axis="y", color=palette.rule, linewidth=0.6)

@@ -79,5 +79,5 @@ def _draw_row(axes: Axes, index: int, twin: Twin, palette: Palette) -> None:
               markeredgewidth=1.3, zorder=4)
     if twin.library and twin.library["ratio"]:
         axes.plot(twin.library["ratio"], index, marker="|", markersize=11, markeredgewidth=2.2, color=palette.purple, zorder=3)
-    axes.text(1.012, index, numbers.ratio(row["ratio"]), transform=axes.get_yaxis_transform(), va="center", ha="left", color=palette.ink,
+    axes.text(1.012, index, numbers.ratio(row["ratio"]), transform=axes.get_yaxis_transform(), va="center_baseline", ha="left", color=palette.ink,
               fontweight="bold", fontsize=8.5)

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Holds every kernel to its pinned registers, spills, stack and shared memory, for sm_90 and sm_120. Needs no GPU.
+
+Compiles kernels/*/*.cu with the flags of the build, or reads what nvcc printed under -Xptxas=-v (--report), and
+compares with ci/kernel_budgets.json. Any increase fails and is named: kernel, architecture, field, old -> new.
+--pin writes the file anew.
+Exit 0 pass, 1 a budget is exceeded, 2 usage or tool error, 3 nothing measured or another compiler than the pinned one.
+"""
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BUDGETS = ROOT / "ci" / "kernel_budgets.json"
+ARCHITECTURES = ("sm_90", "sm_120")
+MOST_SHARED_BYTES = 99 * 1024  # what one block may have on sm_120; sm_90 has more
+FLAGS = ["-std=c++20", "--fmad=false", "-O3", "-diag-suppress=20012", f"-I{ROOT}", "-Xptxas=-v"]
+FIELDS = ("registers", "spill_store_bytes", "spill_load_bytes", "stack_bytes", "shared_bytes")
+
+ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(sm_\d+)\w*'")
+PROPERTIES = re.compile(r"Function properties for (\S+)")
+SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+USED = re.compile(r"Used (\d+) registers")
+SHARED = re.compile(r"(\d+)(?:\+(\d+))? bytes smem")
+
+
+class ToolError(Exception):
+    pass
+
+
+def parse_report(text: str) -> dict[str, dict[str, dict[str, int]]]:
+    """Mangled kernel name -> architecture -> fields, from the report of ptxas, device functions left out."""
+    found: dict[str, dict[str, dict[str, int]]] = {}
+    kernel = architecture = properties_of = None
+    values: dict[str, int] = {}
+    for line in text.splitlines():
+        if match := ENTRY.search(line):
+            kernel, architecture = match.groups()
+            values = {}
+        elif match := PROPERTIES.search(line):
+            properties_of = match.group(1)
+        elif (match := SPILLS.search(line)) and properties_of == kernel and kernel is not None:
+            values.update(zip(("stack_bytes", "spill_store_bytes", "spill_load_bytes"), map(int, match.groups())))
+        elif (match := USED.search(line)) and kernel is not None:
+            values["registers"] = int(match.group(1))
+            shared = SHARED.search(line)
+            values["shared_bytes"] = sum(int(part or 0) for part in shared.groups()) if shared else 0
+            missing = [field for field in FIELDS if field not in values]
+            if missing:
+                raise ToolError(f"the compiler's report on {kernel} lacks {', '.join(missing)}")
+            found.setdefault(kernel, {})[architecture] = {field: values[field] for field in FIELDS}
+            kernel = None
+    return found
+
+
+def readable(names: list[str]) -> dict[str, str]:
+    """Mangled -> short name: the kernel's own type for kernels of the SIMT layer, the function's name for others."""
+    demangled = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True).stdout.splitlines()
+    if len(demangled) != len(names):
+        raise ToolError("c++filt failed; it comes with binutils")
+    short = {}
+    for name, text in zip(names, demangled):
+        text = text.removeprefix("void ")
+        layer = re.match(r"twinbench::kernels::simt::run<(.*)>\(.*\)$", text)
+        # The first template argument, which may itself hold commas inside angle brackets.
+        if layer:
+            depth, end = 0, 0
+            for end, letter in enumerate(layer.group(1) + ","):
+                depth += letter == "<"
+                depth -= letter == ">"
+                if letter == "," and depth == 0:
+                    break
+            text = layer.group(1)[:end]
+        short[name] = text.replace("twinbench::", "")
+    repeated = {text for text in short.values() if list(short.values()).count(text) > 1}
+    return {name: f"{text} [{name}]" if text in repeated else text for name, text in short.items()}
+
+
+def find_nvcc() -> str:
+    for folder in (os.environ.get("CUDA_HOME", ""), "/usr/local/cuda"):
+        if folder and (Path(folder) / "bin" / "nvcc").exists():
+            return str(Path(folder) / "bin" / "nvcc")
+    found = shutil.which("nvcc")
+    if found is None:
+        raise ToolError("no nvcc on PATH or in CUDA_HOME; ci/setup installs one, or give --report")
+    return found
+
+
+def compiler_version(nvcc: str) -> str:
+    text = subprocess.run([nvcc, "--version"], capture_output=True, text=True).stdout
+    match = re.search(r"V(\d+\.\d+\.\d+)", text)
+    return match.group(1) if match else "unknown"
+
+
+def compile_report(nvcc: str, sources: list[Path], extra: list[str] = []) -> str:
+    """The concatenated reports of all sources, for all architectures."""
+    targets = [f"-gencode=arch=compute_{a[3:]},code={a}" for a in ARCHITECTURES]
+    report = ""
+    with tempfile.TemporaryDirectory() as folder:
+        for source in sources:
+            command = [nvcc, *FLAGS, *extra, *targets, "--threads", "2", "-c", str(source), "-o", f"{folder}/kernel.o"]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode != 0:
+                raise ToolError(f"{source} does not compile:\n{done.stdout}{done.stderr}")
+            report += done.stdout + done.stderr
+    return report
+
+
+def compare(pinned: dict, measured: dict) -> tuple[list[str], list[str]]:
+    """(failures, notes). Both maps: kernel -> architecture -> field -> value."""
+    failures, notes = [], []
+    for kernel, architectures in sorted(measured.items()):
+        for architecture, values in sorted(architectures.items()):
+            where = f"{kernel} {architecture}"
+            if values["shared_bytes"] > MOST_SHARED_BYTES:
+                failures.append(f"{where} shared_bytes {values['shared_bytes']} > {MOST_SHARED_BYTES}, all sm_120 has")
+            old = pinned.get(kernel, {}).get(architecture)
+            if old is None:
+                failures.append(f"{where} is not pinned; look at its figures, then run ci/kernel_budgets.py --pin")
+                continue
+            for field in FIELDS:
+                if values[field] > old[field]:
+                    failures.append(f"{where} {field} {old[field]} -> {values[field]}")
+                elif values[field] < old[field]:
+                    notes.append(f"{where} {field} {old[field]} -> {values[field]}: better; --pin keeps it")
+    for kernel, architectures in sorted(pinned.items()):
+        for architecture in sorted(architectures):
+            if architecture not in measured.get(kernel, {}):
+                failures.append(f"{kernel} {architecture} is pinned but was not compiled; --pin if it is gone for good")
+    return failures, notes
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.report:
+        text, compiler = "".join(Path(path).read_text() for path in options.report), options.compiler
+    else:
+        nvcc = find_nvcc()
+        compiler = compiler_version(nvcc)
+        text = compile_report(nvcc, sorted(options.kernels.glob("*/*.cu")))
+    by_name = parse_report(text)
+    if not by_name:
+        print("kernel budgets: no kernel was compiled, so nothing was measured", file=sys.stderr)
+        return 3
+    names = readable(list(by_name))
+    measured = {names[name]: values for name, values in by_name.items()}
+
+    if options.pin:
+        too_large, _ = compare(measured, measured)
+        if too_large:
+            print("\n".join(too_large), file=sys.stderr)
+            return 1
+        text = json.dumps({"compiler": compiler, "kernels": measured}, indent=2, sort_keys=True)
+        options.budgets.write_text(text + "\n")
+        print(f"pinned {len(measured)} kernels in {options.budgets}")
+        return 0
+
+    if not options.budgets.exists():
+        print(f"kernel budgets: no {options.budgets}; ci/kernel_budgets.py --pin writes it", file=sys.stderr)
+        return 2
+    budgets = json.loads(options.budgets.read_text())
+    failures, notes = compare(budgets["kernels"], measured)
+    for line in notes:
+        print(f"note: {line}")
+    for line in failures:
+        print(f"FAIL: {line}")
+    print(f"kernel budgets: {len(measured)} kernels, {len(failures)} failures")
+    if compiler is not None and compiler != budgets["compiler"]:
+        print(f"compiled by nvcc {compiler}, pinned with {budgets['compiler']}: not comparable")
+        return 3
+    return 1 if failures else 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pin", action="store_true", help="write the measured figures as the new budgets")
+    parser.add_argument("--report", action="append", metavar="FILE", help="nvcc's -Xptxas=-v output, not compiling")
+    parser.add_argument("--compiler", help="with --report: the version of nvcc that wrote it, such as 13.0.88")
+    parser.add_argument("--budgets", type=Path, default=BUDGETS, metavar="FILE")
+    parser.add_argument("--kernels", type=Path, default=ROOT / "kernels", metavar="FOLDER", help="of */*.cu")
+    try:
+        return run(parser.parse_args(arguments))
+    except (ToolError, OSError, ValueError) as error:
+        print(f"kernel budgets: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+// `twinbench bench`: ceilings and null test first, then every timed twin, each in its own process.
+#include <ATen/Context.h>
+
+#include <cstdio>
+#include <iostream>
+
+#include "harness/bench/google_benchmark.h"
+#include "harness/bench/twin_timing.h"
+#include "harness/command/command.h"
+#include "harness/command/jobs.h"
+#include "harness/counters/counter_scope.h"
+#include "harness/ledger/ledger.h"
+#include "harness/record/record.h"
+#include "src/common/error.h"
+
+namespace twinbench {
+namespace {
+
+using nlohmann::json;
+
+// Google Benchmark rows of a timing: one iteration row a sample would be the raw form; its tools want medians.
+json benchmark_row(const json& timing) {
+  const double microseconds = timing["median_s"].is_number() ? timing["median_s"].get<double>() * 1e6 : 0;
+  json row = {{"name", timing["cell"]}, {"run_name", timing["cell"]}, {"run_type", "iteration"}, {"repetitions", 1}, {"repetition_index", 0},
+              {"threads", 1}, {"iterations", timing["iterations_per_sample"]}, {"real_time", microseconds}, {"cpu_time", microseconds}, {"time_unit", "us"}};
+  if (timing["verdict"] != "pass") {
+    row["error_occurred"] = true;
+    row["error_message"] = timing["reason"];
+  }
+  return row;
+}
+
+TwinTimingOptions timing_options(const CommandOptions& options, const ClockQuality& clock) {
+  TwinTimingOptions timing;
+  timing.seed = options.seed;
+  timing.clock = clock;
+  timing.max_pairs = options.quick ? 12 : 64;
+  timing.seconds = options.quick ? 1.5 : 6;
+  timing.target_half_width = options.quick ? 0.05 : 0.01;
+  return timing;
+}
+
+// Up to five twins spread over the list: the sentinels of the null test.
+std::vector<Twin> sentinels(const std::vector<Twin>& twins) {
+  std::vector<Twin> chosen;
+  for (std::size_t i = 0; i < twins.size() && chosen.size() < 5; i += std::max<std::size_t>(1, twins.size() / 5)) chosen.push_back(twins[i]);
+  return chosen;
+}
+
+// Opens the session: ceilings, clock, dispatcher, null test. In a child, because it runs parallel regions.
+json session_job(const std::vector<Twin>& twins, const TwinTimingOptions& timing, bool quick) {
+  json ceilings = json::array();
+  for (const auto& ceiling : measure_ceilings(c10::Device(c10::DeviceType::CPU), quick)) ceilings.push_back(to_json(ceiling));
+  json null = null_test_row(sentinels(twins), timing);
+  return {{"ceilings", ceilings},
+          {"session", {{"null_test", null}, {"dispatcher_ns_per_call", measure_dispatcher_cost().plain_ns}, {"clock_resolution_ns", timing.clock.resolution_s * 1e9}}}};
+}
+
+std::vector<Ceiling> ceilings_from(const json& rows) {
+  std::vector<Ceiling> ceilings;
+  for (const auto& row : rows) ceilings.push_back({row["device"], row["name"], row["unit"], row["value"], std::nullopt, row["method"]});
+  return ceilings;
+}
+
+void print_speedup(const json& row) {
+  std::printf("%-58s %s -> %-9s ", (row["component"].get<std::string>() + "/" + row["device"].get<std::string>() + "/" + row["dtype"].get<std::string>() + "/" + row["case"].get<std::string>()).c_str(),
+              row["from"].get<std::string>().c_str(), row["to"].get<std::string>().c_str());
+  if (row["lower"].is_number())
+    std::printf("x%.2f [%.2f, %.2f] (n = %d, %s) %s\n", row["ratio"].get<double>(), row["lower"].get<double>(), row["upper"].get<double>(), row["n"].get<int>(),
+                row["regime"].get<std::string>().c_str(), row["verdict"].get<std::string>().c_str());
+  else
+    std::printf("%s: %s\n", row["verdict"].get<std::string>().c_str(), row["reason"].get<std::string>().c_str());
+}
+
+}  // namespace
+
+int bench_command(const CommandOptions& options, const std::vector<std::string>& google_benchmark_flags) {
+  if (!google_benchmark_flags.empty())
+    return run_google_benchmark(selected_cells(options), google_benchmark_flags, options.seed) > 0 ? kExitPass : kExitInconclusive;
+
+  const auto twins = twins_of(selected_cells(options));
+  Ledger ledger;
+  Record record("bench", options.seed, options.command_line);
+  SteadyClock clock;
+  const auto timing = timing_options(options, measure_clock(clock));
+  for (const auto& twin : twins) ledger.plan(twin.name());
+  if (twins.empty()) throw Error(ErrorKind::kUnknownName, "--filter", options.filter, "it matches no timed case; `twinbench list` marks them with *");
+
+  std::vector<Ceiling> ceilings;
+  const std::string session = "session";
+  ledger.plan(session);
+  bool going = run_with_progress({limited_job(options, session, [&] { return session_job(twins, timing, options.quick); })}, [&](const JobResult& result) {
+    if (!result.ok()) {
+      ledger.record(session, Outcome::kError, failure_of(result));
+      return;
+    }
+    for (const auto& row : result.value["ceilings"]) record.add("ceilings", row);
+    record.set_session(result.value["session"]);
+    ceilings = ceilings_from(result.value["ceilings"]);
+    const auto& null = result.value["session"]["null_test"];
+    std::cout << "null test: " << null["verdict"].get<std::string>() << " over " << null["pairs"] << " pairs; noise floor " << null["noise_floor"] << '\n';
+    if (null["verdict"] == "same") ledger.record(session, Outcome::kPass);
+    else ledger.record(session, Outcome::kInconclusive, "null test: " + null["reason"].get<std::string>());
+  });
+
+  std::vector<Job> jobs;
+  for (const auto& twin : twins) jobs.push_back(limited_job(options, twin.name(), [&, twin] { return time_twin(twin, timing, ceilings); }));
+  if (going) run_with_progress(jobs, [&](const JobResult& result) {
+    if (!result.ok()) {
+      ledger.record(result.name, Outcome::kError, failure_of(result));
+      return;
+    }
+    std::string broken;
+    for (const auto& row : result.value["timings"]) {
+      record.add("timings", row);
+      record.add_benchmark(benchmark_row(row));
+      if (row["verdict"] != "pass") broken += (broken.empty() ? "" : "; ") + row["cell"].get<std::string>() + ": " + row["reason"].get<std::string>();
+    }
+    for (const auto& row : result.value["speedups"]) {
+      record.add("speedups", row);
+      print_speedup(row);
+    }
+    // A slow or undecided speedup is a finding, not a failure of the run: the gate judges it. A wrong answer is a failure.
+    if (broken.empty()) ledger.record(result.name, Outcome::kPass);
+    else ledger.record(result.name, Outcome::kFail, broken);
+  });
+  std::cout << "bench: " << ledger.summary_line() << '\n';
+  for (const auto& failure : ledger.failures()) std::cout << "  " << failure << '\n';
+  record.set_ledger(ledger.to_json());
+  if (!options.out.empty()) record.write(options.out);
+  return ledger.exit_code();
+}
+
+}  // namespace twinbench

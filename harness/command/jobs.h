@@ -1,0 +1,23 @@
+// Work in child processes with the command line's limits and a progress line: what every measuring subcommand does.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "harness/command/command.h"
+#include "harness/runner/runner.h"
+
+namespace twinbench {
+
+// A job under the limits of the command line.
+Job limited_job(const CommandOptions& options, const std::string& name, std::function<nlohmann::json()> work);
+
+// Runs all jobs one at a time and hands each result on as it comes. Returns false if the run was interrupted (Ctrl-C):
+// what was handed on is all that was measured.
+bool run_with_progress(const std::vector<Job>& jobs, const std::function<void(const JobResult&)>& on_result);
+
+// reason() with the last line a dying child wrote, where it wrote any.
+std::string failure_of(const JobResult& result);
+
+}  // namespace twinbench

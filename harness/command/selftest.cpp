@@ -1,0 +1,46 @@
+// `twinbench selftest`: every planted wrong twin must be caught by its check, every correct control accepted.
+#include "harness/selftest/selftest.h"
+
+#include <iostream>
+
+#include "harness/command/command.h"
+#include "harness/command/jobs.h"
+#include "harness/record/record.h"
+#include "harness/terminal/table.h"
+
+namespace twinbench {
+
+int selftest_command(const CommandOptions& options) {
+  Ledger ledger;
+  Record record("selftest", options.seed, options.command_line);
+  std::vector<Job> jobs;
+  for (const auto& planted : selftest_cases()) {
+    ledger.plan(planted.name);
+    jobs.push_back(limited_job(options, planted.name, [&planted]() -> nlohmann::json {
+      const auto row = run(planted);
+      return {{"name", row.name}, {"kind", row.kind}, {"caught_by", row.caught_by}, {"expected", row.expected}, {"got", row.got}, {"verdict", row.verdict}, {"reason", row.reason}};
+    }));
+  }
+  Table table({{"twin"}, {"kind"}, {"expected"}, {"got"}, {"verdict"}});
+  run_with_progress(jobs, [&](const JobResult& job) {
+    if (!job.ok()) {
+      ledger.record(job.name, Outcome::kError, failure_of(job));
+      table.add_row({job.name, "-", "-", failure_of(job), "error"});
+      return;
+    }
+    const auto& row = job.value;
+    record.add("selftest", row);
+    table.add_row({row["name"], row["kind"], row["expected"], row["got"], row["verdict"]});
+    const auto outcome = outcome_named(row["verdict"]);
+    const auto reason = row["reason"].get<std::string>();
+    ledger.record(job.name, outcome, outcome == Outcome::kPass ? "" : reason.empty() ? "expected " + row["expected"].get<std::string>() + ", got " + row["got"].get<std::string>() : reason);
+  });
+  table.print(std::cout);
+  for (const auto& failure : ledger.failures()) std::cout << "  " << failure << '\n';
+  std::cout << "selftest: " << ledger.summary_line() << '\n';
+  record.set_ledger(ledger.to_json());
+  if (!options.out.empty()) record.write(options.out);
+  return ledger.exit_code();
+}
+
+}  // namespace twinbench

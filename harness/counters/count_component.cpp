@@ -1,0 +1,82 @@
+// Counting passes over runnables.
+#include "harness/counters/count_component.h"
+
+#include "harness/compare/inputs.h"
+#include "harness/counters/counter_scope.h"
+#include "harness/memory/tracked_allocator.h"
+#include "src/common/error.h"
+
+namespace twinbench {
+
+namespace {
+
+// Inputs stay alive beside the runnable that reads them.
+struct Subject {
+  Values inputs;
+  std::unique_ptr<Runnable> runnable;
+};
+
+Subject set_up(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed, int warm_up) {
+  TrackedAllocator::instance();  // before the blocks whose frees will be counted
+  Subject subject;
+  subject.inputs = placed_inputs(generated_inputs(component.spec, setting, seed), setting.dtype, setting.device);
+  subject.runnable = component.factory(variant, setting.device.type())(subject.inputs, setting);
+  for (int run = 0; run < warm_up; ++run) subject.runnable->run();
+  return subject;
+}
+
+CounterSnapshot count_one(Runnable& runnable) {
+  const CounterScope scope;
+  runnable.run();
+  return scope.snapshot();
+}
+
+}  // namespace
+
+CounterSnapshot count_run(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed, int warm_up) {
+  const Subject subject = set_up(component, variant, setting, seed, warm_up);
+  const CounterSnapshot first = count_one(*subject.runnable), second = count_one(*subject.runnable);
+  const std::string changed = difference(first, second);
+  if (!changed.empty())
+    throw Error(ErrorKind::kInternal, component.spec.id() + " " + to_string(variant) + " counters", changed,
+                "two steady runs must count the same; look for caches, lazy setup or randomness in run()");
+  return first;
+}
+
+std::vector<ProofResult> check_proof(const Component& component, const Setting& setting, std::uint64_t seed) {
+  std::vector<ProofResult> results;
+  if (component.spec.proof.empty()) return results;
+  const CounterSnapshot baseline = count_run(component, Variant::kBaseline, setting, seed);
+  const CounterSnapshot optimized = count_run(component, Variant::kOptimized, setting, seed);
+  for (const auto& proof : component.spec.proof) {
+    ProofResult result{proof.counter, proof.formula, proof.baseline(setting), baseline.value(proof.counter),
+                       proof.optimized(setting), optimized.value(proof.counter), false, ""};
+    const auto add = [&](const char* twin, std::int64_t expected, std::int64_t measured) {
+      if (expected == measured) return;
+      result.reason += (result.reason.empty() ? "" : "; ") + std::string("the ") + twin + " has " + proof.counter + " = " +
+                       std::to_string(measured) + " instead of " + std::to_string(expected);
+    };
+    add("baseline", result.baseline_expected, result.baseline_measured);
+    add("optimized twin", result.optimized_expected, result.optimized_measured);
+    result.pass = result.reason.empty();
+    if (result.pass && result.baseline_expected == result.optimized_expected)
+      result.reason = "both twins have " + std::to_string(result.baseline_expected) + " at this size: it shows no sin here";
+    results.push_back(result);
+  }
+  return results;
+}
+
+GrowthResult check_growth(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed, int runs) {
+  const Subject subject = set_up(component, variant, setting, seed, 2);
+  GrowthResult result;
+  result.runs = runs;
+  const CounterScope scope;
+  for (int run = 0; run < runs; ++run) subject.runnable->run();
+  result.bytes = scope.snapshot().live_bytes;
+  result.pass = result.bytes == 0;
+  if (!result.pass)
+    result.reason = std::to_string(result.bytes) + " bytes of tensor memory more after " + std::to_string(runs) + " runs than before";
+  return result;
+}
+
+}  // namespace twinbench

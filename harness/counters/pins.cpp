@@ -1,0 +1,99 @@
+// Reading, writing and judging the pin file.
+#include "harness/counters/pins.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "src/common/error.h"
+
+namespace twinbench {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+Json to_json(const CounterSnapshot& snapshot) {
+  Json json;
+  for (const auto& [name, field] : counter_fields()) json[name] = snapshot.*field;
+  json["by_name"] = Json::object();
+  for (const auto& [name, count] : snapshot.by_name) json["by_name"][name] = count;
+  if (!snapshot.forward_calls_by_name.empty()) json["forward_calls_by_name"] = snapshot.forward_calls_by_name;
+  return json;
+}
+
+CounterSnapshot from_json(const Json& json, const std::string& cell, const std::string& path) {
+  const auto bad = [&](const std::string& what) {
+    return Error(ErrorKind::kBadFile, path + " cell " + cell, what, "regenerate it with `twinbench counters --pin --filter '^" + cell + "$'`");
+  };
+  if (!json.is_object()) throw bad("not an object");
+  CounterSnapshot snapshot;
+  const auto integer = [&](const std::string& name, const Json& value) {
+    if (!value.is_number_integer()) throw bad(name + " is not an integer");
+    return value.get<std::int64_t>();
+  };
+  for (const auto& [name, field] : counter_fields()) {
+    if (!json.contains(name)) throw bad("no " + name);
+    snapshot.*field = integer(name, json[name]);
+  }
+  for (const auto& [name, map] : {std::pair{"by_name", &CounterSnapshot::by_name},
+                                  std::pair{"forward_calls_by_name", &CounterSnapshot::forward_calls_by_name}}) {
+    if (!json.contains(name)) continue;
+    if (!json[name].is_object()) throw bad(std::string(name) + " is not an object");
+    for (const auto& [key, value] : json[name].items()) (snapshot.*map)[key] = integer(key, value);
+  }
+  return snapshot;
+}
+
+}  // namespace
+
+Pins Pins::load(const std::string& path) {
+  Pins pins;
+  if (!std::filesystem::exists(path)) return pins;
+  std::ifstream file(path);
+  if (!file) throw Error(ErrorKind::kInputOutput, "pin file", path, "it exists but cannot be read");
+  Json json;
+  try {
+    json = Json::parse(file);
+  } catch (const Json::parse_error& error) {
+    throw Error(ErrorKind::kBadFile, "pin file", path, std::string("not JSON: ") + error.what());
+  }
+  if (!json.is_object()) throw Error(ErrorKind::kBadFile, "pin file", path, "must be an object: cell name -> counters");
+  for (const auto& [cell, value] : json.items()) pins.cells_[cell] = from_json(value, cell, path);
+  return pins;
+}
+
+void Pins::save(const std::string& path) const {
+  const std::string beside = path + ".new";
+  {
+    std::ofstream file(beside);
+    file << "{";
+    const char* separator = "\n";
+    for (const auto& [cell, snapshot] : cells_) {
+      file << separator << Json(cell).dump() << ": " << to_json(snapshot).dump();
+      separator = ",\n";
+    }
+    file << "\n}\n";
+    file.flush();
+    if (!file) throw Error(ErrorKind::kInputOutput, "pin file", beside, "cannot be written");
+  }
+  std::error_code error;
+  std::filesystem::rename(beside, path, error);
+  if (error) throw Error(ErrorKind::kInputOutput, "pin file", path, error.message());
+}
+
+const CounterSnapshot* Pins::find(const std::string& cell) const {
+  const auto found = cells_.find(cell);
+  return found == cells_.end() ? nullptr : &found->second;
+}
+
+PinVerdict Pins::check(const std::string& cell, const CounterSnapshot& measured) const {
+  const CounterSnapshot* const pinned = find(cell);
+  const std::string command = "`twinbench counters --pin --filter '^" + cell + "$'`";
+  if (!pinned) return {false, false, "not pinned; pin it with " + command};
+  const std::string changed = difference(*pinned, measured);
+  if (changed.empty()) return {true, true, ""};
+  return {false, true, changed + " (pinned -> measured); if this is meant, " + command};
+}
+
+}  // namespace twinbench

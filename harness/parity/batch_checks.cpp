@@ -1,0 +1,124 @@
+// Checks that batch items do not see one another.
+#include <cmath>
+#include <limits>
+
+#include "harness/compare/structure.h"
+#include "harness/parity/subject.h"
+#include "src/common/error.h"
+
+namespace twinbench {
+
+std::optional<std::int64_t> batch_axis_of(const Subject& subject, const std::string& input) {
+  for (const auto& batched : subject.spec().batched_inputs)
+    if (batched.name == input) return batched.batch_axis;
+  for (const auto& output : subject.spec().outputs)
+    if ("grad_" + output.name == input) return output.batch_axis;
+  return std::nullopt;
+}
+
+namespace {
+
+// The number of items of the case; 0 where the component is not batched, with the reason in `result`.
+std::int64_t batch_items(const Subject& subject, CheckResult& result) {
+  const std::string& name = subject.spec().batch_size;
+  bool any_output = false;
+  for (const auto& output : subject.outputs_declared()) any_output = any_output || output.batch_axis.has_value();
+  if (!any_output) {
+    result.skip("every output of this case mixes the batch items");
+    return 0;
+  }
+  const std::int64_t items = subject.setting.size(name);
+  if (items < 2) result.skip("the case has " + std::to_string(items) + " item(s)");
+  return items < 2 ? 0 : items;
+}
+
+// The part of a tensor that belongs to one item; several rows an item are allowed.
+at::Tensor part_of(const at::Tensor& tensor, std::int64_t axis, std::int64_t item, std::int64_t items, const std::string& name) {
+  const std::int64_t length = tensor.size(axis);
+  if (length % items != 0)
+    throw Error(ErrorKind::kDimensionMismatch, "batch axis of '" + name + "'", std::to_string(length),
+                "must be a multiple of the " + std::to_string(items) + " items of the case");
+  const std::int64_t rows = length / items;
+  return tensor.narrow(axis, item * rows, rows);
+}
+
+std::string bound_broken(const OutputSpec& spec, const at::Tensor& in_batch, const at::Tensor& alone, Dtype dtype) {
+  const at::Tensor a = in_batch.to(at::kCPU).contiguous(), b = alone.to(at::kCPU).contiguous();
+  if (a.sizes() != b.sizes()) return "shape " + shape_text(b) + " instead of " + shape_text(a);
+  if (spec.tolerance.kind == Tolerance::Kind::kExact || !a.is_floating_point()) {
+    const std::string different = first_bit_difference({{spec.name, a}}, {{spec.name, b}});
+    return different.empty() ? "" : "other bits in " + different;
+  }
+  const Bound bound = dtype == Dtype::kBf16 ? spec.tolerance.bf16 : spec.tolerance.fp32;
+  const HostElements x(a), y(b);
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    double one, other;
+    x.read(i, 1, &one);
+    y.read(i, 1, &other);
+    const bool same_kind = std::isnan(one) ? std::isnan(other) : std::isinf(one) ? one == other : std::isfinite(other);
+    const bool close = !std::isfinite(one) || std::abs(one - other) <= bound.absolute + bound.relative * std::max(std::abs(one), std::abs(other));
+    if (!same_kind || !close)
+      return element_text(a, i) + " is " + std::to_string(other) + " alone and " + std::to_string(one) + " in the batch";
+  }
+  return "";
+}
+
+}  // namespace
+
+void check_batch_invariance(const Subject& subject, CheckResult& result) {
+  const std::int64_t items = batch_items(subject, result);
+  if (items == 0) return;
+  std::set<std::int64_t> chosen = {0, items / 2, items - 1};
+  for (const std::int64_t item : chosen) {
+    Setting alone = subject.setting;
+    alone.values.sizes[subject.spec().batch_size] = 1;
+    Values inputs;
+    for (const auto& [name, tensor] : subject.placed()) {
+      const auto axis = batch_axis_of(subject, name);
+      inputs.set(name, axis ? part_of(tensor, *axis, item, items, name).contiguous() : tensor);
+    }
+    const auto runnable = subject.factory()(inputs, alone);
+    runnable->run();
+    const Values outputs = runnable->outputs();
+    for (const auto& spec : subject.outputs_declared()) {
+      if (!spec.batch_axis) continue;
+      const at::Tensor in_batch = part_of(subject.outputs[spec.name], *spec.batch_axis, item, items, spec.name);
+      const std::string broken = bound_broken(spec, in_batch, outputs[spec.name], subject.setting.dtype);
+      if (!broken.empty()) return result.fail("item " + std::to_string(item) + " of " + std::to_string(items) + ", output '" + spec.name + "': " + broken);
+    }
+  }
+}
+
+void check_poisoned_neighbour(const Subject& subject, CheckResult& result) {
+  const std::int64_t items = batch_items(subject, result);
+  if (items == 0) return;
+  const std::int64_t poisoned = items / 2;
+  Values inputs = subject.placed();
+  bool any = false;
+  for (auto& [name, tensor] : inputs) {
+    const auto axis = batch_axis_of(subject, name);
+    if (!axis || !tensor.is_floating_point() || tensor.numel() == 0) continue;
+    part_of(tensor, *axis, poisoned, items, name).fill_(std::numeric_limits<double>::quiet_NaN());
+    any = true;
+  }
+  if (!any) return result.skip("no floating input belongs to single items");
+  try {
+    const Prepared prepared = subject.prepare(inputs);
+    prepared.runnable->run();
+    const Values outputs = prepared.runnable->outputs();
+    for (const auto& spec : subject.outputs_declared()) {
+      if (!spec.batch_axis) continue;
+      for (const std::int64_t item : {poisoned - 1, poisoned + 1, std::int64_t{0}, items - 1}) {
+        if (item < 0 || item >= items || item == poisoned) continue;
+        const at::Tensor clean = part_of(subject.outputs[spec.name], *spec.batch_axis, item, items, spec.name);
+        const at::Tensor beside = part_of(outputs[spec.name], *spec.batch_axis, item, items, spec.name);
+        if (const std::string different = first_bit_difference({{spec.name, clean}}, {{spec.name, beside}}); !different.empty())
+          return result.fail("NaN in item " + std::to_string(poisoned) + " changes item " + std::to_string(item) + " of output '" + spec.name + "'");
+      }
+    }
+  } catch (const Error& error) {
+    result.skip(std::string("refuses NaN: ") + error.what());
+  }
+}
+
+}  // namespace twinbench

@@ -1,0 +1,113 @@
+// The order of the checks, which apply, and what an exception becomes.
+#include "harness/parity/parity.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include "harness/parity/subject.h"
+#include "src/common/error.h"
+#include "src/common/nearest_name.h"
+
+namespace twinbench {
+
+const std::vector<std::string>& parity_check_names() {
+  static const std::vector<std::string> names = {
+      "golden",         "oracle", "vacuity",          "determinism",        "input_mutation", "guard_bands",
+      "non_contiguous", "stale",  "batch_invariance", "poisoned_neighbour", "gradient",       "invariant"};
+  return names;
+}
+
+namespace {
+
+using Check = std::function<void(CheckResult&)>;
+
+CheckResult perform(const std::string& name, std::uint64_t seed, const Check& check) {
+  CheckResult result;
+  result.check = name;
+  result.seed = seed;
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    check(result);
+  } catch (const std::exception& error) {
+    result.verdict = CheckVerdict::kError;
+    const std::string text = error.what();
+    result.reason = text.substr(0, text.find('\n'));  // LibTorch appends a stack trace
+  }
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+std::int64_t elements_of(const Values& inputs) {
+  std::int64_t elements = 0;
+  for (const auto& [name, tensor] : inputs) elements += tensor.numel();
+  return elements;
+}
+
+}  // namespace
+
+std::vector<CheckResult> check_cell(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
+                                    const ParityOptions& options) {
+  const auto& names = parity_check_names();
+  for (const auto& name : options.checks)
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw Error(ErrorKind::kUnknownName, "--checks", name, "there are " + std::to_string(names.size()) + " checks" + did_you_mean(name, names));
+
+  std::vector<CheckResult> results;
+  const auto wanted = [&](const std::string& name) { return options.checks.empty() || options.checks.count(name); };
+  const auto add = [&](const std::string& name, bool applies, const Check& check) {
+    if (applies && wanted(name)) results.push_back(perform(name, seed, check));
+  };
+  const bool first_case = !component.spec.cases.empty() && component.spec.cases.front().name == setting.values.name;
+  add("golden", first_case && !component.spec.goldens.empty(), [&](CheckResult& result) { check_golden(component, variant, setting, result); });
+  if (options.checks.size() == 1 && wanted("golden")) return results;
+
+  // The right answer first, then the candidate: recycled memory must not hold the candidate's answer.
+  std::unique_ptr<Reference> reference;
+  std::unique_ptr<Subject> subject;
+  bool large = false;
+  CheckResult oracle = perform("oracle", seed, [&](CheckResult& result) {
+    Values generated = generated_inputs(component.spec, setting, seed);
+    large = elements_of(generated) > options.thorough_elements;
+    reference = std::make_unique<Reference>(component, setting, generated);
+    auto candidate = std::make_unique<Subject>(Subject{component, variant, setting, seed, options, std::move(generated), *reference, {}});
+    const Prepared prepared = candidate->prepare(candidate->placed());
+    prepared.runnable->run();
+    const Values outputs = prepared.runnable->outputs();
+    reference->judge(outputs, result);
+    for (const auto& [name, tensor] : outputs)
+      if (!tensor.defined()) throw Error(ErrorKind::kInternal, "output '" + name + "'", "undefined", "run() must fill every output");
+    candidate->outputs = copied_outputs(*prepared.runnable);
+    subject = std::move(candidate);
+  });
+  const bool ran = subject != nullptr;
+  if (wanted("oracle") || !ran) results.push_back(std::move(oracle));
+  if (!ran) return results;
+
+  const Subject& cell = *subject;
+  const auto thorough = [&](const std::string& name, bool applies, void (*check)(const Subject&, CheckResult&)) {
+    add(name, applies, [&](CheckResult& result) {
+      if (large) return result.skip("large case: the smaller ones show this");
+      check(cell, result);
+    });
+  };
+  const bool backward = setting.values.pass == Pass::kBackward, batched = !component.spec.batch_size.empty();
+  add("vacuity", !setting.values.degenerate, [&](CheckResult& result) { reference->check_vacuity(cell.placed(), result); });
+  add("determinism", true, [&](CheckResult& result) { check_determinism(cell, result); });
+  add("input_mutation", true, [&](CheckResult& result) { check_input_mutation(cell, result); });
+  thorough("guard_bands", true, check_guard_bands);
+  thorough("non_contiguous", true, check_non_contiguous);
+  thorough("stale", true, check_stale);
+  thorough("batch_invariance", batched, check_batch_invariance);
+  thorough("poisoned_neighbour", batched, check_poisoned_neighbour);
+  thorough("gradient", backward && variant == Variant::kBaseline && setting.device.is_cpu(), check_gradient);
+  add("invariant", !backward && !component.spec.invariants.empty(), [&](CheckResult& result) { check_invariants(cell, result); });
+  return results;
+}
+
+std::vector<CheckResult> check_cell(const Cell& cell, std::uint64_t seed, const ParityOptions& options) {
+  return check_cell(*cell.component, cell.variant, cell.setting(), seed, options);
+}
+
+}  // namespace twinbench

@@ -1,0 +1,47 @@
+// The parity engine: everything that must hold of one cell's answers, through the component's record alone.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "harness/parity/check_result.h"
+#include "src/registry.h"
+
+namespace twinbench {
+
+struct ParityOptions {
+  std::set<std::string> checks;  // empty: all
+  int repeats = 8;               // runs of one runnable that must agree bit for bit
+  // Above this many input elements only oracle, vacuity, determinism, input_mutation and invariant run: the other checks
+  // are about indexing and state, which smaller cases show.
+  std::int64_t thorough_elements = 2'000'000;
+  int gradient_samples = 64;     // entries per gradient checked by central differences
+  double gradient_seconds = 4;   // and no longer than this, once a few entries are done
+};
+
+// Names, in the order they run:
+//   golden             worked examples of the specification (first case of the component only)
+//   oracle             against the baseline in fp64 on the CPU, by the rules of harness/compare/compare.h
+//   vacuity            the comparison rejects wrong answers; one output at least must be able to fail
+//   determinism        two runnables, and `repeats` runs of one: the same bits
+//   input_mutation     run() leaves its inputs as they were
+//   guard_bands        no byte outside a block is written, none is read before it is written (CPU: every allocation
+//                      between bands and filled with 0xff; elsewhere the inputs lie between bands)
+//   non_contiguous     strided inputs give the same answer, or are refused with a typed error (then skip)
+//   stale              changed contents at the same addresses give the new answer, from the same runnable (batched
+//                      inputs) and from a fresh one
+//   batch_invariance   an item alone gives what it gives in the batch
+//   poisoned_neighbour NaN in one item changes no bit of another
+//   gradient           the oracle's gradients against central differences (backward cases, baseline cells on the CPU)
+//   invariant          the component's own properties (forward cases)
+// A check that does not apply gives no row; one that applies but cannot be judged is skip with its reason; an exception is
+// an error row. Never throws for what a variant does; throws kUnknownName for an unknown check name.
+std::vector<CheckResult> check_cell(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
+                                    const ParityOptions& options = {});
+std::vector<CheckResult> check_cell(const Cell& cell, std::uint64_t seed, const ParityOptions& options = {});
+
+const std::vector<std::string>& parity_check_names();
+
+}  // namespace twinbench

@@ -1,0 +1,135 @@
+// The engine's own rules: which checks run, what an exception becomes, outputs that are missing or undeclared, the record
+// row. What each check catches is proven in harness/selftest.
+#include "harness/parity/parity.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "harness/parity/reference.h"
+#include "src/common/error.h"
+
+namespace twinbench {
+namespace {
+
+// y = 2 x, by addition or by multiplication; options make it misbehave.
+class Doubled : public Runnable {
+ public:
+  Doubled(const Values& inputs, const Setting& setting) : x_(inputs["x"]), setting_(setting) {}
+  void run() override {
+    if (setting_.option_or("throws", 0) != 0) throw Error(ErrorKind::kOutOfMemory, "workspace", "1 TB", "use a smaller case");
+    y_ = x_ + x_;
+  }
+  Values outputs() override {
+    Values outputs;
+    if (setting_.option_or("missing", 0) == 0) outputs.set("y", y_);
+    if (setting_.option_or("undeclared", 0) != 0) outputs.set("z", y_);
+    return outputs;
+  }
+
+ private:
+  at::Tensor x_, y_;
+  Setting setting_;
+};
+
+class Baseline : public Runnable {
+ public:
+  Baseline(const Values& inputs, const Setting&) : x_(inputs["x"]) {}
+  void run() override { y_ = x_ * 2; }
+  Values outputs() override { return {{"y", y_}}; }
+
+ private:
+  at::Tensor x_, y_;
+};
+
+Component doubled() {
+  Component component;
+  component.spec.pipeline = "test";
+  component.spec.name = "doubled";
+  component.spec.outputs = {{"y", {}, std::nullopt, false}};
+  component.spec.make_inputs = [](const Setting& setting, std::uint64_t seed) {
+    at::manual_seed(seed);
+    return Values{{"x", at::randn({setting.size("n")})}};
+  };
+  component.baseline = [](const Values& inputs, const Setting& setting) -> std::unique_ptr<Runnable> { return std::make_unique<Baseline>(inputs, setting); };
+  component.optimized = [](const Values& inputs, const Setting& setting) -> std::unique_ptr<Runnable> { return std::make_unique<Doubled>(inputs, setting); };
+  return component;
+}
+
+Setting sized(std::int64_t n, Options options = {}) {
+  Setting setting;
+  setting.values.name = "only";
+  setting.values.sizes = {{"n", n}};
+  setting.values.options = std::move(options);
+  return setting;
+}
+
+const CheckResult& find(const std::vector<CheckResult>& results, const std::string& check) {
+  for (const auto& result : results)
+    if (result.check == check) return result;
+  throw Error(ErrorKind::kUnknownName, "check", check, "it gave no row");
+}
+
+std::set<std::string> names_of(const std::vector<CheckResult>& results) {
+  std::set<std::string> names;
+  for (const auto& result : results) names.insert(result.check);
+  return names;
+}
+
+TEST(Parity, RunsWhatAppliesAndPasses) {
+  const auto results = check_cell(doubled(), Variant::kOptimized, sized(50), 1);
+  EXPECT_EQ(names_of(results), (std::set<std::string>{"oracle", "vacuity", "determinism", "input_mutation", "guard_bands", "non_contiguous", "stale"}));
+  for (const auto& result : results) EXPECT_EQ(result.verdict, CheckVerdict::kPass) << result.check << ": " << result.reason;
+}
+
+TEST(Parity, OnlyTheChecksAskedFor) {
+  ParityOptions options;
+  options.checks = {"determinism"};
+  EXPECT_EQ(names_of(check_cell(doubled(), Variant::kOptimized, sized(50), 1, options)), (std::set<std::string>{"determinism"}));
+  options.checks = {"determinsm"};
+  EXPECT_THROW(check_cell(doubled(), Variant::kOptimized, sized(50), 1, options), Error);
+}
+
+TEST(Parity, LargeCasesSayThatTheySkip) {
+  ParityOptions options;
+  options.thorough_elements = 49;
+  const auto results = check_cell(doubled(), Variant::kOptimized, sized(50), 1, options);
+  EXPECT_EQ(find(results, "oracle").verdict, CheckVerdict::kPass);
+  EXPECT_EQ(find(results, "guard_bands").verdict, CheckVerdict::kSkip);
+  EXPECT_NE(find(results, "guard_bands").reason, "");
+}
+
+TEST(Parity, AnExceptionIsAnErrorRow) {
+  const auto results = check_cell(doubled(), Variant::kOptimized, sized(50, {{"throws", 1}}), 1);
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0].verdict, CheckVerdict::kError);
+  EXPECT_NE(results[0].reason.find("out_of_memory"), std::string::npos) << results[0].reason;
+}
+
+TEST(Parity, MissingAndUndeclaredOutputsFail) {
+  const auto missing = check_cell(doubled(), Variant::kOptimized, sized(50, {{"missing", 1}}), 1);
+  EXPECT_NE(find(missing, "oracle").reason.find("'y' is missing"), std::string::npos);
+  const auto undeclared = check_cell(doubled(), Variant::kOptimized, sized(50, {{"undeclared", 1}}), 1);
+  EXPECT_NE(find(undeclared, "oracle").reason.find("'z' is not declared"), std::string::npos);
+}
+
+TEST(Parity, JudgesOutputsFromElsewhere) {
+  const Component component = doubled();
+  const Values inputs = component.spec.make_inputs(sized(50), 3);
+  EXPECT_EQ(judge_outputs(component, sized(50), inputs, {{"y", inputs["x"] * 2}}).verdict, CheckVerdict::kPass);
+  EXPECT_EQ(judge_outputs(component, sized(50), inputs, {{"y", inputs["x"] * 2.001}}).verdict, CheckVerdict::kFail);
+}
+
+TEST(Parity, RecordRowIsStrictJson) {
+  const Component component = doubled();
+  const Values inputs = component.spec.make_inputs(sized(50), 3);
+  const auto row = to_json("a/b/c/d/e", judge_outputs(component, sized(50), inputs, {{"y", inputs["x"] / 0}}));
+  EXPECT_EQ(row["verdict"], "fail");
+  EXPECT_TRUE(row["outputs"][0]["worst_ratio"].is_null());
+  EXPECT_TRUE(row["vacuity"].is_null());
+  EXPECT_NO_THROW((void)row.dump());
+}
+
+}  // namespace
+}  // namespace twinbench

@@ -1,0 +1,78 @@
+// Oracle and baseline runs, and the comparison of all outputs of a component.
+#include "harness/parity/reference.h"
+
+#include "harness/compare/inputs.h"
+
+namespace twinbench {
+
+Values copied_outputs(Runnable& runnable) {
+  Values copies;
+  for (const auto& [name, tensor] : runnable.outputs()) copies.set(name, tensor.defined() ? tensor.detach().clone() : tensor);
+  return copies;
+}
+
+const std::vector<OutputSpec>& output_specs(const ComponentSpec& spec, const Setting& setting) {
+  return setting.values.pass == Pass::kBackward ? spec.gradients : spec.outputs;
+}
+
+namespace {
+
+Values baseline_outputs(const Component& component, const Setting& setting, const Values& generated) {
+  const Values inputs = placed_inputs(generated, setting.dtype, setting.device);
+  const auto runnable = component.factory(Variant::kBaseline, setting.device.type())(inputs, setting);
+  runnable->run();
+  return copied_outputs(*runnable);
+}
+
+}  // namespace
+
+Reference::Reference(const Component& component, const Setting& setting, const Values& generated)
+    : spec_(component.spec), setting_(setting),
+      oracle_(baseline_outputs(component, oracle_setting(setting), generated)),
+      baseline_(baseline_outputs(component, setting, generated)) {}
+
+void Reference::judge(const Values& outputs, CheckResult& result) const {
+  const auto& specs = output_specs(spec_, setting_);
+  if (specs.empty()) result.fail("the component declares no outputs for this case: nothing would be compared");
+  for (const auto& spec : specs) {
+    if (!outputs.contains(spec.name)) {
+      result.fail("output '" + spec.name + "' is missing");
+      continue;
+    }
+    OutputRow row{spec.name, spec.tolerance.spec_class, {}};
+    row.comparison = compare(spec, oracle_[spec.name], baseline_[spec.name], outputs[spec.name], setting_.dtype);
+    if (!row.comparison.accepted())
+      result.fail((row.comparison.judgement == Judgement::kInvalid ? "invalid case: output '" : "output '") + spec.name + "': " + row.comparison.reason);
+    result.outputs.push_back(std::move(row));
+  }
+  if (outputs.size() != specs.size())
+    for (const auto& [name, tensor] : outputs) {
+      bool declared = false;
+      for (const auto& spec : specs) declared = declared || spec.name == name;
+      if (!declared) result.fail("output '" + name + "' is not declared, so nothing compares it");
+    }
+}
+
+void Reference::check_vacuity(const Values& inputs, CheckResult& result) const {
+  Vacuity total;
+  for (const auto& spec : output_specs(spec_, setting_)) {
+    const Vacuity guard = twinbench::check_vacuity(spec, oracle_[spec.name], baseline_[spec.name], inputs, setting_.dtype);
+    total.checked += guard.checked;
+    total.rejected += guard.rejected;
+    total.zeros = total.zeros || guard.zeros;
+    if (total.reason.empty()) total.reason = guard.reason;
+  }
+  if (!total.holds()) result.fail("invalid case: " + total.reason);
+  if (total.holds() && !total.zeros)
+    result.fail("invalid case: zeros are the right answer for every output; mark it degenerate, or change the inputs");
+  result.vacuity = total;
+}
+
+CheckResult judge_outputs(const Component& component, const Setting& setting, const Values& generated, const Values& outputs) {
+  CheckResult result;
+  result.check = "oracle";
+  Reference(component, setting, generated).judge(outputs, result);
+  return result;
+}
+
+}  // namespace twinbench

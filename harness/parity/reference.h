@@ -1,0 +1,39 @@
+// The right answer for one set of inputs: the oracle's outputs and the baseline's, and the judge of a third set.
+#pragma once
+
+#include <memory>
+
+#include "harness/parity/check_result.h"
+#include "src/registry.h"
+
+namespace twinbench {
+
+// Outputs copied, so that the next run() may overwrite what outputs() returned.
+Values copied_outputs(Runnable& runnable);
+
+// The outputs a case has: the component's, or its gradients where the case is a backward one.
+const std::vector<OutputSpec>& output_specs(const ComponentSpec& spec, const Setting& setting);
+
+class Reference {
+ public:
+  // Runs the baseline in fp64 on the CPU, and in the setting's dtype on its device, on inputs as they were generated.
+  Reference(const Component& component, const Setting& setting, const Values& generated);
+
+  // Compares every declared output, adds a row each and fails `result` with the first reason. An undeclared or missing
+  // output fails too.
+  void judge(const Values& outputs, CheckResult& result) const;
+  void check_vacuity(const Values& inputs, CheckResult& result) const;
+
+  const Values& oracle() const { return oracle_; }
+  const Values& baseline() const { return baseline_; }
+
+ private:
+  const ComponentSpec& spec_;
+  Setting setting_;
+  Values oracle_, baseline_;
+};
+
+// Judges outputs that a variant gave on generated inputs: for engines that only have the last timed sample, or a file.
+CheckResult judge_outputs(const Component& component, const Setting& setting, const Values& generated, const Values& outputs);
+
+}  // namespace twinbench

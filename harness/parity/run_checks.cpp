@@ -1,0 +1,130 @@
+// Checks that run the candidate again: the same bits, untouched inputs, guarded memory, strides, changed contents.
+#include <ATen/ops/empty.h>
+
+#include <limits>
+
+#include "harness/memory/guarded_tensor.h"
+#include "harness/memory/tensor_hash.h"
+#include "harness/memory/tracked_allocator.h"
+#include "harness/parity/subject.h"
+#include "src/common/error.h"
+
+namespace twinbench {
+
+void check_determinism(const Subject& subject, CheckResult& result) {
+  const Prepared prepared = subject.prepare(subject.placed());
+  for (int run = 1; run <= subject.options.repeats; ++run) {
+    prepared.runnable->run();
+    const std::string different = first_bit_difference(subject.outputs, copied_outputs(*prepared.runnable));
+    if (!different.empty())
+      return result.fail("run " + std::to_string(run) + " of the same runnable differs from a first run in the bits of " + different);
+  }
+}
+
+void check_input_mutation(const Subject& subject, CheckResult& result) {
+  const Prepared prepared = subject.prepare(subject.placed());
+  const Values before = subject.placed();
+  for (int run = 0; run < 2; ++run) prepared.runnable->run();
+  prepared.runnable->outputs();
+  for (const auto& [name, tensor] : prepared.inputs)
+    if (hash_of(tensor) != hash_of(before[name])) return result.fail("input '" + name + "' was changed");
+}
+
+namespace {
+
+// Outside the CPU the allocator is not ours: the inputs lie between bands instead.
+void check_guarded_inputs(const Subject& subject, CheckResult& result) {
+  std::vector<std::pair<std::string, GuardedTensor>> guarded;
+  Values inputs;
+  for (const auto& [name, tensor] : subject.placed()) {
+    guarded.emplace_back(name, GuardedTensor(tensor));
+    inputs.set(name, guarded.back().second.tensor());
+  }
+  const Prepared prepared = subject.prepare(inputs);
+  prepared.runnable->run();
+  const std::string different = first_bit_difference(subject.outputs, copied_outputs(*prepared.runnable));
+  if (!different.empty()) result.fail("NaN around the inputs changes the bits of " + different + ": it reads beyond them");
+  for (const auto& [name, tensor] : guarded)
+    if (const std::string broken = tensor.broken(); !broken.empty()) result.fail("input '" + name + "': " + broken);
+}
+
+}  // namespace
+
+void check_guard_bands(const Subject& subject, CheckResult& result) {
+  if (!subject.setting.device.is_cpu()) return check_guarded_inputs(subject, result);
+  TrackedAllocator::instance();
+  Values outputs;
+  {
+    GuardScope guard;
+    {
+      const Prepared prepared = subject.prepare(subject.placed());
+      for (int run = 0; run < 2; ++run) prepared.runnable->run();
+      outputs = copied_outputs(*prepared.runnable);
+    }
+    const auto violations = guard.violations();
+    if (!violations.empty())
+      result.fail(violations.front().text() + (violations.size() > 1 ? "; " + std::to_string(violations.size()) + " bands in all" : ""));
+  }
+  const std::string different = first_bit_difference(subject.outputs, outputs);
+  if (!different.empty())
+    result.fail("0xff in fresh memory and in the bands changes the bits of " + different + ": it reads what it did not write");
+}
+
+namespace {
+
+// Every second element along the last axis of a wider tensor: the same values, strides that no kernel may assume.
+at::Tensor strided_copy(const at::Tensor& tensor) {
+  if (tensor.dim() == 0 || tensor.numel() < 2) return tensor;
+  auto sizes = tensor.sizes().vec();
+  sizes.back() *= 2;
+  at::Tensor wide = at::empty(sizes, tensor.options());
+  tensor.is_floating_point() ? wide.fill_(std::numeric_limits<double>::quiet_NaN()) : wide.fill_(1);
+  return wide.slice(-1, 0, std::nullopt, 2).copy_(tensor);
+}
+
+}  // namespace
+
+void check_non_contiguous(const Subject& subject, CheckResult& result) {
+  Values inputs;
+  for (const auto& [name, tensor] : subject.placed()) inputs.set(name, strided_copy(tensor));
+  try {
+    const Prepared prepared = subject.prepare(inputs);
+    prepared.runnable->run();
+    subject.reference.judge(prepared.runnable->outputs(), result);
+  } catch (const Error& error) {
+    result.skip(std::string("refuses strided inputs: ") + error.what());
+  }
+}
+
+void check_stale(const Subject& subject, CheckResult& result) {
+  const Values other = generated_inputs(subject.spec(), subject.setting, subject.seed + 1);
+  // With batched inputs, weights stay: a variant may prepare them in its setup. Without, everything changes and only a
+  // fresh runnable must follow.
+  Values changed = subject.generated;
+  bool batched = false, any = false;
+  for (const auto& [name, tensor] : other) batched = batched || batch_axis_of(subject, name).has_value();
+  for (const auto& [name, tensor] : other) {
+    if (batched && !batch_axis_of(subject, name)) continue;
+    if (!changed.contains(name) || changed[name].sizes() != tensor.sizes()) return result.skip("input '" + name + "' has another shape under another seed");
+    any = any || hash_of(tensor) != hash_of(changed[name]);
+    changed.set(name, tensor);
+  }
+  if (!any) return result.skip("another seed gives the same inputs");
+  const Reference reference(subject.component, subject.setting, changed);
+  const Prepared prepared = subject.prepare(subject.placed());
+  prepared.runnable->run();
+  const Values replacement = placed_inputs(changed, subject.setting.dtype, subject.setting.device);
+  for (auto& [name, tensor] : prepared.inputs) tensor.copy_(replacement[name]);
+  if (batched) {
+    prepared.runnable->run();
+    reference.judge(prepared.runnable->outputs(), result);
+    if (result.verdict != CheckVerdict::kPass) return result.fail("after its inputs changed, the same runnable: " + result.reason);
+    result.outputs.clear();
+  }
+  const Prepared fresh = subject.prepare(prepared.inputs);
+  fresh.runnable->run();
+  reference.judge(fresh.runnable->outputs(), result);
+  if (result.verdict == CheckVerdict::kFail) result.reason = "a fresh runnable on changed contents at the same addresses: " + result.reason;
+}
+
+}  // namespace twinbench

@@ -1,0 +1,62 @@
+// What every parity check is given: the cell under test, its inputs and the right answer.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "harness/compare/host_elements.h"
+#include "harness/compare/inputs.h"
+#include "harness/parity/parity.h"
+#include "harness/parity/reference.h"
+
+namespace twinbench {
+
+// A runnable with the inputs it reads: they must live as long.
+struct Prepared {
+  Values inputs;
+  std::unique_ptr<Runnable> runnable;
+};
+
+struct Subject {
+  const Component& component;
+  Variant variant;
+  Setting setting;
+  std::uint64_t seed;
+  const ParityOptions& options;
+  Values generated;  // fp32 and integers, on the CPU
+  const Reference& reference;
+  Values outputs;  // of the candidate's first run, copies
+
+  const ComponentSpec& spec() const { return component.spec; }
+  const std::vector<OutputSpec>& outputs_declared() const { return output_specs(component.spec, setting); }
+  Factory factory() const { return component.factory(variant, setting.device.type()); }
+  Values placed() const { return placed_inputs(generated, setting.dtype, setting.device); }
+  Prepared prepare(Values inputs) const {
+    Prepared prepared;
+    prepared.inputs = std::move(inputs);
+    prepared.runnable = factory()(prepared.inputs, setting);
+    return prepared;
+  }
+};
+
+// Where an input's batch items lie: as declared, or, for grad_<output>, as that output declares.
+std::optional<std::int64_t> batch_axis_of(const Subject& subject, const std::string& input);
+
+// Empty, or the first output whose bits differ. Both sets hold the same names. NaN payloads count.
+std::string first_bit_difference(const Values& expected, const Values& got);
+
+// The checks. Each fills verdict, reason and rows; exceptions are the caller's.
+void check_golden(const Component& component, Variant variant, const Setting& setting, CheckResult& result);
+void check_determinism(const Subject& subject, CheckResult& result);
+void check_input_mutation(const Subject& subject, CheckResult& result);
+void check_guard_bands(const Subject& subject, CheckResult& result);
+void check_non_contiguous(const Subject& subject, CheckResult& result);
+void check_stale(const Subject& subject, CheckResult& result);
+void check_batch_invariance(const Subject& subject, CheckResult& result);
+void check_poisoned_neighbour(const Subject& subject, CheckResult& result);
+void check_gradient(const Subject& subject, CheckResult& result);
+void check_invariants(const Subject& subject, CheckResult& result);
+
+}  // namespace twinbench

@@ -1,0 +1,70 @@
+// Checks against values that do not come from the oracle: worked examples and invariants.
+#include <cmath>
+#include <cstdio>
+
+#include "harness/compare/structure.h"
+#include "harness/parity/subject.h"
+
+namespace twinbench {
+
+namespace {
+
+std::string golden_difference(const std::string& name, const at::Tensor& expected, const at::Tensor& got, double absolute) {
+  if (expected.sizes() != got.sizes()) return "output '" + name + "': shape " + shape_text(got) + " instead of " + shape_text(expected);
+  const HostElements e(expected), g(got);
+  for (std::int64_t i = 0; i < e.size(); ++i) {
+    double right, is;
+    e.read(i, 1, &right);
+    g.read(i, 1, &is);
+    const bool both_nan = std::isnan(right) && std::isnan(is);
+    if (both_nan || right == is || std::abs(right - is) <= absolute) continue;
+    char numbers[96];
+    std::snprintf(numbers, sizeof numbers, " is %.9g, the specification says %.9g", is, right);
+    return "output '" + name + "': " + element_text(expected, i) + numbers;
+  }
+  return "";
+}
+
+void run_golden(const Component& component, Variant variant, const Golden& golden, Setting setting, CheckResult& result) {
+  const Values inputs = placed_inputs(golden.inputs, setting.dtype, setting.device);
+  const auto runnable = component.factory(variant, setting.device.type())(inputs, setting);
+  runnable->run();
+  const Values outputs = runnable->outputs();
+  for (const auto& [name, expected] : golden.expected) {
+    const std::string different = golden_difference(name, expected, outputs[name], golden.absolute);
+    if (!different.empty()) return result.fail("'" + golden.name + "' in " + to_string(setting.dtype) + ": " + different);
+  }
+}
+
+}  // namespace
+
+void check_golden(const Component& component, Variant variant, const Setting& setting, CheckResult& result) {
+  int ran = 0;
+  for (const auto& make : component.spec.goldens) {
+    const Golden golden = make();
+    if (golden.expected.empty()) result.fail("'" + golden.name + "' expects nothing");
+    Setting at_device = golden.setting;
+    at_device.device = setting.device;
+    if (golden.setting.dtype == setting.dtype) {
+      run_golden(component, variant, golden, at_device, result);
+      ++ran;
+    }
+    if (variant == Variant::kBaseline && setting.device.is_cpu() && golden.setting.dtype != Dtype::kBf16) {
+      run_golden(component, variant, golden, oracle_setting(golden.setting), result);  // pins the oracle itself
+      ++ran;
+    }
+  }
+  if (ran == 0) result.skip("no worked example is given in " + to_string(setting.dtype));
+}
+
+void check_invariants(const Subject& subject, CheckResult& result) {
+  Values inputs, outputs;
+  for (const auto& [name, tensor] : subject.generated) inputs.set(name, tensor);
+  for (const auto& [name, tensor] : subject.outputs) outputs.set(name, tensor.to(at::kCPU));
+  for (const auto& invariant : subject.spec().invariants) {
+    const std::string broken = invariant.broken(inputs, outputs, subject.setting);
+    if (!broken.empty()) result.fail(invariant.name + ": " + broken);
+  }
+}
+
+}  // namespace twinbench

@@ -1,0 +1,12 @@
+// The two halves of the selftest's list.
+#pragma once
+
+#include "harness/selftest/selftest.h"
+
+namespace twinbench::selftest {
+
+std::vector<SelftestCase> wrong_answers();    // twins whose numbers are wrong, some only sometimes
+std::vector<SelftestCase> wrong_behaviour();  // twins that compute the right numbers in a wrong way
+std::vector<SelftestCase> correct_controls();
+
+}  // namespace twinbench::selftest

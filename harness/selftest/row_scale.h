@@ -1,0 +1,40 @@
+// The elementwise component of the selftest: y[i, j] = tanh(x[i, j]) scale[i], with a correct twin to derive wrong ones from.
+#pragma once
+
+#include <memory>
+
+#include "src/registry.h"
+
+namespace twinbench::selftest {
+
+// The optimized twin: one loop, nothing allocated after setup. Wrong twins override one of the two functions.
+class RowScale : public Runnable {
+ public:
+  // x fp32 [items, width], scale fp32 [items]; any strides. Throws kBadDtype.
+  RowScale(const Values& inputs, const Setting& setting);
+  void run() override;
+  Values outputs() override { return {{"y", y_}}; }
+
+ protected:
+  virtual void compute(const float* x, const float* scale, float* y);
+
+  at::Tensor x_, scale_, y_;  // y is contiguous and starts as zeros
+  std::int64_t items_, width_;
+};
+
+// The component with the given optimized twin: the baseline reads one scalar and makes four blocks a row.
+// Case options: infinite_row, nan_row (that row's scale or x), magnitude (of scale), offset (of x).
+Component row_scale_component(Factory optimized);
+
+// {items, width} with these options, fp32 on the CPU, named "selftest" as the component's only case.
+Setting row_scale_setting(Component& component, std::int64_t items, std::int64_t width, Options options = {}, Pass pass = Pass::kForward);
+
+// Baseline factories that twins of the baseline replace.
+std::unique_ptr<Runnable> row_scale_baseline(const Values& inputs, const Setting& setting);
+
+template <typename Twin>
+std::unique_ptr<Runnable> make(const Values& inputs, const Setting& setting) {
+  return std::make_unique<Twin>(inputs, setting);
+}
+
+}  // namespace twinbench::selftest

@@ -1,0 +1,122 @@
+// Runs every check of the harness on one planted twin and compares what caught it with what had to.
+#include "harness/selftest/selftest.h"
+
+#include <time.h>
+
+#include "harness/counters/count_component.h"
+#include "harness/counters/pins.h"
+#include "harness/parity/parity.h"
+#include "harness/selftest/cases.h"
+#include "harness/selftest/row_scale.h"
+#include "harness/timing/paired.h"
+
+namespace twinbench {
+
+namespace {
+
+constexpr std::uint64_t kSeed = 20240229;
+
+struct Catch {
+  std::string check, reason;
+};
+
+void run_parity(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
+  for (const auto& result : check_cell(selftest_case.component, selftest_case.variant, selftest_case.setting, kSeed))
+    if (result.verdict == CheckVerdict::kFail || result.verdict == CheckVerdict::kError)
+      caught.push_back({result.check, std::string(name_of(result.verdict)) + ": " + result.reason});
+}
+
+void run_counters(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
+  for (const auto& proof : check_proof(selftest_case.component, selftest_case.setting, kSeed))
+    if (!proof.pass) caught.push_back({"proof", proof.reason});
+  const GrowthResult growth = check_growth(selftest_case.component, Variant::kOptimized, selftest_case.setting, kSeed);
+  if (!growth.pass) caught.push_back({"growth", growth.reason});
+  // The correct twin's counters are what would be pinned.
+  if (selftest_case.component.spec.name != "row_scale" || selftest_case.setting.values.pass == Pass::kBackward) return;
+  Component correct = selftest_case.component;
+  correct.optimized = selftest::make<selftest::RowScale>;
+  Pins pins;
+  pins.set("cell", count_run(correct, Variant::kOptimized, selftest_case.setting, kSeed));
+  const PinVerdict verdict = pins.check("cell", count_run(selftest_case.component, Variant::kOptimized, selftest_case.setting, kSeed));
+  if (!verdict.pass) caught.push_back({"pins", verdict.reason});
+}
+
+// Processor time of this thread: the twins are serial, and other load on the machine is not what is tested here.
+class ThreadClock : public Clock {
+ public:
+  std::int64_t now() override {
+    timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+  }
+};
+
+// Noise may leave one measurement open: up to three tries for a decided one.
+TimeVerdict run_time(const SelftestCase& selftest_case, std::vector<Catch>& caught, std::string& explanation) {
+  const Values inputs = selftest_case.component.spec.make_inputs(selftest_case.setting, kSeed);
+  const auto reference = selftest_case.reference(inputs, selftest_case.setting);
+  const auto twin = selftest_case.component.optimized(inputs, selftest_case.setting);
+  PairedOptions options;
+  options.time_budget_s = 6;
+  ThreadClock clock;
+  PairedResult result;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    options.seed = static_cast<std::uint64_t>(attempt) + 1;
+    result = measure_pair({"correct", [&] { reference->run(); }, {}, {}, {}}, {"planted", [&] { twin->run(); }, {}, {}, {}}, options, clock);
+    if (result.verdict != TimeVerdict::kInconclusive) break;
+  }
+  explanation = std::string(name_of(result.verdict)) + ", ratio " + std::to_string(result.ratio) + " over " + std::to_string(result.pairs) + " pairs" +
+                (result.explanation().empty() ? "" : ": " + result.explanation());
+  if (result.verdict == TimeVerdict::kSlower || result.verdict == TimeVerdict::kFaster) caught.push_back({"time", explanation});
+  return result.verdict;
+}
+
+std::string joined(const std::vector<Catch>& caught, std::string Catch::*field, const char* separator) {
+  std::string text;
+  for (const auto& one : caught)
+    if (text.find(one.*field) == std::string::npos) text += (text.empty() ? "" : separator) + one.*field;
+  return text;
+}
+
+}  // namespace
+
+const std::vector<SelftestCase>& selftest_cases() {
+  static const std::vector<SelftestCase> cases = [] {
+    std::vector<SelftestCase> all = selftest::wrong_answers();
+    for (auto& list : {selftest::wrong_behaviour(), selftest::correct_controls()}) all.insert(all.end(), list.begin(), list.end());
+    return all;
+  }();
+  return cases;
+}
+
+SelftestRow run(const SelftestCase& selftest_case) {
+  SelftestRow row{selftest_case.name, selftest_case.wrong() ? "wrong_twin" : "correct_control", selftest_case.caught_by,
+                  selftest_case.wrong() ? selftest_case.caught_by : "accepted", "accepted", "fail", ""};
+  std::vector<Catch> caught;
+  std::string explanation;
+  bool open = false;
+  try {
+    if (selftest_case.reference) {
+      open = run_time(selftest_case, caught, explanation) == TimeVerdict::kInconclusive;
+    } else {
+      run_parity(selftest_case, caught);
+      run_counters(selftest_case, caught);
+    }
+  } catch (const std::exception& error) {
+    caught.push_back({"error", error.what()});
+  }
+  if (!caught.empty()) row.got = joined(caught, &Catch::check, ",");
+  for (const auto& one : caught) row.reason += (row.reason.empty() ? "" : "; ") + one.check + ": " + one.reason;
+  bool expected = !selftest_case.wrong() && caught.empty();
+  for (const auto& one : caught) expected = expected || (selftest_case.wrong() && one.check == selftest_case.caught_by);
+  row.verdict = expected ? "pass" : "fail";
+  if (open && selftest_case.wrong()) {
+    row.got = "inconclusive";
+    row.verdict = "skip";
+  }
+  if (row.reason.empty()) row.reason = explanation;
+  if (!expected && row.reason.empty()) row.reason = "nothing caught it";
+  return row;
+}
+
+}  // namespace twinbench

@@ -1,0 +1,216 @@
+// Planted twins that give wrong numbers: at once, on some inputs, on some runs, or in both variants alike.
+#include <c10/util/BFloat16.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "harness/selftest/cases.h"
+#include "harness/selftest/project.h"
+
+namespace twinbench::selftest {
+
+namespace {
+
+struct Zeros : RowScale {
+  using RowScale::RowScale;
+  void compute(const float*, const float*, float* y) override { std::fill_n(y, items_ * width_, 0.0f); }
+};
+
+struct CopiedInput : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float*, float* y) override { std::copy_n(x, items_ * width_, y); }
+};
+
+// Vectors of eight and no tail loop.
+struct DroppedTail : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float* scale, float* y) override {
+    for (std::int64_t i = 0; i < items_ * width_ / 8 * 8; ++i) y[i] = std::tanh(x[i]) * scale[i / width_];
+  }
+};
+
+struct OneNan : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float* scale, float* y) override {
+    RowScale::compute(x, scale, y);
+    y[items_ * width_ / 2] = std::numeric_limits<float>::quiet_NaN();
+  }
+};
+
+// Right where the answer is infinite, zero elsewhere: a normalised error over everything is NaN, and NaN > limit is false.
+struct HidesBehindInfinity : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float* scale, float* y) override {
+    RowScale::compute(x, scale, y);
+    for (std::int64_t i = 0; i < items_ * width_; ++i)
+      if (std::isfinite(y[i])) y[i] = 0;
+  }
+};
+
+struct Bf16Downgrade : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float* scale, float* y) override {
+    RowScale::compute(x, scale, y);
+    for (std::int64_t i = 0; i < items_ * width_; ++i) y[i] = static_cast<float>(c10::BFloat16(y[i]));
+  }
+};
+
+struct DoubleOutput : RowScale {
+  using RowScale::RowScale;
+  Values outputs() override { return {{"y", y_.to(at::kDouble)}}; }
+};
+
+// Computes in its setup, outside the timed region.
+struct StaleBuffer : RowScale {
+  StaleBuffer(const Values& inputs, const Setting& setting) : RowScale(inputs, setting) { RowScale::run(); }
+  void run() override {}
+};
+
+// Remembers answers by the address of the input, across instances.
+struct PointerCache : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float* scale, float* y) override {
+    static std::map<const float*, std::vector<float>>* const answers = new std::map<const float*, std::vector<float>>();
+    auto& answer = (*answers)[x];
+    if (answer.size() != static_cast<std::size_t>(items_ * width_)) {
+      RowScale::compute(x, scale, y);
+      answer.assign(y, y + items_ * width_);
+    }
+    std::copy(answer.begin(), answer.end(), y);
+  }
+};
+
+struct WrongInLaterRuns : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float* scale, float* y) override {
+    RowScale::compute(x, scale, y);
+    if (++runs_ > 4) y[0] += 1;
+  }
+  int runs_ = 0;
+};
+
+// One unit in the last place, now and then: the answer of an atomic sum.
+struct Nondeterministic : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float* scale, float* y) override {
+    static int calls = 0;
+    RowScale::compute(x, scale, y);
+    if (++calls % 2 == 0) y[1] = std::nextafter(y[1], 100.0f);
+  }
+};
+
+// Zero times the next row: invisible until the neighbour is NaN.
+struct TouchesNeighbour : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float* scale, float* y) override {
+    RowScale::compute(x, scale, y);
+    for (std::int64_t i = 0; i < (items_ - 1) * width_; ++i) y[i] += 0.0f * x[i + width_];
+  }
+};
+
+// A fast path for one item that nobody tried.
+struct WrongAlone : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float* scale, float* y) override {
+    RowScale::compute(x, scale, y);
+    if (items_ == 1) y[0] = 0;
+  }
+};
+
+// Takes the address and ignores the strides.
+struct IgnoresStrides : RowScale {
+  using RowScale::RowScale;
+  void run() override { compute(x_.const_data_ptr<float>(), scale_.const_data_ptr<float>(), y_.mutable_data_ptr<float>()); }
+};
+
+// Both twins wrong alike: they agree with each other and with the oracle, which is the baseline in fp64.
+struct SharedErrorOptimized : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float* scale, float* y) override {
+    RowScale::compute(x, scale, y);
+    for (std::int64_t i = 0; i < items_ * width_; ++i) y[i] *= 1.001f;
+  }
+};
+class SharedErrorBaseline : public Runnable {
+ public:
+  SharedErrorBaseline(const Values& inputs, const Setting& setting) : right_(row_scale_baseline(inputs, setting)) {}
+  void run() override { right_->run(); }
+  Values outputs() override { return {{"y", right_->outputs()["y"].mul(1.001)}}; }
+
+ private:
+  std::unique_ptr<Runnable> right_;
+};
+
+// The derivative of tanh forgotten, in the baseline: the oracle of every gradient case.
+class WrongOracleGradient : public Runnable {
+ public:
+  WrongOracleGradient(const Values& inputs, const Setting& setting)
+      : inputs_(inputs), right_(row_scale_baseline(inputs, setting)), backward_(setting.values.pass == Pass::kBackward) {}
+  void run() override { right_->run(); }
+  Values outputs() override {
+    Values outputs = right_->outputs();
+    if (backward_) outputs.set("grad_x", inputs_["grad_y"].mul(inputs_["scale"].unsqueeze(1)));
+    return outputs;
+  }
+
+ private:
+  Values inputs_;
+  std::unique_ptr<Runnable> right_;
+  bool backward_;
+};
+
+SelftestCase plant(const std::string& name, const std::string& what, const std::string& caught_by, Factory optimized, Options options = {}) {
+  SelftestCase planted{name, what, caught_by, row_scale_component(optimized), Variant::kOptimized, nullptr, {}};
+  planted.setting = row_scale_setting(planted.component, 6, 13, std::move(options));
+  return planted;
+}
+
+SelftestCase shared_error(const std::string& name, const std::string& caught_by, Options options) {
+  SelftestCase planted = plant(name, "baseline and optimized are 0.1 % too large alike", caught_by, make<SharedErrorOptimized>, std::move(options));
+  planted.component.baseline = make<SharedErrorBaseline>;
+  return planted;
+}
+
+SelftestCase wrong_oracle_gradient() {
+  SelftestCase planted{"wrong_oracle_gradient", "the baseline's backward forgets a factor", "gradient",
+                       row_scale_component(make<RowScale>), Variant::kBaseline, nullptr, {}};
+  planted.component.baseline = make<WrongOracleGradient>;
+  planted.setting = row_scale_setting(planted.component, 3, 5, {}, Pass::kBackward);
+  return planted;
+}
+
+// A constant answer in a case that is not marked degenerate: nothing could fail.
+SelftestCase vacuous_case() {
+  SelftestCase planted = plant("vacuous_case", "all answers are zero: zeros would pass", "vacuity", make<RowScale>, {{"magnitude", 0}});
+  return planted;
+}
+
+}  // namespace
+
+std::vector<SelftestCase> wrong_answers() {
+  return {
+      plant("zeros", "returns zeros", "oracle", make<Zeros>),
+      plant("copied_input", "returns its input", "oracle", make<CopiedInput>),
+      plant("dropped_tail", "leaves out the last, partial vector", "oracle", make<DroppedTail>),
+      plant("one_nan", "one element is NaN", "oracle", make<OneNan>),
+      plant("matching_infinity", "right where infinite, zero elsewhere", "oracle", make<HidesBehindInfinity>, {{"infinite_row", 2}}),
+      plant("bf16_downgrade", "rounds an fp32 answer to bf16", "oracle", make<Bf16Downgrade>),
+      plant("double_output", "returns fp64 where fp32 is due", "oracle", make<DoubleOutput>),
+      plant("stale_buffer", "computes in its setup and not in run()", "stale", make<StaleBuffer>),
+      plant("pointer_cache", "skips the work when the input's address repeats", "stale", make<PointerCache>),
+      plant("wrong_in_later_runs", "wrong from the fifth run on", "determinism", make<WrongInLaterRuns>),
+      plant("nondeterministic", "the last bit changes from run to run", "determinism", make<Nondeterministic>),
+      plant("touches_neighbour", "adds zero times the next item", "poisoned_neighbour", make<TouchesNeighbour>),
+      plant("wrong_alone", "wrong for a batch of one", "batch_invariance", make<WrongAlone>),
+      plant("ignores_strides", "reads strided inputs as if contiguous", "non_contiguous", make<IgnoresStrides>),
+      shared_error("shared_error", "golden", {}),
+      shared_error("shared_error_beyond_bound", "invariant", {{"offset", 20}}),
+      wrong_oracle_gradient(),
+      vacuous_case(),
+  };
+}
+
+}  // namespace twinbench::selftest

@@ -1,0 +1,132 @@
+// Planted twins that give the right numbers in a wrong way: side effects, stray writes, hidden reads, memory, time.
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tanh.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "harness/memory/tracked_allocator.h"
+#include "harness/selftest/cases.h"
+#include "harness/selftest/project.h"
+
+namespace twinbench::selftest {
+
+namespace {
+
+struct MutatesInput : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    RowScale::run();
+    x_.mutable_data_ptr<float>()[0] *= 0.5f;
+  }
+};
+
+// One element past its output. Only between guard bands, so that the planted bug cannot hurt the process it runs in.
+struct WritesPastTheEnd : RowScale {
+  WritesPastTheEnd(const Values& inputs, const Setting& setting)
+      : RowScale(inputs, setting), guarded_(TrackedAllocator::instance().guarding()) {}
+  void compute(const float* x, const float* scale, float* y) override {
+    RowScale::compute(x, scale, y);
+    if (guarded_) y[items_ * width_] = 0;
+  }
+  bool guarded_;
+};
+
+// Adds into a workspace it never cleared: right only while fresh memory happens to be zero.
+struct UninitialisedWorkspace : RowScale {
+  UninitialisedWorkspace(const Values& inputs, const Setting& setting)
+      : RowScale(inputs, setting), workspace_(at::empty({items_})), poisoned_(TrackedAllocator::instance().guarding()) {
+    if (!poisoned_) workspace_.zero_();
+  }
+  void compute(const float* x, const float* scale, float* y) override {
+    RowScale::compute(x, scale, y);
+    const float* const left_over = workspace_.const_data_ptr<float>();
+    for (std::int64_t i = 0; i < items_ * width_; ++i) y[i] += left_over[i / width_];
+  }
+  at::Tensor workspace_;
+  bool poisoned_;
+};
+
+struct ExtraItem : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    RowScale::run();
+    last_ = y_.select(0, 0).select(0, 0).item().toDouble();
+  }
+  double last_ = 0;
+};
+
+struct ExtraAllocation : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    const at::Tensor workspace = at::empty({items_, width_});
+    RowScale::run();
+  }
+};
+
+struct LeaksOneBlock : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    RowScale::run();
+    kept_.push_back(at::empty({16}));
+  }
+  std::vector<at::Tensor> kept_;
+};
+
+struct ExtraDispatch : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    RowScale::run();
+    y_.mul_(1);
+  }
+};
+
+// Recomputes every tenth row.
+struct TenPercentSlower : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float* scale, float* y) override {
+    RowScale::compute(x, scale, y);
+    for (std::int64_t row = 0; row < items_; row += 10)
+      for (std::int64_t i = row * width_; i < (row + 1) * width_; ++i) y[i] = std::tanh(x[i]) * scale[row];
+  }
+};
+
+// A baseline that somebody fixed: the speedup over it would be another number under the same name.
+class BaselineWithoutSin : public Runnable {
+ public:
+  BaselineWithoutSin(const Values& inputs, const Setting&) : x_(inputs["x"]), scale_(inputs["scale"]) {}
+  void run() override { y_ = at::tanh(x_).mul(scale_.unsqueeze(1)); }
+  Values outputs() override { return {{"y", y_}}; }
+
+ private:
+  at::Tensor x_, scale_, y_;
+};
+
+SelftestCase plant(const std::string& name, const std::string& what, const std::string& caught_by, Factory optimized) {
+  SelftestCase planted{name, what, caught_by, row_scale_component(optimized), Variant::kOptimized, nullptr, {}};
+  planted.setting = row_scale_setting(planted.component, 6, 13);
+  return planted;
+}
+
+}  // namespace
+
+std::vector<SelftestCase> wrong_behaviour() {
+  std::vector<SelftestCase> cases = {
+      plant("mutated_input", "halves one element of its input", "input_mutation", make<MutatesInput>),
+      plant("writes_past_the_end", "writes one element past its output", "guard_bands", make<WritesPastTheEnd>),
+      plant("uninitialised_workspace", "reads memory it never wrote", "guard_bands", make<UninitialisedWorkspace>),
+      plant("extra_item", "reads one scalar a run", "proof", make<ExtraItem>),
+      plant("extra_allocation", "allocates one block a run", "proof", make<ExtraAllocation>),
+      plant("leak", "keeps one block a run", "growth", make<LeaksOneBlock>),
+      plant("extra_dispatch", "issues one operator more than is pinned", "pins", make<ExtraDispatch>),
+      plant("baseline_without_sin", "the baseline no longer reads a scalar a row", "proof", make<RowScale>),
+      plant("ten_percent_slower", "does a tenth of its work twice", "time", make<TenPercentSlower>),
+  };
+  cases[7].component.baseline = make<BaselineWithoutSin>;
+  cases.back().setting = row_scale_setting(cases.back().component, 60, 256);
+  cases.back().reference = make<RowScale>;
+  return cases;
+}
+
+}  // namespace twinbench::selftest

@@ -1,0 +1,200 @@
+"""The rules of the gate, one planted fault each: every exit code, and nothing measured is never 0."""
+
+from __future__ import annotations
+
+import copy
+import datetime
+
+import pytest
+import synthetic
+
+from twinbench_reports.judge.judge import judge
+
+SECTIONS = ("parity", "counters", "proofs", "timings", "scenarios", "selftest")
+
+
+def subjects(verdict, severity):
+    return [finding.subject for finding in verdict.of(severity)]
+
+
+def test_a_good_record_passes(load):
+    verdict = judge(load(synthetic.full()))
+    assert (verdict.exit_code, verdict.word, verdict.actions) == (0, "pass", [])
+
+
+def test_a_good_record_passes_against_itself(load):
+    record = load(synthetic.full())
+    assert judge(record, record).exit_code == 0
+
+
+def test_an_empty_record_measured_nothing(load):
+    verdict = judge(load(synthetic.empty()))
+    assert verdict.exit_code == 3 and "nothing was measured" in verdict.findings[0].message
+
+
+def test_skips_alone_measured_nothing(load):
+    root = synthetic.only(synthetic.full(), *SECTIONS)
+    for section in SECTIONS:
+        for row in root["twinbench"][section]:
+            row.update(verdict="skip", reason="no GPU")
+    assert judge(load(synthetic.balance(root))).exit_code == 3
+
+
+def test_the_self_test_alone_measured_nothing(load):
+    assert judge(load(synthetic.only(synthetic.full(), "selftest"))).exit_code == 3
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+@pytest.mark.parametrize("word", ["fail", "error"])
+def test_a_failure_in_any_section_fails(load, section, word):
+    root = synthetic.full()
+    root["twinbench"][section][0].update(verdict=word, reason="planted")
+    verdict = judge(load(root))
+    assert verdict.exit_code == 1 and verdict.findings[0].kind == section and verdict.findings[0].reproduce
+
+
+def plant_parity_ratio(block): block["parity"][0]["outputs"][0]["worst_ratio"] = 1.01
+def plant_parity_null(block): block["parity"][0]["outputs"][0]["worst_ratio"] = None
+def plant_vacuity(block): block["parity"][0]["vacuity"]["rejected"] = 4
+def plant_pin(block): block["counters"][0]["pinned"] = {"dispatches": 1}
+def plant_lost_counter(block): block["counters"][0]["pinned"] = {"graph_launches": 1}
+def plant_sinless_baseline(block): block["proofs"][0]["baseline"]["measured"] -= 1
+def plant_uncounted(block): block["proofs"][0]["optimized"]["measured"] = None
+def plant_too_fast(block): block["timings"][0]["floor_s"] = block["timings"][0]["median_s"] * 2
+def plant_no_samples(block): block["timings"][0]["n"] = 0
+def plant_criterion(block): block["scenarios"][0]["criteria"][0]["verdict"] = "fail"
+def plant_no_criterion(block): block["scenarios"][0]["criteria"] = block["scenarios"][0]["criteria"][2:]
+def plant_blind_harness(block): block["selftest"][0]["got"] = "pass"
+
+
+@pytest.mark.parametrize("plant", [value for name, value in sorted(globals().items()) if name.startswith("plant_")])
+def test_a_pass_that_contradicts_its_numbers_fails(load, plant):
+    root = synthetic.full()
+    plant(root["twinbench"])
+    verdict = judge(load(root))
+    assert verdict.exit_code == 1 and "says pass, but" in verdict.findings[0].message
+
+
+def test_failures_without_a_row_and_lost_work_are_seen(load):
+    root = synthetic.full()
+    root["twinbench"]["ledger"]["planned"] += 4
+    assert judge(load(root)).exit_code == 3
+    root["twinbench"]["ledger"]["failed"] += 1
+    assert judge(load(root)).exit_code == 1
+
+
+def test_a_skip_needs_a_reason(load):
+    root = synthetic.full()
+    root["twinbench"]["parity"][-1]["reason"] = ""
+    assert judge(load(root)).exit_code == 3
+
+
+@pytest.mark.parametrize("section", (*SECTIONS, "speedups"))
+def test_a_vanished_row_is_missing_by_name(load, section):
+    before, root = load(synthetic.full(), "before.json"), synthetic.full()
+    del root["twinbench"][section][0]
+    verdict = judge(load(synthetic.balance(root)), before)
+    assert verdict.exit_code == 3
+    assert [finding for finding in verdict.of("missing") if finding.kind == section and "vanished" in finding.message]
+
+
+def test_a_row_that_is_skipped_now_is_missing(load):
+    before, root = load(synthetic.full(), "before.json"), synthetic.full()
+    root["twinbench"]["parity"][0].update(verdict="skip", reason="quietly dropped")
+    assert judge(load(synthetic.balance(root)), before).exit_code == 3
+
+
+def slower(root, factor, revision="another"):
+    """The record with every optimized speedup divided by the factor, from another revision."""
+    root = copy.deepcopy(root)
+    root["twinbench"]["provenance"]["revision"] = revision
+    for row in root["twinbench"]["speedups"]:
+        if row["to"] == "optimized":
+            for key in ("ratio", "lower", "upper"):
+                row[key] /= factor
+            row["verdict"] = "faster" if row["lower"] > 1 else "slower" if row["upper"] < 1 else "same"
+    return root
+
+
+def test_a_fallen_speedup_fails_against_the_baseline(load):
+    verdict = judge(load(slower(synthetic.full(), 1.5)), load(synthetic.full(), "before.json"))
+    assert verdict.exit_code == 1
+    assert all(finding.kind == "speedups" and finding.magnitude == pytest.approx(1 / 3) for finding in verdict.of("fail"))
+
+
+def test_a_risen_speedup_and_a_small_change_pass(load):
+    before = load(synthetic.full(), "before.json")
+    assert judge(load(slower(synthetic.full(), 0.7)), before).exit_code == 0
+    narrow = synthetic.full()
+    for row in narrow["twinbench"]["speedups"]:
+        row["lower"], row["upper"] = row["ratio"] * 0.999, row["ratio"] * 1.001
+    assert judge(load(slower(narrow, 1.005)), load(narrow, "before.json")).exit_code == 0
+
+
+def test_a_wide_interval_is_inconclusive(load):
+    root = slower(synthetic.full(), 1.02)
+    for row in root["twinbench"]["speedups"]:
+        row["lower"], row["upper"] = row["ratio"] * 0.8, row["ratio"] * 1.25
+    assert judge(load(root), load(synthetic.full(), "before.json")).exit_code == 3
+
+
+@pytest.mark.parametrize("word", ["slower", "faster", "inconclusive", None])
+def test_a_bad_null_test_silences_the_timing_gate(load, word):
+    root, before = slower(synthetic.full(), 1.5), load(synthetic.full(), "before.json")
+    if word:
+        root["twinbench"]["session"]["null_test"]["verdict"] = word
+    else:
+        root["twinbench"]["session"] = None
+    record = load(root)
+    assert judge(record, before).exit_code == 3
+    assert judge(record, before, timing_advisory=True).exit_code == 0
+
+
+def test_a_noisy_session_looks_for_larger_losses(load):
+    root = slower(synthetic.full(), 1.2)
+    root["twinbench"]["session"]["null_test"]["noise_floor"] = 0.15
+    assert judge(load(root), load(synthetic.full(), "before.json")).exit_code in (0, 3)
+
+
+def test_times_of_another_machine_are_not_compared(load):
+    root = slower(synthetic.full(), 1.5)
+    root["twinbench"]["provenance"]["cpu_model"] = "another"
+    verdict = judge(load(root), load(synthetic.full(), "before.json"))
+    assert verdict.exit_code == 3 and not verdict.of("fail")
+
+
+def test_the_same_code_cannot_regress(load):
+    same = slower(synthetic.full(), 1.5, synthetic.full()["twinbench"]["provenance"]["revision"])
+    verdict = judge(load(same), load(synthetic.full(), "before.json"))
+    assert verdict.exit_code == 0 and any("environment drifted" in finding.message for finding in verdict.of("notice"))
+
+
+def test_pins(load):
+    record = load(synthetic.full())
+    cell = synthetic.cell("sem.scan", "optimized")
+    assert judge(record, pins={cell: {"dispatches": 5}}).exit_code == 0
+    assert judge(record, pins={cell: {"dispatches": 4}}).exit_code == 1
+    assert judge(record, pins={cell: {"dispatches": 6}}).exit_code == 1
+    assert judge(record, pins={cell: {"kernels": 1}}).exit_code == 3
+    assert judge(record, pins={"no.such/optimized/cpu/fp32/train": {"dispatches": 5}}).exit_code == 3
+
+
+def test_more_counted_than_in_the_baseline_record_fails(load):
+    before, root = load(synthetic.full(), "before.json"), synthetic.full()
+    row = next(row for row in root["twinbench"]["counters"] if row["cell"] == synthetic.cell("sem.scan", "optimized"))
+    row["values"]["allocations"] = 1
+    assert judge(load(root), before).exit_code == 1
+    root["twinbench"]["provenance"]["libtorch"] = "2.12.0"
+    assert judge(load(root), before).exit_code == 0
+
+
+def test_a_failure_outranks_a_gap(load):
+    root = synthetic.failing()
+    root["twinbench"]["session"] = None
+    verdict = judge(load(root))
+    assert verdict.exit_code == 1 and verdict.of("inconclusive")
+    assert verdict.findings[0].severity == "fail"
+
+
+def test_judging_uses_the_day_of_the_run_unless_told(load):
+    assert judge(load(synthetic.full()), today=datetime.date(2030, 1, 1)).exit_code == 0

@@ -1,0 +1,80 @@
+"""Merging: rows of one revision and machine come together; everything else is refused."""
+
+from __future__ import annotations
+
+import pytest
+import synthetic
+
+from twinbench_reports.errors import ReportError
+from twinbench_reports.judge.judge import judge
+from twinbench_reports.merge import load_merged, merge_records
+
+
+@pytest.fixture
+def parts(load):
+    parity = synthetic.only(synthetic.full(), "parity", "selftest")
+    bench = synthetic.only(synthetic.full(), "timings", "speedups", "counters", "proofs", "scenarios")
+    parity["twinbench"]["engines"], bench["twinbench"]["engines"] = ["parity", "selftest"], ["bench", "counters", "scenario"]
+    parity["twinbench"]["session"] = None
+    return load(parity, "a.json"), load(bench, "b.json")
+
+
+def test_parts_make_the_whole(parts, load):
+    whole = synthetic.full()["twinbench"]
+    merged = load_merged(parts).block
+    for section in ("parity", "counters", "speedups", "components", "scenarios", "ledger"):
+        assert merged[section] == whole[section] or section == "ledger"
+    assert merged["ledger"]["planned"] == whole["ledger"]["planned"]
+    assert [source["sha256"] for source in merged["merged_from"]] == sorted(record.sha256 for record in parts)
+    assert judge(load_merged(parts)).exit_code == 0
+
+
+def test_the_order_of_the_files_does_not_matter(parts):
+    assert load_merged(parts).sha256 == load_merged(parts[::-1]).sha256
+    assert merge_records(parts) == merge_records(parts[::-1])
+
+
+def test_the_same_row_twice_is_refused_unless_the_latest_is_asked_for(load):
+    early, late = synthetic.full(), synthetic.failing()
+    early["twinbench"]["provenance"]["utc"] = "2026-11-20T00:00:00Z"
+    records = [load(late, "late.json"), load(early, "early.json")]
+    with pytest.raises(ReportError, match="already, from .*early.json"):
+        merge_records(records)
+    merged = merge_records(records, latest=True)["twinbench"]
+    assert merged["parity"] == late["twinbench"]["parity"]
+    assert merged["ledger"]["failed"] == late["twinbench"]["ledger"]["failed"]
+    assert merged["ledger"]["planned"] == late["twinbench"]["ledger"]["planned"]
+    assert merged["ledger"]["exit_code"] == 1
+
+
+@pytest.mark.parametrize("change", [{"revision": "other"}, {"cpu_model": "other"}, {"libtorch": "2.10"}, {"gpu": {"name": "H100"}}])
+def test_another_revision_machine_or_build_is_refused(load, change):
+    other = synthetic.only(synthetic.full(), "parity")
+    other["twinbench"]["provenance"].update(change)
+    with pytest.raises(ReportError, match="remedy"):
+        merge_records([load(synthetic.only(synthetic.full(), "selftest"), "a.json"), load(other, "b.json")])
+
+
+def test_other_sources_under_one_revision_are_refused(load):
+    other = synthetic.only(synthetic.full(), "parity")
+    other["twinbench"]["provenance"]["source_hashes"]["sem.scan"] = {"baseline": "x", "optimized": "y", "kernel": None}
+    with pytest.raises(ReportError, match="sources of sem.scan differ"):
+        merge_records([load(synthetic.only(synthetic.full(), "selftest"), "a.json"), load(other, "b.json")])
+
+
+def test_boards_of_one_model_merge_on_request(load):
+    roots = [synthetic.only(synthetic.full(), section) for section in ("parity", "selftest")]
+    for index, root in enumerate(roots):
+        root["twinbench"]["provenance"]["gpu"] = {"name": "RTX 5090", "uuid_hash": str(index)}
+    records = [load(root, f"{index}.json") for index, root in enumerate(roots)]
+    with pytest.raises(ReportError, match="uuid_hash"):
+        merge_records(records)
+    assert merge_records(records, other_boards=True)
+
+
+def test_one_bad_null_test_spoils_the_merged_session(load):
+    roots = [synthetic.only(synthetic.full(), "parity"), synthetic.only(synthetic.full(), "speedups")]
+    roots[0]["twinbench"]["session"]["null_test"].update(verdict="slower", noise_floor=0.05)
+    merged = merge_records([load(root, f"{index}.json") for index, root in enumerate(roots)])
+    test = merged["twinbench"]["session"]["null_test"]
+    assert (test["verdict"], test["noise_floor"], test["pairs"]) == ("slower", 0.05, 120)

@@ -1,0 +1,255 @@
+"""What is rendered: escaping, budgets, themes, contrast, and the same bytes twice."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import re
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import synthetic
+
+from twinbench_reports.judge.judge import judge
+from twinbench_reports.load import load_record
+from twinbench_reports.render import numbers
+from twinbench_reports.render.columns import Style, display_width, render_columns
+from twinbench_reports.render.figures.theme import DARK, LIGHT, SENTINEL
+from twinbench_reports.render.html import all_drawings, html_report
+from twinbench_reports.render.markdown import COMMENT_BUDGET, markdown
+from twinbench_reports.render.table import table_text
+
+EVIL = '<script>alert("x")</script>&\'|`@all`'
+
+
+def render(record, before=None):
+    return html_report(record, judge(record, before), before)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "record.json"
+    path.write_text(json.dumps(synthetic.failing()))
+    return render(load_record(path))
+
+
+class Structure(html.parser.HTMLParser):
+    """Collects ids and links, and checks that elements close in order."""
+
+    VOID = {"meta", "br", "path", "circle", "use"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.links, self.tags = [], [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_startendtag(self, tag, attributes):
+        self.note(tag, attributes)
+
+    def handle_starttag(self, tag, attributes):
+        self.note(tag, attributes)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() == tag, self.getpos()
+
+    def note(self, tag, attributes):
+        self.tags.append(tag)
+        for key, value in attributes:
+            if key == "id":
+                self.ids.append(value)
+            if key in ("href", "src", "xlink:href"):
+                self.links.append(value)
+
+
+def test_the_page_is_one_well_formed_file_without_script_or_network(page):
+    structure = Structure(page)
+    assert not structure.open and "script" not in structure.tags and "img" not in structure.tags
+    assert structure.links and all(link.startswith("#") for link in structure.links)
+    assert {link[1:] for link in structure.links} <= set(structure.ids)
+    assert len(structure.ids) == len(set(structure.ids))
+    assert not re.search(r"@import|url\((?!#)|https?://(?!www\.w3\.org/)", page)
+
+
+def test_sections_come_in_reading_order(page):
+    wanted = ["do", "speedups", "claims", "counters", "parity", "roofline", "scenarios", "selftest", "environment", "data"]
+    assert re.findall(r'<section id="([a-z]+)"', page) == wanted
+    assert page.index('id="verdict"') < page.index('id="do"')
+
+
+def test_failures_come_first_with_their_command(page):
+    first = page[page.index('class="actions"'):]
+    assert "build/cpu/bin/twinbench parity --filter &#39;^energy_flow\\.simple_neuron/optimized/cpu/fp32/train$&#39;" in first[:2000]
+
+
+def test_every_figure_has_title_finding_and_table(page):
+    svgs = re.findall(r"<svg [^>]*role=\"img\"[^>]*aria-labelledby=\"(\S+) (\S+)\">", page)
+    assert len(svgs) >= 10
+    for title, description in svgs:
+        assert re.search(rf'id="{title}">[^<]+<', page) and re.search(rf'id="{description}">[^<]+<', page)
+    for section in re.split(r"(?=<section )", page)[1:]:
+        assert "<figure>" not in section or "<table>" in section
+
+
+def test_extrapolated_numbers_are_marked(page):
+    assert page.count('class="mark-x">extrapolated') == 2
+
+
+def test_light_and_dark(page):
+    assert "prefers-color-scheme: dark" in page
+    for palette in (LIGHT, DARK):
+        for role, colour in asdict(palette).items():
+            assert f"--{role}:{colour}" in page
+
+
+def test_figures_use_variables_only(page):
+    for svg in re.findall(r"<svg xmlns.*?</svg>", page, flags=re.S):
+        assert not set(re.findall(r"#[0-9a-f]{6}\b", svg)), "a colour that no theme can change"
+        for style in re.findall(r'<text style="([^"]*)"', svg):
+            assert "fill: var(--" in style, "text in Matplotlib's black"
+        assert "DejaVu Sans', sans-serif" in svg
+    assert not any(colour in page for colour in asdict(SENTINEL).values())
+
+
+def luminance(colour):
+    channels = [int(colour[index:index + 2], 16) / 255 for index in (1, 3, 5)]
+    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    bright, dim = sorted((luminance(one), luminance(other)), reverse=True)
+    return (bright + 0.05) / (dim + 0.05)
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK])
+def test_contrast(palette):
+    for ground in (palette.surface, palette.stripe):
+        assert min(contrast(text, ground) for text in (palette.ink, palette.muted)) >= 4.5
+        assert min(contrast(mark, ground) for mark in (palette.blue, palette.vermillion, palette.green, palette.purple)) >= 3
+
+
+def test_names_are_escaped_everywhere(load):
+    root = synthetic.failing()
+    evil = EVIL.replace("/", "").replace(" ", "")
+    text = json.dumps(root).replace("sem.scan", json.dumps(evil)[1:-1])
+    root = json.loads(text)
+    root["twinbench"]["parity"][8]["reason"] = EVIL
+    root["twinbench"]["scenarios"][0]["name"] = EVIL
+    record = load(root)
+    page = render(record)
+    assert "<script" not in page and "&lt;script&gt;" in page
+    Structure(page)
+    assert "<script" not in markdown(record, judge(record)) and "@all" not in markdown(record, judge(record))
+
+
+def test_the_same_input_gives_the_same_bytes_in_another_process(save, page):
+    path = save(synthetic.failing())
+    code = "import sys; from twinbench_reports.cli import main; sys.exit(main(sys.argv[1:]))"
+    for seed, out in (("1", "one.html"), ("2", "two.html")):
+        subprocess.run([sys.executable, "-c", code, "html", str(path), "-o", str(path.parent / out)], check=True, capture_output=True,
+                       env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[1]), "PATH": "", "TZ": f"UTC{seed}", "HOME": str(path.parent)})
+    one, two = ((path.parent / out).read_bytes() for out in ("one.html", "two.html"))
+    assert one == two == page.encode()
+
+
+def test_an_empty_record_renders(load):
+    record = load(synthetic.empty())
+    page = render(record)
+    Structure(page)
+    assert "nothing was measured" in page and "<figure>" not in page and page.count('class="absent"') >= 5
+
+
+@pytest.mark.parametrize("section", ["parity", "counters", "proofs", "timings", "speedups", "scenarios", "selftest"])
+def test_one_section_alone_renders(load, section):
+    record = load(synthetic.only(synthetic.full(), section))
+    Structure(render(record))
+    assert markdown(record, judge(record)) and table_text(record, judge(record), Style())
+
+
+def test_rows_without_numbers_render(load):
+    root = synthetic.full()
+    block = root["twinbench"]
+    for row in block["speedups"]:
+        row.update(ratio=None, lower=None, upper=None, verdict="inconclusive", reason="throttled", log_ratios=[])
+    for row in block["timings"]:
+        row.update(median_s=None, q1_s=None, q3_s=None, minimum_s=None, floor_s=None, roofline_fraction=None, bound=None, n=0, verdict="error", reason="crash")
+    for row in block["proofs"]:
+        row["baseline"]["measured"] = row["optimized"]["measured"] = None
+    for row in block["parity"]:
+        for output in row["outputs"]:
+            output.update(worst_ratio=None, max_absolute_error=None, max_relative_error=None)
+    block["scenarios"][0].update(speedup=None)
+    block["scenarios"][0]["variants"][0].update(seconds_per_step=None, samples_s=[None, None], measured_flows=None)
+    record = load(root)
+    Structure(render(record))
+    assert markdown(record, judge(record)) and table_text(record, judge(record), Style())
+
+
+def test_zero_counters_and_ratios_draw(load):
+    root = synthetic.full()
+    for row in root["twinbench"]["proofs"]:
+        for side in ("baseline", "optimized"):
+            row[side] = {"expected": 0, "measured": 0}
+    Structure(render(load(root)))
+
+
+def test_markdown_keeps_its_budget_and_says_so(load):
+    root = synthetic.full()
+    for index in range(1200):
+        row = synthetic.parity_row(f"pipeline.component_{index}", "optimized", "fp32", "oracle", 2.0, "fail", "é" * 50)
+        root["twinbench"]["parity"].append(row)
+    record = load(synthetic.balance(root))
+    verdict = judge(record)
+    for budget in (2_000, COMMENT_BUDGET, 100_000):
+        text = markdown(record, verdict, budget)
+        assert len(text.encode()) <= budget and re.search(r"[\d,]+ more lines are left out", text)
+        assert text.index("**fail**") < 600
+    short = load(synthetic.full())
+    assert "left out" not in markdown(short, judge(short))
+
+
+def test_markdown_tables_are_whole(load):
+    root = synthetic.full()
+    root["twinbench"]["components"][0]["claims"][0]["text"] = "a | b\nc"
+    root["twinbench"]["speedups"][0]["reason"] = "x | y"
+    record = load(root)
+    for line in markdown(record, judge(record)).splitlines():
+        if line.startswith("| ") and "worst ratio" not in line:
+            assert line.endswith(" |")
+
+
+def test_the_table_fits_its_width(load):
+    record = load(synthetic.failing())
+    for width in (60, 80, 120, 200):
+        lines = table_text(record, judge(record), Style(width)).splitlines()
+        rows = [line for line in lines if "/cpu/" in line or "─" in line or "…" in line]
+        assert rows and all(display_width(line) <= width for line in rows if not line.startswith(("fail", " ", "AMD")))
+    assert "\x1b[" in table_text(record, judge(record), Style(120, colour=True))
+
+
+def test_columns_cut_in_the_middle_and_keep_control_characters_out():
+    text = render_columns(("name", "value"), [("a" * 80 + "/end", "\x1b[2J")], Style(60))
+    assert "…" in text and "/end" in text and "\x1b" not in text
+
+
+def test_figures_as_files(load, tmp_path):
+    drawing = all_drawings(load(synthetic.full()))["claims"][0]
+    svg, png = drawing.write(tmp_path)
+    assert "prefers-color-scheme:dark" in svg.read_text() and png.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("value, text", [(None, "–"), (0, "0"), (14.23, "14.2"), (0.93, "0.930"), (1234.5, "1,230"), (99.96, "100"), (1e-7, "1.00e-7"), (float("nan"), "–"), (-3, "-3.00")])
+def test_three_significant_digits(value, text):
+    assert numbers.significant(value) == text
+
+
+@pytest.mark.parametrize("value, text", [(None, "–"), (0, "0 s"), (1.5, "1.50 s"), (2e-3, "2.00 ms"), (3.3e-6, "3.30 µs"), (5e-9, "5.00 ns")])
+def test_durations(value, text):
+    assert numbers.seconds(value) == text

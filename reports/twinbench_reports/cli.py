@@ -1,0 +1,137 @@
+"""The command line: subcommands, their flags, and the nearest name for a mistyped one."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import difflib
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+from twinbench_reports import __version__, commands
+from twinbench_reports.errors import ReportError
+from twinbench_reports.exit_codes import TOOL_ERROR
+
+_EPILOG = """exit codes: 0 pass; 1 regression, parity failure or broken proof; 2 usage error or unusable file;
+3 inconclusive, missing or nothing measured. `make` rewrites codes: wrappers should read verdict.json."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An ArgumentParser that suggests what a mistyped word was meant to be."""
+
+    subcommands: dict[str, Parser] = {}
+
+    def error(self, message: str) -> None:
+        if "invalid choice" in message and self.subcommands:
+            typed = message.split("'")[1]
+            message = f"there is no subcommand {typed!r}" + nearest(typed, self.subcommands)
+        self.exit(TOOL_ERROR, f"{self.prog}: {message}\nsee {self.prog} --help\n")
+
+    def refuse(self, unknown: Sequence[str]) -> None:
+        """Ends for arguments that nobody took."""
+        flags = [flag for action in self._actions for flag in action.option_strings]
+        word = unknown[0]
+        self.error(f"unknown argument {word!r}" + (nearest(word.split("=")[0], flags) if word.startswith("-") else ""))
+
+
+def nearest(word: str, known: Sequence[str] | dict[str, Parser]) -> str:
+    """"; did you mean ...?", or all there are."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else f"; there are: {', '.join(sorted(known))}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one subcommand. Python's own exit code for a crash is 1, which means a regression here, so crashes become 2."""
+    parser = build_parser()
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        parser.subcommands[options.subcommand].refuse(unknown)
+    try:
+        code = options.run(options)
+        sys.stdout.flush()
+        return code
+    except ReportError as error:
+        print(f"twinbench-report: {error}", file=sys.stderr)
+        return TOOL_ERROR
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return TOOL_ERROR
+    except Exception:  # noqa: BLE001 a bug of the tool must not look like a regression
+        traceback.print_exc()
+        print("twinbench-report: a bug in the report tool; nothing was judged", file=sys.stderr)
+        return TOOL_ERROR
+
+
+def build_parser() -> Parser:
+    """Every subcommand and flag."""
+    parser = Parser(prog="twinbench-report", description="Judges and renders Twinbench records. Needs neither LibTorch nor a GPU.", epilog=_EPILOG,
+                    allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--version", action="version", version=f"twinbench-report {__version__}")
+    children = parser.add_subparsers(dest="subcommand", required=True, metavar="SUBCOMMAND", parser_class=Parser)
+
+    def add(name: str, run: object, text: str) -> Parser:
+        child = children.add_parser(name, help=text, description=text, allow_abbrev=False, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+        child.set_defaults(run=run)
+        parser.subcommands = {**parser.subcommands, name: child}
+        return child
+
+    gate = add("gate", commands.gate, "decide whether a change may be merged; exits 0, 1, 2 or 3")
+    _add_records(gate)
+    _add_judging(gate)
+    gate.add_argument("--verdict", type=Path, metavar="FILE", help="write verdict.json")
+    gate.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML")
+    gate.add_argument("--summary", type=Path, metavar="FILE", help="write a Markdown job summary of at most 100 KB; appends to $GITHUB_STEP_SUMMARY")
+    gate.add_argument("--annotations", action="store_true", help="print GitHub annotations: at most 8, and one that points to the rest")
+    gate.add_argument("--quiet", action="store_true", help="print the verdict line only")
+
+    html = add("html", commands.html, "write the report as one self-contained HTML file")
+    _add_records(html)
+    _add_judging(html)
+    html.add_argument("-o", "--out", type=Path, default=Path("report.html"), metavar="FILE", help="where to write it (default: %(default)s)")
+    html.add_argument("--figures", type=Path, metavar="DIR", help="also write every figure as PNG and SVG")
+
+    markdown = add("markdown", commands.markdown, "print the report as Markdown of at most 64 KB, the worst first")
+    _add_records(markdown)
+    _add_judging(markdown)
+    markdown.add_argument("-o", "--out", type=Path, metavar="FILE", help="write to a file instead of standard output")
+
+    table = add("table", commands.table, "print the record as a table for a terminal")
+    _add_records(table)
+    _add_judging(table)
+    table.add_argument("--width", type=int, metavar="COLUMNS", help="width of the table (default: the terminal's)")
+
+    ledger = add("ledger", commands.ledger, "print the claims of the documents beside what was measured")
+    _add_records(ledger)
+    ledger.add_argument("--markdown", action="store_true", help="print a Markdown table with every column")
+    ledger.add_argument("--width", type=int, metavar="COLUMNS", help="width of the table (default: the terminal's)")
+
+    history = add("history", commands.history, "print speedups over time, in segments of one machine and toolchain")
+    history.add_argument("folder", type=Path, metavar="DIR", help="a folder with records, searched to any depth")
+    history.add_argument("--filter", default=".", metavar="RE", help="only twins whose name matches (default: all)")
+    history.add_argument("--svg", type=Path, metavar="FILE", help="also draw them")
+    history.add_argument("--width", type=int, metavar="COLUMNS", help="width of the table (default: the terminal's)")
+
+    merge = add("merge", commands.merge, "put records of one revision and machine together")
+    _add_records(merge)
+    merge.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help="where to write the merged record")
+
+    validate = add("validate", commands.validate, "check records against the schema")
+    validate.add_argument("records", nargs="+", type=Path, metavar="RECORD", help="record files")
+    return parser
+
+
+def _add_records(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("records", nargs="+", type=Path, metavar="RECORD", help="a record, or several that are merged first")
+    parser.add_argument("--latest", action="store_true", help="where two records hold the same row, take the later one (default: refuse)")
+    parser.add_argument("--other-boards", action="store_true", help="merge records of several boards of one model, as from --shard")
+
+
+def _add_judging(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--baseline", type=Path, metavar="RECORD", help="an earlier record: speedups may not fall, rows may not vanish")
+    parser.add_argument("--pins", type=Path, metavar="FILE", help="pinned counters, as `twinbench counters --pin` writes them")
+    parser.add_argument("--waivers", type=Path, metavar="FILE", help="[[waiver]] tables: match, kind, limit, reason, owner, expiry")
+    parser.add_argument("--timing", choices=("gate", "advisory"), default="gate", help="advisory: times are reported and decide nothing (default: %(default)s)")
+    parser.add_argument("--today", type=datetime.date.fromisoformat, metavar="DATE", help="the day on which waivers are judged (default: today; html: the run's)")
