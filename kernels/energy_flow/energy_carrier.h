@@ -58,12 +58,12 @@ struct CarrierGateBackwardArguments {
 };
 void launch_carrier_gates_backward(const CarrierGateBackwardArguments& arguments, Stream stream);
 
-// Sums of the columns of rows [rows, columns] in a fixed order.
+// Sums of the first `columns` columns over `count` rows that lie `stride` apart, in a fixed order.
 struct ColumnSumArguments {
   const float* rows;
   float* sums;  // [columns]
   std::int64_t count;
-  std::int32_t columns;
+  std::int32_t columns, stride;
 };
 void launch_column_sums(const ColumnSumArguments& arguments, Stream stream);
 

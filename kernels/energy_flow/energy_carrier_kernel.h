@@ -135,7 +135,7 @@ struct ColumnSum {
     const std::int64_t column = static_cast<std::int64_t>(block.index().x) * simt::kWarpSize + x;
     float sum = 0;
     if (column < a.columns)
-      for (std::int64_t row = y; row < a.count; row += kRowLanes) sum += a.rows[row * a.columns + column];
+      for (std::int64_t row = y; row < a.count; row += kRowLanes) sum += a.rows[row * a.stride + column];
     partial[y * simt::kWarpSize + x] = sum;
     block.barrier();
     if (y != 0 || column >= a.columns) return;
