@@ -13,7 +13,7 @@ namespace twinbench {
 enum class Judgement {
   kAccepted,
   kRejected,  // the candidate is wrong
-  kInvalid,   // the case is: oracle and baseline disagree, or the oracle holds a NaN nobody allowed
+  kInvalid,  // the case is: oracle and baseline disagree, or the oracle holds a NaN nobody allowed
 };
 
 struct Comparison {
@@ -21,8 +21,8 @@ struct Comparison {
   std::string reason;  // empty where accepted
   std::int64_t elements = 0;
   double max_absolute_error = 0, max_relative_error = 0;  // against the oracle, finite elements
-  double rmse = 0, rmse_baseline = 0;                     // against the oracle
-  double worst_ratio = 0;   // largest error / allowed over all rules; <= 1 passes; 1e30 stands for infinity
+  double rmse = 0, rmse_baseline = 0;  // against the oracle
+  double worst_ratio = 0;  // largest error / allowed over all rules; <= 1 passes; 1e30 stands for infinity
   bool negligible = false;  // the right answer is numerically zero here, so that no wrong answer can be told from it
 
   bool accepted() const { return judgement == Judgement::kAccepted; }

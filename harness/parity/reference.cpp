@@ -7,7 +7,8 @@ namespace twinbench {
 
 Values copied_outputs(Runnable& runnable) {
   Values copies;
-  for (const auto& [name, tensor] : runnable.outputs()) copies.set(name, tensor.defined() ? tensor.detach().clone() : tensor);
+  for (const auto& [name, tensor] : runnable.outputs())
+    copies.set(name, tensor.defined() ? tensor.detach().clone() : tensor);
   return copies;
 }
 
@@ -27,7 +28,8 @@ Values baseline_outputs(const Component& component, const Setting& setting, cons
 }  // namespace
 
 Reference::Reference(const Component& component, const Setting& setting, const Values& generated)
-    : spec_(component.spec), setting_(setting),
+    : spec_(component.spec),
+      setting_(setting),
       oracle_(baseline_outputs(component, oracle_setting(setting), generated)),
       baseline_(baseline_outputs(component, setting, generated)) {}
 
@@ -42,7 +44,8 @@ void Reference::judge(const Values& outputs, CheckResult& result) const {
     OutputRow row{spec.name, spec.tolerance.spec_class, {}};
     row.comparison = compare(spec, oracle_[spec.name], baseline_[spec.name], outputs[spec.name], setting_.dtype);
     if (!row.comparison.accepted())
-      result.fail((row.comparison.judgement == Judgement::kInvalid ? "invalid case: output '" : "output '") + spec.name + "': " + row.comparison.reason);
+      result.fail((row.comparison.judgement == Judgement::kInvalid ? "invalid case: output '" : "output '") +
+                  spec.name + "': " + row.comparison.reason);
     result.outputs.push_back(std::move(row));
   }
   if (outputs.size() != specs.size())
@@ -56,7 +59,8 @@ void Reference::judge(const Values& outputs, CheckResult& result) const {
 void Reference::check_vacuity(const Values& inputs, CheckResult& result) const {
   Vacuity total;
   for (const auto& spec : output_specs(spec_, setting_)) {
-    const Vacuity guard = twinbench::check_vacuity(spec, oracle_[spec.name], baseline_[spec.name], inputs, setting_.dtype);
+    const Vacuity guard =
+        twinbench::check_vacuity(spec, oracle_[spec.name], baseline_[spec.name], inputs, setting_.dtype);
     total.checked += guard.checked;
     total.rejected += guard.rejected;
     total.zeros = total.zeros || guard.zeros;
@@ -64,11 +68,13 @@ void Reference::check_vacuity(const Values& inputs, CheckResult& result) const {
   }
   if (!total.holds()) result.fail("invalid case: " + total.reason);
   if (total.holds() && !total.zeros)
-    result.fail("invalid case: zeros are the right answer for every output; mark it degenerate, or change the inputs");
+    result.fail(
+        "invalid case: zeros are the right answer for every output; mark it degenerate, or change the inputs");
   result.vacuity = total;
 }
 
-CheckResult judge_outputs(const Component& component, const Setting& setting, const Values& generated, const Values& outputs) {
+CheckResult judge_outputs(const Component& component, const Setting& setting, const Values& generated,
+                          const Values& outputs) {
   CheckResult result;
   result.check = "oracle";
   Reference(component, setting, generated).judge(outputs, result);

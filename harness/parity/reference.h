@@ -34,6 +34,7 @@ class Reference {
 };
 
 // Judges outputs that a variant gave on generated inputs: for engines that only have the last timed sample, or a file.
-CheckResult judge_outputs(const Component& component, const Setting& setting, const Values& generated, const Values& outputs);
+CheckResult judge_outputs(const Component& component, const Setting& setting, const Values& generated,
+                          const Values& outputs);
 
 }  // namespace twinbench
