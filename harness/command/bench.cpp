@@ -1,5 +1,5 @@
 // `twinbench bench`: ceilings and null test first, then every timed twin, each in its own process.
-#include <ATen/Context.h>
+#include <ATen/Parallel.h>
 
 #include <cstdio>
 #include <iostream>
@@ -75,12 +75,14 @@ void print_speedup(const json& row) {
 }  // namespace
 
 int bench_command(const CommandOptions& options, const std::vector<std::string>& google_benchmark_flags) {
-  if (!google_benchmark_flags.empty())
+  if (!google_benchmark_flags.empty()) {
+    at::set_num_threads(options.threads);
     return run_google_benchmark(selected_cells(options), google_benchmark_flags, options.seed) > 0 ? kExitPass : kExitInconclusive;
+  }
 
   const auto twins = twins_of(selected_cells(options));
   Ledger ledger;
-  Record record("bench", options.seed, options.command_line);
+  Record record = open_record(options, "bench");
   SteadyClock clock;
   const auto timing = timing_options(options, measure_clock(clock));
   for (const auto& twin : twins) ledger.plan(twin.name());

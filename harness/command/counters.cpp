@@ -2,7 +2,9 @@
 #include <ATen/Parallel.h>
 
 #include <iostream>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "harness/command/command.h"
 #include "harness/command/jobs.h"
@@ -29,23 +31,43 @@ CounterSnapshot snapshot_from(const json& payload) {
   return snapshot;
 }
 
-// In the child. Two threads always: allocation counts of parallel operators depend on their number.
-json count(const Cell& cell, std::uint64_t seed) {
+// In the child: every selected variant of one twin. Two threads always: allocation counts of parallel operators depend on
+// their number.
+json count(const std::vector<Cell>& cells, std::uint64_t seed) {
   at::set_num_threads(2);
-  const auto setting = cell.setting();
-  const auto snapshot = count_run(*cell.component, cell.variant, setting, seed);
-  json payload = {{"values", values_of(snapshot)}, {"by_name", snapshot.by_name}, {"forward_calls_by_name", snapshot.forward_calls_by_name}, {"proofs", json::array()}};
-  const auto growth = check_growth(*cell.component, cell.variant, setting, seed, 3);
-  payload["growth"] = growth.pass ? "" : growth.reason;
-  // The proof belongs to both variants; it is taken once, with the optimized cell.
-  if (cell.variant == Variant::kOptimized)
-    for (const auto& proof : check_proof(*cell.component, setting, seed))
-      payload["proofs"].push_back({{"component", cell.component->spec.id()}, {"device", cell.device == c10::DeviceType::CUDA ? "cuda" : "cpu"},
-                                   {"dtype", to_string(cell.dtype)}, {"case", cell.input_case->name}, {"counter", proof.counter}, {"formula", proof.formula},
-                                   {"baseline", {{"expected", proof.baseline_expected}, {"measured", proof.baseline_measured}}},
-                                   {"optimized", {{"expected", proof.optimized_expected}, {"measured", proof.optimized_measured}}},
-                                   {"verdict", proof.pass ? "pass" : "fail"}, {"reason", proof.reason}});
+  json payload = {{"cells", json::array()}, {"proofs", json::array()}};
+  std::map<Variant, CounterSnapshot> snapshots;
+  const Cell& first = cells.front();
+  const auto setting = first.setting();
+  for (const auto& cell : cells) {
+    const auto& snapshot = snapshots[cell.variant] = count_run(*cell.component, cell.variant, setting, seed);
+    payload["cells"].push_back({{"cell", cell.name()}, {"values", values_of(snapshot)}, {"by_name", snapshot.by_name}, {"forward_calls_by_name", snapshot.forward_calls_by_name}});
+  }
+  if (!snapshots.count(Variant::kBaseline) || !snapshots.count(Variant::kOptimized)) return payload;
+  for (const auto& proof : check_proof(*first.component, setting, snapshots[Variant::kBaseline], snapshots[Variant::kOptimized]))
+    payload["proofs"].push_back({{"component", first.component->spec.id()}, {"device", first.device == c10::DeviceType::CUDA ? "cuda" : "cpu"},
+                                 {"dtype", to_string(first.dtype)}, {"case", first.input_case->name}, {"counter", proof.counter}, {"formula", proof.formula},
+                                 {"baseline", {{"expected", proof.baseline_expected}, {"measured", proof.baseline_measured}}},
+                                 {"optimized", {{"expected", proof.optimized_expected}, {"measured", proof.optimized_measured}}},
+                                 {"verdict", proof.pass ? "pass" : "fail"}, {"reason", proof.reason}});
   return payload;
+}
+
+// A steady run that ends with more memory than it began with would exhaust any machine in the end.
+std::string growth_of(const CounterSnapshot& snapshot) {
+  return snapshot.live_bytes == 0 ? "" : "a steady run keeps " + std::to_string(snapshot.live_bytes) + " bytes of tensor memory";
+}
+
+// Cells grouped by component, device, dtype and case, in their order.
+std::vector<std::vector<Cell>> by_twin(const std::vector<Cell>& cells) {
+  std::vector<std::vector<Cell>> twins;
+  for (const auto& cell : cells) {
+    const bool same = !twins.empty() && twins.back().front().component == cell.component && twins.back().front().device == cell.device &&
+                      twins.back().front().dtype == cell.dtype && twins.back().front().input_case == cell.input_case;
+    if (!same) twins.emplace_back();
+    twins.back().push_back(cell);
+  }
+  return twins;
 }
 
 }  // namespace
@@ -54,35 +76,41 @@ int counters_command(const CommandOptions& options, const std::string& pins_file
   auto pins = Pins::load(pins_file);
   const auto cells = selected_cells(options);
   Ledger ledger;
-  Record record("counters", options.seed, options.command_line);
+  Record record = open_record(options, "counters");
   std::vector<Job> jobs;
-  for (const auto& cell : cells) {
-    ledger.plan(cell.name());
-    jobs.push_back(limited_job(options, cell.name(), [cell, &options] { return count(cell, options.seed); }));
+  const auto twins = by_twin(cells);
+  std::map<std::string, const std::vector<Cell>*> cells_of;
+  for (const auto& twin : twins) {
+    for (const auto& cell : twin) ledger.plan(cell.name());
+    cells_of[twin.front().name()] = &twin;
+    jobs.push_back(limited_job(options, twin.front().name(), [&twin, &options] { return count(twin, options.seed); }));
   }
   bool all_counted = run_with_progress(jobs, [&](const JobResult& job) {
     if (!job.ok()) {
-      ledger.record(job.name, Outcome::kError, failure_of(job));
-      record.add("counters", {{"cell", job.name}, {"verdict", "error"}, {"reason", failure_of(job)}, {"values", json::object()}, {"by_name", json::object()}, {"pinned", nullptr}});
+      for (const auto& cell : *cells_of.at(job.name)) {
+        ledger.record(cell.name(), Outcome::kError, failure_of(job));
+        record.add("counters", {{"cell", cell.name()}, {"verdict", "error"}, {"reason", failure_of(job)}, {"values", json::object()}, {"by_name", json::object()}, {"pinned", nullptr}});
+      }
       return;
     }
-    const auto measured = snapshot_from(job.value);
-    if (pin) pins.set(job.name, measured);
-    const auto verdict = pins.check(job.name, measured);
-    std::string broken = verdict.pass ? "" : verdict.reason;
-    const auto add = [&](const std::string& reason) {
-      if (!reason.empty()) broken += (broken.empty() ? "" : "; ") + reason;
-    };
-    add(job.value["growth"].get<std::string>());
+    std::string proof_broken;  // belongs to both variants: said with the first cell
     for (const auto& proof : job.value["proofs"]) {
       record.add("proofs", proof);
-      if (proof["verdict"] == "fail") add(proof["counter"].get<std::string>() + ": " + proof["reason"].get<std::string>());
+      if (proof["verdict"] == "fail") proof_broken += (proof_broken.empty() ? "" : "; ") + proof["counter"].get<std::string>() + ": " + proof["reason"].get<std::string>();
     }
-    const auto* pinned = pins.find(job.name);
-    record.add("counters", {{"cell", job.name}, {"verdict", broken.empty() ? "pass" : "fail"}, {"reason", broken}, {"values", job.value["values"]},
-                            {"by_name", job.value["by_name"]}, {"pinned", pinned ? values_of(*pinned) : json(nullptr)}});
-    if (broken.empty()) ledger.record(job.name, Outcome::kPass);
-    else ledger.record(job.name, Outcome::kFail, broken);
+    for (const auto& counted : job.value["cells"]) {
+      const auto name = counted["cell"].get<std::string>();
+      const auto measured = snapshot_from(counted);
+      if (pin) pins.set(name, measured);
+      std::string broken;
+      for (const auto& reason : {pins.check(name, measured).reason, growth_of(measured), std::exchange(proof_broken, "")})
+        if (!reason.empty()) broken += (broken.empty() ? "" : "; ") + reason;
+      const auto* pinned = pins.find(name);
+      record.add("counters", {{"cell", name}, {"verdict", broken.empty() ? "pass" : "fail"}, {"reason", broken}, {"values", counted["values"]},
+                              {"by_name", counted["by_name"]}, {"pinned", pinned ? values_of(*pinned) : json(nullptr)}});
+      if (broken.empty()) ledger.record(name, Outcome::kPass);
+      else ledger.record(name, Outcome::kFail, broken);
+    }
   });
   if (pin && all_counted) {
     // Cells that no longer exist leave the file with the next pin; a filter touches only its own cells.

@@ -1,6 +1,7 @@
 // Limits, progress on standard error, interruption.
 #include "harness/command/jobs.h"
 
+#include <ATen/Parallel.h>
 #include <unistd.h>
 
 #include <iostream>
@@ -10,10 +11,20 @@
 
 namespace twinbench {
 
+Record open_record(const CommandOptions& options, const std::string& engine) {
+  Record record(engine, options.seed, options.command_line);
+  record.set_threads(options.threads);
+  return record;
+}
+
 Job limited_job(const CommandOptions& options, const std::string& name, std::function<nlohmann::json()> work) {
   Job job;
   job.name = name;
-  job.run = [work = std::move(work)](JobContext&) { return work(); };
+  // In the child: setting the number of threads already starts some, and the runner forks from a single thread.
+  job.run = [work = std::move(work), threads = options.threads](JobContext&) {
+    at::set_num_threads(threads);
+    return work();
+  };
   job.limits.wall_s = options.time_limit_s;
   job.limits.silence_s = kNoLimit;  // most jobs are one computation: the wall limit is their silence limit
   job.limits.memory_bytes = static_cast<std::uint64_t>(options.memory_limit_mib) << 20;

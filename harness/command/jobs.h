@@ -6,9 +6,13 @@
 #include <vector>
 
 #include "harness/command/command.h"
+#include "harness/record/record.h"
 #include "harness/runner/runner.h"
 
 namespace twinbench {
+
+// An empty record of that engine, with the command line's seed and threads in its provenance.
+Record open_record(const CommandOptions& options, const std::string& engine);
 
 // A job under the limits of the command line.
 Job limited_job(const CommandOptions& options, const std::string& name, std::function<nlohmann::json()> work);

@@ -1,7 +1,4 @@
 // The twinbench program: reads the command line, runs one engine, turns what it throws into exit code 2.
-#include <ATen/Context.h>
-#include <ATen/Parallel.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -126,8 +123,7 @@ int main(int argc, char** argv) {
       for (const auto& extra : bench->remaining())
         if (extra.rfind("--benchmark_", 0) != 0 && extra.rfind("--v=", 0) != 0)
           throw twinbench::Error(twinbench::ErrorKind::kBadArgument, "flag", extra, "`twinbench bench --help` lists the flags" + twinbench::did_you_mean(extra, flags_of(bench)));
-    // Threads are only set here, not used: the runner forks its children before any parallel region has run.
-    at::set_num_threads(options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+    if (options.threads == 0) options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     if (*list) code = twinbench::list_command(options, as_json, cells);
     if (*parity) code = twinbench::parity_command(options, checks);
     if (*counters) code = twinbench::counters_command(options, pins, pin);

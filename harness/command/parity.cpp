@@ -37,7 +37,7 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
   }
   const auto cells = selected_cells(options);
   Ledger ledger;
-  Record record("parity", options.seed, options.command_line);
+  Record record = open_record(options, "parity");
   std::vector<Job> jobs;
   for (const auto& cell : cells) {
     ledger.plan(cell.name());

@@ -12,7 +12,7 @@ namespace twinbench {
 
 int selftest_command(const CommandOptions& options) {
   Ledger ledger;
-  Record record("selftest", options.seed, options.command_line);
+  Record record = open_record(options, "selftest");
   std::vector<Job> jobs;
   for (const auto& planted : selftest_cases()) {
     ledger.plan(planted.name);

@@ -33,7 +33,8 @@ Twin product(std::int64_t rows = 70, std::int64_t inner = 64) {
   return {at::matmul(a.to(at::kDouble), b.to(at::kDouble)), at::matmul(a, b)};
 }
 
-Comparison judge(const Twin& twin, const at::Tensor& candidate, const OutputSpec& spec = output(), Dtype dtype = Dtype::kFp32) {
+Comparison judge(const Twin& twin, const at::Tensor& candidate, const OutputSpec& spec = output(),
+                 Dtype dtype = Dtype::kFp32) {
   return compare(spec, twin.oracle, twin.baseline, candidate, dtype);
 }
 
@@ -50,7 +51,8 @@ TEST(Compare, AcceptsTheBaselineAndRounding) {
 
 TEST(Compare, Structure) {
   const Twin twin = product();
-  EXPECT_NE(judge(twin, twin.baseline.narrow(0, 0, 69).contiguous()).reason.find("shape [69, 50]"), std::string::npos);
+  EXPECT_NE(judge(twin, twin.baseline.narrow(0, 0, 69).contiguous()).reason.find("shape [69, 50]"),
+            std::string::npos);
   EXPECT_NE(judge(twin, twin.baseline.to(at::kDouble)).reason.find("dtype Double"), std::string::npos);
   EXPECT_NE(judge(twin, twin.baseline.t().contiguous().t()).reason.find("contiguous"), std::string::npos);
   EXPECT_NE(judge(twin, twin.baseline.to(at::kMeta)).reason.find("device meta"), std::string::npos);
@@ -139,10 +141,12 @@ TEST(Compare, SpecificationBoundAgainstTheBaseline) {
   const at::Tensor a = at::randn({64, 256}), b = at::randn({256, 64});
   const Twin twin{at::matmul(a.to(at::kDouble), b.to(at::kDouble)),
                   at::matmul(a.to(at::kBFloat16).to(at::kFloat), b.to(at::kBFloat16).to(at::kFloat))};
-  const auto exact_products = at::matmul(a.to(at::kBFloat16).to(at::kDouble), b.to(at::kBFloat16).to(at::kDouble)).to(at::kFloat);
+  const auto exact_products =
+      at::matmul(a.to(at::kBFloat16).to(at::kDouble), b.to(at::kBFloat16).to(at::kDouble)).to(at::kFloat);
   OutputSpec spec = output();
   spec.tolerance.bf16 = {2e-5, 2e-5};
-  EXPECT_TRUE(judge(twin, exact_products, spec, Dtype::kBf16).accepted()) << judge(twin, exact_products, spec, Dtype::kBf16).reason;
+  EXPECT_TRUE(judge(twin, exact_products, spec, Dtype::kBf16).accepted())
+      << judge(twin, exact_products, spec, Dtype::kBf16).reason;
   const auto unrounded = judge(twin, twin.oracle.to(at::kFloat), spec, Dtype::kBf16);
   EXPECT_FALSE(unrounded.accepted());
   EXPECT_NE(unrounded.reason.find("baseline"), std::string::npos) << unrounded.reason;
@@ -185,7 +189,8 @@ TEST(Compare, EmptyAndScalar) {
 
 TEST(Compare, ShapeOfTheOracleAndComplexTensors) {
   const Twin twin = product();
-  EXPECT_EQ(compare(output(), twin.oracle.t(), twin.baseline, twin.baseline, Dtype::kFp32).judgement, Judgement::kInvalid);
+  EXPECT_EQ(compare(output(), twin.oracle.t(), twin.baseline, twin.baseline, Dtype::kFp32).judgement,
+            Judgement::kInvalid);
   const at::Tensor complex = at::zeros({3}, at::kComplexFloat);
   EXPECT_THROW(compare(output(), complex, complex, complex, Dtype::kFp32), Error);
 }

@@ -21,8 +21,8 @@ struct Sums {
 
 }  // namespace
 
-ErrorStatistics gather_statistics(const HostElements& oracle, const HostElements& baseline, const HostElements& candidate,
-                             c10::ScalarType stored) {
+ErrorStatistics gather_statistics(const HostElements& oracle, const HostElements& baseline,
+                                  const HostElements& candidate, c10::ScalarType stored) {
   ErrorStatistics result;
   Sums sums;
   std::array<double, HostElements::kChunk> r, b, y;

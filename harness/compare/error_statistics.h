@@ -22,7 +22,7 @@ struct ErrorStatistics {
   std::int64_t oracle_nan = -1;  // first NaN of the oracle
 };
 
-ErrorStatistics gather_statistics(const HostElements& oracle, const HostElements& baseline, const HostElements& candidate,
-                             c10::ScalarType stored);
+ErrorStatistics gather_statistics(const HostElements& oracle, const HostElements& baseline,
+                                  const HostElements& candidate, c10::ScalarType stored);
 
 }  // namespace twinbench

@@ -38,7 +38,8 @@ HostElements::HostElements(const at::Tensor& tensor) : host_(tensor.detach().to(
     case at::kByte: read_ = read_as<std::uint8_t>; break;
     case at::kBool: read_ = read_as<bool>; break;
     default:
-      throw Error(ErrorKind::kBadDtype, "output dtype", c10::toString(host_.scalar_type()), "real, integer and bool tensors can be compared");
+      throw Error(ErrorKind::kBadDtype, "output dtype", c10::toString(host_.scalar_type()),
+                  "real, integer and bool tensors can be compared");
   }
 }
 

@@ -10,8 +10,10 @@ Values generated_inputs(const ComponentSpec& spec, const Setting& setting, std::
   for (const auto& [name, tensor] : inputs) {
     const std::string field = spec.id() + " input '" + name + "'";
     if (!tensor.defined()) throw Error(ErrorKind::kInternal, field, "undefined", "make_inputs must fill every input");
-    if (!tensor.device().is_cpu()) throw Error(ErrorKind::kInternal, field, tensor.device().str(), "make_inputs gives CPU tensors");
-    if (tensor.scalar_type() == at::kDouble) throw Error(ErrorKind::kBadDtype, field, "Double", "make_inputs gives fp32 or integer tensors");
+    if (!tensor.device().is_cpu())
+      throw Error(ErrorKind::kInternal, field, tensor.device().str(), "make_inputs gives CPU tensors");
+    if (tensor.scalar_type() == at::kDouble)
+      throw Error(ErrorKind::kBadDtype, field, "Double", "make_inputs gives fp32 or integer tensors");
   }
   return inputs;
 }

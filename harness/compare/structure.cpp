@@ -34,11 +34,13 @@ std::string structure_difference(const at::Tensor& baseline, const at::Tensor& c
   if (candidate.sizes() != baseline.sizes())
     return "shape " + shape_text(candidate) + ", the baseline's is " + shape_text(baseline);
   if (candidate.scalar_type() != baseline.scalar_type())
-    return std::string("dtype ") + c10::toString(candidate.scalar_type()) + ", the baseline's is " + c10::toString(baseline.scalar_type());
+    return std::string("dtype ") + c10::toString(candidate.scalar_type()) + ", the baseline's is " +
+           c10::toString(baseline.scalar_type());
   if (candidate.device() != baseline.device())
     return "device " + candidate.device().str() + ", the baseline's is " + baseline.device().str();
   if (baseline.is_contiguous() && !candidate.is_contiguous()) return "not contiguous, the baseline's is";
-  if (candidate.requires_grad() && !baseline.requires_grad()) return "carries autograd history, the baseline's does not";
+  if (candidate.requires_grad() && !baseline.requires_grad())
+    return "carries autograd history, the baseline's does not";
   return "";
 }
 

@@ -76,7 +76,8 @@ bool distinguishable(const at::Tensor& wrong, const at::Tensor& answer, const Ou
 
 }  // namespace
 
-Vacuity check_vacuity(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline, const Values& inputs, Dtype dtype) {
+Vacuity check_vacuity(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline,
+                      const Values& inputs, Dtype dtype) {
   Vacuity result;
   const Comparison control = compare(spec, oracle, baseline, baseline, dtype);
   if (!control.accepted()) {
@@ -99,9 +100,12 @@ Vacuity check_vacuity(const OutputSpec& spec, const at::Tensor& oracle, const at
   };
   present("zeros", at::zeros_like(baseline));
   result.zeros = result.checked > 0;
-  if (baseline.numel() > 1 && baseline.scalar_type() != at::kBool) present("its mean everywhere", at::full_like(baseline, magnitude.mean));
+  if (baseline.numel() > 1 && baseline.scalar_type() != at::kBool)
+    present("its mean everywhere", at::full_like(baseline, magnitude.mean));
   for (const auto& [name, input] : inputs) {
-    if (!input.defined() || input.sizes() != baseline.sizes() || input.is_floating_point() != baseline.is_floating_point()) continue;
+    if (!input.defined() || input.sizes() != baseline.sizes() ||
+        input.is_floating_point() != baseline.is_floating_point())
+      continue;
     present("a copy of input '" + name + "'", input.to(baseline.options()));
     break;
   }

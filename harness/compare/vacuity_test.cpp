@@ -29,7 +29,8 @@ TEST(Vacuity, Bf16ModeAndGradientClass) {
   const at::Tensor a = at::randn({64, 64}), b = at::randn({64, 64});
   const at::Tensor y = at::matmul(a.to(at::kBFloat16).to(at::kFloat), b.to(at::kBFloat16).to(at::kFloat));
   for (const auto kind : {Tolerance::Kind::kBound, Tolerance::Kind::kGradient}) {
-    const Vacuity guard = check_vacuity(output(kind), at::matmul(a.to(at::kDouble), b.to(at::kDouble)), y, {{"a", a}}, Dtype::kBf16);
+    const Vacuity guard =
+        check_vacuity(output(kind), at::matmul(a.to(at::kDouble), b.to(at::kDouble)), y, {{"a", a}}, Dtype::kBf16);
     EXPECT_TRUE(guard.holds()) << guard.reason;
     EXPECT_EQ(guard.checked, 5);
   }
@@ -38,7 +39,8 @@ TEST(Vacuity, Bf16ModeAndGradientClass) {
 TEST(Vacuity, AWeakComparisonIsNamed) {
   at::manual_seed(3);
   const at::Tensor oracle = at::randn({50, 20}, at::kDouble);
-  const at::Tensor noisy = (oracle + 0.04 * at::randn({50, 20}, at::kDouble)).to(at::kFloat);  // 4 % error: just not poor
+  const at::Tensor noisy =
+      (oracle + 0.04 * at::randn({50, 20}, at::kDouble)).to(at::kFloat);  // 4 % error: just not poor
   OutputSpec wide = output();
   wide.tolerance.fp32 = {1, 1};
   const Vacuity guard = check_vacuity(wide, oracle, noisy, {}, Dtype::kFp32);
@@ -68,7 +70,8 @@ TEST(Vacuity, IntegersAndBooleans) {
 
 TEST(Vacuity, IdentityComponentsAreNotBlamedForCopyingTheirInput) {
   const at::Tensor x = at::randn({8, 4});
-  EXPECT_EQ(check_vacuity(output(Tolerance::Kind::kExact), x.to(at::kDouble), x, {{"x", x}}, Dtype::kFp32).checked, 4);
+  EXPECT_EQ(check_vacuity(output(Tolerance::Kind::kExact), x.to(at::kDouble), x, {{"x", x}}, Dtype::kFp32).checked,
+            4);
 }
 
 TEST(Vacuity, NonFiniteElementsDoNotDoTheWork) {

@@ -33,7 +33,8 @@ CounterSnapshot count_one(Runnable& runnable) {
 
 }  // namespace
 
-CounterSnapshot count_run(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed, int warm_up) {
+CounterSnapshot count_run(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
+                          int warm_up) {
   const Subject subject = set_up(component, variant, setting, seed, warm_up);
   const CounterSnapshot first = count_one(*subject.runnable), second = count_one(*subject.runnable);
   const std::string changed = difference(first, second);
@@ -44,29 +45,41 @@ CounterSnapshot count_run(const Component& component, Variant variant, const Set
 }
 
 std::vector<ProofResult> check_proof(const Component& component, const Setting& setting, std::uint64_t seed) {
+  if (component.spec.proof.empty()) return {};
+  return check_proof(component, setting, count_run(component, Variant::kBaseline, setting, seed),
+                     count_run(component, Variant::kOptimized, setting, seed));
+}
+
+std::vector<ProofResult> check_proof(const Component& component, const Setting& setting,
+                                     const CounterSnapshot& baseline, const CounterSnapshot& optimized) {
   std::vector<ProofResult> results;
-  if (component.spec.proof.empty()) return results;
-  const CounterSnapshot baseline = count_run(component, Variant::kBaseline, setting, seed);
-  const CounterSnapshot optimized = count_run(component, Variant::kOptimized, setting, seed);
   for (const auto& proof : component.spec.proof) {
-    ProofResult result{proof.counter, proof.formula, proof.baseline(setting), baseline.value(proof.counter),
-                       proof.optimized(setting), optimized.value(proof.counter), false, ""};
+    ProofResult result{proof.counter,
+                       proof.formula,
+                       proof.baseline(setting),
+                       baseline.value(proof.counter),
+                       proof.optimized(setting),
+                       optimized.value(proof.counter),
+                       false,
+                       ""};
     const auto add = [&](const char* twin, std::int64_t expected, std::int64_t measured) {
       if (expected == measured) return;
-      result.reason += (result.reason.empty() ? "" : "; ") + std::string("the ") + twin + " has " + proof.counter + " = " +
-                       std::to_string(measured) + " instead of " + std::to_string(expected);
+      result.reason += (result.reason.empty() ? "" : "; ") + std::string("the ") + twin + " has " + proof.counter +
+                       " = " + std::to_string(measured) + " instead of " + std::to_string(expected);
     };
     add("baseline", result.baseline_expected, result.baseline_measured);
     add("optimized twin", result.optimized_expected, result.optimized_measured);
     result.pass = result.reason.empty();
     if (result.pass && result.baseline_expected == result.optimized_expected)
-      result.reason = "both twins have " + std::to_string(result.baseline_expected) + " at this size: it shows no sin here";
+      result.reason =
+          "both twins have " + std::to_string(result.baseline_expected) + " at this size: it shows no sin here";
     results.push_back(result);
   }
   return results;
 }
 
-GrowthResult check_growth(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed, int runs) {
+GrowthResult check_growth(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
+                          int runs) {
   const Subject subject = set_up(component, variant, setting, seed, 2);
   GrowthResult result;
   result.runs = runs;
@@ -75,7 +88,8 @@ GrowthResult check_growth(const Component& component, Variant variant, const Set
   result.bytes = scope.snapshot().live_bytes;
   result.pass = result.bytes == 0;
   if (!result.pass)
-    result.reason = std::to_string(result.bytes) + " bytes of tensor memory more after " + std::to_string(runs) + " runs than before";
+    result.reason = std::to_string(result.bytes) + " bytes of tensor memory more after " + std::to_string(runs) +
+                    " runs than before";
   return result;
 }
 

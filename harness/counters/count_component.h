@@ -12,7 +12,8 @@ namespace twinbench {
 
 // Sets the variant up, runs it `warm_up` times, then counts one run(); outputs() lies outside. Counted twice:
 // throws kInternal, naming the counters, if the two runs differ (set the thread count and look for hidden state).
-CounterSnapshot count_run(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed, int warm_up = 2);
+CounterSnapshot count_run(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
+                          int warm_up = 2);
 
 struct ProofResult {
   std::string counter, formula;
@@ -24,6 +25,9 @@ struct ProofResult {
 // Every proof counter of the component, both twins, for equality: a baseline that stopped committing its sin fails as
 // loudly as an optimized version that started. One row a counter.
 std::vector<ProofResult> check_proof(const Component& component, const Setting& setting, std::uint64_t seed);
+// The same of runs that were counted already.
+std::vector<ProofResult> check_proof(const Component& component, const Setting& setting,
+                                     const CounterSnapshot& baseline, const CounterSnapshot& optimized);
 
 struct GrowthResult {
   bool pass = false;
@@ -34,6 +38,7 @@ struct GrowthResult {
 
 // Live memory after each of `runs` runs that follow a warm-up must be the same: an optimized twin and a naive one alike
 // may not keep anything from run to run.
-GrowthResult check_growth(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed, int runs = 6);
+GrowthResult check_growth(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
+                          int runs = 6);
 
 }  // namespace twinbench

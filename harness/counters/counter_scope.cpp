@@ -31,7 +31,8 @@ CounterScope::CounterScope(Settings settings) : state_(std::make_unique<State>()
   state_->peak_meter = allocator.open_peak();
   if (settings.track_devices) {
     state_->device_memory = std::make_shared<DeviceMemoryObserver>();
-    state_->device_guard = std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PROFILER_STATE, state_->device_memory);
+    state_->device_guard =
+        std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PROFILER_STATE, state_->device_memory);
   }
   start_operator_counting(settings.track_devices);
   state_->operators = operator_totals();

@@ -100,8 +100,12 @@ TEST(CounterScope, AllThreadsAndNestedScopes) {
   at::neg(x);
   {
     const CounterScope inner;
-    std::thread first([&] { for (int i = 0; i < 100; ++i) at::neg(x); });
-    std::thread second([&] { for (int i = 0; i < 50; ++i) at::exp(x); });
+    std::thread first([&] {
+      for (int i = 0; i < 100; ++i) at::neg(x);
+    });
+    std::thread second([&] {
+      for (int i = 0; i < 50; ++i) at::exp(x);
+    });
     first.join();
     second.join();
     EXPECT_EQ(inner.snapshot().dispatches, 150);
@@ -115,9 +119,7 @@ TEST(CounterScope, MemoryIsExact) {
   std::vector<at::Tensor> kept;
   const auto memory = count([&] {
     kept.push_back(at::empty({256}));
-    {
-      const at::Tensor first = at::empty({1024}), second = at::empty({1024});
-    }
+    { const at::Tensor first = at::empty({1024}), second = at::empty({1024}); }
     const at::Tensor third = at::empty({128});
     const at::Tensor view = third.view({2, 64}), none = at::empty({0, 3});
   });

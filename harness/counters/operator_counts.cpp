@@ -65,7 +65,8 @@ Operator& lookup(const at::RecordFunction& function) {
     known = &all.operators.emplace_back();
     known->name = function.name();
     if (const auto name = function.operator_name())
-      if (const auto handle = c10::Dispatcher::singleton().findSchema(*name)) known->classification = classify(*handle);
+      if (const auto handle = c10::Dispatcher::singleton().findSchema(*name))
+        known->classification = classify(*handle);
   }
   cached = known;
   return *known;
@@ -96,14 +97,16 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function
     op.count.fetch_add(1, std::memory_order_relaxed);
   }
   // A device's masked_select issues a nonzero and an equal reads a scalar: one wait each, not two.
-  if (op.classification.synchronises && here.synchronising == 0) all.sync_calls.fetch_add(1, std::memory_order_relaxed);
+  if (op.classification.synchronises && here.synchronising == 0)
+    all.sync_calls.fetch_add(1, std::memory_order_relaxed);
   if (counted && outermost) {
     op.count.fetch_add(1, std::memory_order_relaxed);
     if (kind == OperatorKind::kDispatch) {
       all.dispatches.fetch_add(1, std::memory_order_relaxed);
     } else {
       all.copies.fetch_add(1, std::memory_order_relaxed);
-      if (function.needsInputs() && crosses_devices(function)) all.device_copies.fetch_add(1, std::memory_order_relaxed);
+      if (function.needsInputs() && crosses_devices(function))
+        all.device_copies.fetch_add(1, std::memory_order_relaxed);
     }
   }
   here.flags.push_back(static_cast<std::uint8_t>((counted ? 1 : 0) | (op.classification.synchronises ? 2 : 0)));
@@ -132,7 +135,8 @@ void start_operator_counting(bool track_devices) {
 #ifndef NDEBUG
   // LibTorch's own release build never marks inputs as readable, so its header's debug check would always fire.
   if (track_devices)
-    throw Error(ErrorKind::kInternal, "device counters", "a build without NDEBUG", "build with CMAKE_BUILD_TYPE=Release or RelWithDebInfo");
+    throw Error(ErrorKind::kInternal, "device counters", "a build without NDEBUG",
+                "build with CMAKE_BUILD_TYPE=Release or RelWithDebInfo");
 #endif
   Counts& all = counts();
   const std::lock_guard lock(all.mutex);
@@ -153,7 +157,8 @@ void stop_operator_counting() {
 OperatorTotals operator_totals() {
   Counts& all = counts();
   const std::lock_guard lock(all.mutex);
-  OperatorTotals totals{all.dispatches, all.scalar_reads, all.sync_calls, all.copies, all.device_copies, {}, all.forward_calls};
+  OperatorTotals totals{all.dispatches,   all.scalar_reads, all.sync_calls, all.copies, all.device_copies, {},
+                        all.forward_calls};
   for (const auto& op : all.operators)
     if (op.count > 0) totals.by_name[op.name] += op.count;
   return totals;

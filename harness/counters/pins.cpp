@@ -24,7 +24,8 @@ Json to_json(const CounterSnapshot& snapshot) {
 
 CounterSnapshot from_json(const Json& json, const std::string& cell, const std::string& path) {
   const auto bad = [&](const std::string& what) {
-    return Error(ErrorKind::kBadFile, path + " cell " + cell, what, "regenerate it with `twinbench counters --pin --filter '^" + cell + "$'`");
+    return Error(ErrorKind::kBadFile, path + " cell " + cell, what,
+                 "regenerate it with `twinbench counters --pin --filter '^" + cell + "$'`");
   };
   if (!json.is_object()) throw bad("not an object");
   CounterSnapshot snapshot;
@@ -58,7 +59,8 @@ Pins Pins::load(const std::string& path) {
   } catch (const Json::parse_error& error) {
     throw Error(ErrorKind::kBadFile, "pin file", path, std::string("not JSON: ") + error.what());
   }
-  if (!json.is_object()) throw Error(ErrorKind::kBadFile, "pin file", path, "must be an object: cell name -> counters");
+  if (!json.is_object())
+    throw Error(ErrorKind::kBadFile, "pin file", path, "must be an object: cell name -> counters");
   for (const auto& [cell, value] : json.items()) pins.cells_[cell] = from_json(value, cell, path);
   return pins;
 }

@@ -55,7 +55,9 @@ TEST(Pins, EveryDriftFailsAndNamesOldAndNew) {
       const auto verdict = pins.check("cell", drifted);
       EXPECT_FALSE(verdict.pass);
       EXPECT_TRUE(verdict.pinned);
-      EXPECT_NE(verdict.reason.find(std::to_string(sample().*field) + " -> " + std::to_string(drifted.*field)), std::string::npos) << verdict.reason;
+      EXPECT_NE(verdict.reason.find(std::to_string(sample().*field) + " -> " + std::to_string(drifted.*field)),
+                std::string::npos)
+          << verdict.reason;
     }
   CounterSnapshot other_operator = sample();
   other_operator.by_name = {{"aten::add", 2}, {"aten::div", 1}};  // the same total, another operator
@@ -66,13 +68,15 @@ TEST(Pins, UnpinnedFailsWithTheCommand) {
   const auto verdict = Pins().check("p.c/baseline/cpu/fp32/tiny", sample());
   EXPECT_FALSE(verdict.pass);
   EXPECT_FALSE(verdict.pinned);
-  EXPECT_NE(verdict.reason.find("twinbench counters --pin --filter '^p.c/baseline/cpu/fp32/tiny$'"), std::string::npos);
+  EXPECT_NE(verdict.reason.find("twinbench counters --pin --filter '^p.c/baseline/cpu/fp32/tiny$'"),
+            std::string::npos);
 }
 
 TEST(Pins, BadFilesAreTypedErrors) {
   EXPECT_TRUE(Pins::load(temporary_path("none.json")).cells().empty());
   const std::string path = temporary_path("bad.json");
-  for (const char* text : {"{", "[]", "{\"c\": 3}", "{\"c\": {\"dispatches\": 1}}", "{\"c\": {\"dispatches\": \"1\"}}"}) {
+  for (const char* text :
+       {"{", "[]", "{\"c\": 3}", "{\"c\": {\"dispatches\": 1}}", "{\"c\": {\"dispatches\": \"1\"}}"}) {
     std::ofstream(path) << text;
     try {
       Pins::load(path);

@@ -47,9 +47,9 @@ std::int64_t CounterSnapshot::value(const std::string& counter) const {
   if (counter.find("::") != std::string::npos) return lookup(by_name, counter);
   std::vector<std::string> names;
   for (const auto& field : counter_fields()) names.push_back(field.first);
-  throw Error(ErrorKind::kUnknownName, "counter", counter,
-              "a counter field, forward_calls.<component> or an operator such as aten::add" +
-                  did_you_mean(counter, names));
+  throw Error(
+      ErrorKind::kUnknownName, "counter", counter,
+      "a counter field, forward_calls.<component> or an operator such as aten::add" + did_you_mean(counter, names));
 }
 
 std::string difference(const CounterSnapshot& before, const CounterSnapshot& after) {

@@ -35,11 +35,12 @@ std::string GuardedTensor::broken() const {
   const std::int64_t bytes = host.numel() - 2 * kBandBytes;
   const std::int64_t before = last_broken(start, kBandBytes);
   if (before >= 0)
-    return "a byte " + std::to_string(kBandBytes - before) + " before the start of a tensor of " + std::to_string(bytes) +
-           " bytes was overwritten";
+    return "a byte " + std::to_string(kBandBytes - before) + " before the start of a tensor of " +
+           std::to_string(bytes) + " bytes was overwritten";
   const std::int64_t after = first_broken(start + kBandBytes + bytes, kBandBytes);
   if (after >= 0)
-    return "a byte " + std::to_string(after + 1) + " past the end of a tensor of " + std::to_string(bytes) + " bytes was overwritten";
+    return "a byte " + std::to_string(after + 1) + " past the end of a tensor of " + std::to_string(bytes) +
+           " bytes was overwritten";
   return "";
 }
 

@@ -10,8 +10,8 @@ namespace twinbench {
 
 std::string GuardViolation::text() const {
   return std::to_string(distance + 1) + (distance == 0 ? " byte " : " bytes ") +
-         (before ? "before the start of" : "past the end of") + " guarded block " + std::to_string(block_number) + " (" +
-         std::to_string(block_bytes) + " bytes) was overwritten";
+         (before ? "before the start of" : "past the end of") + " guarded block " + std::to_string(block_number) +
+         " (" + std::to_string(block_bytes) + " bytes) was overwritten";
 }
 
 TrackedAllocator& TrackedAllocator::instance() {
@@ -22,7 +22,8 @@ TrackedAllocator& TrackedAllocator::instance() {
 
 TrackedAllocator::TrackedAllocator() : wrapped_(c10::GetAllocator(c10::DeviceType::CPU)) {
   if (!wrapped_->raw_deleter())
-    throw Error(ErrorKind::kInternal, "CPU allocator", "no raw interface", "only allocators with raw_deleter() can be wrapped");
+    throw Error(ErrorKind::kInternal, "CPU allocator", "no raw interface",
+                "only allocators with raw_deleter() can be wrapped");
   c10::SetAllocator(c10::DeviceType::CPU, this, 255);
 }
 
@@ -39,7 +40,8 @@ TrackedAllocator::Shard& TrackedAllocator::shard_of(const void* data) {
 c10::DataPtr TrackedAllocator::allocate(std::size_t bytes) {
   const bool guard = guarding_.load(std::memory_order_relaxed) && bytes > 0;
   auto* const given = static_cast<char*>(wrapped_->raw_allocate(bytes + (guard ? 2 * kBandBytes : 0)));
-  if (given == nullptr || bytes == 0) return {given, given, &TrackedAllocator::release, c10::Device(c10::DeviceType::CPU)};
+  if (given == nullptr || bytes == 0)
+    return {given, given, &TrackedAllocator::release, c10::Device(c10::DeviceType::CPU)};
   char* const data = guard ? given + kBandBytes : given;
   Block block{given, static_cast<std::int64_t>(bytes), -1};
   if (guard) {
@@ -59,8 +61,7 @@ c10::DataPtr TrackedAllocator::allocate(std::size_t bytes) {
   const std::uint32_t open = open_peaks_.load(std::memory_order_relaxed);
   for (int meter = 0; open >> meter; ++meter) {
     std::int64_t seen = peaks_[meter].load(std::memory_order_relaxed);
-    while (live > seen && !peaks_[meter].compare_exchange_weak(seen, live, std::memory_order_relaxed)) {
-    }
+    while (live > seen && !peaks_[meter].compare_exchange_weak(seen, live, std::memory_order_relaxed)) {}
   }
   return {data, data, &TrackedAllocator::release, c10::Device(c10::DeviceType::CPU)};
 }
@@ -134,7 +135,8 @@ int TrackedAllocator::open_peak() {
     int meter = 0;
     while (meter < kPeakMeters && (open >> meter & 1u)) ++meter;
     if (meter == kPeakMeters)
-      throw Error(ErrorKind::kInternal, "peak meters", std::to_string(kPeakMeters), "too many counter scopes are open at once");
+      throw Error(ErrorKind::kInternal, "peak meters", std::to_string(kPeakMeters),
+                  "too many counter scopes are open at once");
     peaks_[meter] = live_bytes_.load();
     if (open_peaks_.compare_exchange_weak(open, open | (1u << meter))) return meter;
   }
@@ -146,6 +148,8 @@ void TrackedAllocator::close_peak(int meter) { open_peaks_.fetch_and(~(1u << met
 
 c10::DeleterFnPtr TrackedAllocator::raw_deleter() const { return &TrackedAllocator::release; }
 
-void TrackedAllocator::copy_data(void* to, const void* from, std::size_t bytes) const { default_copy_data(to, from, bytes); }
+void TrackedAllocator::copy_data(void* to, const void* from, std::size_t bytes) const {
+  default_copy_data(to, from, bytes);
+}
 
 }  // namespace twinbench

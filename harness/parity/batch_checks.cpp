@@ -33,7 +33,8 @@ std::int64_t batch_items(const Subject& subject, CheckResult& result) {
 }
 
 // The part of a tensor that belongs to one item; several rows an item are allowed.
-at::Tensor part_of(const at::Tensor& tensor, std::int64_t axis, std::int64_t item, std::int64_t items, const std::string& name) {
+at::Tensor part_of(const at::Tensor& tensor, std::int64_t axis, std::int64_t item, std::int64_t items,
+                   const std::string& name) {
   const std::int64_t length = tensor.size(axis);
   if (length % items != 0)
     throw Error(ErrorKind::kDimensionMismatch, "batch axis of '" + name + "'", std::to_string(length),
@@ -51,14 +52,32 @@ std::string bound_broken(const OutputSpec& spec, const at::Tensor& in_batch, con
   }
   const Bound bound = dtype == Dtype::kBf16 ? spec.tolerance.bf16 : spec.tolerance.fp32;
   const HostElements x(a), y(b);
+  if (spec.tolerance.kind == Tolerance::Kind::kGradient) {  // a bound on the whole tensor
+    double distance = 0, norm = 0;
+    for (std::int64_t i = 0; i < x.size(); ++i) {
+      double one, other;
+      x.read(i, 1, &one);
+      y.read(i, 1, &other);
+      distance += (one - other) * (one - other);
+      norm += one * one;
+    }
+    const double allowed = bound.relative * std::sqrt(norm) + bound.absolute;
+    if (std::sqrt(distance) <= allowed) return "";
+    return "its L2 distance alone from in the batch is " + std::to_string(std::sqrt(distance)) + ", allowed " + std::to_string(allowed);
+  }
   for (std::int64_t i = 0; i < x.size(); ++i) {
     double one, other;
     x.read(i, 1, &one);
     y.read(i, 1, &other);
-    const bool same_kind = std::isnan(one) ? std::isnan(other) : std::isinf(one) ? one == other : std::isfinite(other);
-    const bool close = !std::isfinite(one) || std::abs(one - other) <= bound.absolute + bound.relative * std::max(std::abs(one), std::abs(other));
+    const bool same_kind = std::isnan(one) ? std::isnan(other)
+                         : std::isinf(one) ? one == other
+                                           : std::isfinite(other);
+    const bool close =
+        !std::isfinite(one) ||
+        std::abs(one - other) <= bound.absolute + bound.relative * std::max(std::abs(one), std::abs(other));
     if (!same_kind || !close)
-      return element_text(a, i) + " is " + std::to_string(other) + " alone and " + std::to_string(one) + " in the batch";
+      return element_text(a, i) + " is " + std::to_string(other) + " alone and " + std::to_string(one) +
+             " in the batch";
   }
   return "";
 }
@@ -84,7 +103,9 @@ void check_batch_invariance(const Subject& subject, CheckResult& result) {
       if (!spec.batch_axis) continue;
       const at::Tensor in_batch = part_of(subject.outputs[spec.name], *spec.batch_axis, item, items, spec.name);
       const std::string broken = bound_broken(spec, in_batch, outputs[spec.name], subject.setting.dtype);
-      if (!broken.empty()) return result.fail("item " + std::to_string(item) + " of " + std::to_string(items) + ", output '" + spec.name + "': " + broken);
+      if (!broken.empty())
+        return result.fail("item " + std::to_string(item) + " of " + std::to_string(items) + ", output '" +
+                           spec.name + "': " + broken);
     }
   }
 }
@@ -112,8 +133,10 @@ void check_poisoned_neighbour(const Subject& subject, CheckResult& result) {
         if (item < 0 || item >= items || item == poisoned) continue;
         const at::Tensor clean = part_of(subject.outputs[spec.name], *spec.batch_axis, item, items, spec.name);
         const at::Tensor beside = part_of(outputs[spec.name], *spec.batch_axis, item, items, spec.name);
-        if (const std::string different = first_bit_difference({{spec.name, clean}}, {{spec.name, beside}}); !different.empty())
-          return result.fail("NaN in item " + std::to_string(poisoned) + " changes item " + std::to_string(item) + " of output '" + spec.name + "'");
+        if (const std::string different = first_bit_difference({{spec.name, clean}}, {{spec.name, beside}});
+            !different.empty())
+          return result.fail("NaN in item " + std::to_string(poisoned) + " changes item " + std::to_string(item) +
+                             " of output '" + spec.name + "'");
       }
     }
   } catch (const Error& error) {

@@ -49,9 +49,14 @@ nlohmann::json to_json(const std::string& cell, const CheckResult& result) {
                        {"elements", row.comparison.elements}});
   nlohmann::json vacuity;
   if (result.vacuity) vacuity = {{"checked", result.vacuity->checked}, {"rejected", result.vacuity->rejected}};
-  return {{"cell", cell},           {"check", result.check},     {"verdict", name_of(result.verdict)},
-          {"reason", result.reason}, {"seed", result.seed},       {"seconds", result.seconds},
-          {"outputs", outputs},      {"vacuity", vacuity}};
+  return {{"cell", cell},
+          {"check", result.check},
+          {"verdict", name_of(result.verdict)},
+          {"reason", result.reason},
+          {"seed", result.seed},
+          {"seconds", result.seconds},
+          {"outputs", outputs},
+          {"vacuity", vacuity}};
 }
 
 }  // namespace twinbench

@@ -47,12 +47,13 @@ std::int64_t elements_of(const Values& inputs) {
 
 }  // namespace
 
-std::vector<CheckResult> check_cell(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
-                                    const ParityOptions& options) {
+std::vector<CheckResult> check_cell(const Component& component, Variant variant, const Setting& setting,
+                                    std::uint64_t seed, const ParityOptions& options) {
   const auto& names = parity_check_names();
   for (const auto& name : options.checks)
     if (std::find(names.begin(), names.end(), name) == names.end())
-      throw Error(ErrorKind::kUnknownName, "--checks", name, "there are " + std::to_string(names.size()) + " checks" + did_you_mean(name, names));
+      throw Error(ErrorKind::kUnknownName, "--checks", name,
+                  "there are " + std::to_string(names.size()) + " checks" + did_you_mean(name, names));
 
   std::vector<CheckResult> results;
   const auto wanted = [&](const std::string& name) { return options.checks.empty() || options.checks.count(name); };
@@ -60,7 +61,8 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
     if (applies && wanted(name)) results.push_back(perform(name, seed, check));
   };
   const bool first_case = !component.spec.cases.empty() && component.spec.cases.front().name == setting.values.name;
-  add("golden", first_case && !component.spec.goldens.empty(), [&](CheckResult& result) { check_golden(component, variant, setting, result); });
+  add("golden", first_case && !component.spec.goldens.empty(),
+      [&](CheckResult& result) { check_golden(component, variant, setting, result); });
   if (options.checks.size() == 1 && wanted("golden")) return results;
 
   // The right answer first, then the candidate: recycled memory must not hold the candidate's answer.
@@ -71,13 +73,15 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
     Values generated = generated_inputs(component.spec, setting, seed);
     large = elements_of(generated) > options.thorough_elements;
     reference = std::make_unique<Reference>(component, setting, generated);
-    auto candidate = std::make_unique<Subject>(Subject{component, variant, setting, seed, options, std::move(generated), *reference, {}});
+    auto candidate = std::make_unique<Subject>(
+        Subject{component, variant, setting, seed, options, std::move(generated), *reference, {}});
     const Prepared prepared = candidate->prepare(candidate->placed());
     prepared.runnable->run();
     const Values outputs = prepared.runnable->outputs();
     reference->judge(outputs, result);
     for (const auto& [name, tensor] : outputs)
-      if (!tensor.defined()) throw Error(ErrorKind::kInternal, "output '" + name + "'", "undefined", "run() must fill every output");
+      if (!tensor.defined())
+        throw Error(ErrorKind::kInternal, "output '" + name + "'", "undefined", "run() must fill every output");
     candidate->outputs = copied_outputs(*prepared.runnable);
     subject = std::move(candidate);
   });
@@ -93,7 +97,8 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
     });
   };
   const bool backward = setting.values.pass == Pass::kBackward, batched = !component.spec.batch_size.empty();
-  add("vacuity", !setting.values.degenerate, [&](CheckResult& result) { reference->check_vacuity(cell.placed(), result); });
+  add("vacuity", !setting.values.degenerate,
+      [&](CheckResult& result) { reference->check_vacuity(cell.placed(), result); });
   add("determinism", true, [&](CheckResult& result) { check_determinism(cell, result); });
   add("input_mutation", true, [&](CheckResult& result) { check_input_mutation(cell, result); });
   thorough("guard_bands", true, check_guard_bands);
@@ -102,7 +107,8 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   thorough("batch_invariance", batched, check_batch_invariance);
   thorough("poisoned_neighbour", batched, check_poisoned_neighbour);
   thorough("gradient", backward && variant == Variant::kBaseline && setting.device.is_cpu(), check_gradient);
-  add("invariant", !backward && !component.spec.invariants.empty(), [&](CheckResult& result) { check_invariants(cell, result); });
+  add("invariant", !backward && !component.spec.invariants.empty(),
+      [&](CheckResult& result) { check_invariants(cell, result); });
   return results;
 }
 

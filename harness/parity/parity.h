@@ -13,12 +13,12 @@ namespace twinbench {
 
 struct ParityOptions {
   std::set<std::string> checks;  // empty: all
-  int repeats = 8;               // runs of one runnable that must agree bit for bit
+  int repeats = 8;  // runs of one runnable that must agree bit for bit
   // Above this many input elements only oracle, vacuity, determinism, input_mutation and invariant run: the other checks
   // are about indexing and state, which smaller cases show.
   std::int64_t thorough_elements = 2'000'000;
-  int gradient_samples = 64;     // entries per gradient checked by central differences
-  double gradient_seconds = 4;   // and no longer than this, once a few entries are done
+  int gradient_samples = 64;  // entries per gradient checked by central differences
+  double gradient_seconds = 4;  // and no longer than this, once a few entries are done
 };
 
 // Names, in the order they run:
@@ -38,8 +38,8 @@ struct ParityOptions {
 //   invariant          the component's own properties (forward cases)
 // A check that does not apply gives no row; one that applies but cannot be judged is skip with its reason; an exception is
 // an error row. Never throws for what a variant does; throws kUnknownName for an unknown check name.
-std::vector<CheckResult> check_cell(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
-                                    const ParityOptions& options = {});
+std::vector<CheckResult> check_cell(const Component& component, Variant variant, const Setting& setting,
+                                    std::uint64_t seed, const ParityOptions& options = {});
 std::vector<CheckResult> check_cell(const Cell& cell, std::uint64_t seed, const ParityOptions& options = {});
 
 const std::vector<std::string>& parity_check_names();

@@ -18,7 +18,8 @@ class Doubled : public Runnable {
  public:
   Doubled(const Values& inputs, const Setting& setting) : x_(inputs["x"]), setting_(setting) {}
   void run() override {
-    if (setting_.option_or("throws", 0) != 0) throw Error(ErrorKind::kOutOfMemory, "workspace", "1 TB", "use a smaller case");
+    if (setting_.option_or("throws", 0) != 0)
+      throw Error(ErrorKind::kOutOfMemory, "workspace", "1 TB", "use a smaller case");
     y_ = x_ + x_;
   }
   Values outputs() override {
@@ -52,8 +53,12 @@ Component doubled() {
     at::manual_seed(seed);
     return Values{{"x", at::randn({setting.size("n")})}};
   };
-  component.baseline = [](const Values& inputs, const Setting& setting) -> std::unique_ptr<Runnable> { return std::make_unique<Baseline>(inputs, setting); };
-  component.optimized = [](const Values& inputs, const Setting& setting) -> std::unique_ptr<Runnable> { return std::make_unique<Doubled>(inputs, setting); };
+  component.baseline = [](const Values& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
+    return std::make_unique<Baseline>(inputs, setting);
+  };
+  component.optimized = [](const Values& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
+    return std::make_unique<Doubled>(inputs, setting);
+  };
   return component;
 }
 
@@ -79,14 +84,17 @@ std::set<std::string> names_of(const std::vector<CheckResult>& results) {
 
 TEST(Parity, RunsWhatAppliesAndPasses) {
   const auto results = check_cell(doubled(), Variant::kOptimized, sized(50), 1);
-  EXPECT_EQ(names_of(results), (std::set<std::string>{"oracle", "vacuity", "determinism", "input_mutation", "guard_bands", "non_contiguous", "stale"}));
-  for (const auto& result : results) EXPECT_EQ(result.verdict, CheckVerdict::kPass) << result.check << ": " << result.reason;
+  EXPECT_EQ(names_of(results), (std::set<std::string>{"oracle", "vacuity", "determinism", "input_mutation",
+                                                      "guard_bands", "non_contiguous", "stale"}));
+  for (const auto& result : results)
+    EXPECT_EQ(result.verdict, CheckVerdict::kPass) << result.check << ": " << result.reason;
 }
 
 TEST(Parity, OnlyTheChecksAskedFor) {
   ParityOptions options;
   options.checks = {"determinism"};
-  EXPECT_EQ(names_of(check_cell(doubled(), Variant::kOptimized, sized(50), 1, options)), (std::set<std::string>{"determinism"}));
+  EXPECT_EQ(names_of(check_cell(doubled(), Variant::kOptimized, sized(50), 1, options)),
+            (std::set<std::string>{"determinism"}));
   options.checks = {"determinsm"};
   EXPECT_THROW(check_cell(doubled(), Variant::kOptimized, sized(50), 1, options), Error);
 }

@@ -17,7 +17,8 @@ void check_determinism(const Subject& subject, CheckResult& result) {
     prepared.runnable->run();
     const std::string different = first_bit_difference(subject.outputs, copied_outputs(*prepared.runnable));
     if (!different.empty())
-      return result.fail("run " + std::to_string(run) + " of the same runnable differs from a first run in the bits of " + different);
+      return result.fail("run " + std::to_string(run) +
+                         " of the same runnable differs from a first run in the bits of " + different);
   }
 }
 
@@ -43,7 +44,8 @@ void check_guarded_inputs(const Subject& subject, CheckResult& result) {
   const Prepared prepared = subject.prepare(inputs);
   prepared.runnable->run();
   const std::string different = first_bit_difference(subject.outputs, copied_outputs(*prepared.runnable));
-  if (!different.empty()) result.fail("NaN around the inputs changes the bits of " + different + ": it reads beyond them");
+  if (!different.empty())
+    result.fail("NaN around the inputs changes the bits of " + different + ": it reads beyond them");
   for (const auto& [name, tensor] : guarded)
     if (const std::string broken = tensor.broken(); !broken.empty()) result.fail("input '" + name + "': " + broken);
 }
@@ -63,11 +65,13 @@ void check_guard_bands(const Subject& subject, CheckResult& result) {
     }
     const auto violations = guard.violations();
     if (!violations.empty())
-      result.fail(violations.front().text() + (violations.size() > 1 ? "; " + std::to_string(violations.size()) + " bands in all" : ""));
+      result.fail(violations.front().text() +
+                  (violations.size() > 1 ? "; " + std::to_string(violations.size()) + " bands in all" : ""));
   }
   const std::string different = first_bit_difference(subject.outputs, outputs);
   if (!different.empty())
-    result.fail("0xff in fresh memory and in the bands changes the bits of " + different + ": it reads what it did not write");
+    result.fail("0xff in fresh memory and in the bands changes the bits of " + different +
+                ": it reads what it did not write");
 }
 
 namespace {
@@ -105,7 +109,8 @@ void check_stale(const Subject& subject, CheckResult& result) {
   for (const auto& [name, tensor] : other) batched = batched || batch_axis_of(subject, name).has_value();
   for (const auto& [name, tensor] : other) {
     if (batched && !batch_axis_of(subject, name)) continue;
-    if (!changed.contains(name) || changed[name].sizes() != tensor.sizes()) return result.skip("input '" + name + "' has another shape under another seed");
+    if (!changed.contains(name) || changed[name].sizes() != tensor.sizes())
+      return result.skip("input '" + name + "' has another shape under another seed");
     any = any || hash_of(tensor) != hash_of(changed[name]);
     changed.set(name, tensor);
   }
@@ -118,13 +123,15 @@ void check_stale(const Subject& subject, CheckResult& result) {
   if (batched) {
     prepared.runnable->run();
     reference.judge(prepared.runnable->outputs(), result);
-    if (result.verdict != CheckVerdict::kPass) return result.fail("after its inputs changed, the same runnable: " + result.reason);
+    if (result.verdict != CheckVerdict::kPass)
+      return result.fail("after its inputs changed, the same runnable: " + result.reason);
     result.outputs.clear();
   }
   const Prepared fresh = subject.prepare(prepared.inputs);
   fresh.runnable->run();
   reference.judge(fresh.runnable->outputs(), result);
-  if (result.verdict == CheckVerdict::kFail) result.reason = "a fresh runnable on changed contents at the same addresses: " + result.reason;
+  if (result.verdict == CheckVerdict::kFail)
+    result.reason = "a fresh runnable on changed contents at the same addresses: " + result.reason;
 }
 
 }  // namespace twinbench

@@ -51,6 +51,8 @@ void Record::add_benchmark(nlohmann::json row) {
   root_["benchmarks"].push_back(std::move(row));
 }
 
+void Record::set_threads(int threads) { root_["twinbench"]["provenance"]["threads"] = threads; }
+
 void Record::set_session(nlohmann::json session) {
   make_strict(session);
   root_["twinbench"]["session"] = std::move(session);

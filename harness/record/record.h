@@ -19,6 +19,7 @@ class Record {
   void add(const std::string& section, nlohmann::json row);
   // Appends a Google Benchmark row.
   void add_benchmark(nlohmann::json row);
+  void set_threads(int threads);  // of the children that measured
   void set_session(nlohmann::json session);
   void set_ledger(nlohmann::json ledger);
 

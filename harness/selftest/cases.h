@@ -5,7 +5,7 @@
 
 namespace twinbench::selftest {
 
-std::vector<SelftestCase> wrong_answers();    // twins whose numbers are wrong, some only sometimes
+std::vector<SelftestCase> wrong_answers();  // twins whose numbers are wrong, some only sometimes
 std::vector<SelftestCase> wrong_behaviour();  // twins that compute the right numbers in a wrong way
 std::vector<SelftestCase> correct_controls();
 

@@ -12,7 +12,8 @@ namespace {
 
 // Works in a scratch copy, in place, and keeps it from run to run.
 struct InPlaceWorkspace : RowScale {
-  InPlaceWorkspace(const Values& inputs, const Setting& setting) : RowScale(inputs, setting), workspace_(y_.clone()) {}
+  InPlaceWorkspace(const Values& inputs, const Setting& setting)
+      : RowScale(inputs, setting), workspace_(y_.clone()) {}
   void compute(const float* x, const float* scale, float* y) override {
     float* const w = workspace_.mutable_data_ptr<float>();
     std::copy_n(x, items_ * width_, w);
@@ -46,7 +47,8 @@ class LoopBackward : public Runnable {
   LoopBackward(const Values& inputs, const Setting&)
       : inputs_(inputs), grad_x_(inputs["x"].clone()), grad_scale_(inputs["scale"].clone()) {}
   void run() override {
-    const at::Tensor x = inputs_["x"].contiguous(), scale = inputs_["scale"].contiguous(), gradient = inputs_["grad_y"].contiguous();
+    const at::Tensor x = inputs_["x"].contiguous(), scale = inputs_["scale"].contiguous(),
+                     gradient = inputs_["grad_y"].contiguous();
     const std::int64_t width = x.size(1);
     for (std::int64_t row = 0; row < x.size(0); ++row) {
       const float s = scale.const_data_ptr<float>()[row];
@@ -66,7 +68,8 @@ class LoopBackward : public Runnable {
   at::Tensor grad_x_, grad_scale_;
 };
 
-SelftestCase control(const std::string& name, const std::string& what, Factory optimized, std::int64_t items = 6, Options options = {}) {
+SelftestCase control(const std::string& name, const std::string& what, Factory optimized, std::int64_t items = 6,
+                     Options options = {}) {
   SelftestCase correct{name, what, "", row_scale_component(optimized), Variant::kOptimized, nullptr, {}};
   correct.setting = row_scale_setting(correct.component, items, 13, std::move(options));
   return correct;
@@ -79,13 +82,16 @@ SelftestCase product(const std::string& name, const std::string& what, Summation
 }
 
 SelftestCase propagated_nan() {
-  SelftestCase correct = control("propagated_nan", "a NaN of the input shows where it must", make<RowScale>, 6, {{"nan_row", 3}});
+  SelftestCase correct =
+      control("propagated_nan", "a NaN of the input shows where it must", make<RowScale>, 6, {{"nan_row", 3}});
   correct.component.spec.outputs.front().nan_allowed = true;
   return correct;
 }
 
 SelftestCase backward(const std::string& name, Variant variant) {
-  SelftestCase correct{name, "gradients in one loop, summed in fp64", "", row_scale_component(make<LoopBackward>), variant, nullptr, {}};
+  SelftestCase correct{
+      name, "gradients in one loop, summed in fp64", "", row_scale_component(make<LoopBackward>), variant, nullptr,
+      {}};
   correct.setting = row_scale_setting(correct.component, 4, 9, {}, Pass::kBackward);
   correct.component.spec.proof.clear();  // the counters are those of the forward
   correct.component.spec.goldens.clear();
@@ -93,7 +99,8 @@ SelftestCase backward(const std::string& name, Variant variant) {
 }
 
 SelftestCase equal_time() {
-  SelftestCase correct{"equal_time", "the same twin twice", "", row_scale_component(make<RowScale>), Variant::kOptimized, make<RowScale>, {}};
+  SelftestCase correct{"equal_time",        "the same twin twice", "", row_scale_component(make<RowScale>),
+                       Variant::kOptimized, make<RowScale>,        {}};
   correct.setting = row_scale_setting(correct.component, 60, 256);
   return correct;
 }

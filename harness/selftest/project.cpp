@@ -19,7 +19,8 @@ at::Tensor operand(const at::Tensor& tensor, Dtype dtype) {
 
 class RowProducts : public Runnable {
  public:
-  RowProducts(const Values& inputs, const Setting& setting) : x_(inputs["x"]), w_(inputs["w"]), dtype_(setting.dtype) {}
+  RowProducts(const Values& inputs, const Setting& setting)
+      : x_(inputs["x"]), w_(inputs["w"]), dtype_(setting.dtype) {}
   void run() override {
     y_ = at::empty({x_.size(0), w_.size(1)}, x_.options());
     const at::Tensor x = operand(x_, dtype_), transposed = operand(w_, dtype_).t();
@@ -36,7 +37,10 @@ template <Summation summation>
 class LoopProduct : public Runnable {
  public:
   LoopProduct(const Values& inputs, const Setting& setting)
-      : x_(inputs["x"]), w_(inputs["w"]), y_(at::zeros({x_.size(0), w_.size(1)})), bf16_(setting.dtype == Dtype::kBf16) {}
+      : x_(inputs["x"]),
+        w_(inputs["w"]),
+        y_(at::zeros({x_.size(0), w_.size(1)})),
+        bf16_(setting.dtype == Dtype::kBf16) {}
   void run() override {
     const at::Tensor x = x_.contiguous(), w = w_.contiguous();
     const float *a = x.const_data_ptr<float>(), *b = w.const_data_ptr<float>();
@@ -47,9 +51,11 @@ class LoopProduct : public Runnable {
         float partial[8] = {};
         for (std::int64_t step = 0; step < inner; ++step) {
           const std::int64_t k = summation == Summation::kReversed ? inner - 1 - step : step;
-          partial[summation == Summation::kBlocked ? k % 8 : 0] += rounded(a[row * inner + k]) * rounded(b[k * columns + column]);
+          partial[summation == Summation::kBlocked ? k % 8 : 0] +=
+              rounded(a[row * inner + k]) * rounded(b[k * columns + column]);
         }
-        y[row * columns + column] = ((partial[0] + partial[1]) + (partial[2] + partial[3])) + ((partial[4] + partial[5]) + (partial[6] + partial[7]));
+        y[row * columns + column] = ((partial[0] + partial[1]) + (partial[2] + partial[3])) +
+                                    ((partial[4] + partial[5]) + (partial[6] + partial[7]));
       }
   }
   Values outputs() override { return {{"y", y_}}; }
@@ -61,13 +67,15 @@ class LoopProduct : public Runnable {
 };
 
 Values make_inputs(const Setting& setting, std::uint64_t seed) {
-  Values inputs{{"x", at::empty({setting.size("items"), setting.size("inner")})}, {"w", at::empty({setting.size("inner"), setting.size("columns")})}};
+  Values inputs{{"x", at::empty({setting.size("items"), setting.size("inner")})},
+                {"w", at::empty({setting.size("inner"), setting.size("columns")})}};
   std::uint32_t tag = 0;
   for (auto& [name, tensor] : inputs) {
     ++tag;
     float* const values = tensor.mutable_data_ptr<float>();
     for (std::int64_t i = 0; i < tensor.numel(); ++i) {
-      const PhiloxWords words = philox(seed, static_cast<std::uint32_t>(i), 1, 0, philox_tag(PhiloxStream::kSyntheticData, tag));
+      const PhiloxWords words =
+          philox(seed, static_cast<std::uint32_t>(i), 1, 0, philox_tag(PhiloxStream::kSyntheticData, tag));
       values[i] = philox_normal_pair(words.w[0], words.w[1]).sine;
     }
   }
@@ -79,9 +87,9 @@ Values make_inputs(const Setting& setting, std::uint64_t seed) {
 Component project_component(Summation summation) {
   Component component;
   component.baseline = make<RowProducts>;
-  component.optimized = summation == Summation::kForward    ? make<LoopProduct<Summation::kForward>>
-                        : summation == Summation::kReversed ? make<LoopProduct<Summation::kReversed>>
-                                                            : make<LoopProduct<Summation::kBlocked>>;
+  component.optimized = summation == Summation::kForward  ? make<LoopProduct<Summation::kForward>>
+                      : summation == Summation::kReversed ? make<LoopProduct<Summation::kReversed>>
+                                                          : make<LoopProduct<Summation::kBlocked>>;
   ComponentSpec& spec = component.spec;
   spec.pipeline = "selftest";
   spec.name = "project";
@@ -90,11 +98,13 @@ Component project_component(Summation summation) {
   spec.outputs = {{"y", {Tolerance::Kind::kBound, {2e-5, 2e-6}, {2e-5, 2e-6}, "op"}, 0, false}};
   spec.batched_inputs = {{"x", 0}};
   spec.batch_size = "items";
-  spec.proof = {{"aten::mv", "one a row", [](const Setting& s) { return s.size("items"); }, [](const Setting&) { return 0; }}};
+  spec.proof = {
+      {"aten::mv", "one a row", [](const Setting& s) { return s.size("items"); }, [](const Setting&) { return 0; }}};
   return component;
 }
 
-Setting project_setting(Component& component, std::int64_t items, std::int64_t inner, std::int64_t columns, Dtype dtype) {
+Setting project_setting(Component& component, std::int64_t items, std::int64_t inner, std::int64_t columns,
+                        Dtype dtype) {
   Setting setting;
   setting.values.name = "selftest";
   setting.values.sizes = {{"items", items}, {"inner", inner}, {"columns", columns}};

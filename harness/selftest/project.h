@@ -10,6 +10,7 @@ enum class Summation { kForward, kReversed, kBlocked };
 
 // x fp32 [items, inner], w fp32 [inner, columns]. The baseline is one matrix-vector product a row.
 Component project_component(Summation summation);
-Setting project_setting(Component& component, std::int64_t items, std::int64_t inner, std::int64_t columns, Dtype dtype);
+Setting project_setting(Component& component, std::int64_t items, std::int64_t inner, std::int64_t columns,
+                        Dtype dtype);
 
 }  // namespace twinbench::selftest

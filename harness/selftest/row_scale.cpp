@@ -20,7 +20,8 @@ namespace {
 // The sin: a scalar read and its temporaries in every row. Any dtype; one backward for the gradient cases.
 class RowByRow : public Runnable {
  public:
-  RowByRow(const Values& inputs, const Setting& setting) : inputs_(inputs), backward_(setting.values.pass == Pass::kBackward) {}
+  RowByRow(const Values& inputs, const Setting& setting)
+      : inputs_(inputs), backward_(setting.values.pass == Pass::kBackward) {}
 
   void run() override {
     const at::Tensor &x = inputs_["x"], &scale = inputs_["scale"];
@@ -30,7 +31,8 @@ class RowByRow : public Runnable {
       return;
     }
     at::Tensor y = at::empty(x.sizes(), x.options());
-    for (std::int64_t row = 0; row < x.size(0); ++row) y.select(0, row).copy_(at::tanh(x.select(0, row)).mul(scale.select(0, row).item()));
+    for (std::int64_t row = 0; row < x.size(0); ++row)
+      y.select(0, row).copy_(at::tanh(x.select(0, row)).mul(scale.select(0, row).item()));
     outputs_ = {{"y", y}};
   }
   Values outputs() override { return outputs_; }
@@ -43,7 +45,8 @@ class RowByRow : public Runnable {
 void fill_normal(at::Tensor& tensor, std::uint64_t seed, std::uint32_t tag, float offset) {
   float* const values = tensor.mutable_data_ptr<float>();
   for (std::int64_t i = 0; i < tensor.numel(); ++i) {
-    const PhiloxWords words = philox(seed, static_cast<std::uint32_t>(i), 0, 0, philox_tag(PhiloxStream::kSyntheticData, tag));
+    const PhiloxWords words =
+        philox(seed, static_cast<std::uint32_t>(i), 0, 0, philox_tag(PhiloxStream::kSyntheticData, tag));
     values[i] = philox_normal_pair(words.w[0], words.w[1]).cosine + offset;
   }
 }
@@ -55,8 +58,10 @@ Values make_inputs(const Setting& setting, std::uint64_t seed) {
   fill_normal(scale, seed, 2, 3);  // around 3: no row's answer is near zero
   scale.mul_(setting.option_or("magnitude", 1));
   const auto row = [&](const char* name) { return static_cast<std::int64_t>(setting.option_or(name, -1)); };
-  if (row("infinite_row") >= 0) scale.mutable_data_ptr<float>()[row("infinite_row")] = std::numeric_limits<float>::infinity();
-  if (row("nan_row") >= 0) x.mutable_data_ptr<float>()[row("nan_row") * width] = std::numeric_limits<float>::quiet_NaN();
+  if (row("infinite_row") >= 0)
+    scale.mutable_data_ptr<float>()[row("infinite_row")] = std::numeric_limits<float>::infinity();
+  if (row("nan_row") >= 0)
+    x.mutable_data_ptr<float>()[row("nan_row") * width] = std::numeric_limits<float>::quiet_NaN();
   Values inputs{{"x", x}, {"scale", scale}};
   if (setting.values.pass == Pass::kBackward) {
     at::Tensor gradient = at::empty({items, width}, at::kFloat);
@@ -80,15 +85,21 @@ std::string beyond_scale(const Values& inputs, const Values& outputs, const Sett
   const float *scale = inputs["scale"].const_data_ptr<float>(), *y = outputs["y"].const_data_ptr<float>();
   const std::int64_t items = outputs["y"].size(0), width = outputs["y"].size(1);
   for (std::int64_t i = 0; i < items * width; ++i)
-    if (std::abs(y[i]) > std::abs(scale[i / width])) return "element " + std::to_string(i) + " is larger than its row's scale";
+    if (std::abs(y[i]) > std::abs(scale[i / width]))
+      return "element " + std::to_string(i) + " is larger than its row's scale";
   return "";
 }
 
 }  // namespace
 
 RowScale::RowScale(const Values& inputs, const Setting&)
-    : x_(inputs["x"]), scale_(inputs["scale"]), y_(at::zeros(x_.sizes(), x_.options())), items_(x_.size(0)), width_(x_.size(1)) {
-  if (x_.scalar_type() != at::kFloat) throw Error(ErrorKind::kBadDtype, "x", c10::toString(x_.scalar_type()), "the twin takes fp32");
+    : x_(inputs["x"]),
+      scale_(inputs["scale"]),
+      y_(at::zeros(x_.sizes(), x_.options())),
+      items_(x_.size(0)),
+      width_(x_.size(1)) {
+  if (x_.scalar_type() != at::kFloat)
+    throw Error(ErrorKind::kBadDtype, "x", c10::toString(x_.scalar_type()), "the twin takes fp32");
 }
 
 void RowScale::run() {
@@ -118,7 +129,8 @@ Component row_scale_component(Factory optimized) {
   spec.gradients = {{"grad_x", gradient, 0, false}, {"grad_scale", gradient, 0, false}};
   spec.batched_inputs = {{"x", 0}, {"scale", 0}};
   spec.batch_size = "items";
-  spec.proof = {{"scalar_reads", "one a row", [](const Setting& s) { return s.size("items"); }, [](const Setting&) { return 0; }},
+  spec.proof = {{"scalar_reads", "one a row", [](const Setting& s) { return s.size("items"); },
+                 [](const Setting&) { return 0; }},
                 {"allocations", "the result; tanh, the scalar as a tensor, its cast and the product a row",
                  [](const Setting& s) { return s.size("items") == 0 ? 0 : 1 + 4 * s.size("items"); },
                  [](const Setting&) { return 0; }}};

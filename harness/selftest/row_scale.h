@@ -27,7 +27,8 @@ class RowScale : public Runnable {
 Component row_scale_component(Factory optimized);
 
 // {items, width} with these options, fp32 on the CPU, named "selftest" as the component's only case.
-Setting row_scale_setting(Component& component, std::int64_t items, std::int64_t width, Options options = {}, Pass pass = Pass::kForward);
+Setting row_scale_setting(Component& component, std::int64_t items, std::int64_t width, Options options = {},
+                          Pass pass = Pass::kForward);
 
 // Baseline factories that twins of the baseline replace.
 std::unique_ptr<Runnable> row_scale_baseline(const Values& inputs, const Setting& setting);

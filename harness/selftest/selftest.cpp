@@ -29,15 +29,18 @@ void run_parity(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
 void run_counters(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
   for (const auto& proof : check_proof(selftest_case.component, selftest_case.setting, kSeed))
     if (!proof.pass) caught.push_back({"proof", proof.reason});
-  const GrowthResult growth = check_growth(selftest_case.component, Variant::kOptimized, selftest_case.setting, kSeed);
+  const GrowthResult growth =
+      check_growth(selftest_case.component, Variant::kOptimized, selftest_case.setting, kSeed);
   if (!growth.pass) caught.push_back({"growth", growth.reason});
   // The correct twin's counters are what would be pinned.
-  if (selftest_case.component.spec.name != "row_scale" || selftest_case.setting.values.pass == Pass::kBackward) return;
+  if (selftest_case.component.spec.name != "row_scale" || selftest_case.setting.values.pass == Pass::kBackward)
+    return;
   Component correct = selftest_case.component;
   correct.optimized = selftest::make<selftest::RowScale>;
   Pins pins;
   pins.set("cell", count_run(correct, Variant::kOptimized, selftest_case.setting, kSeed));
-  const PinVerdict verdict = pins.check("cell", count_run(selftest_case.component, Variant::kOptimized, selftest_case.setting, kSeed));
+  const PinVerdict verdict =
+      pins.check("cell", count_run(selftest_case.component, Variant::kOptimized, selftest_case.setting, kSeed));
   if (!verdict.pass) caught.push_back({"pins", verdict.reason});
 }
 
@@ -62,12 +65,15 @@ TimeVerdict run_time(const SelftestCase& selftest_case, std::vector<Catch>& caug
   PairedResult result;
   for (int attempt = 0; attempt < 3; ++attempt) {
     options.seed = static_cast<std::uint64_t>(attempt) + 1;
-    result = measure_pair({"correct", [&] { reference->run(); }, {}, {}, {}}, {"planted", [&] { twin->run(); }, {}, {}, {}}, options, clock);
+    result = measure_pair({"correct", [&] { reference->run(); }, {}, {}, {}},
+                          {"planted", [&] { twin->run(); }, {}, {}, {}}, options, clock);
     if (result.verdict != TimeVerdict::kInconclusive) break;
   }
-  explanation = std::string(name_of(result.verdict)) + ", ratio " + std::to_string(result.ratio) + " over " + std::to_string(result.pairs) + " pairs" +
+  explanation = std::string(name_of(result.verdict)) + ", ratio " + std::to_string(result.ratio) + " over " +
+                std::to_string(result.pairs) + " pairs" +
                 (result.explanation().empty() ? "" : ": " + result.explanation());
-  if (result.verdict == TimeVerdict::kSlower || result.verdict == TimeVerdict::kFaster) caught.push_back({"time", explanation});
+  if (result.verdict == TimeVerdict::kSlower || result.verdict == TimeVerdict::kFaster)
+    caught.push_back({"time", explanation});
   return result.verdict;
 }
 
@@ -83,15 +89,21 @@ std::string joined(const std::vector<Catch>& caught, std::string Catch::*field, 
 const std::vector<SelftestCase>& selftest_cases() {
   static const std::vector<SelftestCase> cases = [] {
     std::vector<SelftestCase> all = selftest::wrong_answers();
-    for (auto& list : {selftest::wrong_behaviour(), selftest::correct_controls()}) all.insert(all.end(), list.begin(), list.end());
+    for (auto& list : {selftest::wrong_behaviour(), selftest::correct_controls()})
+      all.insert(all.end(), list.begin(), list.end());
     return all;
   }();
   return cases;
 }
 
 SelftestRow run(const SelftestCase& selftest_case) {
-  SelftestRow row{selftest_case.name, selftest_case.wrong() ? "wrong_twin" : "correct_control", selftest_case.caught_by,
-                  selftest_case.wrong() ? selftest_case.caught_by : "accepted", "accepted", "fail", ""};
+  SelftestRow row{selftest_case.name,
+                  selftest_case.wrong() ? "wrong_twin" : "correct_control",
+                  selftest_case.caught_by,
+                  selftest_case.wrong() ? selftest_case.caught_by : "accepted",
+                  "accepted",
+                  "fail",
+                  ""};
   std::vector<Catch> caught;
   std::string explanation;
   bool open = false;
@@ -108,7 +120,8 @@ SelftestRow run(const SelftestCase& selftest_case) {
   if (!caught.empty()) row.got = joined(caught, &Catch::check, ",");
   for (const auto& one : caught) row.reason += (row.reason.empty() ? "" : "; ") + one.check + ": " + one.reason;
   bool expected = !selftest_case.wrong() && caught.empty();
-  for (const auto& one : caught) expected = expected || (selftest_case.wrong() && one.check == selftest_case.caught_by);
+  for (const auto& one : caught)
+    expected = expected || (selftest_case.wrong() && one.check == selftest_case.caught_by);
   row.verdict = expected ? "pass" : "fail";
   if (open && selftest_case.wrong()) {
     row.got = "inconclusive";

@@ -10,10 +10,10 @@
 namespace twinbench {
 
 struct SelftestCase {
-  std::string name;       // "dropped_tail"
-  std::string what;       // what is wrong with it, or what makes it look wrong, a phrase
+  std::string name;  // "dropped_tail"
+  std::string what;  // what is wrong with it, or what makes it look wrong, a phrase
   std::string caught_by;  // the check that must catch it; empty: a correct control that nothing may catch
-  Component component;    // a small record, built in code
+  Component component;  // a small record, built in code
   Variant variant = Variant::kOptimized;  // which cell the parity checks look at
   // Times the optimized twin against this factory instead of running the other checks ("time").
   Factory reference = nullptr;
@@ -25,12 +25,12 @@ struct SelftestCase {
 // One row of the record's selftest section.
 struct SelftestRow {
   std::string name;
-  std::string kind;       // wrong_twin, correct_control
+  std::string kind;  // wrong_twin, correct_control
   std::string caught_by;
-  std::string expected;   // the check's name, or "accepted"
-  std::string got;        // the checks that caught it, comma-separated, or "accepted"
-  std::string verdict;    // pass, fail; skip where a timing case stayed inconclusive on a noisy machine
-  std::string reason;     // what each catching check said
+  std::string expected;  // the check's name, or "accepted"
+  std::string got;  // the checks that caught it, comma-separated, or "accepted"
+  std::string verdict;  // pass, fail; skip where a timing case stayed inconclusive on a noisy machine
+  std::string reason;  // what each catching check said
 };
 
 // Checks that may catch: those of the parity engine, "proof" (counters against their formulas), "growth" (memory from run

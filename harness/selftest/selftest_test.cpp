@@ -12,7 +12,8 @@ class Selftest : public testing::TestWithParam<std::size_t> {};
 
 TEST_P(Selftest, GetsItsExpectedVerdict) {
   const SelftestRow row = run(selftest_cases()[GetParam()]);
-  std::printf("%-28s expected %-20s got %-40s %s\n", row.name.c_str(), row.expected.c_str(), row.got.c_str(), row.verdict.c_str());
+  std::printf("%-28s expected %-20s got %-40s %s\n", row.name.c_str(), row.expected.c_str(), row.got.c_str(),
+              row.verdict.c_str());
   if (row.verdict == "skip") GTEST_SKIP() << row.reason;
   EXPECT_EQ(row.verdict, "pass") << row.reason;
 }
@@ -30,8 +31,9 @@ TEST(SelftestList, HasEnoughOfBothKindsAndUsesEveryCheck) {
   }
   EXPECT_GE(wrong, 16u);
   EXPECT_GE(correct, 8u);
-  for (const char* check : {"oracle", "vacuity", "determinism", "input_mutation", "guard_bands", "non_contiguous", "stale", "batch_invariance",
-                            "poisoned_neighbour", "gradient", "invariant", "golden", "proof", "growth", "pins", "time"})
+  for (const char* check : {"oracle", "vacuity", "determinism", "input_mutation", "guard_bands", "non_contiguous",
+                            "stale", "batch_invariance", "poisoned_neighbour", "gradient", "invariant", "golden",
+                            "proof", "growth", "pins", "time"})
     EXPECT_TRUE(catching.count(check)) << "no planted twin is caught by " << check;
 }
 

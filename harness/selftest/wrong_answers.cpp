@@ -73,7 +73,8 @@ struct StaleBuffer : RowScale {
 struct PointerCache : RowScale {
   using RowScale::RowScale;
   void compute(const float* x, const float* scale, float* y) override {
-    static std::map<const float*, std::vector<float>>* const answers = new std::map<const float*, std::vector<float>>();
+    static std::map<const float*, std::vector<float>>* const answers =
+        new std::map<const float*, std::vector<float>>();
     auto& answer = (*answers)[x];
     if (answer.size() != static_cast<std::size_t>(items_ * width_)) {
       RowScale::compute(x, scale, y);
@@ -123,7 +124,9 @@ struct WrongAlone : RowScale {
 // Takes the address and ignores the strides.
 struct IgnoresStrides : RowScale {
   using RowScale::RowScale;
-  void run() override { compute(x_.const_data_ptr<float>(), scale_.const_data_ptr<float>(), y_.mutable_data_ptr<float>()); }
+  void run() override {
+    compute(x_.const_data_ptr<float>(), scale_.const_data_ptr<float>(), y_.mutable_data_ptr<float>());
+  }
 };
 
 // Both twins wrong alike: they agree with each other and with the oracle, which is the baseline in fp64.
@@ -148,7 +151,9 @@ class SharedErrorBaseline : public Runnable {
 class WrongOracleGradient : public Runnable {
  public:
   WrongOracleGradient(const Values& inputs, const Setting& setting)
-      : inputs_(inputs), right_(row_scale_baseline(inputs, setting)), backward_(setting.values.pass == Pass::kBackward) {}
+      : inputs_(inputs),
+        right_(row_scale_baseline(inputs, setting)),
+        backward_(setting.values.pass == Pass::kBackward) {}
   void run() override { right_->run(); }
   Values outputs() override {
     Values outputs = right_->outputs();
@@ -162,21 +167,28 @@ class WrongOracleGradient : public Runnable {
   bool backward_;
 };
 
-SelftestCase plant(const std::string& name, const std::string& what, const std::string& caught_by, Factory optimized, Options options = {}) {
+SelftestCase plant(const std::string& name, const std::string& what, const std::string& caught_by, Factory optimized,
+                   Options options = {}) {
   SelftestCase planted{name, what, caught_by, row_scale_component(optimized), Variant::kOptimized, nullptr, {}};
   planted.setting = row_scale_setting(planted.component, 6, 13, std::move(options));
   return planted;
 }
 
 SelftestCase shared_error(const std::string& name, const std::string& caught_by, Options options) {
-  SelftestCase planted = plant(name, "baseline and optimized are 0.1 % too large alike", caught_by, make<SharedErrorOptimized>, std::move(options));
+  SelftestCase planted = plant(name, "baseline and optimized are 0.1 % too large alike", caught_by,
+                               make<SharedErrorOptimized>, std::move(options));
   planted.component.baseline = make<SharedErrorBaseline>;
   return planted;
 }
 
 SelftestCase wrong_oracle_gradient() {
-  SelftestCase planted{"wrong_oracle_gradient", "the baseline's backward forgets a factor", "gradient",
-                       row_scale_component(make<RowScale>), Variant::kBaseline, nullptr, {}};
+  SelftestCase planted{"wrong_oracle_gradient",
+                       "the baseline's backward forgets a factor",
+                       "gradient",
+                       row_scale_component(make<RowScale>),
+                       Variant::kBaseline,
+                       nullptr,
+                       {}};
   planted.component.baseline = make<WrongOracleGradient>;
   planted.setting = row_scale_setting(planted.component, 3, 5, {}, Pass::kBackward);
   return planted;
@@ -184,7 +196,8 @@ SelftestCase wrong_oracle_gradient() {
 
 // A constant answer in a case that is not marked degenerate: nothing could fail.
 SelftestCase vacuous_case() {
-  SelftestCase planted = plant("vacuous_case", "all answers are zero: zeros would pass", "vacuity", make<RowScale>, {{"magnitude", 0}});
+  SelftestCase planted =
+      plant("vacuous_case", "all answers are zero: zeros would pass", "vacuity", make<RowScale>, {{"magnitude", 0}});
   return planted;
 }
 
@@ -196,7 +209,8 @@ std::vector<SelftestCase> wrong_answers() {
       plant("copied_input", "returns its input", "oracle", make<CopiedInput>),
       plant("dropped_tail", "leaves out the last, partial vector", "oracle", make<DroppedTail>),
       plant("one_nan", "one element is NaN", "oracle", make<OneNan>),
-      plant("matching_infinity", "right where infinite, zero elsewhere", "oracle", make<HidesBehindInfinity>, {{"infinite_row", 2}}),
+      plant("matching_infinity", "right where infinite, zero elsewhere", "oracle", make<HidesBehindInfinity>,
+            {{"infinite_row", 2}}),
       plant("bf16_downgrade", "rounds an fp32 answer to bf16", "oracle", make<Bf16Downgrade>),
       plant("double_output", "returns fp64 where fp32 is due", "oracle", make<DoubleOutput>),
       plant("stale_buffer", "computes in its setup and not in run()", "stale", make<StaleBuffer>),

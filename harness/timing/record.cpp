@@ -54,7 +54,8 @@ nlohmann::json to_json(const NullTest& test) {
   return {{"verdict", name_of(test.verdict)},
           {"pairs", test.pairs},
           {"cells", std::move(cells)},
-          {"noise_floor", test.pairs > 0 ? number(test.noise_floor) : nlohmann::json(nullptr)}};
+          {"noise_floor", test.pairs > 0 ? number(test.noise_floor) : nlohmann::json(nullptr)},
+          {"reason", test.reason}};
 }
 
 }  // namespace twinbench

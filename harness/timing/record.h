@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "harness/timing/null_test.h"
+#include "harness/timing/null_comparison.h"
 #include "harness/timing/paired.h"
 
 namespace twinbench {

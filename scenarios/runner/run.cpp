@@ -102,7 +102,7 @@ int scenario_command(const CommandOptions& options, const std::string& folder, c
   pipeline.quick = options.quick;
   if (options.device == "cuda") selected_cells(options);  // throws where there is no device
   Ledger ledger;
-  Record record("scenario", configs.front().seed, options.command_line);
+  Record record = open_record(options, "scenario");
   std::vector<Job> jobs;
   for (const auto& config : configs) {
     ledger.plan(config.name);

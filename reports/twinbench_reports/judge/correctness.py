@@ -93,7 +93,8 @@ def _scenario(row: Row) -> str:
 
 
 def _selftest(row: Row) -> str:
-    return "" if row["expected"] == row["got"] else f"expected {row['expected']!r} and got {row['got']!r}"
+    # A wrong twin may be caught by more checks than the one that must catch it.
+    return "" if row["expected"] in row["got"].split(",") else f"expected {row['expected']!r} and got {row['got']!r}"
 
 
 _CONTRADICTIONS = {"parity": _parity, "counters": _counters, "proofs": _proof, "timings": _timing, "scenarios": _scenario,

@@ -1,5 +1,5 @@
 // The A/A test of a session and what it allows.
-#include "harness/timing/null_test.h"
+#include "harness/timing/null_comparison.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // The A/A test: a quiet session, a session that differs from itself, and one that measured nothing.
-#include "harness/timing/null_test.h"
+#include "harness/timing/null_comparison.h"
 
 #include <gtest/gtest.h>
 

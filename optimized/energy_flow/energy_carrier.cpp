@@ -1,0 +1,378 @@
+// energy_flow.energy_carrier, optimized on the CPU: all flows at once, three matrix products and one pointwise pass a
+// layer, in buffers made by the constructor.
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
+#include "kernels/common/cpu_clones.h"
+#include "kernels/energy_flow/energy_carrier_math.h"
+#include "src/energy_flow/energy_carrier.h"
+
+namespace twinbench {
+namespace {
+
+using energy_flow::CarrierShape;
+using energy_flow::layer_name;
+namespace ops = energy_flow;
+
+// One row of sums holds four blocks of `hidden` channels, [hidden candidate | reset | update | input candidate]: the
+// hidden products fill blocks 0-2, the input products blocks 1-3, so that reset and update are summed by the product.
+constexpr std::int64_t kBlocks = 4;
+
+// The bf16 roundings are loops of their own: a switch inside the arithmetic would keep it from being vectorised.
+TWINBENCH_CPU_CLONES void round_row(float* __restrict row, std::int64_t width) {
+  for (std::int64_t j = 0; j < width; ++j) row[j] = kernels::round_to_bf16(row[j]);
+}
+
+// Returns how many values were NaN.
+TWINBENCH_CPU_CLONES std::int32_t guard_row(const float* __restrict raw, float* __restrict guarded,
+                                            float* __restrict operand, std::int64_t width, bool round) {
+  std::int32_t hits = 0;
+  for (std::int64_t j = 0; j < width; ++j) {
+    hits += raw[j] != raw[j] ? 1 : 0;
+    guarded[j] = kernels::guard(raw[j], ops::kGuardLimit);
+  }
+  if (round)
+    for (std::int64_t j = 0; j < width; ++j) operand[j] = kernels::round_to_bf16(guarded[j]);
+  return hits;
+}
+
+// Block `i` of a row of sums, or of the summed biases, which have their own order: reset, update, then the candidate's
+// input and hidden bias. Loops get one restrict pointer a block: that is what lets the compiler vectorise them.
+// `operand` receives the unguarded next state that the layer above multiplies; `next` the guarded one that is stored.
+TWINBENCH_CPU_CLONES void gate_row(const float* __restrict sums, const float* __restrict bias,
+                                   const float* __restrict hidden, float* __restrict next, float* __restrict operand,
+                                   std::int64_t width) {
+  for (std::int64_t j = 0; j < width; ++j) {
+    const float value =
+        ops::gru_channel(sums[width + j] + bias[j], sums[2 * width + j] + bias[width + j],
+                         sums[3 * width + j] + bias[2 * width + j], sums[j] + bias[3 * width + j], hidden[j])
+            .next;
+    next[j] = kernels::guard(value, ops::kGuardLimit);
+    operand[j] = value;
+  }
+}
+
+// As gate_row, but leaves [hidden candidate sum | reset | update | candidate] in the row for the backward pass.
+TWINBENCH_CPU_CLONES void gate_row_kept(float* __restrict candidate_hidden, float* __restrict reset,
+                                        float* __restrict update, float* __restrict candidate,
+                                        const float* __restrict bias, const float* __restrict hidden,
+                                        float* __restrict operand, std::int64_t width) {
+  for (std::int64_t j = 0; j < width; ++j) {
+    const float from_hidden = candidate_hidden[j] + bias[3 * width + j];
+    const auto channel = ops::gru_channel(reset[j] + bias[j], update[j] + bias[width + j],
+                                          candidate[j] + bias[2 * width + j], from_hidden, hidden[j]);
+    candidate_hidden[j] = from_hidden;
+    reset[j] = channel.reset;
+    update[j] = channel.update;
+    candidate[j] = channel.candidate;
+    operand[j] = channel.next;
+  }
+}
+
+// Replaces the four blocks of a kept row by the gradients of their sums; grad_hidden gets the direct path only.
+// What comes from above passes the output guard in the top layer (guard_above 1), and no guard between layers (0).
+TWINBENCH_CPU_CLONES void gate_row_backward(float* __restrict candidate_hidden, float* __restrict reset,
+                                            float* __restrict update, float* __restrict candidate,
+                                            const float* __restrict hidden, const float* __restrict grad_stored,
+                                            const float* __restrict grad_above, float* __restrict grad_hidden,
+                                            std::int64_t width, float guard_above) {
+  for (std::int64_t j = 0; j < width; ++j) {
+    const float next = candidate[j] + update[j] * (hidden[j] - candidate[j]);
+    const float pass = kernels::guard_derivative(next, ops::kGuardLimit);
+    const float above = grad_above[j] * (1.0f - guard_above * (1.0f - pass));
+    const auto grad = ops::gru_channel_gradient(reset[j], update[j], candidate[j], candidate_hidden[j], hidden[j],
+                                                grad_stored[j] * pass + above);
+    candidate_hidden[j] = grad.candidate_hidden;
+    reset[j] = grad.reset_sum;
+    update[j] = grad.update_sum;
+    candidate[j] = grad.candidate_input;
+    grad_hidden[j] = grad.hidden;
+  }
+}
+
+// The guard's backward pass: no gradient where it acted.
+TWINBENCH_CPU_CLONES void mask_row(const float* __restrict raw, float* __restrict gradient, std::int64_t width) {
+  for (std::int64_t j = 0; j < width; ++j)
+    gradient[j] = kernels::guard_derivative(raw[j], ops::kGuardLimit) != 0.0f ? gradient[j] : 0.0f;
+}
+
+TWINBENCH_CPU_CLONES void add_row(const float* __restrict row, float* __restrict sum, std::int64_t width) {
+  for (std::int64_t j = 0; j < width; ++j) sum[j] += row[j];
+}
+
+// Rows that make a task worth a thread's wake-up.
+std::int64_t grain(std::int64_t width) { return std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(width, 1)); }
+
+float* data(const at::Tensor& tensor) { return static_cast<float*>(tensor.mutable_data_ptr()); }
+
+// Weights packed for the products, biases summed, and every view a product needs, for one layer.
+struct Layer {
+  at::Tensor input_reset_update_t, input_candidate_t, hidden_t;  // transposed views: [in, 2*hidden], [in, hidden], [hidden, 3*hidden]
+  at::Tensor weight_input, weight_hidden;                        // [3*hidden, in]; [3*hidden, hidden] in block order 0-2
+  at::Tensor biases;                                             // [4, hidden]
+  at::Tensor sums;                                               // [flows, 4*hidden]
+  at::Tensor hidden_sums, gate_sums, candidate_sums;             // blocks 0-2, 1-2, 3 of sums
+  at::Tensor input_operand, hidden_operand;                      // [flows, in], [flows, hidden]
+};
+
+class CarrierForward : public Runnable {
+ public:
+  // With `keep`, every layer has sums of its own and leaves its gates there.
+  CarrierForward(const Values& inputs, const Setting& setting, bool keep)
+      : shape_(energy_flow::checked_carrier_shape(inputs, setting)),
+        round_(setting.dtype == Dtype::kBf16),
+        keep_(keep),
+        features_(inputs["features"].contiguous()),
+        energy_(inputs["energy"].contiguous()),
+        hidden_(inputs["hidden"].contiguous()) {
+    const auto options = features_.options();
+    const std::int64_t flows = shape_.flows, width = shape_.hidden;
+    guarded_input_ = at::empty({flows, shape_.features + 1}, options);
+    guarded_hidden_ = at::empty_like(hidden_);
+    hidden_operand_ = round_ ? at::empty_like(hidden_) : guarded_hidden_;
+    next_hidden_ = at::empty_like(hidden_);
+    guard_hits_ = at::empty({flows}, options.dtype(at::kInt));
+    at::Tensor operand = round_ ? at::empty_like(guarded_input_) : guarded_input_;
+    at::Tensor sums = at::empty({flows, kBlocks * width}, options);
+    for (std::int64_t l = 0; l < shape_.layers; ++l) {
+      layers_.push_back(pack(inputs, l, keep && l > 0 ? at::empty_like(sums) : sums));
+      layers_.back().input_operand = operand;
+      layers_.back().hidden_operand = hidden_operand_.select(0, l);
+      operand = at::empty({flows, width}, options);
+    }
+    last_operand_ = operand;
+  }
+
+  void run() override {
+    if (shape_.flows == 0) return;
+    guard_inputs();
+    for (std::int64_t l = 0; l < shape_.layers; ++l) {
+      Layer& layer = layers_[l];
+      at::mm_out(layer.hidden_sums, layer.hidden_operand, layer.hidden_t);
+      layer.gate_sums.addmm_(layer.input_operand, layer.input_reset_update_t);
+      at::mm_out(layer.candidate_sums, layer.input_operand, layer.input_candidate_t);
+      apply_gates(l);
+    }
+  }
+
+  Values outputs() override {
+    return {{"output", next_hidden_.select(0, shape_.layers - 1)},
+            {"next_hidden", next_hidden_},
+            {"guard_hits", guard_hits_}};
+  }
+
+ protected:
+  CarrierShape shape_;
+  bool round_, keep_;
+  at::Tensor features_, energy_, hidden_;  // as given
+  at::Tensor guarded_input_;               // [flows, features + 1]
+  at::Tensor guarded_hidden_;              // [layers, flows, hidden]
+  std::vector<Layer> layers_;
+
+ private:
+  Layer pack(const Values& inputs, std::int64_t l, const at::Tensor& sums) const {
+    const std::int64_t width = shape_.hidden;
+    const auto rounded = [this](const at::Tensor& t) {
+      return (round_ ? t.to(at::kBFloat16).to(at::kFloat) : t).contiguous();
+    };
+    const auto block = [width](const at::Tensor& t, std::int64_t first, std::int64_t count) {
+      return t.narrow(0, first * width, count * width);
+    };
+    const at::Tensor bias_input = inputs[layer_name("bias_input", l)];
+    const at::Tensor bias_hidden = inputs[layer_name("bias_hidden", l)];
+    const at::Tensor weight_hidden = rounded(inputs[layer_name("weight_hidden", l)]);
+    Layer layer;
+    layer.weight_input = rounded(inputs[layer_name("weight_input", l)]);
+    layer.weight_hidden = at::cat({block(weight_hidden, 2, 1), block(weight_hidden, 0, 2)}, 0);
+    layer.hidden_t = layer.weight_hidden.t();
+    layer.input_reset_update_t = block(layer.weight_input, 0, 2).t();
+    layer.input_candidate_t = block(layer.weight_input, 2, 1).t();
+    layer.biases = at::cat({block(bias_input, 0, 2) + block(bias_hidden, 0, 2), block(bias_input, 2, 1),
+                            block(bias_hidden, 2, 1)}).view({4, width});
+    layer.sums = sums;
+    layer.hidden_sums = sums.narrow(1, 0, 3 * width);
+    layer.gate_sums = sums.narrow(1, width, 2 * width);
+    layer.candidate_sums = sums.narrow(1, 3 * width, width);
+    return layer;
+  }
+
+  void guard_inputs() {
+    const std::int64_t width = shape_.hidden, features = shape_.features, flows = shape_.flows;
+    const float *o = data(features_), *e = data(energy_), *h = data(hidden_);
+    float *input = data(guarded_input_), *input_operand = data(layers_[0].input_operand);
+    float *hidden = data(guarded_hidden_), *hidden_operand = data(hidden_operand_);
+    std::int32_t* hits = guard_hits_.mutable_data_ptr<std::int32_t>();
+    at::parallel_for(0, flows, grain(width * shape_.layers), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t f = begin; f < end; ++f) {
+        const std::int64_t row = f * (features + 1);
+        std::int32_t count = guard_row(o + f * features, input + row, input_operand + row, features, round_);
+        count += guard_row(e + f, input + row + features, input_operand + row + features, 1, round_);
+        for (std::int64_t l = 0; l < shape_.layers; ++l) {
+          const std::int64_t at = (l * flows + f) * width;
+          count += guard_row(h + at, hidden + at, hidden_operand + at, width, round_);
+        }
+        hits[f] = count;
+      }
+    });
+  }
+
+  void apply_gates(std::int64_t l) {
+    const std::int64_t width = shape_.hidden, flows = shape_.flows;
+    const float* bias = data(layers_[l].biases);
+    float* sums = data(layers_[l].sums);
+    const float* hidden = data(guarded_hidden_) + l * flows * width;
+    float* next = data(next_hidden_) + l * flows * width;
+    float* operand = data(l + 1 < shape_.layers ? layers_[l + 1].input_operand : last_operand_);
+    at::parallel_for(0, flows, grain(width), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t f = begin; f < end; ++f) {
+        const std::int64_t at = f * width;
+        float* row = sums + kBlocks * at;
+        if (keep_)
+          gate_row_kept(row, row + width, row + 2 * width, row + 3 * width, bias, hidden + at, operand + at, width);
+        else
+          gate_row(row, bias, hidden + at, next + at, operand + at, width);
+        if (round_) round_row(operand + at, width);
+      }
+    });
+  }
+
+  at::Tensor hidden_operand_, last_operand_, next_hidden_, guard_hits_;
+};
+
+// Forward with the gates kept, then back through the layers: five products and one pointwise pass each.
+class CarrierBackward final : public CarrierForward {
+ public:
+  CarrierBackward(const Values& inputs, const Setting& setting)
+      : CarrierForward(inputs, setting, true),
+        grad_output_(inputs["grad_output"].contiguous()),
+        grad_next_hidden_(inputs["grad_next_hidden"].contiguous()) {
+    grad_hidden_ = at::zeros_like(hidden_);
+    grad_features_ = at::zeros_like(features_);
+    grad_energy_ = at::zeros_like(energy_);
+    grad_input_ = at::empty_like(guarded_input_);
+    grad_above_ = at::empty_like(grad_output_);
+    for (std::int64_t l = 0; l < shape_.layers; ++l) gradients_.push_back(gradient_buffers(l));
+  }
+
+  void run() override {
+    CarrierForward::run();
+    if (shape_.flows == 0) return;
+    for (std::int64_t l = shape_.layers - 1; l >= 0; --l) {
+      LayerGradient& grad = gradients_[l];
+      const Layer& layer = layers_[l];
+      gates_backward(l);
+      sum_biases(l);
+      at::mm_out(grad.weight_input_out, grad.input_sums_t, layer.input_operand);
+      at::mm_out(grad.weight_hidden_gates, grad.gate_sums_t, layer.hidden_operand);
+      at::mm_out(grad.weight_hidden_candidate, grad.candidate_sums_t, layer.hidden_operand);
+      grad.hidden_out.addmm_(layer.hidden_sums, layer.weight_hidden);
+      at::mm_out(l > 0 ? grad_above_ : grad_input_, grad.input_sums, layer.weight_input);
+    }
+    mask_inputs();
+  }
+
+  Values outputs() override {
+    Values values = {{"grad_features", grad_features_}, {"grad_energy", grad_energy_}, {"grad_hidden", grad_hidden_}};
+    for (std::int64_t l = 0; l < shape_.layers; ++l) {
+      values.set(layer_name("grad_weight_input", l), gradients_[l].weight_input);
+      values.set(layer_name("grad_weight_hidden", l), gradients_[l].weight_hidden);
+      values.set(layer_name("grad_bias_input", l), gradients_[l].bias_input);
+      values.set(layer_name("grad_bias_hidden", l), gradients_[l].bias_hidden);
+    }
+    return values;
+  }
+
+ private:
+  // Results of one layer, and the views of its sums (which hold gradients by then) that the products read or write.
+  struct LayerGradient {
+    at::Tensor weight_input, weight_hidden, bias_input, bias_hidden;
+    at::Tensor weight_input_out, weight_hidden_gates, weight_hidden_candidate, hidden_out;
+    at::Tensor input_sums, input_sums_t, gate_sums_t, candidate_sums_t, column_sums;
+  };
+
+  LayerGradient gradient_buffers(std::int64_t l) const {
+    const std::int64_t width = shape_.hidden;
+    const auto options = features_.options();
+    const Layer& layer = layers_[l];
+    LayerGradient grad;
+    grad.weight_input = at::zeros_like(layer.weight_input);
+    grad.weight_hidden = at::zeros_like(layer.weight_hidden);
+    grad.bias_input = at::zeros({3 * width}, options);
+    grad.bias_hidden = at::zeros({3 * width}, options);
+    grad.column_sums = at::zeros({kBlocks * width}, options);
+    grad.weight_input_out = grad.weight_input;
+    grad.weight_hidden_gates = grad.weight_hidden.narrow(0, 0, 2 * width);
+    grad.weight_hidden_candidate = grad.weight_hidden.narrow(0, 2 * width, width);
+    grad.hidden_out = grad_hidden_.select(0, l);
+    grad.input_sums = layer.sums.narrow(1, width, 3 * width);
+    grad.input_sums_t = grad.input_sums.t();
+    grad.gate_sums_t = layer.gate_sums.t();
+    grad.candidate_sums_t = layer.sums.narrow(1, 0, width).t();
+    return grad;
+  }
+
+  void gates_backward(std::int64_t l) {
+    const std::int64_t width = shape_.hidden, flows = shape_.flows;
+    const bool top = l + 1 == shape_.layers;
+    float* sums = data(layers_[l].sums);
+    const float* hidden = data(guarded_hidden_) + l * flows * width;
+    const float* stored = data(grad_next_hidden_) + l * flows * width;
+    const float* above = data(top ? grad_output_ : grad_above_);
+    float* grad_hidden = data(grad_hidden_) + l * flows * width;
+    at::parallel_for(0, flows, grain(width), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t f = begin; f < end; ++f) {
+        const std::int64_t at = f * width;
+        float* row = sums + kBlocks * at;
+        gate_row_backward(row, row + width, row + 2 * width, row + 3 * width, hidden + at, stored + at, above + at,
+                          grad_hidden + at, width, top ? 1.0f : 0.0f);
+        if (round_) round_row(row, kBlocks * width);
+      }
+    });
+  }
+
+  // Column sums in flow order, columns shared among the threads: the same bits for any number of threads.
+  void sum_biases(std::int64_t l) {
+    const std::int64_t width = shape_.hidden, flows = shape_.flows, columns = kBlocks * width;
+    const float* rows = data(layers_[l].sums);
+    float* sums = data(gradients_[l].column_sums);
+    at::parallel_for(0, columns, 512, [&](std::int64_t begin, std::int64_t end) {
+      std::fill(sums + begin, sums + end, 0.0f);
+      for (std::int64_t f = 0; f < flows; ++f) add_row(rows + f * columns + begin, sums + begin, end - begin);
+    });
+    float *input = data(gradients_[l].bias_input), *hidden = data(gradients_[l].bias_hidden);
+    std::copy_n(sums + width, 3 * width, input);
+    std::copy_n(sums + width, 2 * width, hidden);
+    std::copy_n(sums, width, hidden + 2 * width);
+  }
+
+  void mask_inputs() {
+    const std::int64_t width = shape_.hidden, features = shape_.features, rows = shape_.layers * shape_.flows;
+    const float *raw_hidden = data(hidden_), *raw_features = data(features_), *grad_input = data(grad_input_);
+    float *grad_hidden = data(grad_hidden_), *grad_features = data(grad_features_), *grad_energy = data(grad_energy_);
+    at::parallel_for(0, rows, grain(width), [&](std::int64_t begin, std::int64_t end) {
+      mask_row(raw_hidden + begin * width, grad_hidden + begin * width, (end - begin) * width);
+    });
+    for (std::int64_t f = 0; f < shape_.flows; ++f) {
+      const float* row = grad_input + f * (features + 1);
+      std::copy_n(row, features, grad_features + f * features);
+      grad_energy[f] = row[features];
+    }
+    mask_row(raw_features, grad_features, shape_.flows * features);
+    mask_row(data(energy_), grad_energy, shape_.flows);
+  }
+
+  at::Tensor grad_output_, grad_next_hidden_;  // given
+  at::Tensor grad_hidden_, grad_features_, grad_energy_, grad_input_, grad_above_;
+  std::vector<LayerGradient> gradients_;
+};
+
+}  // namespace
+
+std::unique_ptr<Runnable> energy_flow_energy_carrier_optimized(const Values& inputs, const Setting& setting) {
+  if (setting.values.pass == Pass::kBackward) return std::make_unique<CarrierBackward>(inputs, setting);
+  return std::make_unique<CarrierForward>(inputs, setting, false);
+}
+
+}  // namespace twinbench
