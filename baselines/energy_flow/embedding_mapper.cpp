@@ -1,0 +1,87 @@
+// Baseline of energy_flow.embedding_mapper: one row at a time, ten operators each, every one with its own temporary.
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "baselines/energy_flow/simple_neuron_operators.h"
+#include "src/component.h"
+
+namespace twinbench {
+namespace {
+
+constexpr double kLayerNormEpsilon = 1e-5;
+const std::vector<std::string> kDifferentiable = {"embedding", "weight_1", "bias_1", "gain_1",   "shift_1",
+                                                  "weight_2",  "bias_2",   "gain_2", "shift_2",  "weight_3",
+                                                  "bias_3",    "scale",    "offset", "cell_offset"};
+
+class EmbeddingMapperBaseline : public Runnable {
+ public:
+  EmbeddingMapperBaseline(const Values& inputs, const Setting& setting)
+      : inputs_(inputs),
+        backward_(setting.values.pass == Pass::kBackward),
+        round_(setting.dtype == Dtype::kBf16) {
+    if (round_)
+      for (const char* name : {"weight_1", "weight_2", "weight_3"})
+        inputs_.set(name, energy_flow::rounded_to_bf16(inputs_[name]));
+    if (backward_)
+      for (const auto& name : kDifferentiable) inputs_.set(name, inputs_[name].detach().requires_grad_(true));
+  }
+
+  void run() override {
+    const energy_flow::WithoutOneDnn plain_gelu;
+    if (!backward_) {
+      const at::NoGradGuard no_tape;
+      results_ = {{"surface", surface()}};
+      return;
+    }
+    const at::AutoGradMode tape(true);
+    torch::autograd::variable_list leaves;
+    for (const auto& name : kDifferentiable) leaves.push_back(inputs_[name]);
+    const auto gradients = torch::autograd::grad({surface()}, leaves, {inputs_["grad_surface"]}, std::nullopt, false,
+                                                 /*allow_unused=*/true);
+    results_ = {};
+    for (std::size_t i = 0; i < leaves.size(); ++i)  // without a row no weight is on the tape
+      results_.set("grad_" + kDifferentiable[i],
+                   gradients[i].defined() ? gradients[i] : at::zeros_like(leaves[i]).detach());
+  }
+
+  Values outputs() override { return results_; }
+
+ private:
+  at::Tensor linear(const at::Tensor& x, const char* weight, const char* bias) const {
+    return energy_flow::baseline_linear(x, inputs_[weight], inputs_[bias], round_);
+  }
+
+  at::Tensor normalized(const at::Tensor& x, const char* gain, const char* shift) const {
+    return at::layer_norm(x, {x.size(1)}, inputs_[gain], inputs_[shift], kLayerNormEpsilon);
+  }
+
+  // embedding [1, E] -> surface [1, S]
+  at::Tensor one_row(const at::Tensor& embedding) const {
+    const at::Tensor first = normalized(at::gelu(linear(embedding, "weight_1", "bias_1")), "gain_1", "shift_1");
+    const at::Tensor second = normalized(at::gelu(linear(first, "weight_2", "bias_2")), "gain_2", "shift_2");
+    const at::Tensor bounded = at::tanh(linear(second, "weight_3", "bias_3"));
+    const at::Tensor scaled = at::addcmul(inputs_["offset"], bounded, inputs_["scale"]);
+    return scaled + inputs_["cell_offset"].reshape({1, -1});
+  }
+
+  at::Tensor surface() const {
+    const at::Tensor& embedding = inputs_["embedding"];
+    if (embedding.size(0) == 0) return embedding.new_empty({0, inputs_["weight_3"].size(0)}).requires_grad_(backward_);
+    std::vector<at::Tensor> rows;
+    for (const at::Tensor& row : embedding.split(1)) rows.push_back(one_row(row));
+    return at::cat(rows, 0);
+  }
+
+  Values inputs_;
+  bool backward_, round_;
+  Values results_;
+};
+
+}  // namespace
+
+std::unique_ptr<Runnable> energy_flow_embedding_mapper_baseline(const Values& inputs, const Setting& setting) {
+  return std::make_unique<EmbeddingMapperBaseline>(inputs, setting);
+}
+
+}  // namespace twinbench
