@@ -143,6 +143,10 @@ struct ComponentSpec {
   std::vector<OutputSpec> outputs;
   std::vector<OutputSpec> gradients;  // outputs of backward cases, named grad_<input>
   std::vector<BatchedInput> batched_inputs;
+  // Where a discrete decision is involved: which batch items (a bool tensor of batch_size elements) lie so close to one
+  // that rounding may decide it, by the specification's margins for the setting's dtype. Their outputs are not compared,
+  // and they may be at most 1 % of the items (25 % in kBf16). Gets the forward outputs of the fp64 oracle.
+  std::function<at::Tensor(const Values& oracle_outputs, const Setting&)> ambiguous;
   std::string batch_size;  // the size that counts batch items ("flows"); empty: not batched
   std::vector<ProofCounter> proof;
   std::function<Cost(const Setting&)> cost;

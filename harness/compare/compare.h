@@ -36,6 +36,7 @@ struct Comparison {
 //                 unless both are below the specification's absolute bound: then |y - r| <= that bound ("negligible")
 //   whole tensor  RMSE(y, r) <= m RMSE(b, r) + 4 eps rms(r), max error <= 8 x the baseline's + 4 eps max|r|;
 //                 m = 2 (3 in bf16 mode), 5 below 1000 elements, 10 and at least the specification's bound below 16
+//   (gradient outputs have no element-wise rule: their class bounds the tensor; poor is then twice the bound or 5 %)
 //   specification bound: |y - b| <= absolute + relative max(|y|, |b|); gradient: relative L2 distance to b and cosine
 // Exact outputs, and all integer and bool ones, must equal the baseline bit for bit instead.
 // oracle: fp64 (or integer) on any device; baseline and candidate: in the cell's dtype on the cell's device.

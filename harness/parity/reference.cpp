@@ -1,6 +1,8 @@
 // Oracle and baseline runs, and the comparison of all outputs of a component.
 #include "harness/parity/reference.h"
 
+#include <ATen/ATen.h>
+
 #include "harness/compare/inputs.h"
 
 namespace twinbench {
@@ -31,10 +33,41 @@ Reference::Reference(const Component& component, const Setting& setting, const V
     : spec_(component.spec),
       setting_(setting),
       oracle_(baseline_outputs(component, oracle_setting(setting), generated)),
-      baseline_(baseline_outputs(component, setting, generated)) {}
+      baseline_(baseline_outputs(component, setting, generated)) {
+  if (spec_.ambiguous) set_ambiguous_aside(component, generated);
+}
+
+void Reference::set_ambiguous_aside(const Component& component, const Values& generated) {
+  Setting forward = oracle_setting(setting_);
+  forward.values.pass = Pass::kForward;
+  const bool backward = setting_.values.pass == Pass::kBackward;
+  const at::Tensor mask = spec_.ambiguous(backward ? baseline_outputs(component, forward, generated) : oracle_, setting_);
+  if (!mask.any().item<bool>()) return;
+  const double share = static_cast<double>(mask.sum().item<std::int64_t>()) / static_cast<double>(mask.numel());
+  const double most = setting_.dtype == Dtype::kBf16 ? 0.25 : 0.01;
+  if (share > most)
+    too_ambiguous_ = std::to_string(share) + " of the items lie within a decision margin, at most " + std::to_string(most) + " may";
+  ambiguous_ = mask;
+  for (const auto& spec : output_specs(spec_, setting_)) {
+    if (!spec.batch_axis || !baseline_.contains(spec.name)) continue;
+    const at::Tensor baseline = baseline_[spec.name];
+    const auto index = mask.nonzero().squeeze(1).to(baseline.device());
+    baseline_.set(spec.name, baseline.index_copy(*spec.batch_axis, index, oracle_[spec.name].to(baseline.options()).index_select(*spec.batch_axis, index)));
+  }
+}
+
+at::Tensor Reference::undisputed(const OutputSpec& spec, const at::Tensor& candidate) const {
+  const at::Tensor& baseline = baseline_[spec.name];
+  if (!ambiguous_.defined() || !spec.batch_axis || !candidate.sizes().equals(baseline.sizes()) ||
+      candidate.dtype() != baseline.dtype() || !candidate.is_contiguous())
+    return candidate;
+  const auto index = ambiguous_.nonzero().squeeze(1).to(baseline.device());
+  return candidate.index_copy(*spec.batch_axis, index, baseline.index_select(*spec.batch_axis, index));
+}
 
 void Reference::judge(const Values& outputs, CheckResult& result) const {
   const auto& specs = output_specs(spec_, setting_);
+  if (!too_ambiguous_.empty()) result.fail("invalid case: " + too_ambiguous_);
   if (specs.empty()) result.fail("the component declares no outputs for this case: nothing would be compared");
   for (const auto& spec : specs) {
     if (!outputs.contains(spec.name)) {
@@ -42,7 +75,7 @@ void Reference::judge(const Values& outputs, CheckResult& result) const {
       continue;
     }
     OutputRow row{spec.name, spec.tolerance.spec_class, {}};
-    row.comparison = compare(spec, oracle_[spec.name], baseline_[spec.name], outputs[spec.name], setting_.dtype);
+    row.comparison = compare(spec, oracle_[spec.name], baseline_[spec.name], undisputed(spec, outputs[spec.name]), setting_.dtype);
     if (!row.comparison.accepted())
       result.fail((row.comparison.judgement == Judgement::kInvalid ? "invalid case: output '" : "output '") +
                   spec.name + "': " + row.comparison.reason);

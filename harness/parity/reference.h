@@ -28,9 +28,16 @@ class Reference {
   const Values& baseline() const { return baseline_; }
 
  private:
+  // Marks the items whose decisions rounding may take, and gives the baseline the oracle's values there.
+  void set_ambiguous_aside(const Component& component, const Values& generated);
+  // The candidate's output with the baseline's values at ambiguous items.
+  at::Tensor undisputed(const OutputSpec& spec, const at::Tensor& candidate) const;
+
   const ComponentSpec& spec_;
   Setting setting_;
   Values oracle_, baseline_;
+  at::Tensor ambiguous_;  // [items] bool; undefined where nothing is ambiguous
+  std::string too_ambiguous_;  // why the case is invalid
 };
 
 // Judges outputs that a variant gave on generated inputs: for engines that only have the last timed sample, or a file.

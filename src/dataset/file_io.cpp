@@ -2,12 +2,14 @@
 #include "src/dataset/file_io.h"
 
 #include <fcntl.h>
+#include <ftw.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -125,16 +127,15 @@ void write_file(const std::string& path, ByteSpan bytes) {
 }
 
 TemporaryDirectory::TemporaryDirectory() {
-  std::error_code ignored;
-  std::filesystem::path base = std::filesystem::temp_directory_path(ignored);
-  if (base.empty()) base = "/tmp";
-  path_ = (base / "twinbench-XXXXXX").string();
+  const char* base = std::getenv("TMPDIR");
+  path_ = std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/twinbench-XXXXXX";
   if (::mkdtemp(path_.data()) == nullptr) fail(path_, "give TMPDIR a directory that may be written");
 }
 
 TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
+  // Not std::filesystem::remove_all: libtorch.so of the wheel exports one of another standard library, which crashes.
+  const auto remove_entry = [](const char* path, const struct stat*, int, struct FTW*) { return ::remove(path); };
+  ::nftw(path_.c_str(), remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 }  // namespace twinbench

@@ -381,6 +381,26 @@ std::vector<OutputSpec> heads_gradients() {
   return list;
 }
 
+// Flows whose spawn count, or, for gradients, whose clamp lies so close to its threshold that rounding may decide it
+// (energy-flow specification 0.5: margins of 1e-5, in bf16 1e-2).
+at::Tensor within_margin(const Values& outputs, const Setting& setting) {
+  const HeadsOptions o = checked_heads_options(setting);
+  const double margin = setting.dtype == Dtype::kBf16 ? 1e-2 : 1e-5;
+  const at::Tensor measure = outputs["spawn_measure"];
+  at::Tensor near = at::zeros(measure.sizes(), at::kBool);
+  for (int i = 0; i < o.most_spawned; ++i) {
+    const double threshold = o.gate ? o.gate_threshold + i * (1 - o.gate_threshold) / o.most_spawned : (i + 2) * o.movement_threshold;
+    const double unit = o.gate ? 1 : o.movement_threshold;  // the movement margin is one of the ratio, not of the length
+    near = near.logical_or(measure.sub(threshold).abs().lt(margin * unit));
+  }
+  if (setting.values.pass == Pass::kBackward) {
+    const double decays = std::floor(static_cast<double>(o.global_step - kWarmUp) / kInterval);
+    const double scale = o.global_step < kWarmUp ? o.scale : std::max(o.smallest_scale, o.scale * std::pow(kDecay, decays));
+    near = near.logical_or(outputs["displacement"].mul(scale).abs().sub(0.5).abs().lt(margin).any(1));
+  }
+  return near;
+}
+
 }  // namespace
 }  // namespace energy_flow
 
@@ -410,6 +430,7 @@ ComponentSpec energy_flow_carrier_heads_spec() {
                            "grad_displacement", "grad_delta", "grad_raw"})
     spec.batched_inputs.push_back({name, 0});
   spec.batch_size = "flows";
+  spec.ambiguous = energy_flow::within_margin;
   spec.proof = {{"scalar_reads", "flows (the length or the gate of each)",
                  [](const Setting& s) { return s.size("flows"); }, [](const Setting&) { return std::int64_t{0}; }},
                 {"dispatches", "flows * 12 (+ 2 with noise) in movement mode, flows * 18 (+ 1) in gate mode; backward flows * 50 (+ 2) - 6 and "
