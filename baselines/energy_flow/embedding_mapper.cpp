@@ -45,7 +45,11 @@ class EmbeddingMapperBaseline : public Runnable {
                    gradients[i].defined() ? gradients[i] : at::zeros_like(leaves[i]).detach());
   }
 
-  Values outputs() override { return results_; }
+  Values outputs() override {
+    Values contiguous;  // a gradient takes over the strides of its input
+    for (const auto& [name, tensor] : results_) contiguous.set(name, tensor.contiguous());
+    return contiguous;
+  }
 
  private:
   at::Tensor linear(const at::Tensor& x, const char* weight, const char* bias) const {

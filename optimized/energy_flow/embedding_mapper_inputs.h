@@ -58,7 +58,7 @@ inline MapperInputs mapper_inputs(const Values& inputs, const Setting& setting) 
   m.bias_3 = checked("bias_3", {m.cells}).contiguous();
   m.scale = checked("scale", {1}).contiguous();
   m.offset = checked("offset", {1}).contiguous();
-  m.cell_offset = inputs["cell_offset"].reshape({-1});
+  m.cell_offset = inputs["cell_offset"].reshape({-1}).contiguous();
   if (m.cell_offset.size(0) != m.cells)
     throw Error(ErrorKind::kBadShape, "cell_offset", std::to_string(m.cell_offset.size(0)) + " cells",
                 "give one for each of the " + std::to_string(m.cells) + " cells");
