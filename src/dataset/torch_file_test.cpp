@@ -178,6 +178,21 @@ TEST(TorchFile, ValuesThatContainThemselvesAreDescribedAndEnd) {
   EXPECT_LT(to_json(second.root()).size(), 1'000'000u);
 }
 
+TEST(Zip, SixtyFourBitFields) {
+  const std::string good = make_zip({{"a", "12345678"}, {"b", "xy"}}, true);
+  const ZipArchive archive(as_bytes(good));
+  EXPECT_EQ(archive.entries().size(), 2u);
+  EXPECT_EQ(as_text(archive.read("a")), "12345678");
+  EXPECT_EQ(as_text(archive.read("b")), "xy");
+  const std::size_t end = good.find("PK\x06\x06"), locator = good.find("PK\x06\x07"), central = good.find("PK\x01\x02");
+  for (const std::size_t field :
+       {end + 32, end + 40, end + 48, locator + 8, central + 46 + 1 + 4, central + 46 + 1 + 20}) {
+    std::string bytes = good;
+    bytes[field + 7] = '\x80';  // 2^63 and more
+    EXPECT_EQ(error_of([&] { ZipArchive hostile(as_bytes(bytes)); }).substr(0, 7), "corrupt") << field;
+  }
+}
+
 TEST(Zip, DirectoryThatLies) {
   const auto parse = [](std::string bytes, std::size_t at, std::uint32_t value) {
     std::memcpy(bytes.data() + at, &value, 4);
