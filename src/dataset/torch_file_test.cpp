@@ -13,8 +13,16 @@
 namespace twinbench {
 namespace {
 
+// The source folder, found from the program's own place: compilers may be given relative or foreign paths (ccache).
 std::string sample(const std::string& name) {
-  return (std::filesystem::path(__FILE__).parent_path() / "testdata" / (name + ".pt")).string();
+  const std::string file = "src/dataset/testdata/" + name + ".pt";
+  for (const auto& start : {std::filesystem::read_symlink("/proc/self/exe"), std::filesystem::path(__FILE__),
+                            std::filesystem::current_path() / "here"}) {
+    for (auto folder = start.parent_path(); folder.has_relative_path(); folder = folder.parent_path()) {
+      if (std::filesystem::exists(folder / file)) return (folder / file).string();
+    }
+  }
+  return file;
 }
 
 std::string error_of_sample(const std::string& name) {
