@@ -37,9 +37,12 @@ target_include_directories(torch::cpu SYSTEM INTERFACE "${root}/include" "${root
 target_link_libraries(torch::cpu INTERFACE torch::torch torch::torch_cpu torch::c10)
 target_link_options(torch::cpu INTERFACE "-Wl,-rpath,${root}/lib")
 
-# OpenMP of at::parallel_for is the wheel's own runtime; a second one in the process would oversubscribe the cores.
+# at::parallel_for is a template: without -fopenmp in OUR files it runs serially there. Its runtime must be the wheel's own;
+# a second one in the process would oversubscribe the cores.
 find_package(Threads REQUIRED)
-target_link_libraries(torch::cpu INTERFACE Threads::Threads)
+file(GLOB openmp_runtime "${root}/lib/libgomp*.so*")
+target_compile_options(torch::cpu INTERFACE "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fopenmp>")
+target_link_libraries(torch::cpu INTERFACE Threads::Threads ${openmp_runtime})
 
 if(TWINBENCH_WITH_CUDA)
   twinbench_import_library(torch::c10_cuda c10_cuda)

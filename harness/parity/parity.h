@@ -14,6 +14,7 @@ namespace twinbench {
 struct ParityOptions {
   std::set<std::string> checks;  // empty: all
   int repeats = 8;  // runs of one runnable that must agree bit for bit
+  double repeat_seconds = 2;  // and no longer than this, once there are two
   // Above this many input elements only oracle, vacuity, determinism, input_mutation and invariant run: the other checks
   // are about indexing and state, which smaller cases show.
   std::int64_t thorough_elements = 2'000'000;
@@ -31,7 +32,7 @@ struct ParityOptions {
 //                      between bands and filled with 0xff; elsewhere the inputs lie between bands)
 //   non_contiguous     strided inputs give the same answer, or are refused with a typed error (then skip)
 //   stale              changed contents at the same addresses give the new answer, from the same runnable (batched
-//                      inputs) and from a fresh one
+//                      inputs; its setup may copy some, which is said) and from a fresh one
 //   batch_invariance   an item alone gives what it gives in the batch
 //   poisoned_neighbour NaN in one item changes no bit of another
 //   gradient           the oracle's gradients against central differences (backward cases, baseline cells on the CPU)

@@ -166,8 +166,8 @@ class EmbeddingMapperOptimized : public Runnable {
   Values outputs() override { return m_.backward ? gradients_ : Values{{"surface", surface_}}; }
 
  private:
-  static constexpr std::int64_t kGrain = 16384;  // elements of a row loop that pay for waking a thread
-  static constexpr std::int64_t kProductGrain = 1 << 20;  // multiply-adds that do
+  static constexpr std::int64_t kGrain = 65536;  // elements of a row loop that pay for waking a thread
+  static constexpr std::int64_t kProductGrain = 4 << 20;  // multiply-adds that do
 
   template <class Body>
   void over_rows(std::int64_t width, Body body) {
