@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "baselines/energy_flow/simple_neuron_operators.h"
 #include "src/common/philox.h"
 #include "src/energy_flow/carrier_heads.h"
 
@@ -42,8 +43,8 @@ class NaiveHeads : public Runnable {
         sample_key_(inputs["sample_key"].cpu().contiguous()),
         local_id_(inputs["local_id"].cpu().contiguous()) {
     for (const char* name : kWeights) {
-      const bool operand = std::string(name).ends_with("weight");
-      weights_.set(name, (operand ? rounded(inputs[name]) : inputs[name]).contiguous());
+      const bool operand = round_ && std::string(name).ends_with("weight");
+      weights_.set(name, (operand ? energy_flow::rounded_to_bf16(inputs[name]) : inputs[name]).contiguous());
     }
     const auto make = [&](at::IntArrayRef shape) { return at::empty(shape, carried_.options()); };
     results_ = {{"energy", make({shape_.flows})},   {"displacement", make({shape_.flows, 3})},
@@ -54,6 +55,7 @@ class NaiveHeads : public Runnable {
 
   void run() override {
     const at::NoGradGuard no_grad;
+    const energy_flow::WithoutOneDnn plain_gelu;
     std::int32_t* count = spawn_count_.mutable_data_ptr<std::int32_t>();
     for (std::int64_t f = 0; f < shape_.flows; ++f) {
       const Step step = forward(f, carried_.narrow(0, f, 1), position_.narrow(0, f, 1));
@@ -108,15 +110,13 @@ class NaiveHeads : public Runnable {
   Values weights_;
 
  private:
-  at::Tensor rounded(const at::Tensor& values) const {
-    return round_ ? values.to(at::kBFloat16).to(at::kFloat) : values;
+  at::Tensor product(const std::string& layer, const at::Tensor& x) const {
+    return energy_flow::baseline_linear(x, weights_[layer + "_weight"], weights_[layer + "_bias"], round_);
   }
 
   // hidden layer, GELU, output layer: three operators.
   at::Tensor head(const std::string& name, const at::Tensor& x) const {
-    const at::Tensor hidden = at::gelu(
-        at::addmm(weights_[name + "_hidden_bias"], rounded(x), weights_[name + "_hidden_weight"].t()));
-    return at::addmm(weights_[name + "_out_bias"], rounded(hidden), weights_[name + "_out_weight"].t());
+    return product(name + "_out", at::gelu(product(name + "_hidden", x)));
   }
 
   std::array<float, 3> noise(std::int64_t flow) const {
@@ -148,8 +148,7 @@ class NaiveHeads : public Runnable {
     step.spawn_count = 0;
     if (gate > threshold)
       step.spawn_count = std::min<std::int64_t>(most, std::floor((gate - threshold) / (1 - threshold) * most) + 1);
-    const at::Tensor child = at::addmm(weights_["child_bias"], rounded(carried), weights_["child_weight"].t());
-    step.child_energy = at::div(at::tanh(child), step.spawn_count + 1);
+    step.child_energy = at::div(at::tanh(product("child", carried)), step.spawn_count + 1);
   }
 
   void store(const char* name, std::int64_t flow, const at::Tensor& value) {
@@ -178,6 +177,7 @@ class NaiveHeadsBackward final : public NaiveHeads {
 
   void run() override {
     if (shape_.flows == 0) return;
+    const energy_flow::WithoutOneDnn plain_gelu;
     std::vector<at::Tensor> results, grads;
     std::vector<std::vector<at::Tensor>> given;
     for (const auto& tensor : given_) given.push_back(tensor.split(1));

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "baselines/energy_flow/simple_neuron_operators.h"
 #include "src/energy_flow/energy_carrier.h"
 
 namespace twinbench {
@@ -31,8 +32,8 @@ class NaiveCarrier : public Runnable {
         energy_(inputs["energy"].contiguous().reshape({shape_.flows, 1})),
         stored_hidden_(inputs["hidden"].transpose(0, 1).contiguous()) {
     for (std::int64_t l = 0; l < shape_.layers; ++l)
-      layers_.push_back({rounded(inputs[layer_name("weight_input", l)]).contiguous(),
-                         rounded(inputs[layer_name("weight_hidden", l)]).contiguous(),
+      layers_.push_back({weight(inputs[layer_name("weight_input", l)]),
+                         weight(inputs[layer_name("weight_hidden", l)]),
                          inputs[layer_name("bias_input", l)].contiguous(),
                          inputs[layer_name("bias_hidden", l)].contiguous()});
     next_stored_hidden_ = at::empty_like(stored_hidden_);
@@ -86,14 +87,14 @@ class NaiveCarrier : public Runnable {
   std::vector<LayerWeights> layers_;
 
  private:
-  at::Tensor rounded(const at::Tensor& values) const {
-    return round_ ? values.to(at::kBFloat16).to(at::kFloat) : values;
+  at::Tensor weight(const at::Tensor& values) const {
+    return (round_ ? energy_flow::rounded_to_bf16(values) : values).contiguous();
   }
 
   at::Tensor cell(const LayerWeights& w, const at::Tensor& x, const at::Tensor& h) const {
     const std::int64_t width = shape_.hidden;
-    const at::Tensor from_input = at::addmm(w.bias_input, rounded(x), w.weight_input.t());
-    const at::Tensor from_hidden = at::addmm(w.bias_hidden, rounded(h), w.weight_hidden.t());
+    const at::Tensor from_input = energy_flow::baseline_linear(x, w.weight_input, w.bias_input, round_);
+    const at::Tensor from_hidden = energy_flow::baseline_linear(h, w.weight_hidden, w.bias_hidden, round_);
     const auto block = [width](const at::Tensor& t, std::int64_t i) { return t.narrow(1, i * width, width); };
     const at::Tensor reset = at::sigmoid(at::add(block(from_input, 0), block(from_hidden, 0)));
     const at::Tensor update = at::sigmoid(at::add(block(from_input, 1), block(from_hidden, 1)));

@@ -62,8 +62,8 @@ struct HeadsBackwardArguments {
   float* sums;                           // [flows, all]: the first layer's sums in, their gradients out
   std::uint16_t* grad_sums_bf16;         // the same gradients for the products in bf16 mode, or null
   float* grad_second;                    // [flows, 4]: energy, displacement x y z
+  float* second_operand;                 // the same rounded to bf16, as the products take it; null in fp32 mode
   std::int64_t flows;
-  std::int32_t round;                    // 1: grad_second is rounded to bf16, as the products' operand
 };
 void launch_carrier_heads_backward(const HeadsBackwardArguments& arguments, Stream stream);
 

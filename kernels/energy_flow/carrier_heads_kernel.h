@@ -87,18 +87,15 @@ struct DifferentiateHeads {
         a.rule, a.second_sums[flow], a.spawn_count[flow],
         {a.grad_energy[flow], vector(a.grad_displacement, flow), vector(a.grad_delta, flow), vector(a.grad_raw, flow),
          a.grad_child_energy[flow]});
-    if (a.round) {
+    if (lane == 0) {
+      store_second(a.grad_second, flow, grad);
+      if (a.rule.gate) store(a, flow, a.columns.child(), grad.child);
+    }
+    if (a.second_operand) {
       grad.energy = kernels::round_to_bf16(grad.energy);
       grad.displacement = {kernels::round_to_bf16(grad.displacement.x), kernels::round_to_bf16(grad.displacement.y),
                            kernels::round_to_bf16(grad.displacement.z)};
-    }
-    if (lane == 0) {
-      float* second = a.grad_second + 4 * flow;
-      second[0] = grad.energy;
-      second[1] = grad.displacement.x;
-      second[2] = grad.displacement.y;
-      second[3] = grad.displacement.z;
-      if (a.rule.gate) store(a, flow, a.columns.child(), grad.child);
+      if (lane == 0) store_second(a.second_operand, flow, grad);
     }
     for (std::int32_t j = lane; j < a.columns.energy_width; j += simt::kWarpSize)
       through_activation(a, flow, j, grad.energy * a.energy_out_weight[j]);
@@ -113,6 +110,12 @@ struct DifferentiateHeads {
  private:
   static TWINBENCH_HOST_DEVICE Vector3 vector(const float* rows, std::int64_t flow) {
     return {rows[3 * flow], rows[3 * flow + 1], rows[3 * flow + 2]};
+  }
+  static TWINBENCH_HOST_DEVICE void store_second(float* rows, std::int64_t flow, const HeadSumGradients& grad) {
+    rows[4 * flow] = grad.energy;
+    rows[4 * flow + 1] = grad.displacement.x;
+    rows[4 * flow + 2] = grad.displacement.y;
+    rows[4 * flow + 3] = grad.displacement.z;
   }
   static TWINBENCH_HOST_DEVICE void store(const HeadsBackwardArguments& a, std::int64_t flow, std::int32_t column,
                                           float gradient) {

@@ -143,7 +143,7 @@ TEST_P(HeadsKernels, GradientsOfTheFirstLayersSums) {
     const GuardedBuffer<std::uint16_t> bf16(sums.size());
     const HeadsBackwardArguments a{rule, h.columns, h.bias.data(), h.energy_out.data(), h.displacement_out.data(),
                                    h.second.data(), h.count.data(), g_energy.data(), g_d.data(), g_delta.data(),
-                                   g_raw.data(), g_child.data(), sums.data(), bf16.data(), second.data(), flows, 0};
+                                   g_raw.data(), g_child.data(), sums.data(), bf16.data(), second.data(), nullptr, flows};
     const auto report = simt::launch_on_host(DifferentiateHeads{}, (flows + 1) / 2, 2 * simt::kWarpSize, 0,
                                              {.order = order, .seed = 7}, a);
     ASSERT_TRUE(report.ok()) << report.text();
@@ -169,6 +169,23 @@ TEST_P(HeadsKernels, GradientsOfTheFirstLayersSums) {
       ASSERT_EQ(bf16[f * h.columns.all], kernels::bf16_bits(row[0]));
     }
   }
+}
+
+TEST_P(HeadsKernels, RoundsTheSecondLayersOperandAndKeepsItsExactGradient) {
+  const Heads h(GetParam());
+  const std::int64_t flows = h.shape.flows;
+  const HeadsRule rule = rule_for(h.shape.gate, 0.0f);
+  ASSERT_TRUE(launch(h.arguments(rule), Order::kForward).ok());
+  const GuardedBuffer<float> one(spread(flows, 21, 1)), three(spread(3 * flows, 23, 1));
+  const GuardedBuffer<float> sums(h.sums.values()), second(4 * flows), operand(4 * flows);
+  const HeadsBackwardArguments a{rule, h.columns, h.bias.data(), h.energy_out.data(), h.displacement_out.data(),
+                                 h.second.data(), h.count.data(), one.data(), three.data(), three.data(),
+                                 three.data(), one.data(), sums.data(), nullptr, second.data(), operand.data(), flows};
+  const auto report = simt::launch_on_host(DifferentiateHeads{}, (flows + 1) / 2, 2 * simt::kWarpSize, 0, {}, a);
+  ASSERT_TRUE(report.ok()) << report.text();
+  for (std::size_t i = 0; i < second.size(); ++i) ASSERT_EQ(operand[i], kernels::round_to_bf16(second[i]));
+  for (std::int64_t f = 0; f < flows; ++f)
+    ASSERT_NEAR(sums[f * h.columns.all], operand[4 * f] * h.energy_out[0] * gelu_slope(h.column(f, 0)), 5e-6);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, HeadsKernels,

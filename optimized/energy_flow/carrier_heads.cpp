@@ -213,6 +213,7 @@ class HeadsBackward final : public HeadsForward {
     const auto options = carried_.options();
     const std::int64_t flows = shape_.flows;
     grad_second_ = at::zeros({flows, kSecondSums}, options);
+    second_operand_ = round_ ? at::zeros_like(grad_second_) : grad_second_;
     scratch_ = at::zeros({flows, columns_.all}, options);
     grad_carried_ = at::zeros_like(carried_);
     grad_first_weight_ = at::zeros({columns_.trained, shape_.hidden}, options);
@@ -225,8 +226,8 @@ class HeadsBackward final : public HeadsForward {
     trained_sums_ = sums_.narrow(1, 0, columns_.trained);
     trained_sums_t_ = trained_sums_.t();
     trained_weight_ = first_weight_.narrow(0, 0, columns_.trained);
-    grad_energy_sum_t_ = grad_second_.narrow(1, 0, 1).t();
-    grad_displacement_sum_t_ = grad_second_.narrow(1, 1, 3).t();
+    grad_energy_sum_t_ = second_operand_.narrow(1, 0, 1).t();
+    grad_displacement_sum_t_ = second_operand_.narrow(1, 1, 3).t();
     activated_energy_ = activated_.narrow(1, 0, shape_.energy_width);
     activated_displacement_ = activated_.narrow(1, columns_.displacement, shape_.head_width);
   }
@@ -239,6 +240,7 @@ class HeadsBackward final : public HeadsForward {
     });
     sum_columns(data(sums_), columns_.all, data(grad_first_bias_), columns_.trained);
     sum_columns(data(grad_second_), kSecondSums, data(grad_out_bias_), kSecondSums);
+    if (round_) round_sums();
     at::mm_out(grad_energy_out_, grad_energy_sum_t_, activated_energy_);
     at::mm_out(grad_displacement_out_, grad_displacement_sum_t_, activated_displacement_);
     at::mm_out(grad_first_weight_, trained_sums_t_, operand_);
@@ -280,17 +282,25 @@ class HeadsBackward final : public HeadsForward {
     float* second = data(grad_second_) + kSecondSums * f;
     second[0] = grad.energy;
     second[1] = grad.displacement.x, second[2] = grad.displacement.y, second[3] = grad.displacement.z;
-    if (round_) round_in_place(second, kSecondSums);
+    const float* operand = data(second_operand_) + kSecondSums * f;
+    if (round_) round_row(second, data(second_operand_) + kSecondSums * f, kSecondSums);
     float* sums = data(sums_) + f * columns_.all;
     float* first = data(scratch_) + f * columns_.all;
     const std::int64_t energy = shape_.energy_width, width = shape_.head_width;
     std::fill_n(first, columns_.child, 0.0f);
-    add_scaled_row(data(energy_out_weight_), second[0], first, energy);
+    add_scaled_row(data(energy_out_weight_), operand[0], first, energy);
     for (std::int64_t k = 0; k < 3; ++k)
-      add_scaled_row(data(displacement_out_weight_) + k * width, second[1 + k], first + energy, width);
+      add_scaled_row(data(displacement_out_weight_) + k * width, operand[1 + k], first + energy, width);
     activation_gradient_row(sums, data(first_bias_), first, columns_.child);
     if (options_.gate) sums[columns_.child] = grad.child;
-    if (round_) round_in_place(sums, columns_.trained);
+  }
+
+  // The sums' gradients as the products take them; the biases' have been taken from the exact ones.
+  void round_sums() {
+    float* sums = data(sums_);
+    at::parallel_for(0, shape_.flows, grain(), [&](std::int64_t begin, std::int64_t end) {
+      round_in_place(sums + begin * columns_.all, (end - begin) * columns_.all);
+    });
   }
 
   // Column sums in flow order, columns shared among the threads: the same bits for any number of threads.
@@ -303,7 +313,7 @@ class HeadsBackward final : public HeadsForward {
   }
 
   std::vector<at::Tensor> given_;
-  at::Tensor grad_second_, scratch_;  // [flows, 4], [flows, columns]
+  at::Tensor grad_second_, second_operand_, scratch_;  // [flows, 4], the same as the products take it, [flows, columns]
   at::Tensor grad_carried_, grad_first_weight_, grad_first_bias_, grad_energy_out_, grad_displacement_out_, grad_out_bias_;
   at::Tensor no_child_weight_, no_child_bias_;  // zeros: movement mode has no child head
   at::Tensor trained_sums_, trained_sums_t_, trained_weight_, grad_energy_sum_t_, grad_displacement_sum_t_;

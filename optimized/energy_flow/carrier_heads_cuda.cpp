@@ -157,6 +157,7 @@ class CudaHeadsBackward final : public CudaHeads {
     const std::int64_t flows = shape_.flows;
     trained_ = columns_.child() + (options_.gate ? 1 : 0);
     grad_second_ = at::zeros({flows, kSecondSums}, options);
+    second_operand_ = bf16_ ? at::zeros_like(grad_second_) : grad_second_;
     if (bf16_) grad_sums_bf16_ = at::zeros({flows, columns_.all}, options.dtype(at::kBFloat16));
     grad_carried_ = at::zeros_like(carried_);
     grad_first_weight_ = at::zeros({trained_, shape_.hidden}, options);
@@ -169,8 +170,8 @@ class CudaHeadsBackward final : public CudaHeads {
     trained_sums_ = (bf16_ ? grad_sums_bf16_ : sums_).narrow(1, 0, trained_);
     trained_sums_t_ = trained_sums_.t();
     trained_weight_ = first_weight_.narrow(0, 0, trained_);
-    grad_energy_sum_t_ = grad_second_.narrow(1, 0, 1).t();
-    grad_displacement_sum_t_ = grad_second_.narrow(1, 1, 3).t();
+    grad_energy_sum_t_ = second_operand_.narrow(1, 0, 1).t();
+    grad_displacement_sum_t_ = second_operand_.narrow(1, 1, 3).t();
     activated_energy_ = activated_.narrow(1, 0, shape_.energy_width);
     activated_displacement_ = activated_.narrow(1, shape_.energy_width, shape_.head_width);
   }
@@ -180,7 +181,8 @@ class CudaHeadsBackward final : public CudaHeads {
     if (shape_.flows == 0) return;
     const c10::cuda::CUDAGuard guard(device_);
     ops::HeadsBackwardArguments a{};
-    a.rule = rule_, a.columns = columns_, a.flows = shape_.flows, a.round = bf16_ ? 1 : 0;
+    a.rule = rule_, a.columns = columns_, a.flows = shape_.flows;
+    a.second_operand = bf16_ ? data(second_operand_) : nullptr;
     a.bias = data(first_bias_), a.energy_out_weight = data(energy_out_weight_);
     a.displacement_out_weight = data(displacement_out_weight_), a.second_sums = second_sums();
     a.spawn_count = static_cast<const std::int32_t*>(spawn_count_.const_data_ptr());
@@ -226,7 +228,7 @@ class CudaHeadsBackward final : public CudaHeads {
 
   std::int64_t trained_ = 0;  // leading columns that the loss can reach
   std::vector<at::Tensor> given_;
-  at::Tensor grad_second_, grad_sums_bf16_, grad_carried_, grad_first_weight_, grad_first_bias_;
+  at::Tensor grad_second_, second_operand_, grad_sums_bf16_, grad_carried_, grad_first_weight_, grad_first_bias_;
   at::Tensor grad_energy_out_, grad_displacement_out_, grad_out_bias_, no_child_weight_, no_child_bias_;
   at::Tensor trained_sums_, trained_sums_t_, trained_weight_, grad_energy_sum_t_, grad_displacement_sum_t_;
   at::Tensor activated_energy_, activated_displacement_;

@@ -264,6 +264,7 @@ class CarrierBackward final : public CarrierForward {
       const Layer& layer = layers_[l];
       gates_backward(l);
       sum_biases(l);
+      if (round_) round_sums(l);
       at::mm_out(grad.weight_input_out, grad.input_sums_t, layer.input_operand);
       at::mm_out(grad.weight_hidden_gates, grad.gate_sums_t, layer.hidden_operand);
       at::mm_out(grad.weight_hidden_candidate, grad.candidate_sums_t, layer.hidden_operand);
@@ -327,8 +328,16 @@ class CarrierBackward final : public CarrierForward {
         float* row = sums + kBlocks * at;
         gate_row_backward(row, row + width, row + 2 * width, row + 3 * width, hidden + at, stored + at, above + at,
                           grad_hidden + at, width, top ? 1.0f : 0.0f);
-        if (round_) round_row(row, kBlocks * width);
       }
+    });
+  }
+
+  // The sums' gradients as the products take them; the biases' have been taken from the exact ones.
+  void round_sums(std::int64_t l) {
+    const std::int64_t columns = kBlocks * shape_.hidden;
+    float* rows = data(layers_[l].sums);
+    at::parallel_for(0, shape_.flows, grain(columns), [&](std::int64_t begin, std::int64_t end) {
+      round_row(rows + begin * columns, (end - begin) * columns);
     });
   }
 

@@ -41,7 +41,7 @@ at::Tensor surface_energies(const ScenarioConfig& config, const at::Tensor& embe
     if (!setting.values.sizes.count(size)) throw Error(ErrorKind::kInternal, "embedding_mapper size", size, "the case 'train' has no such size");
     setting.values.sizes[size] = value;
   };
-  set("batch", embeddings.size(0));
+  set("rows", embeddings.size(0));
   set("embedding", embeddings.size(1));
   set("width", config.sizes.at("lattice_width"));
   set("height", config.sizes.at("lattice_height"));
@@ -141,7 +141,7 @@ PipelineOutcome run_energy_flow(const ScenarioConfig& config, const PipelineOpti
   PairedOptions timing;
   timing.seed = config.seed;
   timing.max_pairs = static_cast<std::size_t>(options.quick ? std::min<std::int64_t>(config.pairs, 8) : config.pairs);
-  timing.time_budget_s = options.quick ? config.seconds / 2 : config.seconds;
+  timing.time_budget_s = config.seconds;
   timing.target_half_width = kReportHalfWidth;
   Side one, other;
   one.name = "baseline";

@@ -13,8 +13,16 @@
 namespace twinbench {
 namespace {
 
+// The source folder, found from the program's own place: compilers may be given relative or foreign paths (ccache).
 std::string sample(const std::string& name) {
-  return (std::filesystem::path(__FILE__).parent_path() / "testdata" / (name + ".pt")).string();
+  const std::string file = "src/dataset/testdata/" + name + ".pt";
+  for (const auto& start : {std::filesystem::read_symlink("/proc/self/exe"), std::filesystem::path(__FILE__),
+                            std::filesystem::current_path() / "here"}) {
+    for (auto folder = start.parent_path(); folder.has_relative_path(); folder = folder.parent_path()) {
+      if (std::filesystem::exists(folder / file)) return (folder / file).string();
+    }
+  }
+  return file;
 }
 
 std::string error_of_sample(const std::string& name) {
@@ -176,6 +184,21 @@ TEST(TorchFile, ValuesThatContainThemselvesAreDescribedAndEnd) {
   wide += "e.";
   const Pickle second(as_bytes(wide));
   EXPECT_LT(to_json(second.root()).size(), 1'000'000u);
+}
+
+TEST(Zip, SixtyFourBitFields) {
+  const std::string good = make_zip({{"a", "12345678"}, {"b", "xy"}}, true);
+  const ZipArchive archive(as_bytes(good));
+  EXPECT_EQ(archive.entries().size(), 2u);
+  EXPECT_EQ(as_text(archive.read("a")), "12345678");
+  EXPECT_EQ(as_text(archive.read("b")), "xy");
+  const std::size_t end = good.find("PK\x06\x06"), locator = good.find("PK\x06\x07"), central = good.find("PK\x01\x02");
+  for (const std::size_t field :
+       {end + 32, end + 40, end + 48, locator + 8, central + 46 + 1 + 4, central + 46 + 1 + 20}) {
+    std::string bytes = good;
+    bytes[field + 7] = '\x80';  // 2^63 and more
+    EXPECT_EQ(error_of([&] { ZipArchive hostile(as_bytes(bytes)); }).substr(0, 7), "corrupt") << field;
+  }
 }
 
 TEST(Zip, DirectoryThatLies) {

@@ -371,7 +371,7 @@ std::vector<std::function<Golden()>> heads_goldens() {
 }
 
 std::vector<OutputSpec> heads_gradients() {
-  const Tolerance tolerance{Tolerance::Kind::kGradient, {1e-4, 0}, {5e-2, 0}, "grad"};
+  const Tolerance tolerance{Tolerance::Kind::kGradient, {1e-4, 1e-6}, {5e-2, 1e-3}, "grad"};
   std::vector<OutputSpec> list = {{"grad_carried", tolerance, 0}, {"grad_position", tolerance, 0}};
   for (const char* head : {"energy", "displacement"})
     for (const char* part : {"_hidden_weight", "_hidden_bias", "_out_weight", "_out_bias"})

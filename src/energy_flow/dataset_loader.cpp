@@ -33,7 +33,7 @@ std::vector<Case> make_cases() {
                              make_case("dropped_rows", 131, 33, 16, 2, 4, 0, 0),
                              make_case("in_file_order", 50, 6, 8, 2, 4, 0, 0),
                              make_case("first_batch", 5021, 768, 16, 2, 4, 0, 1),
-                             make_case("first_batch_wide_file", 50'000, 64, 16, 2, 4, 0, 1),
+                             make_case("first_batch_of_50000", 50'000, 64, 16, 2, 4, 0, 1),
                              make_case("whole_epoch", 5021, 768, 16, 2, 4, 0, 0)};
   cases[0].degenerate = true;
   cases[6].options["invalid_every"] = 7;
