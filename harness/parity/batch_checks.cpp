@@ -16,21 +16,13 @@ std::optional<std::int64_t> batch_axis_of(const Subject& subject, const std::str
   return std::nullopt;
 }
 
-namespace {
-
-// The number of items of the case; 0 where the component is not batched, with the reason in `result`.
-std::int64_t batch_items(const Subject& subject, CheckResult& result) {
-  const std::string& name = subject.spec().batch_size;
+std::int64_t batch_items(const ComponentSpec& spec, const Setting& setting) {
   bool any_output = false;
-  for (const auto& output : subject.outputs_declared()) any_output = any_output || output.batch_axis.has_value();
-  if (!any_output) {
-    result.skip("every output of this case mixes the batch items");
-    return 0;
-  }
-  const std::int64_t items = subject.setting.size(name);
-  if (items < 2) result.skip("the case has " + std::to_string(items) + " item(s)");
-  return items < 2 ? 0 : items;
+  for (const auto& output : output_specs(spec, setting)) any_output = any_output || output.batch_axis.has_value();
+  return spec.batch_size.empty() || !any_output ? 0 : setting.size(spec.batch_size);
 }
+
+namespace {
 
 // The part of a tensor that belongs to one item; several rows an item are allowed.
 at::Tensor part_of(const at::Tensor& tensor, std::int64_t axis, std::int64_t item, std::int64_t items,
@@ -85,8 +77,7 @@ std::string bound_broken(const OutputSpec& spec, const at::Tensor& in_batch, con
 }  // namespace
 
 void check_batch_invariance(const Subject& subject, CheckResult& result) {
-  const std::int64_t items = batch_items(subject, result);
-  if (items == 0) return;
+  const std::int64_t items = batch_items(subject.spec(), subject.setting);
   std::set<std::int64_t> chosen = {0, items / 2, items - 1};
   for (const std::int64_t item : chosen) {
     Setting alone = subject.setting;
@@ -111,8 +102,7 @@ void check_batch_invariance(const Subject& subject, CheckResult& result) {
 }
 
 void check_poisoned_neighbour(const Subject& subject, CheckResult& result) {
-  const std::int64_t items = batch_items(subject, result);
-  if (items == 0) return;
+  const std::int64_t items = batch_items(subject.spec(), subject.setting);
   const std::int64_t poisoned = items / 2;
   Values inputs = subject.placed();
   bool any = false;

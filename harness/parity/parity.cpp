@@ -96,14 +96,14 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
       check(cell, result);
     });
   };
-  const bool backward = setting.values.pass == Pass::kBackward, batched = !component.spec.batch_size.empty();
+  const bool backward = setting.values.pass == Pass::kBackward, batched = batch_items(component.spec, setting) > 1;
   add("vacuity", !setting.values.degenerate,
       [&](CheckResult& result) { reference->check_vacuity(cell.placed(), result); });
   add("determinism", true, [&](CheckResult& result) { check_determinism(cell, result); });
   add("input_mutation", true, [&](CheckResult& result) { check_input_mutation(cell, result); });
   thorough("guard_bands", true, check_guard_bands);
   thorough("non_contiguous", true, check_non_contiguous);
-  thorough("stale", true, check_stale);
+  thorough("stale", !setting.values.degenerate, check_stale);
   thorough("batch_invariance", batched, check_batch_invariance);
   thorough("poisoned_neighbour", batched, check_poisoned_neighbour);
   thorough("gradient", backward && variant == Variant::kBaseline && setting.device.is_cpu(), check_gradient);

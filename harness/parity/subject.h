@@ -44,6 +44,9 @@ struct Subject {
 // Where an input's batch items lie: as declared, or, for grad_<output>, as that output declares.
 std::optional<std::int64_t> batch_axis_of(const Subject& subject, const std::string& input);
 
+// The number of items of the case; 0 where it is not batched or every output mixes the items.
+std::int64_t batch_items(const ComponentSpec& spec, const Setting& setting);
+
 // Empty, or the first output whose bits differ. Both sets hold the same names. NaN payloads count.
 std::string first_bit_difference(const Values& expected, const Values& got);
 
