@@ -141,6 +141,13 @@ void pin_to_clamp_boundary(Values& inputs) {
   inputs.set("displacement_out_bias", literal({3}, {0.5, -0.5, above}));
 }
 
+// Displacements well inside the clamp along x and z and well beyond it along y. A gradient that flips at the clamp would
+// change every weight's gradient, and those belong to no flow that could be set aside.
+void keep_from_clamp_boundary(Values& inputs) {
+  inputs.set("displacement_out_weight", inputs["displacement_out_weight"].mul(0.1));
+  inputs.set("displacement_out_bias", literal({3}, {0.02, 1.2, -0.05}));
+}
+
 Values make_inputs(const Setting& setting, std::uint64_t seed) {
   const std::int64_t flows = setting.size("flows"), hidden = setting.size("hidden");
   const std::int64_t energy_width = setting.size("energy_width"), width = setting.size("head_width");
@@ -170,8 +177,12 @@ Values make_inputs(const Setting& setting, std::uint64_t seed) {
   head("gate", width, 1);
   inputs.set("child_weight", xavier_uniform(1, hidden, seed, number++));
   inputs.set("child_bias", uniform({1}, seed, number++, -0.1, 0.1));
-  if (setting.option_or("clamp_boundary", 0) != 0) pin_to_clamp_boundary(inputs);
-  if (setting.values.pass == Pass::kBackward) {
+  // Gates over the whole of 0 .. 1, not crowded about one half: few lie within a decision margin.
+  inputs.set("gate_out_weight", inputs["gate_out_weight"].mul(6.0));
+  const bool backward = setting.values.pass == Pass::kBackward, pinned = setting.option_or("clamp_boundary", 0) != 0;
+  if (pinned) pin_to_clamp_boundary(inputs);
+  if (backward && !pinned) keep_from_clamp_boundary(inputs);
+  if (backward) {
     std::uint32_t grad = 8;
     for (const char* name : {"grad_energy", "grad_child_energy"}) inputs.set(name, drawn("normal", {flows}, seed, grad++));
     for (const char* name : {"grad_displacement", "grad_delta", "grad_raw"})
@@ -393,7 +404,8 @@ at::Tensor within_margin(const Values& outputs, const Setting& setting) {
     const double unit = o.gate ? 1 : o.movement_threshold;  // the movement margin is one of the ratio, not of the length
     near = near.logical_or(measure.sub(threshold).abs().lt(margin * unit));
   }
-  if (setting.values.pass == Pass::kBackward) {
+  // Displacements pinned to the boundary are exact in every mode: nothing can decide them otherwise.
+  if (setting.values.pass == Pass::kBackward && setting.option_or("clamp_boundary", 0) == 0) {
     const double decays = std::floor(static_cast<double>(o.global_step - kWarmUp) / kInterval);
     const double scale = o.global_step < kWarmUp ? o.scale : std::max(o.smallest_scale, o.scale * std::pow(kDecay, decays));
     near = near.logical_or(outputs["displacement"].mul(scale).abs().sub(0.5).abs().lt(margin).any(1));
