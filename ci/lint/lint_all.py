@@ -92,6 +92,7 @@ def inventory_breaches(root: Path, files: list[str]) -> list[str]:
     expected = set()
     for (pipeline, name), (kind, variants) in listed.items():
         expected |= {f"{top}/{pipeline}/{name}.cpp" for top in ("src", "baselines", "optimized")}
+        expected.add(f"src/{pipeline}/{name}.h")  # what all variants know of the inputs
         if variants == "library":
             expected.add(f"baselines/{pipeline}/{name}_library.cpp")
         if kind == "kernel":
