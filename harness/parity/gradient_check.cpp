@@ -46,6 +46,8 @@ class Loss {
 }  // namespace
 
 void check_gradient(const Subject& subject, CheckResult& result) {
+  if (subject.setting.option_or("not_differentiable", 0) != 0)
+    return result.skip("the case's inputs lie on a kink by design: central differences see both sides of it");
   const Values inputs = placed_inputs(subject.generated, Dtype::kFp64, c10::Device(c10::DeviceType::CPU));
   const Loss loss(subject, inputs);
   const auto start = std::chrono::steady_clock::now();

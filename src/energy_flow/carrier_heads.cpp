@@ -120,7 +120,7 @@ std::vector<Case> heads_cases() {
       heads_case("backward_tiny", 3, 4, 2, 4, {{"gate", 1}}),
       heads_case("backward_odd", 37, 29, 15, 61, {{"gate", 1}, {"scale", 2}, {"noise", 0.05}, {"gate_threshold", 0.45}}),
       heads_case("backward_movement", 37, 29, 15, 61, {{"scale", 2}, {"noise", 0.05}}),
-      heads_case("backward_boundary", 19, 16, 8, 16, {{"clamp_boundary", 1}}),
+      heads_case("backward_boundary", 19, 16, 8, 16, {{"not_differentiable", 1}, {"clamp_boundary", 1}}),
       heads_case("backward_train", 256, 512, 256, 64, {{"noise", 0.05}}),
       heads_case("backward_empty", 0, 29, 15, 61, {{"gate", 1}}),
   };
