@@ -6,6 +6,7 @@
 
 #include <exception>
 
+#include "harness/compare/inputs.h"
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
 
@@ -15,8 +16,7 @@ namespace {
 void run_cell(benchmark::State& state, const Cell& cell, std::uint64_t seed) {
   try {
     const auto setting = cell.setting();
-    Values inputs;
-    for (const auto& [name, tensor] : cell.component->spec.make_inputs(setting, seed)) inputs.set(name, tensor.to(setting.device));
+    const auto inputs = placed_inputs(generated_inputs(cell.component->spec, setting, seed), setting.dtype, setting.device);
     const auto runnable = cell.component->factory(cell.variant, cell.device)(inputs, setting);
     runnable->run();
     for (auto _ : state) runnable->run();

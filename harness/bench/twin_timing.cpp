@@ -8,6 +8,8 @@
 #include <map>
 #include <set>
 
+#include "harness/compare/inputs.h"
+#include "harness/parity/reference.h"
 #include "harness/timing/null_comparison.h"
 #include "harness/timing/paired.h"
 #include "harness/timing/record.h"
@@ -26,18 +28,6 @@ struct TimedVariant {
   std::int64_t iterations = 1;
   std::string broken;  // why its time is worth nothing
 };
-
-Values on_device(const Values& values, c10::Device device) {
-  Values moved;
-  for (const auto& [name, tensor] : values) moved.set(name, tensor.to(device));
-  return moved;
-}
-
-Values copies_of(const Values& values) {
-  Values copies;
-  for (const auto& [name, tensor] : values) copies.set(name, tensor.detach().clone());
-  return copies;
-}
 
 // Bitwise, NaN equal to NaN: the same variant on the same inputs has no reason to answer anything else.
 std::string difference(const Values& now, const Values& then) {
@@ -140,13 +130,13 @@ std::vector<Twin> twins_of(const std::vector<Cell>& cells) {
 
 json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::vector<Ceiling>& ceilings) {
   const auto setting = twin.cell(Variant::kBaseline).setting();
-  const auto inputs = on_device(twin.component->spec.make_inputs(setting, options.seed), setting.device);
+  const auto inputs = placed_inputs(generated_inputs(twin.component->spec, setting, options.seed), setting.dtype, setting.device);
   std::map<Variant, TimedVariant> timed;
   std::map<Variant, Values> first;
   for (const auto variant : twin.variants()) {
     TimedVariant one{twin.cell(variant), twin.component->factory(variant, twin.device)(inputs, setting), {}, 1, ""};
     one.runnable->run();
-    first[variant] = copies_of(one.runnable->outputs());
+    first[variant] = copied_outputs(*one.runnable);
     timed.emplace(variant, std::move(one));
   }
   json result = {{"timings", json::array()}, {"speedups", json::array()}};
@@ -186,7 +176,7 @@ json null_test_row(const std::vector<Twin>& twins, const TwinTimingOptions& opti
   for (const auto& twin : twins) {
     const auto cell = twin.cell(Variant::kOptimized);
     const auto setting = cell.setting();
-    const auto inputs = on_device(twin.component->spec.make_inputs(setting, options.seed), setting.device);
+    const auto inputs = placed_inputs(generated_inputs(twin.component->spec, setting, options.seed), setting.dtype, setting.device);
     const auto runnable = twin.component->factory(Variant::kOptimized, twin.device)(inputs, setting);
     runnable->run();
     Side side;

@@ -6,6 +6,7 @@
 
 #include "harness/command/command.h"
 #include "harness/command/tensor_file.h"
+#include "harness/compare/inputs.h"
 #include "src/common/error.h"
 
 namespace twinbench {
@@ -17,10 +18,9 @@ int dump_command(const CommandOptions& options, const std::string& name, const s
   Setting setting = cell.setting();
   override_sizes(setting.values, sizes);
   TensorFile file;
-  file.inputs = cell.component->spec.make_inputs(setting, options.seed);
-  Values moved;
-  for (const auto& [input, tensor] : file.inputs) moved.set(input, tensor.to(setting.device));
-  const auto runnable = cell.component->factory(cell.variant, cell.device)(moved, setting);
+  file.inputs = generated_inputs(cell.component->spec, setting, options.seed);
+  const auto placed = placed_inputs(file.inputs, setting.dtype, setting.device);
+  const auto runnable = cell.component->factory(cell.variant, cell.device)(placed, setting);
   runnable->run();
   file.outputs = runnable->outputs();
   file.metadata = {{"cell", name}, {"seed", std::to_string(options.seed)}, {"sizes", nlohmann::json(setting.values.sizes).dump()},
