@@ -11,8 +11,9 @@
 #include "harness/bench/twin_timing.h"
 #include "harness/counters/counter_scope.h"
 #include "harness/selftest/row_scale.h"
-#include "harness/timing/statistics.h"
+#include "harness/timing/calibration.h"
 #include "harness/timing/clock.h"
+
 
 namespace twinbench {
 namespace {
