@@ -12,7 +12,8 @@ RuntimeLibrary::RuntimeLibrary(const char* environment_variable, const std::vect
   const char* given = std::getenv(environment_variable);
   const std::vector<std::string> candidates = given ? std::vector<std::string>{given} : names;
   for (const auto& name : candidates) {
-    handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    // NODELETE: driver libraries leave threads and exit handlers behind.
+    handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (handle_) return;
     const char* reason = dlerror();
     failure_ += (failure_.empty() ? "" : "; ") + std::string(reason ? reason : name + " cannot be opened");

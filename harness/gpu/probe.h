@@ -1,0 +1,27 @@
+// Asks, once and before anything is measured, whether the card of this machine can be used and what it is.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "harness/gpu/status.h"
+
+namespace twinbench {
+
+struct GpuProbe {
+  std::vector<GpuFinding> findings;  // everything that is missing or disturbs; empty: nothing does
+  nlohmann::json card;               // name, uuid_hash, sm_count, l2_bytes, memory_bytes, clocks, ...; null where none can be used
+
+  bool usable() const;         // CUDA cells can run
+  std::string reason() const;  // why not, with the remedy; empty where usable
+};
+
+// Asks in a child process that ends at once: a process that has started CUDA cannot fork children that use it, and this
+// one must. A driver that hangs or crashes there is a finding. The calling process must have one thread.
+GpuProbe probe_gpu(double patience_s = 60);
+
+// The answer of this process's first call, kept.
+const GpuProbe& gpu_status();
+
+}  // namespace twinbench
