@@ -79,5 +79,7 @@ TWINBENCH_HOST_DEVICE float round_to_bf16(float x) {
   const bool is_nan = (bits & 0x7fffffffu) > 0x7f800000u;
   return float_of_bits((is_nan ? (bits | 0x00400000u) : rounded) & 0xffff0000u);
 }
+// By way of float. The numeric mode that rounds is one of fp32: here so that templates over both compile.
+TWINBENCH_HOST_DEVICE double round_to_bf16(double x) { return round_to_bf16(static_cast<float>(x)); }
 
 }  // namespace twinbench::kernels

@@ -48,7 +48,7 @@ struct Activation {
       const float deviation = a.product[start + i] - mean;
       squares = multiply_add(deviation, deviation, squares);
     }
-    const float inverse = inverse_deviation(simt::block_sum(block, squares) / count, kLayerNormEpsilon);
+    const float inverse = inverse_deviation(simt::block_sum(block, squares) / count, static_cast<float>(kLayerNormEpsilon));
     for (std::int64_t i = thread; i < a.width; i += kRowThreads) {
       const float normal = normalized(a.product[start + i], mean, inverse);
       a.product[start + i] = normal;

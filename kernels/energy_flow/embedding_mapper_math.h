@@ -10,17 +10,19 @@
 
 namespace twinbench::kernels::mapper {
 
-constexpr float kLayerNormEpsilon = 1e-5f;
+constexpr double kLayerNormEpsilon = 1e-5;
 
 TWINBENCH_HOST_DEVICE float operand(float x, bool round) { return round ? round_to_bf16(x) : x; }
 
 // One surface cell from its last product: tanh(z + bias) * scale + offset + cell_offset.
-TWINBENCH_HOST_DEVICE float cell_energy(float bounded, float scale, float offset, float cell_offset) {
+template <class Real>
+TWINBENCH_HOST_DEVICE Real cell_energy(Real bounded, Real scale, Real offset, Real cell_offset) {
   return multiply_add(bounded, scale, offset) + cell_offset;
 }
 
 // Gradient of z in the above.
-TWINBENCH_HOST_DEVICE float cell_gradient(float gradient, float bounded, float scale) {
+template <class Real>
+TWINBENCH_HOST_DEVICE Real cell_gradient(Real gradient, Real bounded, Real scale) {
   return gradient * scale * tanh_derivative_from_output(bounded);
 }
 
@@ -29,7 +31,7 @@ TWINBENCH_HOST_DEVICE float cell_gradient(float gradient, float bounded, float s
 constexpr int kLanes = 32;
 
 // Sum over i < count of term(i), in kLanes interleaved partial sums that are then added in order.
-template <class Real = float, class Term>
+template <class Real, class Term>
 TWINBENCH_HOST_DEVICE Real row_sum(std::int64_t count, Term term) {
   Real partial[kLanes] = {};
   std::int64_t i = 0;
@@ -43,20 +45,21 @@ TWINBENCH_HOST_DEVICE Real row_sum(std::int64_t count, Term term) {
 
 // values: product -> GELU(product + bias) -> normalised, in place; hidden: operand(gain * normalised + shift).
 // `before` keeps product + bias for the backward pass, or is null. Returns 1 / deviation.
-TWINBENCH_HOST_DEVICE float activation_row(std::int64_t count, float* __restrict values, const float* __restrict bias,
-                                           const float* __restrict gain, const float* __restrict shift, bool round,
-                                           float* __restrict before, float* __restrict hidden) {
+template <class Real>
+TWINBENCH_HOST_DEVICE Real activation_row(std::int64_t count, Real* __restrict values, const Real* __restrict bias,
+                                          const Real* __restrict gain, const Real* __restrict shift, bool round,
+                                          Real* __restrict before, Real* __restrict hidden) {
   for (std::int64_t i = 0; i < count; ++i) values[i] += bias[i];
   if (before)
     for (std::int64_t i = 0; i < count; ++i) before[i] = values[i];
   for (std::int64_t i = 0; i < count; ++i) values[i] = gelu(values[i]);
-  const float mean = row_sum(count, [=](std::int64_t i) { return values[i]; }) / static_cast<float>(count);
-  const float variance = row_sum(count, [=](std::int64_t i) {
-                           const float deviation = values[i] - mean;
-                           return deviation * deviation;
-                         }) /
-                         static_cast<float>(count);
-  const float inverse = inverse_deviation(variance, kLayerNormEpsilon);
+  const Real mean = row_sum<Real>(count, [=](std::int64_t i) { return values[i]; }) / static_cast<Real>(count);
+  const Real squares = row_sum<Real>(count, [=](std::int64_t i) {
+    const Real deviation = values[i] - mean;
+    return deviation * deviation;
+  });
+  const Real variance = squares / static_cast<Real>(count);
+  const Real inverse = inverse_deviation(variance, Real(kLayerNormEpsilon));
   for (std::int64_t i = 0; i < count; ++i) values[i] = normalized(values[i], mean, inverse);
   for (std::int64_t i = 0; i < count; ++i) hidden[i] = multiply_add(values[i], gain[i], shift[i]);
   if (round)
@@ -65,21 +68,23 @@ TWINBENCH_HOST_DEVICE float activation_row(std::int64_t count, float* __restrict
 }
 
 // out = gradient of (product + bias), given the gradient of hidden and what activation_row left behind.
-TWINBENCH_HOST_DEVICE void activation_backward_row(std::int64_t count, const float* __restrict gradient,
-                                                   const float* __restrict normal, const float* __restrict before,
-                                                   const float* __restrict gain, float inverse, float* __restrict out) {
-  const float mean =
-      row_sum(count, [=](std::int64_t i) { return gradient[i] * gain[i]; }) / static_cast<float>(count);
-  const float mean_normal = row_sum(count, [=](std::int64_t i) { return gradient[i] * gain[i] * normal[i]; }) /
-                            static_cast<float>(count);
+template <class Real>
+TWINBENCH_HOST_DEVICE void activation_backward_row(std::int64_t count, const Real* __restrict gradient,
+                                                   const Real* __restrict normal, const Real* __restrict before,
+                                                   const Real* __restrict gain, Real inverse, Real* __restrict out) {
+  const Real mean =
+      row_sum<Real>(count, [=](std::int64_t i) { return gradient[i] * gain[i]; }) / static_cast<Real>(count);
+  const Real mean_normal =
+      row_sum<Real>(count, [=](std::int64_t i) { return gradient[i] * gain[i] * normal[i]; }) / static_cast<Real>(count);
   for (std::int64_t i = 0; i < count; ++i)
     out[i] = layer_norm_input_gradient(gradient[i] * gain[i], mean, normal[i], mean_normal, inverse) *
              gelu_derivative(before[i]);
 }
 
-TWINBENCH_HOST_DEVICE void surface_row(std::int64_t count, const float* __restrict product, const float* __restrict bias,
-                                       const float* __restrict cell_offset, float scale, float offset,
-                                       float* __restrict surface) {
+template <class Real>
+TWINBENCH_HOST_DEVICE void surface_row(std::int64_t count, const Real* __restrict product, const Real* __restrict bias,
+                                       const Real* __restrict cell_offset, Real scale, Real offset,
+                                       Real* __restrict surface) {
   for (std::int64_t i = 0; i < count; ++i)
     surface[i] = cell_energy(tanh(product[i] + bias[i]), scale, offset, cell_offset[i]);
 }

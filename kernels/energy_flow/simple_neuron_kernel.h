@@ -118,7 +118,7 @@ struct NeuronWarp {
     }
     squares = warp_sums(block, squares);
     for (int i = 0; i < kFlowsPerWarp; ++i)
-      inverse.of[i] = inverse_deviation(squares.of[i] / count, kLayerNormEpsilon);
+      inverse.of[i] = inverse_deviation(squares.of[i] / count, static_cast<float>(kLayerNormEpsilon));
     for (int c = lane; c < width; c += simt::kWarpSize) {
       FourFlows value = rows[hidden + c];
       const float g = weights[gain + c], s = weights[shift + c];

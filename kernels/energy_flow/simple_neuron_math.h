@@ -28,7 +28,7 @@ struct SimpleNeuronLayout {
   TWINBENCH_HOST_DEVICE int total() const { return bias_3() + outputs; }
 };
 
-constexpr float kLayerNormEpsilon = 1e-5f;
+constexpr double kLayerNormEpsilon = 1e-5;
 
 // An operand of a matrix product: rounded to bf16 in that mode.
 TWINBENCH_HOST_DEVICE float operand(float x, bool round) { return round ? round_to_bf16(x) : x; }

@@ -19,12 +19,11 @@ namespace {
 
 namespace mapper = kernels::mapper;
 
-float* data(at::Tensor& tensor) { return tensor.mutable_data_ptr<float>(); }
-const float* read(const at::Tensor& tensor) { return tensor.const_data_ptr<float>(); }
 
 // to[row][i] = operand(from[row][i]) for a matrix of any strides.
-TWINBENCH_CPU_CLONES void gather(std::int64_t rows, std::int64_t columns, const float* from, std::int64_t row_stride,
-                                 std::int64_t column_stride, bool round, float* __restrict to) {
+template <class Real>
+TWINBENCH_CPU_CLONES void gather(std::int64_t rows, std::int64_t columns, const Real* from, std::int64_t row_stride,
+                                 std::int64_t column_stride, bool round, Real* __restrict to) {
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t i = 0; i < columns; ++i)
       to[row * columns + i] = from[row * row_stride + i * column_stride];
@@ -34,29 +33,32 @@ TWINBENCH_CPU_CLONES void gather(std::int64_t rows, std::int64_t columns, const 
 }
 
 // One activation layer of all rows: what its loops read and write. [rows, width] unless said otherwise.
+template <class Real>
 struct Layer {
   std::int64_t width = 0;
-  const float *bias = nullptr, *gain = nullptr, *shift = nullptr;  // [width]
-  float* product = nullptr;  // on entry the matrix product, on exit normalised
-  float* hidden = nullptr;   // the next product's operand
+  const Real *bias = nullptr, *gain = nullptr, *shift = nullptr;  // [width]
+  Real* product = nullptr;  // on entry the matrix product, on exit normalised
+  Real* hidden = nullptr;   // the next product's operand
   // Backward only.
-  float* before = nullptr;         // what GELU was applied to
-  float* inverse = nullptr;        // [rows]
-  float* grad_hidden = nullptr;    // gradient of hidden
-  float* grad_product = nullptr;   // gradient of the matrix product, an operand after its biases were summed
-  float *grad_bias = nullptr, *grad_gain = nullptr, *grad_shift = nullptr;  // [width]
+  Real* before = nullptr;         // what GELU was applied to
+  Real* inverse = nullptr;        // [rows]
+  Real* grad_hidden = nullptr;    // gradient of hidden
+  Real* grad_product = nullptr;   // gradient of the matrix product, an operand after its biases were summed
+  Real *grad_bias = nullptr, *grad_gain = nullptr, *grad_shift = nullptr;  // [width]
 };
 
-TWINBENCH_CPU_CLONES void activate(const Layer& layer, std::int64_t begin, std::int64_t end, bool round) {
+template <class Real>
+TWINBENCH_CPU_CLONES void activate(const Layer<Real>& layer, std::int64_t begin, std::int64_t end, bool round) {
   for (std::int64_t row = begin; row < end; ++row) {
     const std::int64_t at = row * layer.width;
-    const float inverse = mapper::activation_row(layer.width, layer.product + at, layer.bias, layer.gain, layer.shift, round,
+    const Real inverse = mapper::activation_row(layer.width, layer.product + at, layer.bias, layer.gain, layer.shift, round,
                                                  layer.before ? layer.before + at : nullptr, layer.hidden + at);
     if (layer.inverse) layer.inverse[row] = inverse;
   }
 }
 
-TWINBENCH_CPU_CLONES void activate_backward(const Layer& layer, std::int64_t begin, std::int64_t end) {
+template <class Real>
+TWINBENCH_CPU_CLONES void activate_backward(const Layer<Real>& layer, std::int64_t begin, std::int64_t end) {
   for (std::int64_t row = begin; row < end; ++row) {
     const std::int64_t at = row * layer.width;
     mapper::activation_backward_row(layer.width, layer.grad_hidden + at, layer.product + at, layer.before + at, layer.gain,
@@ -65,11 +67,12 @@ TWINBENCH_CPU_CLONES void activate_backward(const Layer& layer, std::int64_t beg
 }
 
 // Column sums over the rows, in row order, for columns [begin, end); then grad_product becomes an operand there.
-TWINBENCH_CPU_CLONES void sum_columns(const Layer& layer, std::int64_t rows, std::int64_t begin, std::int64_t end,
+template <class Real>
+TWINBENCH_CPU_CLONES void sum_columns(const Layer<Real>& layer, std::int64_t rows, std::int64_t begin, std::int64_t end,
                                       bool round) {
-  std::fill(layer.grad_bias + begin, layer.grad_bias + end, 0.0f);
-  std::fill(layer.grad_gain + begin, layer.grad_gain + end, 0.0f);
-  std::fill(layer.grad_shift + begin, layer.grad_shift + end, 0.0f);
+  std::fill(layer.grad_bias + begin, layer.grad_bias + end, Real(0));
+  std::fill(layer.grad_gain + begin, layer.grad_gain + end, Real(0));
+  std::fill(layer.grad_shift + begin, layer.grad_shift + end, Real(0));
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t at = row * layer.width;
     for (std::int64_t i = begin; i < end; ++i) {
@@ -84,28 +87,31 @@ TWINBENCH_CPU_CLONES void sum_columns(const Layer& layer, std::int64_t rows, std
 }
 
 // The last layer of all rows.
+template <class Real>
 struct Surface {
   std::int64_t width = 0;
-  const float *bias = nullptr, *cell_offset = nullptr;  // [width]
-  const float *scale = nullptr, *offset = nullptr;      // [1]
-  float* product = nullptr;  // [rows, width]; in the backward pass its gradient on exit
-  float* surface = nullptr;  // [rows, width], forward
+  const Real *bias = nullptr, *cell_offset = nullptr;  // [width]
+  const Real *scale = nullptr, *offset = nullptr;      // [1]
+  Real* product = nullptr;  // [rows, width]; in the backward pass its gradient on exit
+  Real* surface = nullptr;  // [rows, width], forward
   // Backward only.
-  const float* gradient = nullptr;                      // [rows, width], contiguous
-  float *grad_bias = nullptr, *grad_cell = nullptr;     // [width]
+  const Real* gradient = nullptr;                      // [rows, width], contiguous
+  Real *grad_bias = nullptr, *grad_cell = nullptr;     // [width]
   double *scale_terms = nullptr, *offset_terms = nullptr;  // [rows], summed afterwards
 };
 
-TWINBENCH_CPU_CLONES void finish_surface(const Surface& s, std::int64_t begin, std::int64_t end) {
+template <class Real>
+TWINBENCH_CPU_CLONES void finish_surface(const Surface<Real>& s, std::int64_t begin, std::int64_t end) {
   for (std::int64_t row = begin; row < end; ++row)
     mapper::surface_row(s.width, s.product + row * s.width, s.bias, s.cell_offset, *s.scale, *s.offset,
                         s.surface + row * s.width);
 }
 
-TWINBENCH_CPU_CLONES void surface_backward(const Surface& s, std::int64_t begin, std::int64_t end) {
+template <class Real>
+TWINBENCH_CPU_CLONES void surface_backward(const Surface<Real>& s, std::int64_t begin, std::int64_t end) {
   for (std::int64_t row = begin; row < end; ++row) {
-    float* __restrict product = s.product + row * s.width;
-    const float* __restrict gradient = s.gradient + row * s.width;
+    Real* __restrict product = s.product + row * s.width;
+    const Real* __restrict gradient = s.gradient + row * s.width;
     for (std::int64_t i = 0; i < s.width; ++i) product[i] = kernels::tanh(product[i] + s.bias[i]);
     s.scale_terms[row] = mapper::row_sum<double>(s.width, [=](std::int64_t i) { return double{gradient[i]} * double{product[i]}; });
     s.offset_terms[row] = mapper::row_sum<double>(s.width, [=](std::int64_t i) { return double{gradient[i]}; });
@@ -113,9 +119,10 @@ TWINBENCH_CPU_CLONES void surface_backward(const Surface& s, std::int64_t begin,
   }
 }
 
-TWINBENCH_CPU_CLONES void sum_cells(const Surface& s, std::int64_t rows, std::int64_t begin, std::int64_t end, bool round) {
-  std::fill(s.grad_bias + begin, s.grad_bias + end, 0.0f);
-  std::fill(s.grad_cell + begin, s.grad_cell + end, 0.0f);
+template <class Real>
+TWINBENCH_CPU_CLONES void sum_cells(const Surface<Real>& s, std::int64_t rows, std::int64_t begin, std::int64_t end, bool round) {
+  std::fill(s.grad_bias + begin, s.grad_bias + end, Real(0));
+  std::fill(s.grad_cell + begin, s.grad_cell + end, Real(0));
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t at = row * s.width;
     for (std::int64_t i = begin; i < end; ++i) {
@@ -127,10 +134,11 @@ TWINBENCH_CPU_CLONES void sum_cells(const Surface& s, std::int64_t rows, std::in
   }
 }
 
+template <class Real>
 class EmbeddingMapperOptimized : public Runnable {
  public:
   EmbeddingMapperOptimized(const Values& inputs, const Setting& setting) : m_(energy_flow::mapper_inputs(inputs, setting)) {
-    const auto matrix = [&](std::int64_t columns) { return at::empty({m_.rows, columns}, at::kFloat); };
+    const auto matrix = [&](std::int64_t columns) { return at::empty({m_.rows, columns}, kReal); };
     x_ = matrix(m_.embedding);
     product_1_ = matrix(m_.inner);
     hidden_1_ = matrix(m_.inner);
@@ -166,6 +174,10 @@ class EmbeddingMapperOptimized : public Runnable {
   Values outputs() override { return m_.backward ? gradients_ : Values{{"surface", surface_}}; }
 
  private:
+  static constexpr at::ScalarType kReal = c10::CppTypeToScalarType<Real>::value;
+  static Real* data(at::Tensor& tensor) { return tensor.mutable_data_ptr<Real>(); }
+  static const Real* read(const at::Tensor& tensor) { return tensor.const_data_ptr<Real>(); }
+
   static constexpr std::int64_t kGrain = 65536;  // elements of a row loop that pay for waking a thread
   static constexpr std::int64_t kProductGrain = 4 << 20;  // multiply-adds that do
 
@@ -184,17 +196,17 @@ class EmbeddingMapperOptimized : public Runnable {
     const std::int64_t grain = std::max<std::int64_t>(1, kProductGrain / (4 * rows * inner));
     at::parallel_for(0, (columns + 3) / 4, grain, [&](std::int64_t begin, std::int64_t end) {
       energy_flow::multiply_transposed(rows, read(x), read(weight), inner, columns, 4 * begin, std::min(columns, 4 * end),
-                                       out.mutable_data_ptr<float>());
+                                       out.mutable_data_ptr<Real>());
     });
   }
 
   void prepare_backward(const Values& inputs) {
-    gradients_.set("grad_embedding", at::zeros({m_.rows, m_.embedding}, at::kFloat));
+    gradients_.set("grad_embedding", at::zeros({m_.rows, m_.embedding}, kReal));
     for (const char* name : {"weight_1", "bias_1", "gain_1", "shift_1", "weight_2", "bias_2", "gain_2", "shift_2", "weight_3",
                              "bias_3", "scale", "offset", "cell_offset"})
-      gradients_.set(std::string("grad_") + name, at::zeros(inputs[name].sizes(), at::kFloat));
-    const auto extend = [&](Layer& layer, const std::string& number, std::array<at::Tensor, 4>& space) {
-      for (auto& tensor : space) tensor = at::empty({m_.rows, layer.width}, at::kFloat);
+      gradients_.set(std::string("grad_") + name, at::zeros(inputs[name].sizes(), kReal));
+    const auto extend = [&](Layer<Real>& layer, const std::string& number, std::array<at::Tensor, 4>& space) {
+      for (auto& tensor : space) tensor = at::empty({m_.rows, layer.width}, kReal);
       layer.before = data(space[0]);
       layer.inverse = data(space[1]);
       layer.grad_hidden = data(space[2]);
@@ -205,7 +217,7 @@ class EmbeddingMapperOptimized : public Runnable {
     };
     extend(layer_1_, "1", space_1_);
     extend(layer_2_, "2", space_2_);
-    grad_surface_ = at::empty({m_.rows, m_.cells}, at::kFloat);
+    grad_surface_ = at::empty({m_.rows, m_.cells}, kReal);
     terms_ = at::empty({2, m_.rows}, at::kDouble);
     last_.gradient = read(grad_surface_);
     last_.grad_bias = gradient("bias_3");
@@ -217,15 +229,15 @@ class EmbeddingMapperOptimized : public Runnable {
     grad_embedding_ = gradients_["grad_embedding"];
   }
 
-  float* gradient(const std::string& name) { return gradients_["grad_" + name].mutable_data_ptr<float>(); }
+  Real* gradient(const std::string& name) { return gradients_["grad_" + name].mutable_data_ptr<Real>(); }
 
   void run_backward() {
     gather(m_.rows, m_.cells, read(m_.grad_surface), m_.grad_surface.stride(0), m_.grad_surface.stride(1), false,
            data(grad_surface_));
     over_rows(m_.cells, [this](auto begin, auto end) { surface_backward(last_, begin, end); });
     over_columns(m_.cells, [this](auto begin, auto end) { sum_cells(last_, m_.rows, begin, end, m_.round); });
-    *gradient("scale") = static_cast<float>(std::accumulate(last_.scale_terms, last_.scale_terms + m_.rows, 0.0));
-    *gradient("offset") = static_cast<float>(std::accumulate(last_.offset_terms, last_.offset_terms + m_.rows, 0.0));
+    *gradient("scale") = static_cast<Real>(std::accumulate(last_.scale_terms, last_.scale_terms + m_.rows, 0.0));
+    *gradient("offset") = static_cast<Real>(std::accumulate(last_.offset_terms, last_.offset_terms + m_.rows, 0.0));
     at::mm_out(grad_weights_[2], product_3_.t(), hidden_2_);
     at::mm_out(space_2_[2], product_3_, m_.weight_3);
     layer_backward(layer_2_);
@@ -236,15 +248,15 @@ class EmbeddingMapperOptimized : public Runnable {
     at::mm_out(grad_embedding_, space_1_[3], m_.weight_1);
   }
 
-  void layer_backward(const Layer& layer) {
+  void layer_backward(const Layer<Real>& layer) {
     over_rows(layer.width, [&](auto begin, auto end) { activate_backward(layer, begin, end); });
     over_columns(layer.width, [&](auto begin, auto end) { sum_columns(layer, m_.rows, begin, end, m_.round); });
   }
 
   energy_flow::MapperInputs m_;
   at::Tensor x_, product_1_, hidden_1_, product_2_, hidden_2_, product_3_, surface_;
-  Layer layer_1_, layer_2_;
-  Surface last_;
+  Layer<Real> layer_1_, layer_2_;
+  Surface<Real> last_;
   // Backward only: what GELU saw, 1 / deviation (its first `rows` floats), gradient of hidden, gradient of the product.
   std::array<at::Tensor, 4> space_1_, space_2_;
   at::Tensor grad_surface_, terms_, grad_embedding_;
@@ -255,7 +267,8 @@ class EmbeddingMapperOptimized : public Runnable {
 }  // namespace
 
 std::unique_ptr<Runnable> energy_flow_embedding_mapper_optimized(const Values& inputs, const Setting& setting) {
-  return std::make_unique<EmbeddingMapperOptimized>(inputs, setting);
+  if (setting.dtype == Dtype::kFp64) return std::make_unique<EmbeddingMapperOptimized<double>>(inputs, setting);
+  return std::make_unique<EmbeddingMapperOptimized<float>>(inputs, setting);
 }
 
 }  // namespace twinbench

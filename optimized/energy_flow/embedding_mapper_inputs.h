@@ -5,8 +5,7 @@
 
 #include <string>
 
-#include "src/common/error.h"
-#include "src/component.h"
+#include "src/tensor_checks.h"
 
 namespace twinbench::energy_flow {
 
@@ -15,7 +14,7 @@ struct MapperInputs {
   std::int64_t rows = 0, embedding = 0, inner = 0, middle = 0, cells = 0;  // cells = S, middle = 2S, inner = max(E/2, 2S)
   at::Tensor x;                                                            // [rows, embedding], any strides
   at::Tensor grad_surface;                                                 // [rows, cells], any strides; backward only
-  // All contiguous fp32; matrices [out, in], rounded to bf16 in that mode.
+  // All contiguous; matrices [out, in], rounded to bf16 in that mode.
   at::Tensor weight_1, bias_1, gain_1, shift_1, weight_2, bias_2, gain_2, shift_2, weight_3, bias_3;
   at::Tensor scale, offset, cell_offset;  // [1], [1], [cells]
 };
@@ -25,16 +24,14 @@ inline MapperInputs mapper_inputs(const Values& inputs, const Setting& setting) 
   MapperInputs m;
   m.round = setting.dtype == Dtype::kBf16;
   m.backward = setting.values.pass == Pass::kBackward;
+  for (const char* name : {"embedding", "weight_1", "weight_2", "weight_3"}) expect_rank(inputs, name, 2);
   m.inner = inputs["weight_1"].size(0);
   m.middle = inputs["weight_2"].size(0);
   m.cells = inputs["weight_3"].size(0);
+  const at::ScalarType dtype = floating_type(setting.dtype);
   const auto checked = [&](const char* name, at::IntArrayRef shape) -> const at::Tensor& {
-    const at::Tensor& tensor = inputs[name];
-    if (tensor.sizes() != shape)
-      throw Error(ErrorKind::kBadShape, name, c10::str(tensor.sizes()), "give a tensor of shape " + c10::str(shape));
-    if (tensor.scalar_type() != at::kFloat)
-      throw Error(ErrorKind::kBadDtype, name, c10::toString(tensor.scalar_type()), "give a float32 tensor");
-    return tensor;
+    expect_tensor(inputs, name, shape, dtype);
+    return inputs[name];
   };
   const auto matrix = [&](const char* name, std::int64_t out, std::int64_t in) {
     const at::Tensor& weight = checked(name, {out, in});
@@ -58,10 +55,8 @@ inline MapperInputs mapper_inputs(const Values& inputs, const Setting& setting) 
   m.bias_3 = checked("bias_3", {m.cells}).contiguous();
   m.scale = checked("scale", {1}).contiguous();
   m.offset = checked("offset", {1}).contiguous();
-  m.cell_offset = inputs["cell_offset"].reshape({-1}).contiguous();
-  if (m.cell_offset.size(0) != m.cells)
-    throw Error(ErrorKind::kBadShape, "cell_offset", std::to_string(m.cell_offset.size(0)) + " cells",
-                "give one for each of the " + std::to_string(m.cells) + " cells");
+  const at::Tensor& grid = inputs["cell_offset"];  // [cells], or the surface's [height, width]
+  m.cell_offset = checked("cell_offset", grid.numel() == m.cells ? grid.sizes() : at::IntArrayRef(m.cells)).reshape({-1}).contiguous();
   if (m.backward) m.grad_surface = checked("grad_surface", {m.rows, m.cells});
   return m;
 }

@@ -14,10 +14,10 @@ namespace twinbench::energy_flow {
 // kRows x kColumns dot products, each in kProductLanes interleaved partial sums that stay in registers.
 constexpr int kProductLanes = 16;
 
-template <int kRows, int kColumns>
-inline __attribute__((always_inline)) void dot_products(const float* __restrict x, const float* __restrict weight,
-                                                        std::int64_t inner, std::int64_t columns, float* __restrict out) {
-  float sum[kRows][kColumns][kProductLanes] = {};
+template <int kRows, int kColumns, class Real>
+inline __attribute__((always_inline)) void dot_products(const Real* __restrict x, const Real* __restrict weight,
+                                                        std::int64_t inner, std::int64_t columns, Real* __restrict out) {
+  Real sum[kRows][kColumns][kProductLanes] = {};
   std::int64_t k = 0;
   for (; k + kProductLanes <= inner; k += kProductLanes) {
 #pragma GCC unroll 4
@@ -35,15 +35,15 @@ inline __attribute__((always_inline)) void dot_products(const float* __restrict 
     for (int column = 0; column < kColumns; ++column) {
       for (int lane = 0; k + lane < inner; ++lane)
         sum[row][column][lane] += x[row * inner + k + lane] * weight[column * inner + k + lane];
-      float total = 0.0f;
+      Real total = 0;
       for (int lane = 0; lane < kProductLanes; ++lane) total += sum[row][column][lane];
       out[row * columns + column] = total;
     }
 }
 
-template <int kColumns>
-inline __attribute__((always_inline)) void dot_product_rows(std::int64_t rows, const float* x, const float* weight,
-                                                            std::int64_t inner, std::int64_t columns, float* out) {
+template <int kColumns, class Real>
+inline __attribute__((always_inline)) void dot_product_rows(std::int64_t rows, const Real* x, const Real* weight,
+                                                            std::int64_t inner, std::int64_t columns, Real* out) {
   std::int64_t row = 0;
   for (; row + 4 <= rows; row += 4) dot_products<4, kColumns>(x + row * inner, weight, inner, columns, out + row * columns);
   for (; row < rows; ++row) dot_products<1, kColumns>(x + row * inner, weight, inner, columns, out + row * columns);
@@ -51,9 +51,10 @@ inline __attribute__((always_inline)) void dot_product_rows(std::int64_t rows, c
 
 // out[row][c] = sum_k x[row][k] * weight[c][k] for columns c in [begin, end).
 // x [rows, inner], weight [columns, inner], out [rows, columns], contiguous.
-TWINBENCH_CPU_CLONES static void multiply_transposed(std::int64_t rows, const float* x, const float* weight,
+template <class Real>
+TWINBENCH_CPU_CLONES static void multiply_transposed(std::int64_t rows, const Real* x, const Real* weight,
                                                      std::int64_t inner, std::int64_t columns, std::int64_t begin,
-                                                     std::int64_t end, float* out) {
+                                                     std::int64_t end, Real* out) {
   std::int64_t c = begin;
   for (; c + 4 <= end; c += 4) dot_product_rows<4>(rows, x, weight + c * inner, inner, columns, out + c);
   for (; c < end; ++c) dot_product_rows<1>(rows, x, weight + c * inner, inner, columns, out + c);

@@ -21,17 +21,19 @@ namespace ops = energy_flow;
 constexpr std::int64_t kBlocks = 4;
 
 // The bf16 roundings are loops of their own: a switch inside the arithmetic would keep it from being vectorised.
-TWINBENCH_CPU_CLONES void round_row(float* __restrict row, std::int64_t width) {
+template <class Real>
+TWINBENCH_CPU_CLONES void round_row(Real* __restrict row, std::int64_t width) {
   for (std::int64_t j = 0; j < width; ++j) row[j] = kernels::round_to_bf16(row[j]);
 }
 
 // Returns how many values were NaN.
-TWINBENCH_CPU_CLONES std::int32_t guard_row(const float* __restrict raw, float* __restrict guarded,
-                                            float* __restrict operand, std::int64_t width, bool round) {
+template <class Real>
+TWINBENCH_CPU_CLONES std::int32_t guard_row(const Real* __restrict raw, Real* __restrict guarded,
+                                            Real* __restrict operand, std::int64_t width, bool round) {
   std::int32_t hits = 0;
   for (std::int64_t j = 0; j < width; ++j) {
     hits += raw[j] != raw[j] ? 1 : 0;
-    guarded[j] = kernels::guard(raw[j], ops::kGuardLimit);
+    guarded[j] = kernels::guard(raw[j], Real(ops::kGuardLimit));
   }
   if (round)
     for (std::int64_t j = 0; j < width; ++j) operand[j] = kernels::round_to_bf16(guarded[j]);
@@ -41,26 +43,28 @@ TWINBENCH_CPU_CLONES std::int32_t guard_row(const float* __restrict raw, float* 
 // Block `i` of a row of sums, or of the summed biases, which have their own order: reset, update, then the candidate's
 // input and hidden bias. Loops get one restrict pointer a block: that is what lets the compiler vectorise them.
 // `operand` receives the unguarded next state that the layer above multiplies; `next` the guarded one that is stored.
-TWINBENCH_CPU_CLONES void gate_row(const float* __restrict sums, const float* __restrict bias,
-                                   const float* __restrict hidden, float* __restrict next, float* __restrict operand,
+template <class Real>
+TWINBENCH_CPU_CLONES void gate_row(const Real* __restrict sums, const Real* __restrict bias,
+                                   const Real* __restrict hidden, Real* __restrict next, Real* __restrict operand,
                                    std::int64_t width) {
   for (std::int64_t j = 0; j < width; ++j) {
-    const float value =
+    const Real value =
         ops::gru_channel(sums[width + j] + bias[j], sums[2 * width + j] + bias[width + j],
                          sums[3 * width + j] + bias[2 * width + j], sums[j] + bias[3 * width + j], hidden[j])
             .next;
-    next[j] = kernels::guard(value, ops::kGuardLimit);
+    next[j] = kernels::guard(value, Real(ops::kGuardLimit));
     operand[j] = value;
   }
 }
 
 // As gate_row, but leaves [hidden candidate sum | reset | update | candidate] in the row for the backward pass.
-TWINBENCH_CPU_CLONES void gate_row_kept(float* __restrict candidate_hidden, float* __restrict reset,
-                                        float* __restrict update, float* __restrict candidate,
-                                        const float* __restrict bias, const float* __restrict hidden,
-                                        float* __restrict operand, std::int64_t width) {
+template <class Real>
+TWINBENCH_CPU_CLONES void gate_row_kept(Real* __restrict candidate_hidden, Real* __restrict reset,
+                                        Real* __restrict update, Real* __restrict candidate,
+                                        const Real* __restrict bias, const Real* __restrict hidden,
+                                        Real* __restrict operand, std::int64_t width) {
   for (std::int64_t j = 0; j < width; ++j) {
-    const float from_hidden = candidate_hidden[j] + bias[3 * width + j];
+    const Real from_hidden = candidate_hidden[j] + bias[3 * width + j];
     const auto channel = ops::gru_channel(reset[j] + bias[j], update[j] + bias[width + j],
                                           candidate[j] + bias[2 * width + j], from_hidden, hidden[j]);
     candidate_hidden[j] = from_hidden;
@@ -73,15 +77,16 @@ TWINBENCH_CPU_CLONES void gate_row_kept(float* __restrict candidate_hidden, floa
 
 // Replaces the four blocks of a kept row by the gradients of their sums; grad_hidden gets the direct path only.
 // What comes from above passes the output guard in the top layer (guard_above 1), and no guard between layers (0).
-TWINBENCH_CPU_CLONES void gate_row_backward(float* __restrict candidate_hidden, float* __restrict reset,
-                                            float* __restrict update, float* __restrict candidate,
-                                            const float* __restrict hidden, const float* __restrict grad_stored,
-                                            const float* __restrict grad_above, float* __restrict grad_hidden,
-                                            std::int64_t width, float guard_above) {
+template <class Real>
+TWINBENCH_CPU_CLONES void gate_row_backward(Real* __restrict candidate_hidden, Real* __restrict reset,
+                                            Real* __restrict update, Real* __restrict candidate,
+                                            const Real* __restrict hidden, const Real* __restrict grad_stored,
+                                            const Real* __restrict grad_above, Real* __restrict grad_hidden,
+                                            std::int64_t width, Real guard_above) {
   for (std::int64_t j = 0; j < width; ++j) {
-    const float next = candidate[j] + update[j] * (hidden[j] - candidate[j]);
-    const float pass = kernels::guard_derivative(next, ops::kGuardLimit);
-    const float above = grad_above[j] * (1.0f - guard_above * (1.0f - pass));
+    const Real next = candidate[j] + update[j] * (hidden[j] - candidate[j]);
+    const Real pass = kernels::guard_derivative(next, Real(ops::kGuardLimit));
+    const Real above = grad_above[j] * (Real(1) - guard_above * (Real(1) - pass));
     const auto grad = ops::gru_channel_gradient(reset[j], update[j], candidate[j], candidate_hidden[j], hidden[j],
                                                 grad_stored[j] * pass + above);
     candidate_hidden[j] = grad.candidate_hidden;
@@ -93,19 +98,24 @@ TWINBENCH_CPU_CLONES void gate_row_backward(float* __restrict candidate_hidden, 
 }
 
 // The guard's backward pass: no gradient where it acted.
-TWINBENCH_CPU_CLONES void mask_row(const float* __restrict raw, float* __restrict gradient, std::int64_t width) {
+template <class Real>
+TWINBENCH_CPU_CLONES void mask_row(const Real* __restrict raw, Real* __restrict gradient, std::int64_t width) {
   for (std::int64_t j = 0; j < width; ++j)
-    gradient[j] = kernels::guard_derivative(raw[j], ops::kGuardLimit) != 0.0f ? gradient[j] : 0.0f;
+    gradient[j] = kernels::guard_derivative(raw[j], Real(ops::kGuardLimit)) != Real(0) ? gradient[j] : Real(0);
 }
 
-TWINBENCH_CPU_CLONES void add_row(const float* __restrict row, float* __restrict sum, std::int64_t width) {
+template <class Real>
+TWINBENCH_CPU_CLONES void add_row(const Real* __restrict row, Real* __restrict sum, std::int64_t width) {
   for (std::int64_t j = 0; j < width; ++j) sum[j] += row[j];
 }
 
 // Rows that make a task worth a thread's wake-up.
 std::int64_t grain(std::int64_t width) { return std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(width, 1)); }
 
-float* data(const at::Tensor& tensor) { return static_cast<float*>(tensor.mutable_data_ptr()); }
+template <class Real>
+Real* data(const at::Tensor& tensor) {
+  return static_cast<Real*>(tensor.mutable_data_ptr());
+}
 
 // Weights packed for the products, biases summed, and every view a product needs, for one layer.
 struct Layer {
@@ -122,6 +132,7 @@ class CarrierForward : public Runnable {
   // With `keep`, every layer has sums of its own and leaves its gates there.
   CarrierForward(const Values& inputs, const Setting& setting, bool keep)
       : shape_(energy_flow::checked_carrier_shape(inputs, setting)),
+        wide_(setting.dtype == Dtype::kFp64),
         round_(setting.dtype == Dtype::kBf16),
         keep_(keep),
         features_(inputs["features"].contiguous()),
@@ -147,14 +158,7 @@ class CarrierForward : public Runnable {
 
   void run() override {
     if (shape_.flows == 0) return;
-    guard_inputs();
-    for (std::int64_t l = 0; l < shape_.layers; ++l) {
-      Layer& layer = layers_[l];
-      at::mm_out(layer.hidden_sums, layer.hidden_operand, layer.hidden_t);
-      layer.gate_sums.addmm_(layer.input_operand, layer.input_reset_update_t);
-      at::mm_out(layer.candidate_sums, layer.input_operand, layer.input_candidate_t);
-      apply_gates(l);
-    }
+    wide_ ? run_forward<double>() : run_forward<float>();
   }
 
   Values outputs() override {
@@ -165,13 +169,25 @@ class CarrierForward : public Runnable {
 
  protected:
   CarrierShape shape_;
-  bool round_, keep_;
+  bool wide_, round_, keep_;
   at::Tensor features_, energy_, hidden_;  // as given
   at::Tensor guarded_input_;               // [flows, features + 1]
   at::Tensor guarded_hidden_;              // [layers, flows, hidden]
   std::vector<Layer> layers_;
 
  private:
+  template <class Real>
+  void run_forward() {
+    guard_inputs<Real>();
+    for (std::int64_t l = 0; l < shape_.layers; ++l) {
+      Layer& layer = layers_[l];
+      at::mm_out(layer.hidden_sums, layer.hidden_operand, layer.hidden_t);
+      layer.gate_sums.addmm_(layer.input_operand, layer.input_reset_update_t);
+      at::mm_out(layer.candidate_sums, layer.input_operand, layer.input_candidate_t);
+      apply_gates<Real>(l);
+    }
+  }
+
   Layer pack(const Values& inputs, std::int64_t l, const at::Tensor& sums) const {
     const std::int64_t width = shape_.hidden;
     const auto rounded = [this](const at::Tensor& t) {
@@ -198,11 +214,12 @@ class CarrierForward : public Runnable {
     return layer;
   }
 
+  template <class Real>
   void guard_inputs() {
     const std::int64_t width = shape_.hidden, features = shape_.features, flows = shape_.flows;
-    const float *o = data(features_), *e = data(energy_), *h = data(hidden_);
-    float *input = data(guarded_input_), *input_operand = data(layers_[0].input_operand);
-    float *hidden = data(guarded_hidden_), *hidden_operand = data(hidden_operand_);
+    const Real *o = data<Real>(features_), *e = data<Real>(energy_), *h = data<Real>(hidden_);
+    Real *input = data<Real>(guarded_input_), *input_operand = data<Real>(layers_[0].input_operand);
+    Real *hidden = data<Real>(guarded_hidden_), *hidden_operand = data<Real>(hidden_operand_);
     std::int32_t* hits = guard_hits_.mutable_data_ptr<std::int32_t>();
     at::parallel_for(0, flows, grain(width * shape_.layers), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t f = begin; f < end; ++f) {
@@ -218,17 +235,18 @@ class CarrierForward : public Runnable {
     });
   }
 
+  template <class Real>
   void apply_gates(std::int64_t l) {
     const std::int64_t width = shape_.hidden, flows = shape_.flows;
-    const float* bias = data(layers_[l].biases);
-    float* sums = data(layers_[l].sums);
-    const float* hidden = data(guarded_hidden_) + l * flows * width;
-    float* next = data(next_hidden_) + l * flows * width;
-    float* operand = data(l + 1 < shape_.layers ? layers_[l + 1].input_operand : last_operand_);
+    const Real* bias = data<Real>(layers_[l].biases);
+    Real* sums = data<Real>(layers_[l].sums);
+    const Real* hidden = data<Real>(guarded_hidden_) + l * flows * width;
+    Real* next = data<Real>(next_hidden_) + l * flows * width;
+    Real* operand = data<Real>(l + 1 < shape_.layers ? layers_[l + 1].input_operand : last_operand_);
     at::parallel_for(0, flows, grain(width), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t f = begin; f < end; ++f) {
         const std::int64_t at = f * width;
-        float* row = sums + kBlocks * at;
+        Real* row = sums + kBlocks * at;
         if (keep_)
           gate_row_kept(row, row + width, row + 2 * width, row + 3 * width, bias, hidden + at, operand + at, width);
         else
@@ -259,19 +277,7 @@ class CarrierBackward final : public CarrierForward {
   void run() override {
     CarrierForward::run();
     if (shape_.flows == 0) return;
-    for (std::int64_t l = shape_.layers - 1; l >= 0; --l) {
-      LayerGradient& grad = gradients_[l];
-      const Layer& layer = layers_[l];
-      gates_backward(l);
-      sum_biases(l);
-      if (round_) round_sums(l);
-      at::mm_out(grad.weight_input_out, grad.input_sums_t, layer.input_operand);
-      at::mm_out(grad.weight_hidden_gates, grad.gate_sums_t, layer.hidden_operand);
-      at::mm_out(grad.weight_hidden_candidate, grad.candidate_sums_t, layer.hidden_operand);
-      grad.hidden_out.addmm_(layer.hidden_sums, layer.weight_hidden);
-      at::mm_out(l > 0 ? grad_above_ : grad_input_, grad.input_sums, layer.weight_input);
-    }
-    mask_inputs();
+    wide_ ? run_backward<double>() : run_backward<float>();
   }
 
   Values outputs() override {
@@ -292,6 +298,23 @@ class CarrierBackward final : public CarrierForward {
     at::Tensor weight_input_out, weight_hidden_gates, weight_hidden_candidate, hidden_out;
     at::Tensor input_sums, input_sums_t, gate_sums_t, candidate_sums_t, column_sums;
   };
+
+  template <class Real>
+  void run_backward() {
+    for (std::int64_t l = shape_.layers - 1; l >= 0; --l) {
+      LayerGradient& grad = gradients_[l];
+      const Layer& layer = layers_[l];
+      gates_backward<Real>(l);
+      sum_biases<Real>(l);
+      if (round_) round_sums<Real>(l);
+      at::mm_out(grad.weight_input_out, grad.input_sums_t, layer.input_operand);
+      at::mm_out(grad.weight_hidden_gates, grad.gate_sums_t, layer.hidden_operand);
+      at::mm_out(grad.weight_hidden_candidate, grad.candidate_sums_t, layer.hidden_operand);
+      grad.hidden_out.addmm_(layer.hidden_sums, layer.weight_hidden);
+      at::mm_out(l > 0 ? grad_above_ : grad_input_, grad.input_sums, layer.weight_input);
+    }
+    mask_inputs<Real>();
+  }
 
   LayerGradient gradient_buffers(std::int64_t l) const {
     const std::int64_t width = shape_.hidden;
@@ -314,62 +337,66 @@ class CarrierBackward final : public CarrierForward {
     return grad;
   }
 
+  template <class Real>
   void gates_backward(std::int64_t l) {
     const std::int64_t width = shape_.hidden, flows = shape_.flows;
     const bool top = l + 1 == shape_.layers;
-    float* sums = data(layers_[l].sums);
-    const float* hidden = data(guarded_hidden_) + l * flows * width;
-    const float* stored = data(grad_next_hidden_) + l * flows * width;
-    const float* above = data(top ? grad_output_ : grad_above_);
-    float* grad_hidden = data(grad_hidden_) + l * flows * width;
+    Real* sums = data<Real>(layers_[l].sums);
+    const Real* hidden = data<Real>(guarded_hidden_) + l * flows * width;
+    const Real* stored = data<Real>(grad_next_hidden_) + l * flows * width;
+    const Real* above = data<Real>(top ? grad_output_ : grad_above_);
+    Real* grad_hidden = data<Real>(grad_hidden_) + l * flows * width;
     at::parallel_for(0, flows, grain(width), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t f = begin; f < end; ++f) {
         const std::int64_t at = f * width;
-        float* row = sums + kBlocks * at;
+        Real* row = sums + kBlocks * at;
         gate_row_backward(row, row + width, row + 2 * width, row + 3 * width, hidden + at, stored + at, above + at,
-                          grad_hidden + at, width, top ? 1.0f : 0.0f);
+                          grad_hidden + at, width, top ? Real(1) : Real(0));
       }
     });
   }
 
   // The sums' gradients as the products take them; the biases' have been taken from the exact ones.
+  template <class Real>
   void round_sums(std::int64_t l) {
     const std::int64_t columns = kBlocks * shape_.hidden;
-    float* rows = data(layers_[l].sums);
+    Real* rows = data<Real>(layers_[l].sums);
     at::parallel_for(0, shape_.flows, grain(columns), [&](std::int64_t begin, std::int64_t end) {
       round_row(rows + begin * columns, (end - begin) * columns);
     });
   }
 
   // Column sums in flow order, columns shared among the threads: the same bits for any number of threads.
+  template <class Real>
   void sum_biases(std::int64_t l) {
     const std::int64_t width = shape_.hidden, flows = shape_.flows, columns = kBlocks * width;
-    const float* rows = data(layers_[l].sums);
-    float* sums = data(gradients_[l].column_sums);
+    const Real* rows = data<Real>(layers_[l].sums);
+    Real* sums = data<Real>(gradients_[l].column_sums);
     at::parallel_for(0, columns, 512, [&](std::int64_t begin, std::int64_t end) {
       std::fill(sums + begin, sums + end, 0.0f);
       for (std::int64_t f = 0; f < flows; ++f) add_row(rows + f * columns + begin, sums + begin, end - begin);
     });
-    float *input = data(gradients_[l].bias_input), *hidden = data(gradients_[l].bias_hidden);
+    Real *input = data<Real>(gradients_[l].bias_input), *hidden = data<Real>(gradients_[l].bias_hidden);
     std::copy_n(sums + width, 3 * width, input);
     std::copy_n(sums + width, 2 * width, hidden);
     std::copy_n(sums, width, hidden + 2 * width);
   }
 
+  template <class Real>
   void mask_inputs() {
     const std::int64_t width = shape_.hidden, features = shape_.features, rows = shape_.layers * shape_.flows;
-    const float *raw_hidden = data(hidden_), *raw_features = data(features_), *grad_input = data(grad_input_);
-    float *grad_hidden = data(grad_hidden_), *grad_features = data(grad_features_), *grad_energy = data(grad_energy_);
+    const Real *raw_hidden = data<Real>(hidden_), *raw_features = data<Real>(features_), *grad_input = data<Real>(grad_input_);
+    Real *grad_hidden = data<Real>(grad_hidden_), *grad_features = data<Real>(grad_features_), *grad_energy = data<Real>(grad_energy_);
     at::parallel_for(0, rows, grain(width), [&](std::int64_t begin, std::int64_t end) {
       mask_row(raw_hidden + begin * width, grad_hidden + begin * width, (end - begin) * width);
     });
     for (std::int64_t f = 0; f < shape_.flows; ++f) {
-      const float* row = grad_input + f * (features + 1);
+      const Real* row = grad_input + f * (features + 1);
       std::copy_n(row, features, grad_features + f * features);
       grad_energy[f] = row[features];
     }
     mask_row(raw_features, grad_features, shape_.flows * features);
-    mask_row(data(energy_), grad_energy, shape_.flows);
+    mask_row(data<Real>(energy_), grad_energy, shape_.flows);
   }
 
   at::Tensor grad_output_, grad_next_hidden_;  // given

@@ -20,38 +20,46 @@ using kernels::SimpleNeuronTile;
 constexpr int kLanes = 16;  // one AVX-512 register, two AVX2 registers
 
 // A strided [flows, channels] view of an input, so that non-contiguous tensors cost no copy.
+template <class Real>
 struct Rows {
-  const float* data = nullptr;
+  const Real* data = nullptr;
   std::int64_t row_stride = 0, column_stride = 0;
 };
 
-Rows rows_of(const at::Tensor& tensor) { return {tensor.const_data_ptr<float>(), tensor.stride(0), tensor.stride(1)}; }
+template <class Real>
+Rows<Real> rows_of(const at::Tensor& tensor) {
+  return {tensor.const_data_ptr<Real>(), tensor.stride(0), tensor.stride(1)};
+}
 
+template <class Real>
 struct Arguments {
   SimpleNeuronLayout layout;
   bool round = false;
-  const float* weights = nullptr;
-  Rows position, energy, grad_features;
-  float* features = nullptr;       // [flows, outputs], forward
-  float* grad_position = nullptr;  // [flows, 3], backward
-  float* grad_energy = nullptr;    // [flows, 1], backward
+  const Real* weights = nullptr;
+  Rows<Real> position, energy, grad_features;
+  Real* features = nullptr;       // [flows, outputs], forward
+  Real* grad_position = nullptr;  // [flows, 3], backward
+  Real* grad_energy = nullptr;    // [flows, 1], backward
 };
 
 // rows [begin, begin + count) of `from`, transposed into [columns][kLanes]; lanes past `count` are zero.
-inline __attribute__((always_inline)) void load(const Rows& from, std::int64_t begin, int count, int columns, float* to) {
+template <class Real>
+inline __attribute__((always_inline)) void load(const Rows<Real>& from, std::int64_t begin, int count, int columns, Real* to) {
   for (int lane = 0; lane < kLanes; ++lane) {
-    const float* row = from.data + (begin + lane) * from.row_stride;
-    for (int c = 0; c < columns; ++c) to[c * kLanes + lane] = lane < count ? row[c * from.column_stride] : 0.0f;
+    const Real* row = from.data + (begin + lane) * from.row_stride;
+    for (int c = 0; c < columns; ++c) to[c * kLanes + lane] = lane < count ? row[c * from.column_stride] : Real(0);
   }
 }
 
-inline __attribute__((always_inline)) void store(const float* from, int count, int columns, float* to) {
+template <class Real>
+inline __attribute__((always_inline)) void store(const Real* from, int count, int columns, Real* to) {
   for (int lane = 0; lane < count; ++lane)
     for (int c = 0; c < columns; ++c) to[lane * columns + c] = from[c * kLanes + lane];
 }
 
-TWINBENCH_CPU_CLONES void forward_flows(const Arguments& a, std::int64_t begin, std::int64_t end, float* scratch) {
-  const SimpleNeuronTile<kLanes> tile{a.layout, scratch};
+template <class Real>
+TWINBENCH_CPU_CLONES void forward_flows(const Arguments<Real>& a, std::int64_t begin, std::int64_t end, Real* scratch) {
+  const SimpleNeuronTile<kLanes, Real> tile{a.layout, scratch};
   for (std::int64_t flow = begin; flow < end; flow += kLanes) {
     const int count = static_cast<int>(std::min<std::int64_t>(kLanes, end - flow));
     load(a.position, flow, count, 3, tile.position());
@@ -62,9 +70,10 @@ TWINBENCH_CPU_CLONES void forward_flows(const Arguments& a, std::int64_t begin, 
   }
 }
 
-TWINBENCH_CPU_CLONES void backward_flows(const Arguments& a, std::int64_t begin, std::int64_t end, float* scratch,
-                                         const SimpleNeuronGradients<kLanes>& sums) {
-  const SimpleNeuronTile<kLanes> tile{a.layout, scratch};
+template <class Real>
+TWINBENCH_CPU_CLONES void backward_flows(const Arguments<Real>& a, std::int64_t begin, std::int64_t end, Real* scratch,
+                                         const SimpleNeuronGradients<kLanes, Real>& sums) {
+  const SimpleNeuronTile<kLanes, Real> tile{a.layout, scratch};
   for (std::int64_t flow = begin; flow < end; flow += kLanes) {
     const int count = static_cast<int>(std::min<std::int64_t>(kLanes, end - flow));
     load(a.position, flow, count, 3, tile.position());
@@ -78,36 +87,37 @@ TWINBENCH_CPU_CLONES void backward_flows(const Arguments& a, std::int64_t begin,
   sums.finish();
 }
 
+template <class Real>
 class SimpleNeuronOptimized : public Runnable {
  public:
   SimpleNeuronOptimized(const Values& inputs, const Setting& setting)
       : inputs_(inputs), packed_(energy_flow::pack_simple_neuron(inputs, setting)) {
     arguments_.layout = packed_.layout;
     arguments_.round = packed_.round;
-    arguments_.weights = packed_.weights.const_data_ptr<float>();
-    arguments_.position = rows_of(inputs["position"]);
-    arguments_.energy = rows_of(inputs["energy"]);
+    arguments_.weights = packed_.weights.const_data_ptr<Real>();
+    arguments_.position = rows_of<Real>(inputs["position"]);
+    arguments_.energy = rows_of<Real>(inputs["energy"]);
     const std::int64_t flows = packed_.flows;
     // Flows are cut into pieces by their number alone, so that sums do not depend on the number of threads.
     if (packed_.backward) {
       piece_ = std::max<std::int64_t>(kBackwardPiece, round_up((flows + kMostPieces - 1) / kMostPieces));
-      arguments_.grad_features = rows_of(inputs["grad_features"]);
-      grad_position_ = at::empty({flows, 3}, at::kFloat);
-      grad_energy_ = at::empty({flows, 1}, at::kFloat);
-      arguments_.grad_position = grad_position_.mutable_data_ptr<float>();
-      arguments_.grad_energy = grad_energy_.mutable_data_ptr<float>();
+      arguments_.grad_features = rows_of<Real>(inputs["grad_features"]);
+      grad_position_ = at::empty({flows, 3}, kReal);
+      grad_energy_ = at::empty({flows, 1}, kReal);
+      arguments_.grad_position = grad_position_.mutable_data_ptr<Real>();
+      arguments_.grad_energy = grad_energy_.mutable_data_ptr<Real>();
       const SimpleNeuronLayout& layout = packed_.layout;
-      total_ = at::zeros({layout.total()}, at::kFloat);
-      partial_ = at::empty({pieces(), layout.total()}, at::kFloat);
-      lane_sums_ = at::empty({pieces(), SimpleNeuronGradients<kLanes>::lane_sum_size(layout)}, at::kFloat);
-      rows_ = at::empty({pieces(), SimpleNeuronGradients<kLanes>::rows_size(layout)}, at::kFloat);
+      total_ = at::zeros({layout.total()}, kReal);
+      partial_ = at::empty({pieces(), layout.total()}, kReal);
+      lane_sums_ = at::empty({pieces(), SimpleNeuronGradients<kLanes, Real>::lane_sum_size(layout)}, kReal);
+      rows_ = at::empty({pieces(), SimpleNeuronGradients<kLanes, Real>::rows_size(layout)}, kReal);
     } else {
       const std::int64_t threads = at::get_num_threads();
       piece_ = std::max<std::int64_t>(kForwardPiece, round_up((flows + threads - 1) / threads));
-      features_ = at::empty({flows, packed_.layout.outputs}, at::kFloat);
-      arguments_.features = features_.mutable_data_ptr<float>();
+      features_ = at::empty({flows, packed_.layout.outputs}, kReal);
+      arguments_.features = features_.mutable_data_ptr<Real>();
     }
-    scratch_ = at::empty({pieces(), SimpleNeuronTile<kLanes>::size(packed_.layout)}, at::kFloat);
+    scratch_ = at::empty({pieces(), SimpleNeuronTile<kLanes, Real>::size(packed_.layout)}, kReal);
   }
 
   void run() override {
@@ -127,6 +137,7 @@ class SimpleNeuronOptimized : public Runnable {
   }
 
  private:
+  static constexpr at::ScalarType kReal = c10::CppTypeToScalarType<Real>::value;
   // About 100 us of work: waking a thread costs 10 us on an idle machine, and milliseconds on a busy one.
   static constexpr std::int64_t kForwardPiece = 1024, kBackwardPiece = 512;
   static constexpr std::int64_t kMostPieces = 64;      // bounds the partial sums at 64 times the weights
@@ -134,29 +145,29 @@ class SimpleNeuronOptimized : public Runnable {
   static std::int64_t round_up(std::int64_t flows) { return (flows + kLanes - 1) / kLanes * kLanes; }
   std::int64_t pieces() const { return (packed_.flows + piece_ - 1) / piece_; }
   std::int64_t last(std::int64_t i) const { return std::min(packed_.flows, (i + 1) * piece_); }
-  float* scratch(std::int64_t i) { return row(scratch_, i); }
-  static float* row(at::Tensor& of, std::int64_t i) { return of.mutable_data_ptr<float>() + i * of.size(1); }
+  Real* scratch(std::int64_t i) { return row(scratch_, i); }
+  static Real* row(at::Tensor& of, std::int64_t i) { return of.mutable_data_ptr<Real>() + i * of.size(1); }
 
   void run_backward() {
     at::parallel_for(0, pieces(), 1, [this](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        std::fill_n(row(partial_, i), partial_.size(1), 0.0f);
-        std::fill_n(row(lane_sums_, i), lane_sums_.size(1), 0.0f);
+        std::fill_n(row(partial_, i), partial_.size(1), Real(0));
+        std::fill_n(row(lane_sums_, i), lane_sums_.size(1), Real(0));
         backward_flows(arguments_, i * piece_, last(i), scratch(i),
                        {packed_.layout, row(partial_, i), row(lane_sums_, i), row(rows_, i)});
       }
     });
-    float* total = total_.mutable_data_ptr<float>();
-    std::fill_n(total, total_.numel(), 0.0f);
+    Real* total = total_.mutable_data_ptr<Real>();
+    std::fill_n(total, total_.numel(), Real(0));
     for (std::int64_t i = 0; i < pieces(); ++i) {
-      const float* part = row(partial_, i);
+      const Real* part = row(partial_, i);
       for (std::int64_t j = 0; j < total_.numel(); ++j) total[j] += part[j];
     }
   }
 
   Values inputs_;  // kept alive: the arguments point into them
   energy_flow::PackedSimpleNeuron packed_;
-  Arguments arguments_;
+  Arguments<Real> arguments_;
   std::int64_t piece_ = 0;
   at::Tensor features_, grad_position_, grad_energy_;
   at::Tensor scratch_, total_, partial_, lane_sums_, rows_;
@@ -165,7 +176,8 @@ class SimpleNeuronOptimized : public Runnable {
 }  // namespace
 
 std::unique_ptr<Runnable> energy_flow_simple_neuron_optimized(const Values& inputs, const Setting& setting) {
-  return std::make_unique<SimpleNeuronOptimized>(inputs, setting);
+  if (setting.dtype == Dtype::kFp64) return std::make_unique<SimpleNeuronOptimized<double>>(inputs, setting);
+  return std::make_unique<SimpleNeuronOptimized<float>>(inputs, setting);
 }
 
 }  // namespace twinbench

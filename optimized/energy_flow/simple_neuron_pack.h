@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "kernels/energy_flow/simple_neuron_math.h"
-#include "src/common/error.h"
-#include "src/component.h"
+#include "src/tensor_checks.h"
 
 namespace twinbench::energy_flow {
 
@@ -17,36 +16,31 @@ struct PackedSimpleNeuron {
   kernels::SimpleNeuronLayout layout;
   bool round = false, backward = false;
   std::int64_t flows = 0;
-  at::Tensor weights;  // [layout.total()], fp32, on the inputs' device; matrices [in, out], rounded to bf16 in that mode
+  at::Tensor weights;  // [layout.total()], on the inputs' device; matrices [in, out], rounded to bf16 in that mode
 };
-
-inline void require_shape(const Values& inputs, const std::string& name, at::IntArrayRef shape) {
-  const at::Tensor& tensor = inputs[name];
-  if (tensor.sizes() != shape)
-    throw Error(ErrorKind::kBadShape, name, c10::str(tensor.sizes()), "give a tensor of shape " + c10::str(shape));
-  if (tensor.scalar_type() != at::kFloat)
-    throw Error(ErrorKind::kBadDtype, name, c10::toString(tensor.scalar_type()), "give a float32 tensor");
-}
 
 // Throws kBadShape or kBadDtype unless every input has the shape that "position", "weight_1" and "weight_3" imply.
 inline PackedSimpleNeuron pack_simple_neuron(const Values& inputs, const Setting& setting) {
   PackedSimpleNeuron packed;
   packed.round = setting.dtype == Dtype::kBf16;
   packed.backward = setting.values.pass == Pass::kBackward;
+  const at::ScalarType dtype = floating_type(setting.dtype);
+  const auto require = [&](const std::string& name, at::IntArrayRef shape) { expect_tensor(inputs, name, shape, dtype); };
+  for (const char* name : {"position", "weight_1", "weight_3"}) expect_rank(inputs, name, 2);
   packed.flows = inputs["position"].size(0);
   const std::int64_t hidden = inputs["weight_1"].size(0), outputs = inputs["weight_3"].size(0);
   packed.layout = {static_cast<int>(hidden), static_cast<int>(outputs)};
-  require_shape(inputs, "position", {packed.flows, 3});
-  require_shape(inputs, "energy", {packed.flows, 1});
-  require_shape(inputs, "coordinate_weight", {3, 3});
-  require_shape(inputs, "coordinate_bias", {3});
-  require_shape(inputs, "weight_1", {hidden, 4});
-  require_shape(inputs, "weight_2", {hidden, hidden});
-  require_shape(inputs, "weight_3", {outputs, hidden});
-  require_shape(inputs, "bias_3", {outputs});
+  require("position", {packed.flows, 3});
+  require("energy", {packed.flows, 1});
+  require("coordinate_weight", {3, 3});
+  require("coordinate_bias", {3});
+  require("weight_1", {hidden, 4});
+  require("weight_2", {hidden, hidden});
+  require("weight_3", {outputs, hidden});
+  require("bias_3", {outputs});
   for (const char* name : {"bias_1", "gain_1", "shift_1", "bias_2", "gain_2", "shift_2"})
-    require_shape(inputs, name, {hidden});
-  if (packed.backward) require_shape(inputs, "grad_features", {packed.flows, outputs});
+    require(name, {hidden});
+  if (packed.backward) require("grad_features", {packed.flows, outputs});
 
   const auto matrix = [&](const char* name) {
     const at::Tensor& weight = inputs[name];

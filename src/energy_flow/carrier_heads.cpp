@@ -9,25 +9,18 @@
 
 #include "src/common/error.h"
 #include "src/energy_flow/inputs.h"
+#include "src/tensor_checks.h"
 
 namespace twinbench {
 namespace energy_flow {
 namespace {
 
-void expect(const Values& inputs, const std::string& name, at::IntArrayRef shape, at::ScalarType dtype) {
-  const at::Tensor& tensor = inputs[name];
-  if (tensor.scalar_type() != dtype)
-    throw Error(ErrorKind::kBadDtype, name, c10::toString(tensor.scalar_type()), std::string("give ") + c10::toString(dtype));
-  if (tensor.sizes() != shape)
-    throw Error(ErrorKind::kBadShape, name, c10::str(tensor.sizes()), "expected " + c10::str(shape));
-}
-
 void expect_head(const Values& inputs, const std::string& name, std::int64_t in, std::int64_t width, std::int64_t out,
                  at::ScalarType dtype) {
-  expect(inputs, name + "_hidden_weight", {width, in}, dtype);
-  expect(inputs, name + "_hidden_bias", {width}, dtype);
-  expect(inputs, name + "_out_weight", {out, width}, dtype);
-  expect(inputs, name + "_out_bias", {out}, dtype);
+  expect_tensor(inputs, name + "_hidden_weight", {width, in}, dtype);
+  expect_tensor(inputs, name + "_hidden_bias", {width}, dtype);
+  expect_tensor(inputs, name + "_out_weight", {out, width}, dtype);
+  expect_tensor(inputs, name + "_out_bias", {out}, dtype);
 }
 
 void require(bool holds, const std::string& option, double value, const std::string& remedy) {
@@ -37,25 +30,25 @@ void require(bool holds, const std::string& option, double value, const std::str
 }  // namespace
 
 HeadsShape checked_heads_shape(const Values& inputs, const Setting& setting) {
-  const at::ScalarType dtype = setting.dtype == Dtype::kFp64 ? at::kDouble : at::kFloat;
+  const at::ScalarType dtype = floating_type(setting.dtype);
   const at::Tensor& carried = inputs["carried"];
   if (carried.dim() != 2 || carried.size(1) < 1)
     throw Error(ErrorKind::kBadShape, "carried", c10::str(carried.sizes()), "expected [flows, hidden >= 1]");
   const HeadsShape shape{carried.size(0), carried.size(1), inputs["energy_hidden_bias"].numel(),
                          inputs["displacement_hidden_bias"].numel()};
-  expect(inputs, "carried", {shape.flows, shape.hidden}, dtype);
-  expect(inputs, "position", {shape.flows, 3}, dtype);
-  expect(inputs, "sample_key", {shape.flows}, at::kLong);
-  expect(inputs, "local_id", {shape.flows}, at::kLong);
+  expect_tensor(inputs, "carried", {shape.flows, shape.hidden}, dtype);
+  expect_tensor(inputs, "position", {shape.flows, 3}, dtype);
+  expect_tensor(inputs, "sample_key", {shape.flows}, at::kLong);
+  expect_tensor(inputs, "local_id", {shape.flows}, at::kLong);
   expect_head(inputs, "energy", shape.hidden, shape.energy_width, 1, dtype);
   expect_head(inputs, "displacement", shape.hidden, shape.head_width, 3, dtype);
   expect_head(inputs, "gate", shape.hidden, shape.head_width, 1, dtype);
-  expect(inputs, "child_weight", {1, shape.hidden}, dtype);
-  expect(inputs, "child_bias", {1}, dtype);
+  expect_tensor(inputs, "child_weight", {1, shape.hidden}, dtype);
+  expect_tensor(inputs, "child_bias", {1}, dtype);
   if (setting.values.pass == Pass::kBackward) {
-    for (const char* name : {"grad_energy", "grad_child_energy"}) expect(inputs, name, {shape.flows}, dtype);
+    for (const char* name : {"grad_energy", "grad_child_energy"}) expect_tensor(inputs, name, {shape.flows}, dtype);
     for (const char* name : {"grad_displacement", "grad_delta", "grad_raw"})
-      expect(inputs, name, {shape.flows, 3}, dtype);
+      expect_tensor(inputs, name, {shape.flows, 3}, dtype);
   }
   return shape;
 }

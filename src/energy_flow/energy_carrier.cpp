@@ -8,45 +8,35 @@
 
 #include "src/common/error.h"
 #include "src/energy_flow/inputs.h"
+#include "src/tensor_checks.h"
 
 namespace twinbench {
 namespace energy_flow {
-namespace {
-
-void expect(const std::string& name, const at::Tensor& tensor, at::IntArrayRef shape, at::ScalarType dtype) {
-  if (tensor.scalar_type() != dtype)
-    throw Error(ErrorKind::kBadDtype, name, c10::toString(tensor.scalar_type()), std::string("give ") + c10::toString(dtype));
-  if (tensor.sizes() != shape)
-    throw Error(ErrorKind::kBadShape, name, c10::str(tensor.sizes()), "expected " + c10::str(shape));
-}
-
-}  // namespace
 
 std::string layer_name(const char* stem, std::int64_t layer) { return std::string(stem) + "_" + std::to_string(layer); }
 
 CarrierShape checked_carrier_shape(const Values& inputs, const Setting& setting) {
-  const at::ScalarType dtype = setting.dtype == Dtype::kFp64 ? at::kDouble : at::kFloat;
+  const at::ScalarType dtype = floating_type(setting.dtype);
   const at::Tensor& features = inputs["features"];
   const at::Tensor& hidden = inputs["hidden"];
-  if (features.dim() != 2)
-    throw Error(ErrorKind::kBadShape, "features", c10::str(features.sizes()), "expected [flows, features]");
+  expect_rank(inputs, "features", 2);
   if (hidden.dim() != 3 || hidden.size(0) < 1 || hidden.size(2) < 1)
     throw Error(ErrorKind::kBadShape, "hidden", c10::str(hidden.sizes()), "expected [layers >= 1, flows, hidden >= 1]");
   const CarrierShape shape{features.size(0), features.size(1), hidden.size(2), hidden.size(0)};
-  expect("features", features, {shape.flows, shape.features}, dtype);
-  expect("energy", inputs["energy"], {shape.flows}, dtype);
-  expect("hidden", hidden, {shape.layers, shape.flows, shape.hidden}, dtype);
+  expect_tensor(inputs, "features", {shape.flows, shape.features}, dtype);
+  expect_tensor(inputs, "energy", {shape.flows}, dtype);
+  expect_tensor(inputs, "hidden", {shape.layers, shape.flows, shape.hidden}, dtype);
   for (std::int64_t l = 0; l < shape.layers; ++l) {
     const auto layer = [&](const char* stem) { return layer_name(stem, l); };
     const std::int64_t rows = 3 * shape.hidden;
-    expect(layer("weight_input"), inputs[layer("weight_input")], {rows, shape.input_width(l)}, dtype);
-    expect(layer("weight_hidden"), inputs[layer("weight_hidden")], {rows, shape.hidden}, dtype);
-    expect(layer("bias_input"), inputs[layer("bias_input")], {rows}, dtype);
-    expect(layer("bias_hidden"), inputs[layer("bias_hidden")], {rows}, dtype);
+    expect_tensor(inputs, layer("weight_input"), {rows, shape.input_width(l)}, dtype);
+    expect_tensor(inputs, layer("weight_hidden"), {rows, shape.hidden}, dtype);
+    expect_tensor(inputs, layer("bias_input"), {rows}, dtype);
+    expect_tensor(inputs, layer("bias_hidden"), {rows}, dtype);
   }
   if (setting.values.pass == Pass::kBackward) {
-    expect("grad_output", inputs["grad_output"], {shape.flows, shape.hidden}, dtype);
-    expect("grad_next_hidden", inputs["grad_next_hidden"], {shape.layers, shape.flows, shape.hidden}, dtype);
+    expect_tensor(inputs, "grad_output", {shape.flows, shape.hidden}, dtype);
+    expect_tensor(inputs, "grad_next_hidden", {shape.layers, shape.flows, shape.hidden}, dtype);
   }
   return shape;
 }
