@@ -25,6 +25,7 @@ Job limited_job(const CommandOptions& options, const std::string& name, std::fun
     at::set_num_threads(threads);
     return work();
   };
+  job.in_process = options.in_process;
   job.limits.wall_s = options.time_limit_s;
   job.limits.silence_s = kNoLimit;  // most jobs are one computation: the wall limit is their silence limit
   job.limits.memory_bytes = static_cast<std::uint64_t>(options.memory_limit_mib) << 20;
