@@ -50,7 +50,7 @@ std::vector<Twin> sentinels(const std::vector<Twin>& twins, std::size_t count) {
 // Opens the session: ceilings, clock, dispatcher, null test. In a child, because it runs parallel regions.
 json session_job(const std::vector<Twin>& twins, TwinTimingOptions timing, const SessionOptions& session, json ceilings, bool quick) {
   if (ceilings.empty())
-    for (const auto& ceiling : measure_ceilings(c10::Device(c10::DeviceType::CPU), quick)) ceilings.push_back(to_json(ceiling));
+    for (const auto& ceiling : measure_cpu_ceilings(quick)) ceilings.push_back(to_json(ceiling));
   if (session.null_blocks > 0) {
     timing.max_pairs = 2 * static_cast<std::size_t>(session.null_blocks);
     timing.target_half_width = 1e-9;  // no early end

@@ -8,8 +8,17 @@
 #include "harness/command/jobs.h"
 #include "harness/ledger/ledger.h"
 #include "harness/record/record.h"
+#include "src/common/error.h"
 
 namespace twinbench {
+namespace {
+
+std::vector<Ceiling> measure_ceilings(c10::DeviceType device, bool quick) {
+  if (device == c10::DeviceType::CPU) return measure_cpu_ceilings(quick);
+  throw Error(ErrorKind::kMissingDevice, "--device", "cuda", "this build measures the ceilings of the CPU only");
+}
+
+}  // namespace
 
 int ceilings_command(const CommandOptions& options) {
   std::vector<c10::DeviceType> devices;
@@ -25,7 +34,7 @@ int ceilings_command(const CommandOptions& options) {
     ledger.plan(name);
     jobs.push_back(limited_job(options, name, [type, quick = options.quick] {
       nlohmann::json rows = nlohmann::json::array();
-      for (const auto& ceiling : measure_ceilings(c10::Device(type), quick)) rows.push_back(to_json(ceiling));
+      for (const auto& ceiling : measure_ceilings(type, quick)) rows.push_back(to_json(ceiling));
       return rows;
     }));
   }

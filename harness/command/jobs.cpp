@@ -42,7 +42,8 @@ bool run_with_progress(const std::vector<Job>& jobs, const std::function<void(co
   runner.on_result = [&](const JobResult& result) {
     progress.update(++done, result.name);
     if (!result.ok()) progress.print(result.name + ": " + result.reason());
-    on_result(result);
+    // A job stopped by the user or by a time budget did nothing wrong: it has no row, and the ledger misses it.
+    if (result.status != JobStatus::kInterrupted) on_result(result);
   };
   const RunReport report = run_jobs(jobs, runner);
   progress.finish();

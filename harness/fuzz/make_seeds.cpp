@@ -1,53 +1,13 @@
-// Writes the fuzzers' seed corpora: small sound files of every format, one folder a target. Usage: make_seeds FOLDER
-// [PT FILES]
-#include <filesystem>
+// Writes the fuzzers' seed corpora, one folder a target. Usage: make_seeds FOLDER [TORCH FILES]
 #include <iostream>
 
-#include "src/dataset/convert.h"
-#include "src/dataset/jsonl.h"
-#include "src/dataset/test_support.h"
-#include "src/dataset/zip_archive.h"
-
-namespace {
-
-void make_seeds(const std::string& folder, const std::vector<std::string>& torch_files) {
-  using namespace twinbench;
-  const auto path = [&](const std::string& target, const std::string& name) {
-    std::filesystem::create_directories(folder + "/" + target);
-    return folder + "/" + target + "/" + name;
-  };
-  for (const std::int64_t rows : {0, 1, 3}) {
-    for (const StoredType type : {StoredType::kFp32, StoredType::kBf16}) {
-      const Dataset dataset = sample_dataset(rows, 4, type);
-      const std::string name = std::to_string(rows) + name_of(type);
-      write_any(path("efds", name + ".efds"), dataset);
-      write_any(path("safetensors", name + ".safetensors"), dataset);
-      write_any(path("jsonl", name + ".jsonl"), dataset);
-    }
-  }
-  write_bytes(path("jsonl", "plain"),
-              "{\"input\":\"a\",\"target\":\"b\"}\n{\"input\":\"\",\"target\":\"c\",\"metadata\":{}}\n");
-  write_bytes(path("jsonl", "text"),
-              "Mr. Smith went home by train. He slept very well today.\n%\nB\bBold words are here.\n");
-  for (const std::string& file : torch_files) {
-    const std::string name = std::filesystem::path(file).filename().string(), bytes = read_bytes(file);
-    write_bytes(path("torch_file", name), bytes);
-    if (!bytes.starts_with("PK")) continue;
-    const ZipArchive archive(as_bytes(bytes));
-    for (const ZipEntry& entry : archive.entries()) {
-      if (entry.name.ends_with("data.pkl"))
-        write_bytes(path("torch_file", name + ".pkl"), std::string(as_text(entry.bytes)));
-    }
-  }
-}
-
-}  // namespace
+#include "harness/fuzz/seeds.h"
 
 int main(int count, char** arguments) {
   if (count < 2) {
     std::cerr << "usage: make_seeds FOLDER [TORCH FILES]\n";
     return 2;
   }
-  make_seeds(arguments[1], {arguments + 2, arguments + count});
+  twinbench::make_seeds(arguments[1], {arguments + 2, arguments + count});
   return 0;
 }

@@ -1,0 +1,141 @@
+// Replays the fuzzers' seeds, every truncation of them and random changes through the fuzz targets, without clang. Each
+// input ends where an inaccessible page begins, so that a read past it ends the program even without a sanitizer.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+
+#include "harness/fuzz/seeds.h"
+#include "src/common/philox.h"
+#include "src/dataset/test_support.h"
+
+#define TWINBENCH_FUZZ_TARGET(name) extern "C" int fuzz_##name(const std::uint8_t*, std::size_t);
+#include "fuzz_targets.def"
+#undef TWINBENCH_FUZZ_TARGET
+
+namespace twinbench {
+namespace {
+
+constexpr std::uint64_t kSeed = 20241121;
+constexpr std::uint32_t kChangesPerSeed = 1500;
+constexpr std::size_t kMostTruncations = 400;
+
+using Target = int (*)(const std::uint8_t*, std::size_t);
+
+// What is being replayed, for whoever reads the log of a crash.
+char current_input[512] = "";
+
+void say_which_input(int signal) {
+  const char* const parts[] = {"\nreplay_test crashed on: ", current_input, "\n"};
+  for (const char* part : parts)
+    if (write(STDERR_FILENO, part, std::strlen(part)) < 0) break;
+  std::signal(signal, SIG_DFL);
+  raise(signal);
+}
+
+// Memory of a few pages whose last byte is the last that may be touched.
+class FencedMemory {
+ public:
+  explicit FencedMemory(std::size_t most_bytes) : page_(static_cast<std::size_t>(sysconf(_SC_PAGESIZE))) {
+    usable_ = (most_bytes / page_ + 1) * page_;
+    void* const mapped = mmap(nullptr, usable_ + page_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED || mprotect(static_cast<char*>(mapped) + usable_, page_, PROT_NONE) != 0)
+      throw Error(ErrorKind::kInputOutput, "mmap", std::to_string(usable_), "more memory is needed");
+    start_ = static_cast<std::uint8_t*>(mapped);
+  }
+  ~FencedMemory() { munmap(start_, usable_ + page_); }
+  FencedMemory(const FencedMemory&) = delete;
+  FencedMemory& operator=(const FencedMemory&) = delete;
+
+  const std::uint8_t* place(const std::string& bytes) {
+    std::uint8_t* const at = start_ + usable_ - bytes.size();
+    std::memcpy(at, bytes.data(), bytes.size());
+    return at;
+  }
+
+ private:
+  std::size_t page_, usable_ = 0;
+  std::uint8_t* start_ = nullptr;
+};
+
+std::vector<std::string> torch_samples() {
+  // Found from the program's own place: compilers may be given relative or foreign paths (ccache).
+  const std::string samples = "src/dataset/testdata";
+  std::vector<std::string> files;
+  for (auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path(); folder.has_relative_path();
+       folder = folder.parent_path()) {
+    if (!std::filesystem::exists(folder / samples)) continue;
+    for (const auto& entry : std::filesystem::directory_iterator(folder / samples))
+      if (entry.path().extension() == ".pt") files.push_back(entry.path());
+    break;
+  }
+  return files;
+}
+
+// What changes leave sound in few bytes: one byte set, a run of bytes from elsewhere, a 0xff or zero word.
+std::string changed(const std::string& seed, std::uint32_t change) {
+  std::string bytes = seed;
+  const PhiloxWords words = philox(kSeed, change, static_cast<std::uint32_t>(seed.size()), 0, 0);
+  const std::size_t at = words.w[0] % bytes.size(), length = std::min<std::size_t>(8, bytes.size() - at);
+  switch (words.w[1] % 4) {
+    case 0: bytes[at] = static_cast<char>(words.w[2]); break;
+    case 1: bytes[at] = static_cast<char>(bytes[at] ^ (1 << words.w[2] % 8)); break;
+    case 2: bytes.replace(at, length, length, words.w[2] % 2 ? '\xff' : '\0'); break;
+    default: bytes.replace(at, length, bytes.substr(words.w[2] % (bytes.size() - length + 1), length));
+  }
+  return bytes;
+}
+
+class FuzzReplay : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS}) std::signal(signal, say_which_input);
+    folder_ = testing::TempDir() + "/fuzz_seeds." + std::to_string(getpid());
+    make_seeds(folder_, torch_samples());
+    std::cout << "changes by Philox seed " << kSeed << '\n';
+  }
+  static void TearDownTestSuite() { std::filesystem::remove_all(folder_); }
+
+  static void replay(const std::string& name, Target target) {
+    std::size_t seeds = 0, inputs = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ + "/" + name)) {
+      const std::string seed = read_bytes(entry.path());
+      FencedMemory memory(seed.size());
+      const auto run = [&](const std::string& bytes, const std::string& what) {
+        std::snprintf(current_input, sizeof(current_input), "%s, %s", entry.path().c_str(), what.c_str());
+        EXPECT_EQ(target(memory.place(bytes), bytes.size()), 0) << current_input;
+        ++inputs;
+      };
+      run(seed, "as it is");
+      const std::size_t step = seed.size() / kMostTruncations + 1;
+      for (std::size_t size = 0; size < seed.size(); size += step)
+        run(seed.substr(0, size), "its first " + std::to_string(size) + " bytes");
+      for (std::uint32_t change = 0; !seed.empty() && change < kChangesPerSeed; ++change)
+        run(changed(seed, change), "change " + std::to_string(change));
+      ++seeds;
+    }
+    std::cout << name << ": " << seeds << " seeds, " << inputs << " inputs\n";
+    EXPECT_GE(seeds, 6u) << "seeds of " << name << " are missing";
+  }
+
+  static inline std::string folder_;
+};
+
+#define TWINBENCH_FUZZ_TARGET(name) \
+  TEST_F(FuzzReplay, name) { replay(#name, fuzz_##name); }
+#include "fuzz_targets.def"
+#undef TWINBENCH_FUZZ_TARGET
+
+TEST_F(FuzzReplay, TheFenceStopsAReadPastTheEnd) {
+  FencedMemory memory(100);
+  const volatile std::uint8_t* const bytes = memory.place(std::string(100, 'x'));
+  EXPECT_EQ(bytes[99], 'x');
+  EXPECT_DEATH((void)bytes[100], "crashed on");
+}
+
+}  // namespace
+}  // namespace twinbench
