@@ -13,7 +13,7 @@ from typing import Any
 from suite.errors import SuiteError
 from suite.files import last_line, write_json
 from suite.plan import Step
-from suite.process import Ended, run_limited
+from suite.process import GRACE_S, Ended, run_limited
 from suite.state import StepResult
 
 _VERDICT_OF_CODE = {0: "pass", 1: "fail", 2: "error", 3: "inconclusive"}
@@ -29,7 +29,7 @@ class Bench:
     device: str
     environment: Mapping[str, str]
     interrupted: Event = field(default_factory=Event)
-    grace_s: float = 6.0
+    grace_s: float = GRACE_S
     limit_s: float | None = None  # instead of a step's own
 
     @property
@@ -127,4 +127,16 @@ def run_counters(bench: Bench, step: Step, budget_s: float, pins: Path) -> StepR
         write_json(path, root)
     if result.verdict == "pass":
         result.verdict, result.reason = "inconclusive", f"no {bench.device} cell of it is pinned yet; proofs hold, candidates in pin_candidates/{candidate.name}"
+    return result
+
+
+def run_unit_tests(bench: Bench, step: Step, budget_s: float) -> StepResult:
+    """A GoogleTest program: no record, its exit code is the verdict."""
+    ended = bench.run(step.name, [str(bench.program.with_name(step.arguments[0]))], step.limit_s, budget_s)
+    result = StepResult(step.name, "done", "pass" if ended.code == 0 else "fail", seconds=round(ended.seconds, 2), exit_code=ended.code)
+    if ended.how in ("cut", "interrupted"):
+        result.status, result.verdict = ended.how, "inconclusive"
+    elif ended.how != "exited":
+        result.status, result.verdict = "failed_to_run", "error"
+    result.reason = ended.what or ("" if ended.code == 0 else last_line(bench.log_of(step.name)))
     return result

@@ -16,10 +16,10 @@ from threading import Event
 from typing import Any
 
 from suite import machine
-from suite.engines import Bench, run_counters, run_engine
+from suite.engines import Bench, run_counters, run_engine, run_unit_tests
 from suite.errors import TOOL_ERROR, SuiteError
-from suite.files import last_line
 from suite.plan import Step, make_plan, scenario_names
+from suite.process import GRACE_S
 from suite.results import device_pins, make_report, pack, summary_of, write_summary
 from suite.sanitizer_steps import run_sanitizer
 from suite.state import State, StepResult
@@ -72,14 +72,15 @@ class Suite:
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise SuiteError("input_output", "--out", error.filename, f"{error.strerror}: name another folder") from error
-        listed = machine.manifest(root)
+        self.listed = listed = machine.manifest(root)
         machine.check_bundle(root, listed)
         torch = machine.torch_folder()
         self.torch = machine.torch_version(torch)
         self.revision = listed.get("revision", "")
         self.missing = machine.missing_packages()
         self.gpu = machine.gpu_status(self.work / "steps/nvidia_smi.log") if options.device == "cuda" else {"status": "not used (--device cpu)"}
-        self.bench = Bench(root, self._program(), self.work, options.device, machine.environment_of(root, torch, self.revision), limit_s=options.step_limit)
+        self.bench = Bench(root, self._program(), self.work, options.device, machine.environment_of(root, torch, self.revision), limit_s=options.step_limit,
+                           grace_s=min(GRACE_S, options.step_limit or GRACE_S))
         identity = {"revision": self.revision, "program": listed.get("files", {}).get("bin/twinbench", ""), "torch": self.torch, "device": options.device,
                     "gpu": self.gpu.get("name", ""), "quick": str(options.quick)}
         self.state = State.begin(self.work / "state.json", identity, resume=options.resume)
@@ -91,7 +92,7 @@ class Suite:
     def _program(self) -> Path:
         given = self.options.program
         candidates = [given] if given else [self.root / "bin/twinbench", *(self.root / f"build/{preset}/bin/twinbench" for preset in ("gpu", "cuda-compile", "cpu"))]
-        found = next((candidate.resolve() for candidate in candidates if candidate.is_file()), None)
+        found = next((candidate.absolute() for candidate in candidates if candidate.is_file()), None)
         if not found:
             raise SuiteError("missing_file", "--program", candidates[0], "unpack the bundle, or build with `cmake --build --preset gpu`")
         return found
@@ -122,7 +123,8 @@ class Suite:
     def _plan_steps(self) -> None:
         cells, table = self._ask("--cells"), self._ask("--json")
         try:
-            full = make_plan(cells.split(), json.loads(table), scenario_names(self.root), device=self.options.device, quick=self.options.quick)
+            full = make_plan(cells.split(), json.loads(table), scenario_names(self.root), device=self.options.device, quick=self.options.quick,
+                             unit_tests=self.listed.get("unit_tests", []))
         except (ValueError, KeyError, IndexError) as error:
             raise SuiteError("bad_answer", "twinbench list", repr(error), "the program and the suite are of different revisions: take both from one bundle") from error
         self.plan = [step for step in full if re.search(self.options.only, step.name)]
@@ -149,6 +151,8 @@ class Suite:
             return run_sanitizer(self.bench, self.state, step, left_s)
         if step.group == "counters":
             return run_counters(self.bench, step, left_s, self.root / "ci/counters.json")
+        if step.group == "unit":
+            return run_unit_tests(self.bench, step, left_s)
         extra: tuple[str, ...] = ()
         if step.group in ("null", "bench"):
             # Roofs and null test are measured once, not again for every component.

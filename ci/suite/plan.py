@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-GROUPS = ("environment", "ceilings", "parity", "sanitizer", "counters", "null", "bench", "scenario", "selftest")
+GROUPS = ("environment", "ceilings", "parity", "sanitizer", "counters", "null", "bench", "scenario", "selftest", "unit")
 # Seconds after which a step counts as hung. Far above what one takes: the budget cuts slow ones.
-LIMITS = {"ceilings": 120, "parity": 300, "sanitizer": 150, "counters": 240, "null": 240, "bench": 420, "scenario": 300, "selftest": 240}
+LIMITS = {"ceilings": 120, "parity": 300, "sanitizer": 150, "counters": 240, "null": 240, "bench": 420, "scenario": 300, "selftest": 240, "unit": 120}
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 NULL_CELLS, NULL_BLOCKS = 10, 40
 
@@ -31,8 +31,9 @@ class Step:
         return LIMITS[self.group]
 
 
-def make_plan(cells: Sequence[str], table: Sequence[Mapping[str, Any]], scenarios: Sequence[str], *, device: str, quick: bool) -> list[Step]:
-    """All steps on a device. `cells`: of `twinbench list --cells`; `table`: of `twinbench list --json`."""
+def make_plan(cells: Sequence[str], table: Sequence[Mapping[str, Any]], scenarios: Sequence[str], *, device: str, quick: bool, unit_tests: Sequence[str] = ()) -> list[Step]:
+    """All steps on a device. `cells`: of `twinbench list --cells`; `table`: of `twinbench list --json`; `unit_tests`: programs
+    beside twinbench."""
     here = [cell for cell in cells if cell.split("/")[2] == device]
     components = list(dict.fromkeys(cell.split("/")[0] for cell in here))
     timed = {row["id"] for row in table if any(case["timed"] for case in row["cases"])}
@@ -53,7 +54,7 @@ def make_plan(cells: Sequence[str], table: Sequence[Mapping[str, Any]], scenario
     steps += [engine("bench", component, *hurry) for component in components if component in timed]
     steps += [Step(f"scenario.{name}", "scenario", ("scenario", name, "--device", device, *hurry)) for name in scenarios]
     steps.append(Step("selftest", "selftest", ("selftest", "--device", device)))
-    return steps
+    return [*steps, *(Step(f"unit.{name}", "unit", (name,)) for name in unit_tests)]
 
 
 def smallest_cells(component: str, cells: Sequence[str], table: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+TOOLKIT = "/usr/local/cuda/bin/compute-sanitizer"
 ERROR_CODE = 86  # of compute-sanitizer where it found something
 # Words by which it says that it cannot work on this machine at all.
 _REFUSALS = ("Device not supported", "device is not supported", "Unable to find injection library", "is not supported on this platform",
@@ -31,10 +32,10 @@ class Finding:
 
 def find_sanitizer(root: Path) -> tuple[str, str]:
     """(program, "") : the toolkit's on PATH or in /usr/local/cuda, else the bundle's; ("", reason) where there is none."""
-    for candidate in (shutil.which("compute-sanitizer"), "/usr/local/cuda/bin/compute-sanitizer", str(root / "sanitizer/compute-sanitizer")):
+    for candidate in (shutil.which("compute-sanitizer"), TOOLKIT, str(root / "sanitizer/compute-sanitizer")):
         if candidate and Path(candidate).is_file():
             return candidate, ""
-    return "", "no compute-sanitizer: neither on PATH, nor in /usr/local/cuda, nor in the bundle"
+    return "", f"no compute-sanitizer: neither on PATH, nor {TOOLKIT}, nor in the bundle"
 
 
 def sanitized(program: str, tool: str, command: Sequence[str]) -> list[str]:
