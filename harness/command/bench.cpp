@@ -40,18 +40,23 @@ TwinTimingOptions timing_options(const CommandOptions& options, const ClockQuali
   return timing;
 }
 
-// Up to five twins spread over the list: the sentinels of the null test.
-std::vector<Twin> sentinels(const std::vector<Twin>& twins) {
+// So many twins spread over the list: the sentinels of the null test.
+std::vector<Twin> sentinels(const std::vector<Twin>& twins, std::size_t count) {
   std::vector<Twin> chosen;
-  for (std::size_t i = 0; i < twins.size() && chosen.size() < 5; i += std::max<std::size_t>(1, twins.size() / 5)) chosen.push_back(twins[i]);
+  for (std::size_t i = 0; i < count && i < twins.size(); ++i) chosen.push_back(twins[i * twins.size() / std::min(count, twins.size())]);
   return chosen;
 }
 
 // Opens the session: ceilings, clock, dispatcher, null test. In a child, because it runs parallel regions.
-json session_job(const std::vector<Twin>& twins, const TwinTimingOptions& timing, bool quick) {
-  json ceilings = json::array();
-  for (const auto& ceiling : measure_cpu_ceilings(quick)) ceilings.push_back(to_json(ceiling));
-  json null = null_test_row(sentinels(twins), timing);
+json session_job(const std::vector<Twin>& twins, TwinTimingOptions timing, const SessionOptions& session, json ceilings, bool quick) {
+  if (ceilings.empty())
+    for (const auto& ceiling : measure_cpu_ceilings(quick)) ceilings.push_back(to_json(ceiling));
+  if (session.null_blocks > 0) {
+    timing.max_pairs = 2 * static_cast<std::size_t>(session.null_blocks);
+    timing.target_half_width = 1e-9;  // no early end
+    timing.seconds = std::max(timing.seconds, 0.25 * session.null_blocks);
+  }
+  json null = null_test_row(sentinels(twins, static_cast<std::size_t>(session.null_cells)), timing);
   return {{"ceilings", ceilings},
           {"session", {{"null_test", null}, {"dispatcher_ns_per_call", measure_dispatcher_cost().plain_ns}, {"clock_resolution_ns", timing.clock.resolution_s * 1e9}}}};
 }
@@ -74,7 +79,7 @@ void print_speedup(const json& row) {
 
 }  // namespace
 
-int bench_command(const CommandOptions& options, const std::vector<std::string>& google_benchmark_flags) {
+int bench_command(const CommandOptions& options, const SessionOptions& session_options, const std::vector<std::string>& google_benchmark_flags) {
   if (!google_benchmark_flags.empty()) {
     at::set_num_threads(options.threads);
     return run_google_benchmark(selected_cells(options), google_benchmark_flags, options.seed) > 0 ? kExitPass : kExitInconclusive;
@@ -85,13 +90,19 @@ int bench_command(const CommandOptions& options, const std::vector<std::string>&
   Record record = open_record(options, "bench");
   SteadyClock clock;
   const auto timing = timing_options(options, measure_clock(clock));
-  for (const auto& twin : twins) ledger.plan(twin.name());
+  if (!session_options.only)
+    for (const auto& twin : twins) ledger.plan(twin.name());
   if (twins.empty()) throw Error(ErrorKind::kUnknownName, "--filter", options.filter, "it matches no timed case; `twinbench list` marks them with *");
 
   std::vector<Ceiling> ceilings;
   const std::string session = "session";
   ledger.plan(session);
-  bool going = run_with_progress({limited_job(options, session, [&] { return session_job(twins, timing, options.quick); })}, [&](const JobResult& result) {
+  const json earlier = session_from_records(session_options.from, options.device);
+  Job session_opening = limited_job(options, session, [&] {
+    return earlier["session"].is_null() ? session_job(twins, timing, session_options, earlier["ceilings"], options.quick) : earlier;
+  });
+  if (session_options.null_blocks > 0) session_opening.limits.wall_s = std::max(options.time_limit_s, 60 + 2.0 * session_options.null_cells * session_options.null_blocks);
+  bool going = run_with_progress({session_opening}, [&](const JobResult& result) {
     if (!result.ok()) {
       ledger.record(session, Outcome::kError, failure_of(result));
       return;
@@ -106,7 +117,7 @@ int bench_command(const CommandOptions& options, const std::vector<std::string>&
   });
 
   std::vector<Job> jobs;
-  for (const auto& twin : twins) jobs.push_back(limited_job(options, twin.name(), [&, twin] { return time_twin(twin, timing, ceilings); }));
+  for (const auto& twin : session_options.only ? std::vector<Twin>() : twins) jobs.push_back(limited_job(options, twin.name(), [&, twin] { return time_twin(twin, timing, ceilings); }));
   if (going) run_with_progress(jobs, [&](const JobResult& result) {
     if (!result.ok()) {
       ledger.record(result.name, Outcome::kError, failure_of(result));

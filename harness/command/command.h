@@ -8,12 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "harness/command/session.h"
 #include "harness/ledger/ledger.h"  // exit codes
 #include "src/registry.h"
 
 namespace twinbench {
-
-
 
 struct CommandOptions {
   std::string filter = ".";          // regular expression on cell names
@@ -25,19 +24,24 @@ struct CommandOptions {
   std::int64_t memory_limit_mib = 8192;
   bool quick = false;
   bool require_device = false;       // a cell that cannot run here is an error, not a skip
+  bool in_process = false;           // jobs run in this process: a crash ends all, and a checking tool sees all
   std::string command_line;
 };
 
 int list_command(const CommandOptions& options, bool as_json, bool cells);
 int parity_command(const CommandOptions& options, const std::string& checks);
 int counters_command(const CommandOptions& options, const std::string& pins_file, bool pin);
-int bench_command(const CommandOptions& options, const std::vector<std::string>& google_benchmark_flags);
+int bench_command(const CommandOptions& options, const SessionOptions& session, const std::vector<std::string>& google_benchmark_flags);
+int ceilings_command(const CommandOptions& options);
 int selftest_command(const CommandOptions& options);
 int dump_command(const CommandOptions& options, const std::string& cell, const std::vector<std::string>& sizes, const std::string& out);
 int check_command(const CommandOptions& options, const std::string& cell, const std::string& from);
 
 // Cells the filter matches on the chosen devices. Where CUDA is asked for and absent: throws kMissingDevice.
 std::vector<Cell> selected_cells(const CommandOptions& options);
+
+bool cuda_is_present();
+void require_cuda();  // throws kMissingDevice where there is none
 
 // "K=V" pairs as sizes; throws kUnknownName (with the case's own sizes) or kOutOfRange.
 void override_sizes(Case& input_case, const std::vector<std::string>& pairs);

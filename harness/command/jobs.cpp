@@ -25,6 +25,7 @@ Job limited_job(const CommandOptions& options, const std::string& name, std::fun
     at::set_num_threads(threads);
     return work();
   };
+  job.in_process = options.in_process;
   job.limits.wall_s = options.time_limit_s;
   job.limits.silence_s = kNoLimit;  // most jobs are one computation: the wall limit is their silence limit
   job.limits.memory_bytes = static_cast<std::uint64_t>(options.memory_limit_mib) << 20;
@@ -41,7 +42,8 @@ bool run_with_progress(const std::vector<Job>& jobs, const std::function<void(co
   runner.on_result = [&](const JobResult& result) {
     progress.update(++done, result.name);
     if (!result.ok()) progress.print(result.name + ": " + result.reason());
-    on_result(result);
+    // A job stopped by the user or by a time budget did nothing wrong: it has no row, and the ledger misses it.
+    if (result.status != JobStatus::kInterrupted) on_result(result);
   };
   const RunReport report = run_jobs(jobs, runner);
   progress.finish();

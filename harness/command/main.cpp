@@ -26,6 +26,7 @@ void add_common(CLI::App* command, CommandOptions& options, bool measures) {
   command->add_option("--time-limit", options.time_limit_s, "Seconds a child process may take")->check(CLI::PositiveNumber)->capture_default_str();
   command->add_option("--memory-limit", options.memory_limit_mib, "MiB a child process may take")->check(CLI::PositiveNumber)->capture_default_str();
   command->add_flag("--quick", options.quick, "Fewer pairs and smaller budgets");
+  command->add_flag("--in-process", options.in_process, "No child processes, no limits: for compute-sanitizer and debuggers");
   command->add_flag("--require-device", options.require_device, "A cell whose device is missing is an error, not a skip");
 }
 
@@ -88,7 +89,15 @@ int main(int argc, char** argv) {
 
   auto* bench = app.add_subcommand("bench", "Paired timings of every timed twin; with --benchmark_* flags: Google Benchmark over every cell");
   bench->allow_extras();
+  twinbench::SessionOptions session;
+  bench->add_option("--session-from", session.from, "Take ceilings and null test from a record of this machine; repeatable")->check(CLI::ExistingFile);
+  bench->add_flag("--session-only", session.only, "Measure ceilings and null test, and no twin");
+  bench->add_option("--null-cells", session.null_cells, "Twins compared with themselves")->check(CLI::Range(1, 1000))->capture_default_str();
+  bench->add_option("--null-blocks", session.null_blocks, "ABBA blocks a null comparison takes; 0: until its interval is narrow")->check(CLI::Range(0, 10000))->capture_default_str();
   add_common(bench, options, true);
+
+  auto* ceilings = app.add_subcommand("ceilings", "What this machine can do at best: copy bandwidth and matrix products");
+  add_common(ceilings, options, true);
 
   auto* scenarios = app.add_subcommand("scenario", "Runs whole training steps against their pass criteria");
   scenarios->add_option("name", scenario, "Scenario name or file; default all");
@@ -127,7 +136,8 @@ int main(int argc, char** argv) {
     if (*list) code = twinbench::list_command(options, as_json, cells);
     if (*parity) code = twinbench::parity_command(options, checks);
     if (*counters) code = twinbench::counters_command(options, pins, pin);
-    if (*bench) code = twinbench::bench_command(options, bench->remaining());
+    if (*bench) code = twinbench::bench_command(options, session, bench->remaining());
+    if (*ceilings) code = twinbench::ceilings_command(options);
     if (*scenarios) code = twinbench::scenario_command(options, folder, scenario);
     if (*selftest) code = twinbench::selftest_command(options);
     if (*dump) code = twinbench::dump_command(options, cell, sizes, file);

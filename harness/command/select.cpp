@@ -9,10 +9,15 @@
 
 namespace twinbench {
 
-std::vector<Cell> selected_cells(const CommandOptions& options) {
-  const bool cuda_present = at::hasCUDA() && at::getNumGPUs() > 0;
-  if (options.device == "cuda" && !cuda_present)
+bool cuda_is_present() { return at::hasCUDA() && at::getNumGPUs() > 0; }
+
+void require_cuda() {
+  if (!cuda_is_present())
     throw Error(ErrorKind::kMissingDevice, "--device", "cuda", "no CUDA device is visible to LibTorch; use --device cpu, or check the driver and CUDA_VISIBLE_DEVICES");
+}
+
+std::vector<Cell> selected_cells(const CommandOptions& options) {
+  if (options.device == "cuda") require_cuda();
   std::vector<Cell> cells;
   for (const auto& cell : filter_cells(options.filter)) {
     const bool is_cuda = cell.device == c10::DeviceType::CUDA;

@@ -102,13 +102,15 @@ json relevant_environment() {
 
 json provenance(std::uint64_t seed, const std::string& command_line) {
   const std::string git = "git -C '" TWINBENCH_SOURCE_FOLDER "' ";
-  std::string revision = first_line_of(git + "rev-parse --short=12 HEAD");
-  if (revision.empty() && std::getenv("TWINBENCH_REVISION")) revision = std::getenv("TWINBENCH_REVISION");
+  // A bundle says what it was built from: where it runs, the build machine's folder is missing or something else.
+  const char* bundled = std::getenv("TWINBENCH_REVISION");
+  std::string revision = bundled && *bundled ? bundled : first_line_of(git + "rev-parse --short=12 HEAD");
+  const bool dirty = bundled && *bundled ? revision.find("-dirty") != std::string::npos : !first_line_of(git + "status --porcelain").empty();
   utsname system{};
   uname(&system);
   const bool in_container = access("/.dockerenv", F_OK) == 0;
   return {{"revision", revision.empty() ? "unknown" : revision},
-          {"dirty", !first_line_of(git + "status --porcelain").empty()},
+          {"dirty", dirty},
           {"utc", utc_now()},
           {"build_type", TWINBENCH_BUILD_TYPE},
           {"compiler", "g++ " __VERSION__},

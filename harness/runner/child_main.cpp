@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <iostream>
@@ -82,6 +83,27 @@ void run_child(const Job& job, int result, int output, int parent) {
     _exit(1);
   }
   _exit(0);
+}
+
+JobResult run_here(const Job& job) {
+  const auto started = std::chrono::steady_clock::now();
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  JobContext context(nowhere);  // nobody reads parts or signs of life
+  const nlohmann::json outcome = outcome_of(job, context);
+  close(nowhere);
+  flush_output();
+  JobResult result;
+  result.name = job.name;
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  if (outcome["kind"] == "result") {
+    result.status = JobStatus::kOk;
+    result.value = outcome["value"];
+  } else {
+    result.status = outcome["status"] == "out_of_memory" ? JobStatus::kOutOfMemory : JobStatus::kError;
+    result.what = outcome["what"];
+    result.error_kind = outcome["error_kind"];
+  }
+  return result;
 }
 
 }  // namespace twinbench

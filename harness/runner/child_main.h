@@ -10,4 +10,7 @@ namespace twinbench {
 // error over `result`, and ends the process without running the parent's destructors.
 [[noreturn]] void run_child(const Job& job, int result, int output, int parent);
 
+// Runs the job in this process, without limits; what it throws becomes its error. Its output goes where ours goes.
+JobResult run_here(const Job& job);
+
 }  // namespace twinbench

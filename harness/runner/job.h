@@ -45,6 +45,8 @@ struct Job {
   std::string name;
   std::function<nlohmann::json(JobContext&)> run;  // runs in the child; what it returns is the job's value
   JobLimits limits;
+  // No child and no limits: for tools that must see one process. A crash then ends the run.
+  bool in_process = false;
 };
 
 enum class JobStatus {

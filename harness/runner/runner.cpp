@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "harness/runner/child_main.h"
 #include "harness/runner/child_process.h"
 #include "harness/runner/memory_use.h"
 #include "src/common/error.h"
@@ -83,6 +84,10 @@ class Run {
   void start(std::size_t index) {
     const Job& job = jobs_[index];
     if (options_.on_start) options_.on_start(job);
+    if (job.in_process) {
+      keep(index, run_here(job));
+      return;
+    }
     const int threads = thread_count();
     if (threads > 1) {
       refuse(index, "this process has " + std::to_string(threads) +

@@ -363,5 +363,17 @@ TEST(Runner, ResultsAsJsonAreStrict) {
   EXPECT_EQ(row["status"], "error");
 }
 
+TEST(InProcess, RunsHereAndTurnsErrorsIntoRows) {
+  Job works{"works", [](JobContext& context) { context.report({{"part", 1}}); return json{{"process", getpid()}}; }, limits()};
+  Job throws{"throws", [](JobContext&) -> json { throw Error(ErrorKind::kBadArgument, "field", "value", "remedy"); }, limits()};
+  works.in_process = throws.in_process = true;
+  const RunReport report = run_jobs({works, throws, works});
+  ASSERT_EQ(report.results.size(), 3u);
+  EXPECT_EQ(report.results[0].value["process"], getpid());
+  EXPECT_EQ(report.results[1].status, JobStatus::kError);
+  EXPECT_EQ(report.results[1].error_kind, "bad_argument");
+  EXPECT_TRUE(report.results[2].ok());
+}
+
 }  // namespace
 }  // namespace twinbench

@@ -1,0 +1,85 @@
+"""The steps, the most valuable first: a cut loses what is last, and at most one component of an engine."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+GROUPS = ("environment", "ceilings", "parity", "sanitizer", "counters", "null", "bench", "scenario", "selftest", "unit")
+# Seconds after which a step counts as hung. Far above what one takes: the budget cuts slow ones.
+LIMITS = {"ceilings": 120, "parity": 300, "sanitizer": 150, "counters": 240, "null": 240, "bench": 420, "scenario": 300, "selftest": 240, "unit": 120}
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+NULL_CELLS, NULL_BLOCKS = 10, 40
+
+
+@dataclass(frozen=True)
+class Step:
+    """`arguments` of the twinbench program, or the tool and component of a sanitizer step."""
+
+    name: str
+    group: str
+    arguments: tuple[str, ...] = ()
+    tool: str = ""
+    component: str = ""
+    cells: tuple[str, ...] = ()
+
+    @property
+    def limit_s(self) -> float:
+        return LIMITS[self.group]
+
+
+def make_plan(cells: Sequence[str], table: Sequence[Mapping[str, Any]], scenarios: Sequence[str], *, device: str, quick: bool, unit_tests: Sequence[str] = ()) -> list[Step]:
+    """All steps on a device. `cells`: of `twinbench list --cells`; `table`: of `twinbench list --json`; `unit_tests`: programs
+    beside twinbench."""
+    here = [cell for cell in cells if cell.split("/")[2] == device]
+    components = list(dict.fromkeys(cell.split("/")[0] for cell in here))
+    timed = {row["id"] for row in table if any(case["timed"] for case in row["cases"])}
+    hurry = ("--quick",) if quick else ()
+
+    def engine(group: str, component: str, *flags: str) -> Step:
+        return Step(f"{group}.{component}", group, (group, "--device", device, "--filter", f"^{re.escape(component)}/", *flags), component=component)
+
+    steps = [Step("ceilings", "ceilings", ("ceilings", "--device", device, *hurry))]
+    steps += [engine("parity", component, *hurry) for component in components]
+    for tool in TOOLS:
+        steps.append(Step(f"sanitizer.{tool}.probe", "sanitizer", tool=tool))
+        for component in components:
+            smallest = smallest_cells(component, here, table)
+            steps.append(Step(f"sanitizer.{tool}.{component}", "sanitizer", tool=tool, component=component, cells=tuple(smallest)))
+    steps += [engine("counters", component) for component in components]
+    steps.append(Step("null", "null", ("bench", "--device", device, "--session-only", "--null-cells", str(NULL_CELLS), "--null-blocks", str(NULL_BLOCKS), *hurry)))
+    steps += [engine("bench", component, *hurry) for component in components if component in timed]
+    steps += [Step(f"scenario.{name}", "scenario", ("scenario", name, "--device", device, *hurry)) for name in scenarios]
+    steps.append(Step("selftest", "selftest", ("selftest", "--device", device)))
+    return [*steps, *(Step(f"unit.{name}", "unit", (name,)) for name in unit_tests)]
+
+
+def smallest_cells(component: str, cells: Sequence[str], table: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The optimized cells, each dtype, of the smallest case with work in it; one case of each pass."""
+    row = next((row for row in table if row["id"] == component), None)
+    cases: list[str] = []
+    for direction in ("forward", "backward"):
+        usable = [case for case in (row or {"cases": []})["cases"] if case["pass"] == direction and not case["degenerate"]]
+        if usable:
+            cases.append(min(usable, key=_work)["name"])
+    return [cell for cell in cells if cell.startswith(f"{component}/optimized/") and cell.rsplit("/", 1)[1] in cases]
+
+
+def scenario_names(root: Path) -> list[str]:
+    """Names of the scenarios whose files lie below the root, as `twinbench scenario NAME` takes them."""
+    names = []
+    for file in sorted((root / "scenarios").rglob("*.yaml")):
+        found = re.search(r"^name:\s*[\"']?([\w.-]+)", file.read_text(), re.MULTILINE)
+        if found:
+            names.append(found[1])
+    return names
+
+
+def _work(case: Mapping[str, Any]) -> float:
+    product = 1.0
+    for size in case["sizes"].values():
+        product *= max(1, size)
+    return product

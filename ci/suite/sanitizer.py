@@ -1,0 +1,71 @@
+"""compute-sanitizer: which one, how it is called, and what its output means. A clean result counts only where the same
+tool has reported the planted bug of sanitizer_probe on this machine."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+TOOLKIT = "/usr/local/cuda/bin/compute-sanitizer"
+ERROR_CODE = 86  # of compute-sanitizer where it found something
+# Words by which it says that it cannot work on this machine at all.
+_REFUSALS = ("Device not supported", "device is not supported", "Unable to find injection library", "is not supported on this platform",
+             "Insufficient privileges", "driver version is insufficient", "unsupported driver")
+_NEVER_RAN = "terminated before first instrumented API call"
+_SUMMARY = re.compile(r"^=+ (?:ERROR SUMMARY: (\d+) errors?|RACECHECK SUMMARY: (\d+) hazards? displayed)", re.MULTILINE)
+_REPORT = re.compile(r"^=+ (?!COMPUTE-SANITIZER|ERROR SUMMARY|RACECHECK SUMMARY|\s|$)(.+)$", re.MULTILINE)
+# In each tool: the words its report of the planted bug must hold, so that another error does not count for it.
+PLANTED = {"memcheck": r"Invalid __global__ (write|read)", "racecheck": r"(?i)race reported|hazard", "initcheck": r"Uninitialized __global__ memory read",
+           "synccheck": r"Barrier error|[Dd]ivergent"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one run of a tool showed. verdict: clean, found, refused (the tool cannot work here), broken (no summary)."""
+
+    verdict: str
+    reason: str = ""
+
+
+def find_sanitizer(root: Path) -> tuple[str, str]:
+    """(program, "") : the toolkit's on PATH or in /usr/local/cuda, else the bundle's; ("", reason) where there is none."""
+    for candidate in (shutil.which("compute-sanitizer"), TOOLKIT, str(root / "sanitizer/compute-sanitizer")):
+        if candidate and Path(candidate).is_file():
+            return candidate, ""
+    return "", f"no compute-sanitizer: neither on PATH, nor {TOOLKIT}, nor in the bundle"
+
+
+def sanitized(program: str, tool: str, command: Sequence[str]) -> list[str]:
+    """The command under a tool. racecheck and synccheck look at our kernels only: libraries race on purpose. initcheck
+    must see all, or every value another kernel wrote would look uninitialised."""
+    only_ours = ["--kernel-name", "kernel_substring=twinbench"] if tool in ("racecheck", "synccheck") else []
+    return [program, "--tool", tool, "--error-exitcode", str(ERROR_CODE), "--print-limit", "20", *only_ours, *command]
+
+
+def read_output(text: str, code: int) -> Finding:
+    """Judges the output and exit code of one run. No summary line is no clean result."""
+    for refusal in _REFUSALS:
+        if refusal in text:
+            return Finding("refused", f"compute-sanitizer: {refusal}")
+    summaries = [int(match[1] or match[2]) for match in _SUMMARY.finditer(text)]
+    first = _REPORT.search(text)
+    what = first[1].strip()[:200] if first else ""
+    if any(summaries) or code == ERROR_CODE:
+        return Finding("found", f"{sum(summaries)} reported; first: {what}" if what else f"{sum(summaries)} reported")
+    if _NEVER_RAN in text or not summaries:
+        return Finding("broken", f"the tool gave no result (exit code {code}){': ' + what if what else ''}")
+    return Finding("clean")
+
+
+def probe_verdict(tool: str, planted: Finding, planted_text: str, clean: Finding) -> tuple[str, str]:
+    """(verdict, reason) of a probe: the planted bug must be reported as what it is, its correct twin must not be."""
+    if "refused" in (planted.verdict, clean.verdict):
+        return "skip", planted.reason or clean.reason
+    if planted.verdict == "found" and re.search(PLANTED[tool], planted_text):
+        if clean.verdict == "clean":
+            return "pass", ""
+        return "inconclusive", f"{tool} also accuses the correct program: {clean.reason}"
+    return "inconclusive", f"{tool} did not report the planted bug: {planted.reason or 'nothing found'}"

@@ -1,0 +1,32 @@
+// Reads ceilings and null test from earlier records of the same machine, made minutes before by the same suite.
+#include "harness/command/session.h"
+
+#include <fstream>
+
+#include "harness/record/record.h"
+#include "src/common/error.h"
+
+namespace twinbench {
+
+nlohmann::json session_from_records(const std::vector<std::string>& files, const std::string& device) {
+  nlohmann::json found = {{"ceilings", nlohmann::json::array()}, {"session", nullptr}};
+  for (const auto& path : files) {
+    std::ifstream file(path);
+    if (!file) throw Error(ErrorKind::kInputOutput, "--session-from", path, "it cannot be read");
+    const auto root = nlohmann::json::parse(file, nullptr, false);
+    if (root.is_discarded()) throw Error(ErrorKind::kBadFile, "--session-from", path, "not JSON");
+    const auto breaches = schema_breaches(root);
+    if (!breaches.empty()) throw Error(ErrorKind::kBadFile, "--session-from", path, "no record: " + breaches);
+    const auto& block = root["twinbench"];
+    if (!block["ceilings"].empty()) found["ceilings"] = block["ceilings"];
+    const auto& session = block["session"];
+    if (session.is_null() || session["null_test"].is_null()) continue;
+    for (const auto& cell : session["null_test"]["cells"])
+      if (device != "all" && cell["cell"].get<std::string>().find("/" + device + "/") == std::string::npos)
+        throw Error(ErrorKind::kBadFile, "--session-from", path, "its null test is of another device than " + device);
+    found["session"] = session;
+  }
+  return found;
+}
+
+}  // namespace twinbench
