@@ -62,16 +62,15 @@ json timing_row(const TimedVariant& timed, const Cost& cost, const std::vector<C
   row.update(timing_fields(timed.samples));
   const double median_s = row["median_s"];
   const std::string device = timed.cell.device == c10::DeviceType::CUDA ? "cuda" : "cpu";
-  const auto floor = floor_of(cost, ceilings, device, timed.cell.dtype, last_level_cache_bytes());
-  if (floor.seconds > 0) {
-    row["floor_s"] = floor.seconds;
-    row["roofline_fraction"] = floor.seconds / median_s;
-    row["bound"] = floor.bound;
-    // The ceiling is itself a measurement on a shared machine: 1.25, not 1.05, separates "fast" from "did not do the work".
-    if (floor.physical && median_s < floor.seconds / 1.25) {
-      row["verdict"] = "fail";
-      row["reason"] = "faster than the physical floor: the work was not done, or the ceiling is stale";
-    }
+  const auto judged = judge_floor(cost, ceilings, device, timed.cell.dtype, last_level_cache_bytes(), median_s, measure_cpu_ceiling);
+  if (judged.floor.seconds > 0) {
+    row["floor_s"] = judged.floor.seconds;
+    row["roofline_fraction"] = judged.floor.seconds / median_s;
+    row["bound"] = judged.floor.bound;
+  }
+  if (judged.beyond) {
+    row["verdict"] = "fail";
+    row["reason"] = "faster than the physical floor, also under a ceiling measured again: the work was not done";
   }
   if (!timed.broken.empty()) {
     row["verdict"] = "fail";

@@ -6,7 +6,7 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${TWINBENCH_COMP
 file(STRINGS "${TWINBENCH_COMPONENT_LIST}" lines REGEX "^TWINBENCH_COMPONENT\\(")
 
 set(TWINBENCH_COMPONENT_IDS "")
-foreach(list spec_sources baseline_sources optimized_sources cuda_sources kernel_sources)
+foreach(list spec_sources baseline_sources optimized_sources cuda_sources kernel_sources operator_sources)
   set(TWINBENCH_${list} "")
 endforeach()
 
@@ -31,6 +31,9 @@ foreach(line IN LISTS lines)
   twinbench_need(spec_sources src/${pipeline}/${name}.cpp)
   twinbench_need(baseline_sources baselines/${pipeline}/${name}.cpp)
   twinbench_need(optimized_sources optimized/${pipeline}/${name}.cpp)
+  if(EXISTS "${PROJECT_SOURCE_DIR}/optimized/${pipeline}/${name}_operator.cpp")
+    twinbench_need(operator_sources optimized/${pipeline}/${name}_operator.cpp)
+  endif()
   if(variants STREQUAL library)
     twinbench_need(baseline_sources baselines/${pipeline}/${name}_library.cpp)
   endif()

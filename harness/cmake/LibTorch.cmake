@@ -15,6 +15,8 @@ if(NOT root)
   endif()
   list(GET candidates 0 root)
 endif()
+# One spelling of the path, however it was reached: another one would recompile everything.
+get_filename_component(root "${root}" REALPATH)
 get_filename_component(site_packages "${root}/.." REALPATH)
 set(TWINBENCH_CUDA_WHEEL "${site_packages}/nvidia/cu13")
 

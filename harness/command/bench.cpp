@@ -50,7 +50,7 @@ std::vector<Twin> sentinels(const std::vector<Twin>& twins) {
 // Opens the session: ceilings, clock, dispatcher, null test. In a child, because it runs parallel regions.
 json session_job(const std::vector<Twin>& twins, const TwinTimingOptions& timing, bool quick) {
   json ceilings = json::array();
-  for (const auto& ceiling : measure_ceilings(c10::Device(c10::DeviceType::CPU), quick)) ceilings.push_back(to_json(ceiling));
+  for (const auto& ceiling : measure_cpu_ceilings(quick)) ceilings.push_back(to_json(ceiling));
   json null = null_test_row(sentinels(twins), timing);
   return {{"ceilings", ceilings},
           {"session", {{"null_test", null}, {"dispatcher_ns_per_call", measure_dispatcher_cost().plain_ns}, {"clock_resolution_ns", timing.clock.resolution_s * 1e9}}}};

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,8 +23,11 @@ struct Ceiling {
   std::string method;
 };
 
-// Measures copy bandwidth and matrix-product rates on `device`: about a second. `quick` uses smaller sizes.
-std::vector<Ceiling> measure_ceilings(c10::Device device, bool quick);
+// Measures copy bandwidth and matrix-product rates of the CPU: about a second. `quick` uses smaller sizes.
+std::vector<Ceiling> measure_cpu_ceilings(bool quick);
+
+// One of them, by name, at full size. Throws kUnknownName.
+Ceiling measure_cpu_ceiling(const std::string& name);
 
 nlohmann::json to_json(const Ceiling& ceiling);
 
@@ -32,9 +36,22 @@ nlohmann::json to_json(const Ceiling& ceiling);
 struct Floor {
   double seconds = 0;
   std::string bound;      // "bytes", "flops", or "" where the cost is zero
+  std::vector<std::string> ceilings;  // the names whose values set that bound
   bool physical = false;  // a time below seconds / 1.05 is invalid, not fast
 };
 Floor floor_of(const Cost& cost, const std::vector<Ceiling>& ceilings, const std::string& device, Dtype dtype, double cache_bytes);
+
+struct FloorJudgement {
+  Floor floor;          // under the better of the given and the re-measured ceilings
+  bool beyond = false;  // faster than the physical floor, even after measuring again
+  std::vector<Ceiling> remeasured;
+};
+
+// Is a median of `seconds` faster than the work can be done? A ceiling measured while other programs ran is too low, and
+// under it an honest time looks impossible. So before a time is rejected, the ceilings that bind are measured again, here
+// and now, by `remeasure` (name -> ceiling), and the better of both values counts.
+FloorJudgement judge_floor(const Cost& cost, std::vector<Ceiling> ceilings, const std::string& device, Dtype dtype, double cache_bytes,
+                           double seconds, const std::function<Ceiling(const std::string& name)>& remeasure);
 
 // Bytes of the last-level cache of this machine; 32 MiB where the system does not say.
 double last_level_cache_bytes();

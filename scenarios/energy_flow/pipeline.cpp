@@ -140,7 +140,7 @@ PipelineOutcome run_energy_flow(const ScenarioConfig& config, const PipelineOpti
 
   PairedOptions timing;
   timing.seed = config.seed;
-  timing.max_pairs = static_cast<std::size_t>(options.quick ? std::min<std::int64_t>(config.pairs, 8) : config.pairs);
+  timing.max_pairs = static_cast<std::size_t>(options.quick ? std::min<std::int64_t>(config.pairs, 12) : config.pairs);
   timing.time_budget_s = config.seconds;
   timing.target_half_width = kReportHalfWidth;
   Side one, other;

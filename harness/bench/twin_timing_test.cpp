@@ -1,0 +1,79 @@
+// The bench engine on planted components: a stale ceiling rejects nothing, a twin that does no work is rejected.
+#include "harness/bench/twin_timing.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+namespace twinbench {
+namespace {
+
+// y = x x, n = 192: 14 MFLOP.
+class Product : public Runnable {
+ public:
+  explicit Product(const Values& inputs) : x_(inputs["x"]), y_(at::mm(x_, x_)) {}
+  void run() override { at::mm_out(y_, x_, x_); }
+  Values outputs() override { return {{"y", y_}}; }
+
+ protected:
+  at::Tensor x_, y_;
+};
+
+// Answers with what the constructor computed: right, and far too fast.
+class NoWork : public Product {
+ public:
+  using Product::Product;
+  void run() override {}
+};
+
+std::unique_ptr<Runnable> product(const Values& inputs, const Setting&) { return std::make_unique<Product>(inputs); }
+std::unique_ptr<Runnable> no_work(const Values& inputs, const Setting&) { return std::make_unique<NoWork>(inputs); }
+
+Component planted(Factory optimized) {
+  Component component;
+  component.spec.pipeline = "test";
+  component.spec.name = "product";
+  Case input;
+  input.name = "train";
+  input.sizes = {{"n", 192}};
+  input.timed = true;
+  component.spec.cases = {input};
+  component.spec.make_inputs = [](const Setting& setting, std::uint64_t seed) {
+    at::manual_seed(seed);
+    return Values{{"x", at::randn({setting.size("n"), setting.size("n")})}};
+  };
+  component.spec.cost = [](const Setting& setting) {
+    const double n = static_cast<double>(setting.size("n"));
+    return Cost{8 * n * n, 2 * n * n * n};
+  };
+  component.baseline = product;
+  component.optimized = optimized;
+  return component;
+}
+
+nlohmann::json optimized_timing(const Component& component, double gemm_rate) {
+  TwinTimingOptions options;
+  options.max_pairs = 8;
+  options.seconds = 1;
+  const Twin twin{&component, c10::DeviceType::CPU, Dtype::kFp32, &component.spec.cases[0]};
+  const auto result = time_twin(twin, options, {{"cpu", "copy", "B/s", 20e9, std::nullopt, ""}, {"cpu", "gemm_fp32", "FLOP/s", gemm_rate, std::nullopt, ""}});
+  for (const auto& row : result["timings"])
+    if (row["cell"].get<std::string>().find("/optimized/") != std::string::npos) return row;
+  return nullptr;
+}
+
+TEST(TwinTiming, AStaleCeilingRejectsNoHonestTime) {
+  const auto component = planted(product);
+  const auto row = optimized_timing(component, 1e6);  // a floor of 14 s
+  EXPECT_EQ(row["verdict"], "pass") << row["reason"];
+  EXPECT_LT(row["floor_s"].get<double>(), 1.25 * row["median_s"].get<double>());
+}
+
+TEST(TwinTiming, ATwinThatDoesNoWorkIsRejected) {
+  const auto component = planted(no_work);
+  const auto row = optimized_timing(component, 190e9);
+  EXPECT_EQ(row["verdict"], "fail");
+  EXPECT_NE(row["reason"].get<std::string>().find("physical floor"), std::string::npos) << row["reason"];
+}
+
+}  // namespace
+}  // namespace twinbench
