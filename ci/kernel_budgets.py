@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Holds every kernel to its pinned registers, spills, stack and shared memory, for sm_90 and sm_120. Needs no GPU.
+"""Holds every kernel to its pinned registers, spills, stack, shared memory and occupancy, for sm_90 and sm_120.
 
-Compiles kernels/*/*.cu with the flags of the build, or reads what nvcc printed under -Xptxas=-v (--report), and
-compares with ci/kernel_budgets.json. Any increase fails and is named: kernel, architecture, field, old -> new.
---pin writes the file anew.
+Compiles kernels/*/*.cu with the flags of the build, or reads what an earlier run stored (--report), and compares with
+ci/kernel_budgets.json. More of anything, or fewer warps on a multiprocessor, fails and is named: kernel, architecture,
+field, old -> new. --pin writes the file anew. Needs no GPU.
 Exit 0 pass, 1 a budget is exceeded, 2 usage or tool error, 3 nothing measured or another compiler than the pinned one.
 """
 import argparse
@@ -16,18 +16,22 @@ import sys
 import tempfile
 from pathlib import Path
 
+import kernel_occupancy
+
 ROOT = Path(__file__).resolve().parents[1]
 BUDGETS = ROOT / "ci" / "kernel_budgets.json"
 ARCHITECTURES = ("sm_90", "sm_120")
 MOST_SHARED_BYTES = 99 * 1024  # what one block may have on sm_120; sm_90 has more
 FLAGS = ["-std=c++20", "--fmad=false", "-O3", "-diag-suppress=20012", f"-I{ROOT}", "-Xptxas=-v"]
-FIELDS = ("registers", "spill_store_bytes", "spill_load_bytes", "stack_bytes", "shared_bytes")
+FIELDS = ("registers", "spill_store_bytes", "spill_load_bytes", "stack_bytes", "shared_bytes")  # the assembler's
+MORE_IS_WORSE = (*FIELDS, "dynamic_shared_bytes")
 
 ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(sm_\d+)\w*'")
 PROPERTIES = re.compile(r"Function properties for (\S+)")
 SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 USED = re.compile(r"Used (\d+) registers")
 SHARED = re.compile(r"(\d+)(?:\+(\d+))? bytes smem")
+LAUNCH = re.compile(r"twinbench launch: (\S+) threads (\d+) dynamic (\d+)")
 
 
 class ToolError(Exception):
@@ -36,6 +40,7 @@ class ToolError(Exception):
 
 def parse_report(text: str) -> dict[str, dict[str, dict[str, int]]]:
     """Mangled kernel name -> architecture -> fields, from the report of ptxas, device functions left out."""
+    launches = {name: (int(threads), int(dynamic)) for name, threads, dynamic in LAUNCH.findall(text)}
     found: dict[str, dict[str, dict[str, int]]] = {}
     kernel = architecture = properties_of = None
     values: dict[str, int] = {}
@@ -54,9 +59,22 @@ def parse_report(text: str) -> dict[str, dict[str, dict[str, int]]]:
             missing = [field for field in FIELDS if field not in values]
             if missing:
                 raise ToolError(f"the compiler's report on {kernel} lacks {', '.join(missing)}")
-            found.setdefault(kernel, {})[architecture] = {field: values[field] for field in FIELDS}
+            if kernel not in launches:
+                raise ToolError(f"the report does not say how {kernel} is launched")
+            threads, dynamic = launches[kernel]
+            found.setdefault(kernel, {})[architecture] = {
+                **{field: values[field] for field in FIELDS}, "threads": threads, "dynamic_shared_bytes": dynamic}
             kernel = None
     return found
+
+
+def add_occupancy(measured: dict[str, dict[str, dict[str, int]]]) -> None:
+    """Adds warps_per_sm, and most_warps_per_sm that the chip can hold. A block too large for any shared memory: 0."""
+    places = [(values, (architecture, values["registers"], values["shared_bytes"], values["dynamic_shared_bytes"],
+                        values["threads"]))
+              for architectures in measured.values() for architecture, values in architectures.items()]
+    for (values, _), (_, warps, most) in zip(places, kernel_occupancy.occupancy([row for _, row in places])):
+        values["warps_per_sm"], values["most_warps_per_sm"] = warps, most
 
 
 def readable(names: list[str]) -> dict[str, str]:
@@ -98,18 +116,33 @@ def compiler_version(nvcc: str) -> str:
     return match.group(1) if match else "unknown"
 
 
-def compile_report(nvcc: str, sources: list[Path], extra: list[str] = []) -> str:
-    """The concatenated reports of all sources, for all architectures."""
+def launch_lines(ptx: dict[str, tuple[int, bool]], sources: list[Path], kernels: Path) -> str:
+    """The part of the report that says how each kernel is launched."""
+    demangled = subprocess.run(["c++filt"], input="\n".join(ptx), capture_output=True, text=True).stdout.splitlines()
+    types = {name: kernel_occupancy.kernel_type(text) for name, text in zip(ptx, demangled)}
+    dynamic = [name for name, (_, is_dynamic) in ptx.items() if is_dynamic]
+    sizes = kernel_occupancy.dynamic_shared_bytes([types[name] for name in dynamic], kernels)
+    threads_of = {types[name].rsplit("::", 1)[-1]: threads for name, (threads, _) in ptx.items() if types[name]}
+    kernel_occupancy.check_launch_sites(sources, sorted(kernels.rglob("*.h")), threads_of)
+    return "".join(f"twinbench launch: {name} threads {threads} dynamic {sizes[types[name]] if is_dynamic else 0}\n"
+                   for name, (threads, is_dynamic) in ptx.items())
+
+
+def compile_report(nvcc: str, sources: list[Path], extra: list[str] = [], kernels: Path = ROOT / "kernels") -> str:
+    """The concatenated reports of all sources, for all architectures, and how each kernel is launched."""
     targets = [f"-gencode=arch=compute_{a[3:]},code={a}" for a in ARCHITECTURES]
-    report = ""
-    with tempfile.TemporaryDirectory() as folder:
-        for source in sources:
-            command = [nvcc, *FLAGS, *extra, *targets, "--threads", "2", "-c", str(source), "-o", f"{folder}/kernel.o"]
+    report, ptx = "", {}
+    for source in sources:
+        with tempfile.TemporaryDirectory() as folder:
+            command = [nvcc, *FLAGS, *extra, *targets, "--threads", "2", "--keep", "--keep-dir", folder, "-c", str(source),
+                       "-o", f"{folder}/kernel.o"]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode != 0:
                 raise ToolError(f"{source} does not compile:\n{done.stdout}{done.stderr}")
             report += done.stdout + done.stderr
-    return report
+            for path in Path(folder).glob("*.ptx"):
+                ptx |= kernel_occupancy.launches_in_ptx(path.read_text())
+    return report + launch_lines(ptx, sources, kernels)
 
 
 def compare(pinned: dict, measured: dict) -> tuple[list[str], list[str]]:
@@ -118,17 +151,21 @@ def compare(pinned: dict, measured: dict) -> tuple[list[str], list[str]]:
     for kernel, architectures in sorted(measured.items()):
         for architecture, values in sorted(architectures.items()):
             where = f"{kernel} {architecture}"
-            if values["shared_bytes"] > MOST_SHARED_BYTES:
-                failures.append(f"{where} shared_bytes {values['shared_bytes']} > {MOST_SHARED_BYTES}, all sm_120 has")
+            shared = values["shared_bytes"] + values["dynamic_shared_bytes"]
+            if shared > MOST_SHARED_BYTES:
+                failures.append(f"{where} shared_bytes + dynamic_shared_bytes {shared} > {MOST_SHARED_BYTES}, all sm_120 has")
             old = pinned.get(kernel, {}).get(architecture)
             if old is None:
                 failures.append(f"{where} is not pinned; look at its figures, then run ci/kernel_budgets.py --pin")
                 continue
-            for field in FIELDS:
-                if values[field] > old[field]:
-                    failures.append(f"{where} {field} {old[field]} -> {values[field]}")
-                elif values[field] < old[field]:
-                    notes.append(f"{where} {field} {old[field]} -> {values[field]}: better; --pin keeps it")
+            for field in (*MORE_IS_WORSE, "threads", "warps_per_sm"):
+                was, now = old.get(field), values[field]
+                worse = (was is None or (now > was if field in MORE_IS_WORSE else now < was)
+                         or (field == "threads" and now != was))
+                if worse:
+                    failures.append(f"{where} {field} {'not pinned' if was is None else was} -> {now}")
+                elif now != was:
+                    notes.append(f"{where} {field} {was} -> {now}: better; --pin keeps it")
     for kernel, architectures in sorted(pinned.items()):
         for architecture in sorted(architectures):
             if architecture not in measured.get(kernel, {}):
@@ -142,13 +179,16 @@ def run(options: argparse.Namespace) -> int:
     else:
         nvcc = find_nvcc()
         compiler = compiler_version(nvcc)
-        text = compile_report(nvcc, sorted(options.kernels.glob("*/*.cu")))
+        text = compile_report(nvcc, sorted(options.kernels.glob("*/*.cu")), kernels=options.kernels)
     by_name = parse_report(text)
     if not by_name:
         print("kernel budgets: no kernel was compiled, so nothing was measured", file=sys.stderr)
         return 3
     names = readable(list(by_name))
     measured = {names[name]: values for name, values in by_name.items()}
+    if options.store:
+        options.store.write_text(text)
+    add_occupancy(measured)
 
     if options.pin:
         too_large, _ = compare(measured, measured)
@@ -169,7 +209,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"note: {line}")
     for line in failures:
         print(f"FAIL: {line}")
-    print(f"kernel budgets: {len(measured)} kernels, {len(failures)} failures")
+    print(f"kernel budgets: {len(measured)} kernels for {len(ARCHITECTURES)} architectures, {len(failures)} failures")
     if compiler is not None and compiler != budgets["compiler"]:
         print(f"compiled by nvcc {compiler}, pinned with {budgets['compiler']}: not comparable")
         return 3
@@ -179,13 +219,14 @@ def run(options: argparse.Namespace) -> int:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pin", action="store_true", help="write the measured figures as the new budgets")
-    parser.add_argument("--report", action="append", metavar="FILE", help="nvcc's -Xptxas=-v output, not compiling")
+    parser.add_argument("--report", action="append", metavar="FILE", help="what --store wrote, instead of compiling")
+    parser.add_argument("--store", type=Path, metavar="FILE", help="keep the compiler's report")
     parser.add_argument("--compiler", help="with --report: the version of nvcc that wrote it, such as 13.0.88")
     parser.add_argument("--budgets", type=Path, default=BUDGETS, metavar="FILE")
     parser.add_argument("--kernels", type=Path, default=ROOT / "kernels", metavar="FOLDER", help="of */*.cu")
     try:
         return run(parser.parse_args(arguments))
-    except (ToolError, OSError, ValueError) as error:
+    except (ToolError, kernel_occupancy.LaunchError, OSError, ValueError) as error:
         print(f"kernel budgets: {error}", file=sys.stderr)
         return 2
 

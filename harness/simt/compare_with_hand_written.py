@@ -3,8 +3,8 @@
 
 Compiles harness/simt/cost/{layer,hand_written}.cu for sm_90 and sm_120 and compares, kernel by kernel, the registers,
 spills and shared memory that the assembler reports, the PTX instructions, and the machine instructions where cuobjdump
-(with nvdisasm beside it) is found: on PATH, in CUDA_HOME/bin, or named by --cuobjdump.
-Exit 0 equal, 1 different, 2 no nvcc.
+(with nvdisasm beside it) is found: on PATH, in CUDA_HOME/bin, in the torch wheel's Triton, or named by --cuobjdump.
+Exit 0 equal, 1 different, 2 no nvcc or a disassembler that cannot read its output.
 """
 import argparse
 import os
@@ -29,6 +29,13 @@ def find_tool(name: str) -> str | None:
         if folder and candidate.exists():
             return str(candidate)
     return shutil.which(name)
+
+
+def find_disassembler() -> str | None:
+    """A toolkit's, or the one that comes with Triton, which the torch wheel installs."""
+    venv = Path(os.environ.get("TWINBENCH_VENV", ROOT / ".venv"))
+    shipped = sorted(venv.glob("lib/python3*/site-packages/triton/backends/nvidia/bin/cuobjdump"))
+    return find_tool("cuobjdump") or (str(shipped[0]) if shipped else None)
 
 
 def run(command: list[str]) -> str:
@@ -81,7 +88,7 @@ def compile_one(nvcc: str, cuobjdump: str | None, source: Path, architecture: st
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cuobjdump", default=find_tool("cuobjdump"), help="cuobjdump to use, nvdisasm beside it")
+    parser.add_argument("--cuobjdump", default=find_disassembler(), help="cuobjdump to use, nvdisasm beside it")
     options = parser.parse_args()
     nvcc = find_tool("nvcc")
     if nvcc is None:
@@ -98,6 +105,9 @@ def main() -> int:
             plain = compile_one(nvcc, options.cuobjdump, COST / "hand_written.cu", architecture, folder)
             for kernel, twin in PAIRS.items():
                 ours = next(value for name, value in layer.items() if f"{len(kernel)}{kernel}E" in name)
+                if options.cuobjdump and not ours["SASS instructions"]:
+                    print(f"{options.cuobjdump} finds no instruction of {kernel}: nothing compared", file=sys.stderr)
+                    return 2
                 for field, value in ours.items():
                     equal = value == plain[twin][field]
                     # PTX is the assembler's input and may order address arithmetic differently; what runs is SASS.

@@ -5,7 +5,9 @@
 //   // kernels/demo/row_softmax_kernel.h: the kernel, a stateless function object over *any* block context
 //   struct RowSoftmaxArguments { const float* input; float* output; int columns; };   // [rows, columns], row-major
 //   struct RowSoftmax {
-//     static constexpr int kMaxThreads = 256;        // required: the launch bound; block sizes are multiples of 32
+//     static constexpr int kMaxThreads = 256;        // required: the block size, which is also the launch bound
+//     // Required with dynamic shared memory: its bytes at the documents' sizes, for the pinned occupancy.
+//     static std::int64_t documented_shared_bytes() { return 768 * sizeof(float); }
 //     template <class Block>
 //     TWINBENCH_DEVICE void operator()(Block& block, const RowSoftmaxArguments& a) const {
 //       const float* row = a.input + std::int64_t{block.index().x} * a.columns;

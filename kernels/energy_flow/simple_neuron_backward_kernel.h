@@ -57,6 +57,7 @@ struct NeuronSums {
 // Grid: simple_neuron_backward_blocks(flows). Every thread takes part in every group, with zero gradients past the end.
 struct SimpleNeuronBackward {
   static constexpr int kMaxThreads = kNeuronThreads;
+  static std::int64_t documented_shared_bytes();  // dynamic, for 32 hidden channels and 64 outputs
 
   // From the gradient rows of the layer above (`from`, `inner` of them) to those before the gain and of the product.
   template <class Block, class Warp, class Matrix>
@@ -213,6 +214,8 @@ inline std::int64_t neuron_backward_shared_bytes(const SimpleNeuronLayout& layou
   return std::int64_t{4} * NeuronBackwardShared{layout}.stages() +
          std::int64_t{16} * at.backward_rows() * (kNeuronThreads / simt::kWarpSize);
 }
+inline std::int64_t SimpleNeuronForward::documented_shared_bytes() { return neuron_forward_shared_bytes({32, 64}); }
+inline std::int64_t SimpleNeuronBackward::documented_shared_bytes() { return neuron_backward_shared_bytes({32, 64}); }
 inline std::int64_t neuron_groups(std::int64_t flows) { return (flows + kFlowsPerBlock - 1) / kFlowsPerBlock; }
 
 }  // namespace twinbench::kernels

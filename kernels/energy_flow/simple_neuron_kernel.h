@@ -148,6 +148,7 @@ struct NeuronWarp {
 // Grid: any number of blocks, each takes every grid-th group of kFlowsPerBlock flows.
 struct SimpleNeuronForward {
   static constexpr int kMaxThreads = kNeuronThreads;
+  static std::int64_t documented_shared_bytes();  // dynamic, for 32 hidden channels and 64 outputs
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const SimpleNeuronArguments& a) const {
     const NeuronStage at{a.layout.hidden, a.layout.outputs};
