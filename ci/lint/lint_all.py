@@ -16,7 +16,7 @@ MAY_INCLUDE = {
     "scenarios": {"src", "harness", "scenarios"},
 }
 # Torch-free headers of src/common that both sides of a comparison share, kernels included.
-SHARED_WITH_KERNELS = {"src/common/philox.h", "src/common/host_device.h"}
+SHARED_WITH_KERNELS = {"src/common/philox.h", "src/common/host_device.h", "src/common/cpu_clones.h"}
 # The host executor of the SIMT layer and its tests run kernels by design.
 EXEMPT_PREFIXES = {("harness/simt/", "kernels"), ("harness/fuzz/", "src"), ("kernels/", "harness/simt")}
 LONGEST_FILE = 500

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/common/cpu_clones.h"
+#include "src/common/cpu_clones.h"
 #include "kernels/common/layer_norm.h"
 
 namespace twinbench::kernels {

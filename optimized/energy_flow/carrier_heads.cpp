@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "kernels/common/cpu_clones.h"
+#include "src/common/cpu_clones.h"
 #include "kernels/energy_flow/carrier_heads_math.h"
 #include "optimized/energy_flow/carrier_heads_pack.h"
 

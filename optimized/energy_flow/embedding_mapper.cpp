@@ -9,7 +9,7 @@
 #include <array>
 #include <numeric>
 
-#include "kernels/common/cpu_clones.h"
+#include "src/common/cpu_clones.h"
 #include "kernels/energy_flow/embedding_mapper_math.h"
 #include "optimized/energy_flow/embedding_mapper_inputs.h"
 #include "optimized/energy_flow/embedding_mapper_product.h"

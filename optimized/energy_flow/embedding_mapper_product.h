@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "kernels/common/cpu_clones.h"
+#include "src/common/cpu_clones.h"
 #include "kernels/common/float_bits.h"
 
 namespace twinbench::energy_flow {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "kernels/common/cpu_clones.h"
+#include "src/common/cpu_clones.h"
 #include "kernels/energy_flow/energy_carrier_math.h"
 #include "src/energy_flow/energy_carrier.h"
 

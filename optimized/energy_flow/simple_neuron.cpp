@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "kernels/common/cpu_clones.h"
+#include "src/common/cpu_clones.h"
 #include "kernels/energy_flow/simple_neuron_tile.h"
 #include "optimized/energy_flow/simple_neuron_pack.h"
 #include "src/component.h"

@@ -8,10 +8,21 @@
 #include <string>
 #include <utility>
 
+#include "src/common/cpu_clones.h"
 #include "src/common/error.h"
 #include "src/common/philox.h"
 
 namespace twinbench {
+
+namespace {
+
+// Word 0 of the draws of elements [begin, end): independent of one another, so the loop vectorises.
+TWINBENCH_CPU_CLONES void draw_words(std::uint64_t seed, std::uint32_t epoch, std::uint32_t begin, std::uint32_t end, std::uint32_t* words) {
+  const std::uint32_t tag = philox_tag(PhiloxStream::kShuffle, 0);
+  for (std::uint32_t i = begin; i < end; ++i) words[i - begin] = philox(seed, i, epoch, 0, tag).w[0];
+}
+
+}  // namespace
 
 std::vector<std::uint32_t> epoch_permutation(std::int64_t rows, std::int64_t epoch, std::uint64_t seed) {
   constexpr std::int64_t kLargest = std::numeric_limits<std::uint32_t>::max();
@@ -23,20 +34,15 @@ std::vector<std::uint32_t> epoch_permutation(std::int64_t rows, std::int64_t epo
   }
   std::vector<std::uint32_t> order(static_cast<std::size_t>(rows));
   std::iota(order.begin(), order.end(), 0u);
-  // The draws of a block do not depend on one another, so they overlap in the pipeline; the swaps do.
-  std::array<std::uint32_t, 256> partner;
-  const auto block = static_cast<std::int64_t>(partner.size());
+  // The draws of a block are made side by side; the swaps depend on one another.
+  std::array<std::uint32_t, 256> words;
+  const auto block = static_cast<std::int64_t>(words.size());
   for (std::int64_t end = rows; end > 1; end -= block) {
     const std::int64_t begin = std::max<std::int64_t>(end - block, 1);
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::uint64_t word = philox(seed, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(epoch), 0,
-                                        philox_tag(PhiloxStream::kShuffle, 0))
-                                     .w[0];
-      partner[static_cast<std::size_t>(i - begin)] =
-          static_cast<std::uint32_t>((word * static_cast<std::uint64_t>(i + 1)) >> 32);
-    }
+    draw_words(seed, static_cast<std::uint32_t>(epoch), static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end), words.data());
     for (std::int64_t i = end; i-- > begin;) {
-      std::swap(order[static_cast<std::size_t>(i)], order[partner[static_cast<std::size_t>(i - begin)]]);
+      const std::uint64_t word = words[static_cast<std::size_t>(i - begin)];
+      std::swap(order[static_cast<std::size_t>(i)], order[(word * static_cast<std::uint64_t>(i + 1)) >> 32]);
     }
   }
   return order;

@@ -1,4 +1,5 @@
-// The ring: workers take tickets in order, fill slot (ticket mod depth), and the consumer collects in order.
+// The ring: workers take tickets in order, fill slot (ticket mod depth), and the consumer collects in order. The first
+// ticket is the consumer's own.
 #include "src/dataset/streaming_loader.h"
 
 #include <algorithm>
@@ -62,7 +63,9 @@ StreamingLoader::StreamingLoader(const std::string& path, const LoaderOptions& o
   slots_.resize(static_cast<std::size_t>(std::max<std::int64_t>(wanted, 1)));
   const auto elements = static_cast<std::size_t>(2 * std::min(plan_.batch, plan_.rows) * file().width());
   for (Slot& slot : slots_) slot.memory = options_.allocate(elements);
-  const std::int64_t threads = std::min<std::int64_t>({options_.workers, wanted});
+  // The consumer gathers the first batch itself: it would only wait for a thread to start. A single batch needs no thread.
+  ++taken_;
+  const std::int64_t threads = tickets_ - delivered_ > 1 ? std::min<std::int64_t>(options_.workers, wanted) : 0;
   try {
     for (std::int64_t i = 0; i < threads; ++i) workers_.emplace_back([this] { work(); });
   } catch (...) {
@@ -162,7 +165,7 @@ const LoadedBatch* StreamingLoader::next() {
     const std::lock_guard lock(mutex_);
     released_ = delivered_;  // the batch delivered before is done with
   }
-  if (workers_.empty()) {
+  if (workers_.empty() || delivered_ == options_.start.batch) {
     ++waits_;
     fill(delivered_);
   } else {

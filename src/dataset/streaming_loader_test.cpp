@@ -7,8 +7,10 @@
 #include <atomic>
 #include <chrono>
 #include <limits>
+#include <mutex>
 #include <set>
 #include <stdexcept>
+#include <thread>
 
 #include "src/dataset/test_support.h"
 
@@ -161,6 +163,19 @@ TEST_F(LoaderTest, SlowWorkersDoNotChangeTheOrder) {
     if (batch % 3 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   };
   EXPECT_EQ(rows_of(uneven), rows_of(options(0, 1)));
+}
+
+TEST_F(LoaderTest, TheConsumerGathersTheFirstBatchItself) {
+  LoaderOptions watched = options(2, 4);
+  std::mutex mutex;
+  std::vector<std::pair<std::int64_t, std::thread::id>> gathered;
+  watched.before_gather = [&](std::int64_t, std::int64_t batch) {
+    const std::lock_guard lock(mutex);
+    gathered.emplace_back(batch, std::this_thread::get_id());
+  };
+  rows_of(watched);
+  ASSERT_EQ(gathered.size(), 7u);  // each once
+  for (const auto& [batch, thread] : gathered) EXPECT_EQ(thread == std::this_thread::get_id(), batch == 0) << batch;
 }
 
 TEST_F(LoaderTest, AHeldBatchIsNotOverwritten) {
