@@ -2,16 +2,14 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
-#include <thread>
-
 #include "src/dataset/batch_order.h"
 #include "src/energy_flow/dataset_file_inputs.h"
 
 namespace twinbench {
 namespace {
 
-// Below this many bytes a thread costs more to start (about 30 us) than it saves.
-constexpr std::size_t kBytesPerThread = std::size_t{1} << 20;
+// Below this many bytes to copy, waking another thread (a few us) costs more than it saves.
+constexpr std::int64_t kGrainBytes = std::int64_t{1} << 20;
 
 class CollationOptimized : public Runnable {
  public:
@@ -39,16 +37,12 @@ class CollationOptimized : public Runnable {
     y_ = at::empty({count, inputs_.size(1)}, inputs_.options());
     texts_.resize(static_cast<std::size_t>(2 * count));
     row_bytes_ = static_cast<std::size_t>(inputs_.size(1)) * inputs_.element_size();
-    const std::size_t threads = 2 * rows_.size() * row_bytes_ / kBytesPerThread;
-    threads_ = std::clamp<std::size_t>(threads, 1, static_cast<std::size_t>(at::get_num_threads()));
+    grain_rows_ = std::max<std::int64_t>(1, kGrainBytes / std::max<std::int64_t>(1, static_cast<std::int64_t>(2 * row_bytes_)));
   }
 
   void run() override {
-    const std::size_t share = (rows_.size() + threads_ - 1) / threads_;
-    std::vector<std::jthread> others;
-    for (std::size_t i = 1; i < threads_; ++i)
-      others.emplace_back([this, i, share] { gather(i * share, (i + 1) * share); });
-    gather(0, share);
+    at::parallel_for(0, static_cast<std::int64_t>(rows_.size()), grain_rows_,
+                     [this](std::int64_t begin, std::int64_t end) { gather(static_cast<std::size_t>(begin), static_cast<std::size_t>(end)); });
   }
 
   Values outputs() override {
@@ -64,7 +58,7 @@ class CollationOptimized : public Runnable {
     auto *x = static_cast<char*>(x_.mutable_data_ptr()), *y = static_cast<char*>(y_.mutable_data_ptr());
     const auto* letters = reinterpret_cast<const char*>(text_bytes_.const_data_ptr<std::uint8_t>());
     const auto* offsets = text_offsets_.const_data_ptr<std::int64_t>();
-    for (std::size_t i = begin; i < std::min(end, rows_.size()); ++i) {
+    for (std::size_t i = begin; i < end; ++i) {
       const auto row = static_cast<std::size_t>(rows_[i]);
       std::memcpy(x + i * row_bytes_, inputs + row * row_bytes_, row_bytes_);
       std::memcpy(y + i * row_bytes_, targets + row * row_bytes_, row_bytes_);
@@ -77,7 +71,8 @@ class CollationOptimized : public Runnable {
   at::Tensor inputs_, targets_, text_bytes_, text_offsets_, x_, y_;
   std::vector<std::int64_t> rows_;
   std::vector<std::string_view> texts_;
-  std::size_t row_bytes_ = 0, threads_ = 1;
+  std::size_t row_bytes_ = 0;
+  std::int64_t grain_rows_ = 1;
 };
 
 }  // namespace
