@@ -53,7 +53,7 @@ json timing_row(const TimedVariant& timed, const Cost& cost, const std::vector<C
   json row = {{"cell", timed.cell.name()}, {"verdict", "pass"}, {"reason", ""}, {"regime", timed.cell.component->spec.regime},
               {"n", timed.samples.size()}, {"median_s", nullptr}, {"q1_s", nullptr}, {"q3_s", nullptr}, {"minimum_s", nullptr},
               {"samples_s", timed.samples}, {"iterations_per_sample", timed.iterations}, {"bytes", cost.bytes}, {"flops", cost.flops},
-              {"floor_s", nullptr}, {"roofline_fraction", nullptr}, {"bound", nullptr}};
+              {"floor_s", nullptr}, {"impossible_below_s", nullptr}, {"roofline_fraction", nullptr}, {"bound", nullptr}};
   if (timed.samples.empty()) {
     row["verdict"] = "error";
     row["reason"] = "no sample was taken";
@@ -67,6 +67,7 @@ json timing_row(const TimedVariant& timed, const Cost& cost, const std::vector<C
     row["floor_s"] = judged.floor.seconds;
     row["roofline_fraction"] = judged.floor.seconds / median_s;
     row["bound"] = judged.floor.bound;
+    if (judged.floor.physical) row["impossible_below_s"] = judged.floor.seconds / kBeyondFloor;
   }
   if (judged.beyond) {
     row["verdict"] = "fail";

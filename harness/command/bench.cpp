@@ -35,7 +35,7 @@ TwinTimingOptions timing_options(const CommandOptions& options, const ClockQuali
   timing.seed = options.seed;
   timing.clock = clock;
   timing.max_pairs = options.quick ? 12 : 64;
-  timing.seconds = options.quick ? 1.5 : 6;
+  timing.seconds = options.quick ? 4 : 6;
   timing.target_half_width = options.quick ? 0.05 : 0.01;
   return timing;
 }

@@ -50,10 +50,6 @@ Ceiling cpu_ceiling(const std::string& name, bool quick) {
   throw Error(ErrorKind::kUnknownName, "ceiling", name, "the CPU has copy, gemm_fp32 and gemm_bf16");
 }
 
-// A median this far below the floor is impossible rather than fast: a ceiling is itself a measurement on a shared machine,
-// so 1.25, not 1.05, separates the two.
-constexpr double kBeyondFloor = 1.25;
-
 }  // namespace
 
 std::vector<Ceiling> measure_cpu_ceilings(bool quick) {

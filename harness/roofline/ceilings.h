@@ -37,9 +37,13 @@ struct Floor {
   double seconds = 0;
   std::string bound;      // "bytes", "flops", or "" where the cost is zero
   std::vector<std::string> ceilings;  // the names whose values set that bound
-  bool physical = false;  // a time below seconds / 1.05 is invalid, not fast
+  bool physical = false;  // a time below seconds / kBeyondFloor is invalid, not fast
 };
 Floor floor_of(const Cost& cost, const std::vector<Ceiling>& ceilings, const std::string& device, Dtype dtype, double cache_bytes);
+
+// A median this far below the floor is impossible rather than fast: a ceiling is itself a measurement on a shared machine,
+// so 1.25, not 1.05, separates the two.
+constexpr double kBeyondFloor = 1.25;
 
 struct FloorJudgement {
   Floor floor;          // under the better of the given and the re-measured ceilings

@@ -90,7 +90,7 @@ def timing_row(name: str, variant: str, dtype: str, median: float, intensity: fl
     bytes_moved = median * fraction * 20e9 if intensity < 9 else median * fraction * 190e9 / intensity
     return {"cell": cell(name, variant, dtype), "verdict": "pass", "reason": "", "regime": "hot", "n": 20, "median_s": median, "q1_s": median * 0.98,
             "q3_s": median * 1.03, "minimum_s": median * 0.96, "samples_s": [median] * 20, "iterations_per_sample": 4, "bytes": bytes_moved,
-            "flops": bytes_moved * intensity, "floor_s": median * fraction, "roofline_fraction": fraction, "bound": "bytes" if intensity < 9 else "flops"}
+            "flops": bytes_moved * intensity, "floor_s": median * fraction, "impossible_below_s": median * fraction / 1.25, "roofline_fraction": fraction, "bound": "bytes" if intensity < 9 else "flops"}
 
 
 def scenario(seed: int = 3) -> dict[str, Any]:

@@ -101,6 +101,13 @@ def test_pins_and_waivers_files_are_checked(save, cli, tmp_path):
     assert cli("gate", save(synthetic.full()), "--waivers", tmp_path / "none.toml") == 2
 
 
+def test_only_pins_that_match_the_filter_are_missed(save, cli, tmp_path):
+    pins = tmp_path / "pins.json"
+    pins.write_text(json.dumps({synthetic.cell("sem.scan", "optimized"): {"dispatches": 5}, "no.such/optimized/cpu/fp32/train": {"dispatches": 5}}))
+    for pattern, code in ((".", 3), ("^sem[.]scan/", 0), ("^no[.]such/", 3), ("^nothing$", 2), ("(", 2)):
+        assert cli("gate", save(synthetic.full()), "--pins", pins, "--filter", pattern) == code
+
+
 def test_merge_validate_table_ledger_history(save, cli, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     one, two = save(synthetic.only(synthetic.full(), "parity"), "one.json"), save(synthetic.only(synthetic.full(), "speedups"), "two.json")

@@ -60,7 +60,7 @@ def plant_pin(block): block["counters"][0]["pinned"] = {"dispatches": 1}
 def plant_lost_counter(block): block["counters"][0]["pinned"] = {"graph_launches": 1}
 def plant_sinless_baseline(block): block["proofs"][0]["baseline"]["measured"] -= 1
 def plant_uncounted(block): block["proofs"][0]["optimized"]["measured"] = None
-def plant_too_fast(block): block["timings"][0]["floor_s"] = block["timings"][0]["median_s"] * 2
+def plant_too_fast(block): block["timings"][0]["impossible_below_s"] = block["timings"][0]["median_s"] * 1.01
 def plant_no_samples(block): block["timings"][0]["n"] = 0
 def plant_criterion(block): block["scenarios"][0]["criteria"][0]["verdict"] = "fail"
 def plant_no_criterion(block): block["scenarios"][0]["criteria"] = block["scenarios"][0]["criteria"][2:]
@@ -73,6 +73,12 @@ def test_a_pass_that_contradicts_its_numbers_fails(load, plant):
     plant(root["twinbench"])
     verdict = judge(load(root))
     assert verdict.exit_code == 1 and "says pass, but" in verdict.findings[0].message
+
+
+def test_a_time_below_a_floor_that_does_not_bind_is_fast_and_not_wrong(load):
+    root = synthetic.full()
+    root["twinbench"]["timings"][0].update(floor_s=root["twinbench"]["timings"][0]["median_s"] * 2, impossible_below_s=None)
+    assert judge(load(root)).exit_code == 0
 
 
 def test_failures_without_a_row_and_lost_work_are_seen(load):

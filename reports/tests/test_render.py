@@ -179,7 +179,7 @@ def test_rows_without_numbers_render(load):
     for row in block["speedups"]:
         row.update(ratio=None, lower=None, upper=None, verdict="inconclusive", reason="throttled", log_ratios=[])
     for row in block["timings"]:
-        row.update(median_s=None, q1_s=None, q3_s=None, minimum_s=None, floor_s=None, roofline_fraction=None, bound=None, n=0, verdict="error", reason="crash")
+        row.update(median_s=None, q1_s=None, q3_s=None, minimum_s=None, floor_s=None, impossible_below_s=None, roofline_fraction=None, bound=None, n=0, verdict="error", reason="crash")
     for row in block["proofs"]:
         row["baseline"]["measured"] = row["optimized"]["measured"] = None
     for row in block["parity"]:

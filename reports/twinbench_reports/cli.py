@@ -132,6 +132,7 @@ def _add_records(parser: argparse.ArgumentParser) -> None:
 def _add_judging(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baseline", type=Path, metavar="RECORD", help="an earlier record: speedups may not fall, rows may not vanish")
     parser.add_argument("--pins", type=Path, metavar="FILE", help="pinned counters, as `twinbench counters --pin` writes them")
+    parser.add_argument("--filter", default=".", metavar="RE", help="the --filter that the engines were given: only pins of matching cells are missed (default: all)")
     parser.add_argument("--waivers", type=Path, metavar="FILE", help="[[waiver]] tables: match, kind, limit, reason, owner, expiry")
     parser.add_argument("--timing", choices=("gate", "advisory"), default="gate", help="advisory: times are reported and decide nothing (default: %(default)s)")
     parser.add_argument("--today", type=datetime.date.fromisoformat, metavar="DATE", help="the day on which waivers are judged (default: today; html: the run's)")

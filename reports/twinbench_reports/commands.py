@@ -14,7 +14,7 @@ from twinbench_reports.exit_codes import INCONCLUSIVE, PASS
 from twinbench_reports.history import read_history
 from twinbench_reports.judge.findings import Verdict
 from twinbench_reports.judge.judge import judge
-from twinbench_reports.judge.pins import load_pins
+from twinbench_reports.judge.pins import load_pins, matching
 from twinbench_reports.judge.waivers import load_waivers
 from twinbench_reports.load import Record, load_record
 from twinbench_reports.merge import load_merged, merge_records
@@ -132,7 +132,7 @@ def _load(options: argparse.Namespace) -> Record:
 def _judged(options: argparse.Namespace, today: datetime.date | None) -> tuple[Record, Record | None, Verdict]:
     record = _load(options)
     before = load_record(options.baseline) if options.baseline else None
-    pins = load_pins(options.pins) if options.pins else None
+    pins = matching(load_pins(options.pins), options.filter) if options.pins else None
     waivers = load_waivers(options.waivers) if options.waivers else ()
     return record, before, judge(record, before, pins=pins, waivers=waivers, today=today, timing_advisory=options.timing == "advisory")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,18 @@ def _counted(row: Row, pinned: Counters) -> dict[str, int | None]:
     """The row's counters under the names of pins. An operator that is not there was called 0 times."""
     operators = {f"by_name.{name}": count for name, count in row["by_name"].items()}
     return dict.fromkeys((name for name in pinned if name.startswith("by_name.")), 0) | operators | row["values"]
+
+
+def matching(pins: Pins, pattern: str) -> Pins:
+    """The pins of cells that match: what a run with that --filter had to count."""
+    try:
+        expression = re.compile(pattern)
+    except re.error as error:
+        raise ReportError(f"{pattern!r} is no regular expression: {error}", path="--filter", remedy="give the expression that the engines were given") from error
+    chosen = {cell: pinned for cell, pinned in pins.items() if expression.search(cell)}
+    if not chosen:
+        raise ReportError(f"{pattern!r} matches no pinned cell", path="--filter", remedy="give the expression that the engines were given")
+    return chosen
 
 
 def judge_pins(block: dict[str, Any], pins: Pins | None) -> Iterator[Finding]:
