@@ -5,6 +5,7 @@ from __future__ import annotations
 import html.parser
 import json
 import re
+import statistics
 import subprocess
 import sys
 from dataclasses import asdict
@@ -17,10 +18,12 @@ from twinbench_reports.judge.judge import judge
 from twinbench_reports.load import load_record
 from twinbench_reports.render import numbers
 from twinbench_reports.render.columns import Style, display_width, render_columns
+from twinbench_reports.render.figures.scenarios import _panels
 from twinbench_reports.render.figures.theme import DARK, LIGHT, SENTINEL
 from twinbench_reports.render.html import all_drawings, html_report
 from twinbench_reports.render.markdown import COMMENT_BUDGET, markdown
 from twinbench_reports.render.table import table_text
+from twinbench_reports.render.twins import gather_twins
 
 EVIL = '<script>alert("x")</script>&\'|`@all`'
 
@@ -253,3 +256,33 @@ def test_three_significant_digits(value, text):
 @pytest.mark.parametrize("value, text", [(None, "–"), (0, "0 s"), (1.5, "1.50 s"), (2e-3, "2.00 ms"), (3.3e-6, "3.30 µs"), (5e-9, "5.00 ns")])
 def test_durations(value, text):
     assert numbers.seconds(value) == text
+
+
+def test_the_library_variant_is_shown_as_the_program_records_it(load):
+    """The program pairs library with optimized; a report that looked for another pair showed none at all."""
+    root = synthetic.full()
+    row = next(row for row in root["twinbench"]["speedups"] if row["from"] == "library")
+    row.update(ratio=1.13, lower=1.1, upper=1.15, verdict="faster")
+    record = load(root)
+    twin = next(twin for twin in gather_twins(record.block) if twin.library == row)
+    assert twin.library_speedup == pytest.approx(twin.ratio / 1.13)
+    text = table_text(record, judge(record), Style(width=400, colour=False))
+    assert "1.13× faster" in text
+    assert "[1.10, 1.15]" in html_report(record, judge(record), None)
+
+
+def test_a_share_of_a_roof_that_does_not_bind_is_not_shown(load):
+    root = synthetic.full()
+    name = root["twinbench"]["timings"][1]["cell"]
+    root["twinbench"]["timings"][1].update(roofline_fraction=3.8, impossible_below_s=None)
+    twin = next(twin for twin in gather_twins(load(root).block) if twin.timings.get("optimized", {}).get("cell") == name)
+    assert twin.roofline("optimized") is None and twin.roofline("baseline") is not None
+
+
+def test_steps_of_fewer_flows_are_drawn_as_whole_steps():
+    """Drawn as measured, an extrapolated baseline looks faster than the optimized variant that took all flows."""
+    row = synthetic.scenario()
+    (_, _, series), *_ = _panels(row)
+    baseline, optimized = (line for _, line in series)
+    assert min(baseline) > max(optimized)
+    assert statistics.median(baseline) == pytest.approx(row["variants"][0]["seconds_per_step"])

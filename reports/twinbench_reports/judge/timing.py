@@ -73,7 +73,7 @@ def _judge_against(now: Record, before: Record, speedups: dict[str, Row]) -> Ite
     changes: dict[str, Change] = {}
     for name, old in named_rows(before.block, "speedups"):
         new = speedups.get(name)
-        if new is None or old["to"] == "library" or not (old_triple := _triple(old)):
+        if new is None or old["from"] == "library" or not (old_triple := _triple(old)):
             continue  # a vanished row is the missing rule's; the library variant is not ours to gate
         if not (new_triple := _triple(new)):
             yield Finding("inconclusive", "speedups", name, f"it has no interval now: {new['reason'] or new['verdict']}",

@@ -82,7 +82,7 @@ def _speedups(twins: list[Twin]) -> Iterator[str]:
         return
     slower = sum(1 for twin in twins if twin.speedup["verdict"] == "slower")
     yield (f"\n### Speedups (baseline over optimized, {numbers.plural(slower, 'row')} slower)\n\n"
-           "| twin | speedup | interval | n | library | verdict |\n|---|--:|---|--:|--:|---|")
+           "| twin | speedup | interval | n | over library | verdict |\n|---|--:|---|--:|--:|---|")
     for twin in sorted(twins, key=lambda twin: (twin.ratio is not None, twin.ratio or 0, twin.key)):
         row = twin.speedup
         library = numbers.ratio(twin.library["ratio"]) if twin.library else numbers.DASH

@@ -11,7 +11,7 @@ from twinbench_reports.render import numbers
 from twinbench_reports.render.columns import Style, render_columns
 from twinbench_reports.render.twins import Twin, gather_claims, gather_parity, gather_twins, telling_proofs
 
-HEAD = ("twin", "speedup", "interval", "verdict", "proof counter", "parity", "roofline", "claim", "library")
+HEAD = ("twin", "speedup", "interval", "verdict", "proof counter", "parity", "roofline", "claim", "over library")
 
 
 def table_text(record: Record, verdict: Verdict, style: Style) -> str:
@@ -54,4 +54,4 @@ def _row(twin: Twin, proofs: list[Row], parity: dict, claims: dict) -> tuple[str
     claim = claim if claim and claim.measured is twin else None
     return (twin.name, numbers.ratio(row["ratio"]) if row else numbers.DASH, numbers.interval(row["lower"], row["upper"]) if row else numbers.DASH,
             row["verdict"] if row else numbers.DASH, proof or numbers.DASH, worst or numbers.DASH, numbers.percent(twin.roofline("optimized")),
-            f"{claim.figure} {claim.decision}" if claim else numbers.DASH, numbers.ratio(twin.library["ratio"]) if twin.library else numbers.DASH)
+            f"{claim.figure} {claim.decision}" if claim else numbers.DASH, f"{numbers.ratio(twin.library['ratio'])} {twin.library['verdict']}" if twin.library else numbers.DASH)

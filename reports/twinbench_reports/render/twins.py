@@ -18,7 +18,7 @@ class Twin:
 
     key: Key
     speedup: Row | None = None  # baseline -> optimized
-    library: Row | None = None  # baseline -> library
+    library: Row | None = None  # library -> optimized
     timings: dict[str, Row] = field(default_factory=dict)  # by variant
     counters: dict[str, Row] = field(default_factory=dict)  # by variant
     proofs: list[Row] = field(default_factory=list)
@@ -40,9 +40,17 @@ class Twin:
     def ratio(self) -> float | None:
         return self.speedup["ratio"] if self.speedup else None
 
+    @property
+    def library_speedup(self) -> float | None:
+        """Baseline time over library time, from the two ratios that were paired."""
+        return self.ratio / self.library["ratio"] if self.ratio and self.library and self.library["ratio"] else None
+
     def roofline(self, variant: str) -> float | None:
+        """Share of the roof; none where the data stays in a cache, which the roof of the memory says nothing about."""
         row = self.timings.get(variant)
-        return row["roofline_fraction"] if row and row["verdict"] == "pass" else None
+        if not row or row["verdict"] != "pass" or row["roofline_fraction"] is None:
+            return None
+        return row["roofline_fraction"] if row["impossible_below_s"] or row["roofline_fraction"] <= 1 else None
 
 
 def gather_twins(block: dict[str, Any]) -> list[Twin]:
@@ -57,8 +65,8 @@ def gather_twins(block: dict[str, Any]) -> list[Twin]:
             twin = at(_key(row))
             if section == "proofs":
                 twin.proofs.append(row)
-            elif row["from"] == "baseline" and row["to"] in ("optimized", "library"):
-                setattr(twin, "speedup" if row["to"] == "optimized" else "library", row)
+            elif row["to"] == "optimized" and row["from"] in ("baseline", "library"):
+                setattr(twin, "speedup" if row["from"] == "baseline" else "library", row)
     for section in ("timings", "counters"):
         for row in block[section]:
             cell = parse_cell(row["cell"])

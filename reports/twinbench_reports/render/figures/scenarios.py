@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import statistics
 from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
@@ -36,11 +37,18 @@ def _panels(row: Row) -> list[tuple[str, str, Series]]:
     for variant in row["variants"]:
         name = variant["variant"] + (" (extrapolated)" if variant["extrapolated"] else "")
         if len(variant["samples_s"]) > 1:
-            panels.setdefault(("time of a step", "s"), []).append((name, variant["samples_s"]))
+            panels.setdefault(("time of a step", "s"), []).append((name, _whole_steps(variant)))
         for timeline in variant.get("timelines", []):
             if len(timeline["values"]) > 1:
                 panels.setdefault((timeline["name"].replace("_", " "), timeline["unit"]), []).append((name, timeline["values"]))
     return [(name, unit, series) for (name, unit), series in list(panels.items())[:4]]
+
+
+def _whole_steps(variant: Row) -> list[float | None]:
+    """Seconds of each step of the whole configuration: samples of fewer flows are scaled as the record's own figure is."""
+    known = [value for value in variant["samples_s"] if value is not None]
+    scale = variant["seconds_per_step"] / statistics.median(known) if variant["extrapolated"] and known and variant["seconds_per_step"] else 1.0
+    return [None if value is None else value * scale for value in variant["samples_s"]]
 
 
 def _finding(panels: Sequence[tuple[str, str, Series]]) -> str:

@@ -53,8 +53,8 @@ def row_names(twins: Sequence[Twin]) -> list[str]:
 
 def _limits(twins: Sequence[Twin]) -> tuple[float, float]:
     """One scale for every figure of the section, so that dots compare across them."""
-    values = [value for twin in twins for row in (twin.speedup, twin.library) if row
-              for value in (row["lower"], row["ratio"], row["upper"]) if value is not None and value > 0]
+    values = [value for twin in twins for value in (twin.speedup["lower"], twin.ratio, twin.speedup["upper"], twin.library_speedup)
+              if value is not None and value > 0]
     return min([0.5, *(value / 1.25 for value in values)]), max([2.0, *(value * 1.25 for value in values)])
 
 
@@ -77,7 +77,7 @@ def _draw_row(axes: Axes, index: int, twin: Twin, palette: Palette) -> None:
         axes.plot([row["lower"], row["upper"]], [index, index], color=colour, linewidth=2.4, solid_capstyle="butt", zorder=3)
     axes.plot(row["ratio"], index, marker=shape, markersize=6.5, color=colour, markerfacecolor=colour if filled else palette.surface,
               markeredgewidth=1.3, zorder=4)
-    if twin.library and twin.library["ratio"]:
-        axes.plot(twin.library["ratio"], index, marker="|", markersize=11, markeredgewidth=2.2, color=palette.purple, zorder=3)
+    if twin.library_speedup:
+        axes.plot(twin.library_speedup, index, marker="|", markersize=11, markeredgewidth=2.2, color=palette.purple, zorder=3)
     axes.text(1.012, index, numbers.ratio(row["ratio"]), transform=axes.get_yaxis_transform(), va="center_baseline", ha="left", color=palette.ink,
               fontweight="bold", fontsize=8.5)
