@@ -137,11 +137,7 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
     if (broken.empty()) ledger.record(result.name, Outcome::kPass);
     else ledger.record(result.name, Outcome::kFail, broken);
   });
-  std::cout << "bench: " << ledger.summary_line() << '\n';
-  for (const auto& failure : ledger.failures()) std::cout << "  " << failure << '\n';
-  record.set_ledger(ledger.to_json());
-  if (!options.out.empty()) record.write(options.out);
-  return ledger.exit_code();
+  return finish("bench", options, ledger, record);
 }
 
 }  // namespace twinbench

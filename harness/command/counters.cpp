@@ -124,11 +124,7 @@ int counters_command(const CommandOptions& options, const std::string& pins_file
     std::cout << "pinned " << cells.size() << " cells in " << pins_file << (vanished.empty() ? "" : ", dropped " + std::to_string(vanished.size())) << '\n';
   }
   std::cout << "counters: " << cells.size() << " cells\n";
-  for (const auto& failure : ledger.failures()) std::cout << "  " << failure << '\n';
-  std::cout << ledger.summary_line() << '\n';
-  record.set_ledger(ledger.to_json());
-  if (!options.out.empty()) record.write(options.out);
-  return ledger.exit_code();
+  return finish("counters", options, ledger, record);
 }
 
 }  // namespace twinbench

@@ -59,4 +59,12 @@ std::string failure_of(const JobResult& result) {
   return failure;
 }
 
+int finish(const std::string& engine, const CommandOptions& options, const Ledger& ledger, Record& record) {
+  for (const auto& failure : ledger.failures()) std::cout << "  " << failure << '\n';
+  std::cout << engine << ": " << ledger.summary_line() << '\n';
+  record.set_ledger(ledger.to_json());
+  if (!options.out.empty()) record.write(options.out);
+  return ledger.exit_code();
+}
+
 }  // namespace twinbench

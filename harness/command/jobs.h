@@ -24,4 +24,8 @@ bool run_with_progress(const std::vector<Job>& jobs, const std::function<void(co
 // reason() with the last line a dying child wrote, where it wrote any.
 std::string failure_of(const JobResult& result);
 
+// The end of every measuring subcommand: prints what failed and the summary line "<engine>: 3 passed, ...", writes the
+// record where --out asks for one, and returns the ledger's exit code.
+int finish(const std::string& engine, const CommandOptions& options, const Ledger& ledger, Record& record);
+
 }  // namespace twinbench

@@ -76,11 +76,7 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
     else ledger.record(job.name, Outcome::kPass);
   });
   std::cout << "parity: " << checks_run << " checks on " << cells.size() << " cells (seed " << options.seed << ")\n";
-  for (const auto& failure : ledger.failures()) std::cout << "  " << failure << '\n';
-  std::cout << ledger.summary_line() << '\n';
-  record.set_ledger(ledger.to_json());
-  if (!options.out.empty()) record.write(options.out);
-  return ledger.exit_code();
+  return finish("parity", options, ledger, record);
 }
 
 }  // namespace twinbench

@@ -36,11 +36,7 @@ int selftest_command(const CommandOptions& options) {
     ledger.record(job.name, outcome, outcome == Outcome::kPass ? "" : reason.empty() ? "expected " + row["expected"].get<std::string>() + ", got " + row["got"].get<std::string>() : reason);
   });
   table.print(std::cout);
-  for (const auto& failure : ledger.failures()) std::cout << "  " << failure << '\n';
-  std::cout << "selftest: " << ledger.summary_line() << '\n';
-  record.set_ledger(ledger.to_json());
-  if (!options.out.empty()) record.write(options.out);
-  return ledger.exit_code();
+  return finish("selftest", options, ledger, record);
 }
 
 }  // namespace twinbench

@@ -121,11 +121,7 @@ int scenario_command(const CommandOptions& options, const std::string& folder, c
     const auto verdict = result.value["verdict"].get<std::string>();
     ledger.record(result.name, outcome_named(verdict), verdict == "pass" ? "" : result.value["reason"].get<std::string>());
   });
-  std::cout << "scenario: " << ledger.summary_line() << '\n';
-  for (const auto& failure : ledger.failures()) std::cout << "  " << failure << '\n';
-  record.set_ledger(ledger.to_json());
-  if (!options.out.empty()) record.write(options.out);
-  return ledger.exit_code();
+  return finish("scenario", options, ledger, record);
 }
 
 }  // namespace twinbench

@@ -116,7 +116,7 @@ def _named(twins: Sequence[Twin]) -> dict[str, str]:
 
 
 def _draw_distance(twins: Sequence[Twin], palette: Palette) -> Figure:
-    figure, axes = row_figure([f"{twin.component.split('.')[0]} · {name}" for twin, name in zip(twins, row_names(twins))], palette)
+    figure, axes = row_figure(row_names(twins), palette)
     values = [value for twin in twins for variant in ("baseline", "optimized") if (value := twin.roofline(variant))]
     log_axis(axes, "x", min(0.05, min(values) / 1.4), max(1.3, max(values) * 1.3), percent)
     axes.grid(axis="x", color=palette.rule, linewidth=0.6, zorder=0.5)

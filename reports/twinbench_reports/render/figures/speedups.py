@@ -48,7 +48,8 @@ def speedup_finding(twins: Sequence[Twin]) -> str:
 def row_names(twins: Sequence[Twin]) -> list[str]:
     """Short row names: what all rows share is left out."""
     shared = [len({twin.key[part] for twin in twins}) == 1 for part in range(4)]
-    return [" · ".join([twin.component.split(".")[-1]] + [twin.key[part] for part in (2, 3) if not shared[part]]) for twin in twins]
+    several = len({twin.component.split(".")[0] for twin in twins}) > 1
+    return [" · ".join([twin.component if several else twin.component.split(".")[-1]] + [twin.key[part] for part in (2, 3) if not shared[part]]) for twin in twins]
 
 
 def _limits(twins: Sequence[Twin]) -> tuple[float, float]:
