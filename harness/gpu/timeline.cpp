@@ -1,13 +1,12 @@
 // The sampling thread and the timeline as columns.
 #include "harness/gpu/timeline.h"
 
-#include <chrono>
-
 namespace twinbench {
 
 DeviceTimeline::DeviceTimeline(double period_s, const std::string& pci_bus_id)
     : period_s_(period_s), nvml_(std::make_unique<Nvml>(pci_bus_id)) {
-  if (nvml_->ready()) thread_ = std::thread([this] { watch(); });
+  // Seconds count from here, not from when the thread happens to be scheduled.
+  if (nvml_->ready()) thread_ = std::thread([this, start = std::chrono::steady_clock::now()] { watch(start); });
 }
 
 DeviceTimeline::~DeviceTimeline() { stop(); }
@@ -22,9 +21,8 @@ void DeviceTimeline::stop() {
   thread_.join();
 }
 
-void DeviceTimeline::watch() {
+void DeviceTimeline::watch(std::chrono::steady_clock::time_point start) {
   using Seconds = std::chrono::duration<double>;
-  const auto start = std::chrono::steady_clock::now();
   auto next = start;
   for (bool last = false;;) {
     const double now_s = Seconds(std::chrono::steady_clock::now() - start).count();

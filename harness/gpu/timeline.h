@@ -1,6 +1,7 @@
 // What the card does while something runs, sampled by a thread: utilisation, power, clock, temperature, memory.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -34,7 +35,7 @@ class DeviceTimeline {
   std::string reason() const;
 
  private:
-  void watch();
+  void watch(std::chrono::steady_clock::time_point start);
 
   double period_s_;
   std::unique_ptr<Nvml> nvml_;

@@ -21,7 +21,7 @@ TEST(DeviceTimeline, SamplesFromStartToStop) {
   const auto& samples = timeline.samples();
   ASSERT_GE(samples.size(), 4u);   // ten on an idle machine
   ASSERT_LE(samples.size(), 30u);
-  EXPECT_LT(samples.front().seconds, 0.05);
+  EXPECT_LT(samples.front().seconds, samples.back().seconds / 2);
   EXPECT_GE(samples.back().seconds, 0.1) << "the last sample closes the phase";
   for (std::size_t i = 1; i < samples.size(); ++i) EXPECT_GT(samples[i].seconds, samples[i - 1].seconds);
   const auto json = timeline.to_json();
