@@ -30,7 +30,8 @@ struct CommandOptions {
 
 int list_command(const CommandOptions& options, bool as_json, bool cells);
 int parity_command(const CommandOptions& options, const std::string& checks);
-int counters_command(const CommandOptions& options, const std::string& pins_file, bool pin);
+// trace_all: device activity of CPU cells too, which should be none.
+int counters_command(const CommandOptions& options, const std::string& pins_file, bool pin, bool trace_all);
 int bench_command(const CommandOptions& options, const SessionOptions& session, const std::vector<std::string>& google_benchmark_flags);
 int ceilings_command(const CommandOptions& options);
 int selftest_command(const CommandOptions& options);

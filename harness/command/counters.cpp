@@ -8,8 +8,10 @@
 
 #include "harness/command/command.h"
 #include "harness/command/jobs.h"
+#include "harness/counters/case_memory.h"
 #include "harness/counters/count_component.h"
 #include "harness/counters/pins.h"
+#include "harness/counters/trace_component.h"
 #include "harness/record/record.h"
 
 namespace twinbench {
@@ -31,9 +33,19 @@ CounterSnapshot snapshot_from(const json& payload) {
   return snapshot;
 }
 
+// In the child: memory over the cell's life and, on a CUDA device, a traced pass; with what is wrong with either.
+json observe(const Cell& cell, std::uint64_t seed, bool trace_all) {
+  const auto memory = case_memory(*cell.component, cell.variant, cell.setting(), seed);
+  std::optional<DeviceActivity> activity;
+  if (trace_all || cell.device == c10::DeviceType::CUDA) activity = trace_run(*cell.component, cell.variant, cell.setting(), seed);
+  json row = device_activity_fields(activity);
+  row["memory"] = to_json(memory);
+  return {{"row", row}, {"failures", {memory.leak(), activity ? trace_failure(*activity) : ""}}};
+}
+
 // In the child: every selected variant of one twin. Two threads always: allocation counts of parallel operators depend on
 // their number.
-json count(const std::vector<Cell>& cells, std::uint64_t seed) {
+json count(const std::vector<Cell>& cells, std::uint64_t seed, bool trace_all) {
   at::set_num_threads(2);
   json payload = {{"cells", json::array()}, {"proofs", json::array()}};
   std::map<Variant, CounterSnapshot> snapshots;
@@ -41,7 +53,8 @@ json count(const std::vector<Cell>& cells, std::uint64_t seed) {
   const auto setting = first.setting();
   for (const auto& cell : cells) {
     const auto& snapshot = snapshots[cell.variant] = count_run(*cell.component, cell.variant, setting, seed);
-    payload["cells"].push_back({{"cell", cell.name()}, {"values", values_of(snapshot)}, {"by_name", snapshot.by_name}, {"forward_calls_by_name", snapshot.forward_calls_by_name}});
+    payload["cells"].push_back({{"cell", cell.name()}, {"values", values_of(snapshot)}, {"by_name", snapshot.by_name}, {"forward_calls_by_name", snapshot.forward_calls_by_name},
+                                {"observed", observe(cell, seed, trace_all)}});
   }
   if (!snapshots.count(Variant::kBaseline) || !snapshots.count(Variant::kOptimized)) return payload;
   for (const auto& proof : check_proof(*first.component, setting, snapshots[Variant::kBaseline], snapshots[Variant::kOptimized]))
@@ -72,7 +85,7 @@ std::vector<std::vector<Cell>> by_twin(const std::vector<Cell>& cells) {
 
 }  // namespace
 
-int counters_command(const CommandOptions& options, const std::string& pins_file, bool pin) {
+int counters_command(const CommandOptions& options, const std::string& pins_file, bool pin, bool trace_all) {
   auto pins = Pins::load(pins_file);
   const auto cells = selected_cells(options);
   Ledger ledger;
@@ -83,7 +96,7 @@ int counters_command(const CommandOptions& options, const std::string& pins_file
   for (const auto& twin : twins) {
     for (const auto& cell : twin) ledger.plan(cell.name());
     cells_of[twin.front().name()] = &twin;
-    jobs.push_back(limited_job(options, twin.front().name(), [&twin, &options] { return count(twin, options.seed); }));
+    jobs.push_back(limited_job(options, twin.front().name(), [&twin, &options, trace_all] { return count(twin, options.seed, trace_all); }));
   }
   bool all_counted = run_with_progress(jobs, [&](const JobResult& job) {
     if (!job.ok()) {
@@ -105,9 +118,13 @@ int counters_command(const CommandOptions& options, const std::string& pins_file
       std::string broken;
       for (const auto& reason : {pins.check(name, measured).reason, growth_of(measured), std::exchange(proof_broken, "")})
         if (!reason.empty()) broken += (broken.empty() ? "" : "; ") + reason;
+      for (const auto& failure : counted["observed"]["failures"])
+        if (failure != "") broken += (broken.empty() ? "" : "; ") + failure.get<std::string>();
       const auto* pinned = pins.find(name);
-      record.add("counters", {{"cell", name}, {"verdict", broken.empty() ? "pass" : "fail"}, {"reason", broken}, {"values", counted["values"]},
-                              {"by_name", counted["by_name"]}, {"pinned", pinned ? values_of(*pinned) : json(nullptr)}});
+      json row = {{"cell", name}, {"verdict", broken.empty() ? "pass" : "fail"}, {"reason", broken}, {"values", counted["values"]},
+                  {"by_name", counted["by_name"]}, {"pinned", pinned ? values_of(*pinned) : json(nullptr)}};
+      row.update(counted["observed"]["row"]);
+      record.add("counters", row);
       if (broken.empty()) ledger.record(name, Outcome::kPass);
       else ledger.record(name, Outcome::kFail, broken);
     }

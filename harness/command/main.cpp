@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   for (int i = 0; i < argc; ++i) options.command_line += (i ? " " : "") + std::string(argv[i]);
   int code = twinbench::kExitInconclusive;
 
-  bool as_json = false, cells = false, pin = false;
+  bool as_json = false, cells = false, pin = false, trace_all = false;
   std::string pins = "ci/counters.json", checks, cell, file, scenario, folder = "scenarios";
   std::vector<std::string> sizes;
 
@@ -85,6 +85,7 @@ int main(int argc, char** argv) {
   auto* counters = app.add_subcommand("counters", "Counts what each variant asks the library to do, against the pinned file");
   counters->add_option("--pins", pins, "The checked-in counter file")->capture_default_str();
   counters->add_flag("--pin", pin, "Write what was counted into the file: the one way to change it");
+  counters->add_flag("--trace-all", trace_all, "Trace the device under CPU cells too, where it should do nothing");
   add_common(counters, options, true);
 
   auto* bench = app.add_subcommand("bench", "Paired timings of every timed twin; with --benchmark_* flags: Google Benchmark over every cell");
@@ -135,7 +136,7 @@ int main(int argc, char** argv) {
     if (options.threads == 0) options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     if (*list) code = twinbench::list_command(options, as_json, cells);
     if (*parity) code = twinbench::parity_command(options, checks);
-    if (*counters) code = twinbench::counters_command(options, pins, pin);
+    if (*counters) code = twinbench::counters_command(options, pins, pin, trace_all);
     if (*bench) code = twinbench::bench_command(options, session, bench->remaining());
     if (*ceilings) code = twinbench::ceilings_command(options);
     if (*scenarios) code = twinbench::scenario_command(options, folder, scenario);

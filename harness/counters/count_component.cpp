@@ -3,6 +3,7 @@
 
 #include "harness/compare/inputs.h"
 #include "harness/counters/counter_scope.h"
+#include "harness/gpu/nvtx_range.h"
 #include "harness/memory/tracked_allocator.h"
 #include "src/common/error.h"
 
@@ -36,6 +37,7 @@ CounterSnapshot count_one(Runnable& runnable) {
 CounterSnapshot count_run(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
                           int warm_up) {
   const Subject subject = set_up(component, variant, setting, seed, warm_up);
+  const NvtxRange range(Cell{&component, variant, setting.device.type(), setting.dtype, &setting.values}.name(), "counted");
   const CounterSnapshot first = count_one(*subject.runnable), second = count_one(*subject.runnable);
   const std::string changed = difference(first, second);
   if (!changed.empty())

@@ -66,6 +66,7 @@ nlohmann::json to_json(const DeviceActivity& activity) {
           {"wall_s", activity.wall_s},
           {"busy_s", activity.busy_s},
           {"span_s", activity.span_s},
+          {"busy_share", activity.span_s > 0 ? json(activity.busy_s / activity.span_s) : json(nullptr)},
           {"gap_s", activity.gap_s},
           {"gaps", activity.gaps},
           {"longest_gap_s", activity.longest_gap_s},

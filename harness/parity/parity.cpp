@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include "harness/gpu/nvtx_range.h"
 #include "harness/parity/subject.h"
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
@@ -23,7 +24,8 @@ namespace {
 
 using Check = std::function<void(CheckResult&)>;
 
-CheckResult perform(const std::string& name, std::uint64_t seed, const Check& check) {
+CheckResult perform(const std::string& cell, const std::string& name, std::uint64_t seed, const Check& check) {
+  const NvtxRange range(cell, name.c_str());
   CheckResult result;
   result.check = name;
   result.seed = seed;
@@ -55,10 +57,11 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
       throw Error(ErrorKind::kUnknownName, "--checks", name,
                   "there are " + std::to_string(names.size()) + " checks" + did_you_mean(name, names));
 
+  const std::string cell_name = Cell{&component, variant, setting.device.type(), setting.dtype, &setting.values}.name();
   std::vector<CheckResult> results;
   const auto wanted = [&](const std::string& name) { return options.checks.empty() || options.checks.count(name); };
   const auto add = [&](const std::string& name, bool applies, const Check& check) {
-    if (applies && wanted(name)) results.push_back(perform(name, seed, check));
+    if (applies && wanted(name)) results.push_back(perform(cell_name, name, seed, check));
   };
   const bool first_case = !component.spec.cases.empty() && component.spec.cases.front().name == setting.values.name;
   add("golden", first_case && !component.spec.goldens.empty(),
@@ -69,7 +72,7 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   std::unique_ptr<Reference> reference;
   std::unique_ptr<Subject> subject;
   bool large = false;
-  CheckResult oracle = perform("oracle", seed, [&](CheckResult& result) {
+  CheckResult oracle = perform(cell_name, "oracle", seed, [&](CheckResult& result) {
     Values generated = generated_inputs(component.spec, setting, seed);
     large = elements_of(generated) > options.thorough_elements;
     reference = std::make_unique<Reference>(component, setting, generated);

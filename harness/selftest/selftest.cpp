@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include "harness/counters/case_memory.h"
 #include "harness/counters/count_component.h"
 #include "harness/counters/pins.h"
 #include "harness/parity/parity.h"
@@ -32,6 +33,9 @@ void run_counters(const SelftestCase& selftest_case, std::vector<Catch>& caught)
   const GrowthResult growth =
       check_growth(selftest_case.component, Variant::kOptimized, selftest_case.setting, kSeed);
   if (!growth.pass) caught.push_back({"growth", growth.reason});
+  const std::string leak =
+      case_memory(selftest_case.component, Variant::kOptimized, selftest_case.setting, kSeed).leak();
+  if (!leak.empty()) caught.push_back({"leak", leak});
   // The correct twin's counters are what would be pinned.
   if (selftest_case.component.spec.name != "row_scale" || selftest_case.setting.values.pass == Pass::kBackward)
     return;

@@ -34,7 +34,8 @@ struct SelftestRow {
 };
 
 // Checks that may catch: those of the parity engine, "proof" (counters against their formulas), "growth" (memory from run
-// to run), "pins" (counters against those of a correct twin), "time" (paired timing against a correct twin).
+// to run), "leak" (memory that outlives the twin), "pins" (counters against those of a correct twin), "time" (paired timing
+// against a correct twin).
 const std::vector<SelftestCase>& selftest_cases();
 
 SelftestRow run(const SelftestCase& selftest_case);

@@ -76,6 +76,14 @@ struct LeaksOneBlock : RowScale {
   std::vector<at::Tensor> kept_;
 };
 
+// Keeps one block a set-up, out of reach of any run: every case leaves the process larger.
+struct OutlivesItsCase : RowScale {
+  OutlivesItsCase(const Values& inputs, const Setting& setting) : RowScale(inputs, setting) {
+    static auto* kept = new std::vector<at::Tensor>;
+    kept->push_back(at::empty({16}));
+  }
+};
+
 struct ExtraDispatch : RowScale {
   using RowScale::RowScale;
   void run() override {
@@ -122,11 +130,12 @@ std::vector<SelftestCase> wrong_behaviour() {
       plant("extra_item", "reads one scalar a run", "proof", make<ExtraItem>),
       plant("extra_allocation", "allocates one block a run", "proof", make<ExtraAllocation>),
       plant("leak", "keeps one block a run", "growth", make<LeaksOneBlock>),
+      plant("outlives_its_case", "keeps one block a set-up", "leak", make<OutlivesItsCase>),
       plant("extra_dispatch", "issues one operator more than is pinned", "pins", make<ExtraDispatch>),
       plant("baseline_without_sin", "the baseline no longer reads a scalar a row", "proof", make<RowScale>),
       plant("ten_percent_slower", "does a tenth of its work twice", "time", make<TenPercentSlower>),
   };
-  cases[7].component.baseline = make<BaselineWithoutSin>;
+  cases[8].component.baseline = make<BaselineWithoutSin>;
   cases.back().setting = row_scale_setting(cases.back().component, 60, 256);
   cases.back().reference = make<RowScale>;
   return cases;

@@ -1,10 +1,12 @@
 // A CUPTI without a card: it records what fake_kernel, fake_copy and fake_synchronise are told to have happened. Answers:
-// FAKE_CUPTI_VERSION, _SUBSCRIBE, _ENABLE, _FLUSH (result codes), _DROPPED (records).
+// FAKE_CUPTI_VERSION, _SUBSCRIBE, _ENABLE, _FLUSH (result codes), _DROPPED (records). For programs that know nothing of the
+// fake: FAKE_CUPTI_KERNELS (launched at the start of every trace).
 #include <cupti.h>
 
 #include <cstdint>
 #include <cstring>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "harness/gpu/fake/environment.h"
@@ -17,6 +19,7 @@ CUpti_BuffersCallbackRequestFunc request = nullptr;
 CUpti_BuffersCallbackCompleteFunc complete = nullptr;
 std::uint64_t now_ns = 1000;
 std::uint32_t correlation = 1;
+bool opening = false;  // a trace was enabled and its window is not open yet
 
 template <typename Record>
 void remember(const Record& record) {
@@ -103,6 +106,7 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc on_r
 }
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
   enabled.insert(kind);
+  opening = true;
   return answer("FAKE_CUPTI_ENABLE");
 }
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
@@ -134,6 +138,8 @@ CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, std::uint32_t, std::siz
 }
 CUptiResult cuptiGetTimestamp(std::uint64_t* timestamp) {
   *timestamp = now_ns += 1;
+  if (std::exchange(opening, false))
+    for (long kernel = fake::number("FAKE_CUPTI_KERNELS", 0); kernel > 0; --kernel) fake_kernel("_Z4fakev", 30, 70);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, std::uint32_t id, const char** name) {

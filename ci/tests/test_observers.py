@@ -1,0 +1,53 @@
+"""The observers of a card in the real program, against driver libraries that answer as the environment tells them."""
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from twinbench_reports.load import load_record
+
+PROGRAM = Path(os.environ["TWINBENCH_PROGRAM"])
+FAKE = PROGRAM.parents[1] / "fake"
+CELL = "^energy_flow.simple_neuron/optimized/cpu/fp32/odd$"
+LIBRARIES = {"TWINBENCH_CUDA_LIBRARY": FAKE / "libfake_cuda.so", "TWINBENCH_NVML_LIBRARY": FAKE / "libfake_nvml.so",
+             "TWINBENCH_CUPTI_LIBRARY": FAKE / "libfake_cupti.so"}
+
+
+def run(folder, *arguments, **answers):
+    """The record and the exit code of one run with the fake card."""
+    out = folder / "record.json"
+    environment = {**os.environ, **{name: str(path) for name, path in LIBRARIES.items()}, **answers}
+    ended = subprocess.run([str(PROGRAM), *arguments, "--filter", CELL, "--out", str(out)], env=environment, capture_output=True, text=True, timeout=120)
+    assert out.is_file(), ended.stdout + ended.stderr
+    return load_record(out).block, ended.returncode
+
+
+def test_a_traced_pass_is_on_the_counters_row(tmp_path):
+    block, code = run(tmp_path, "counters", "--trace-all", FAKE_CUPTI_KERNELS="3")
+    row = block["counters"][0]
+    assert code == 0 and row["device_activity_reason"] == ""
+    activity = row["device_activity"]
+    assert (activity["kernels"], activity["gaps"], activity["busy_share"]) == (3, 2, pytest.approx(0.6))
+    assert activity["host_calls_by_name"]["cudaLaunchKernel"] == 3
+
+
+def test_lost_records_fail_the_row(tmp_path):
+    block, code = run(tmp_path, "counters", "--trace-all", FAKE_CUPTI_DROPPED="2")
+    row = block["counters"][0]
+    assert code == 1 and row["verdict"] == "fail" and "records_dropped" in row["reason"] and row["device_activity"] is None
+
+
+@pytest.mark.parametrize("answers, name", [({"FAKE_CUPTI_SUBSCRIBE": "39"}, "cupti_busy"), ({"FAKE_CUPTI_ENABLE": "35"}, "cupti_permission"),
+                                           ({"TWINBENCH_CUPTI_LIBRARY": "/nonexistent/libcupti.so.13"}, "cupti_absent")])
+def test_what_refuses_is_null_with_its_reason(tmp_path, answers, name):
+    block, code = run(tmp_path, "counters", "--trace-all", **answers)
+    row = block["counters"][0]
+    assert code == 0 and row["verdict"] == "pass" and row["device_activity"] is None and row["device_activity_reason"].startswith(name + ": ")
+
+
+def test_a_cpu_cell_is_not_traced_and_leaves_no_memory_behind(tmp_path):
+    block, code = run(tmp_path, "counters")
+    row = block["counters"][0]
+    assert code == 0 and row["device_activity"] is None and row["device_activity_reason"].startswith("not traced")
+    assert row["memory"]["host"]["leaked_bytes"] == 0 < row["memory"]["host"]["allocations"] and row["memory"]["device"] is None
