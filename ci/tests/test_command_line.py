@@ -41,6 +41,7 @@ def test_unknown_names_suggest_the_nearest(arguments, hint):
     (["parity", "--device", "tpu"], "--device"),
     (["parity", "--seed", "abc"], "--seed"),
     (["data", "info", "/nonexistent.efds"], "nonexistent"),
+    (["data", "make", "--words", "9", "3", "--out", "/nonexistent/x.efds"], "9 to 3"),
     (["scenario", "--folder", "/nonexistent"], "nonexistent"),
     (["scenario", "no_such_scenario"], "no_such_scenario"),
     (["dump", "energy_flow.simple_neuron/optimized/cpu/fp32/tiny", "--size", "flows=-1", "--out", "x.safetensors"], "flows=-1"),
@@ -48,6 +49,18 @@ def test_unknown_names_suggest_the_nearest(arguments, hint):
 def test_bad_input_is_exit_code_2_and_names_the_field(arguments, field):
     result = run(*arguments)
     assert result.returncode == 2 and field in result.stderr, result.stderr
+
+
+def test_text_limits_of_data_make(tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text("One two three four five. Six seven eight nine ten. Short one here. Alpha beta gamma delta epsilon. Zeta eta theta iota kappa.\n")
+
+    def rows(*arguments):
+        result = run("data", "make", str(text), "--out", str(tmp_path / "pairs.efds"), *arguments)
+        assert result.returncode == 0, result.stderr
+        return json.loads(run("data", "info", "--json", str(tmp_path / "pairs.efds")).stdout)["rows"]
+
+    assert (rows(), rows("--words", "3", "40"), rows("--words", "3", "40", "--rows", "2")) == (3, 4, 2)
 
 
 def test_cuda_where_there_is_none():

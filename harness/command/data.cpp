@@ -25,6 +25,8 @@ CLI::App* add_data_command(CLI::App& app, DataOptions& options) {
   auto* make = add("make", "Writes an EFDS file from dataset or text files; without any, from the machine's own English texts");
   make->add_option("inputs", options.inputs, "Source files");
   make->add_option("--out", options.out, "The .efds file to write")->required();
+  make->add_option("--words", options.words, "From text: fewest and most words of a sentence that is kept (default 4 40)")->expected(2)->type_name("MIN MAX");
+  make->add_option("--rows", options.rows, "From text: most pairs, thinned evenly; 0: all (default 5021, as documented)")->check(CLI::NonNegativeNumber);
   add_conversion(make);
   auto* info = add("info", "Checks a dataset file and describes it");
   info->add_option("file", options.inputs, "Dataset file")->required()->expected(1);
@@ -47,6 +49,11 @@ int data_command(const DataOptions& options) {
   convert.drop_invalid = options.drop_invalid;
   if (!options.stored.empty()) convert.stored = options.stored == "bf16" ? StoredType::kBf16 : StoredType::kFp32;
   if (options.width > 0) convert.expected_width = options.width;
+  if (!options.words.empty()) {
+    convert.text.smallest_words = options.words[0];
+    convert.text.largest_words = options.words[1];
+  }
+  if (options.rows >= 0) convert.text.largest_rows = options.rows;
   const auto written = options.action == "make" ? make_dataset(options.inputs, options.out, convert)
                                                 : convert_dataset(options.inputs.front(), options.out, convert);
   std::cout << options.out << ": " << written.rows << " pairs, embeddings " << written.width << " wide\n";
