@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <utility>
 
 #include "harness/gpu/pipe_text.h"
 #include "harness/gpu/timeline.h"
@@ -19,8 +18,6 @@ namespace twinbench {
 namespace {
 
 constexpr int kNice = 10;  // steps below the priority of what is measured
-
-double since(std::chrono::steady_clock::time_point start) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
 
 }  // namespace
 
@@ -45,7 +42,7 @@ TimelineProcess::~TimelineProcess() {
   if (socket_ >= 0) close(socket_);
 }
 
-double TimelineProcess::seconds() const { return since(started_); }
+double TimelineProcess::seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count(); }
 
 void TimelineProcess::sample(const std::string& pci_bus_id, double period_s, int parent) {
   signal(SIGINT, SIG_IGN);  // the parent decides when to end
@@ -54,15 +51,11 @@ void TimelineProcess::sample(const std::string& pci_bus_id, double period_s, int
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before the line above
   if (nice(kNice) == -1) errno = 0;   // no right to it: then at the same priority
-  const double offset_s = since(started_);
-  DeviceTimeline timeline(period_s, pci_bus_id);
+  DeviceTimeline timeline(period_s, pci_bus_id, started_);
   char byte = 0;
   while (read(socket_, &byte, 1) < 0 && errno == EINTR) {}
   timeline.stop();
-  nlohmann::json samples = timeline.to_json();
-  if (!samples.is_null())
-    for (auto& second : samples["seconds"]) second = second.get<double>() + offset_s;
-  write_all(socket_, nlohmann::json{{"samples", std::move(samples)}, {"reason", timeline.reason()}}.dump());
+  write_all(socket_, nlohmann::json{{"samples", timeline.to_json()}, {"reason", timeline.reason()}}.dump());
   _exit(0);  // without the destructors and exit handlers of the parent
 }
 
