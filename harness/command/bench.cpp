@@ -114,7 +114,7 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
     return earlier["session"].is_null() ? session_job(twins, timing, session_options, earlier["ceilings"], options.quick) : earlier;
   });
   if (session_options.null_blocks > 0) session_opening.limits.wall_s = std::max(options.time_limit_s, 60 + 2.0 * session_options.null_cells * session_options.null_blocks);
-  bool going = run_with_progress({session_opening}, [&](const JobResult& result) {
+  bool going = run_with_progress({session_opening}, record, [&](const JobResult& result) {
     if (!result.ok()) {
       ledger.record(session, Outcome::kError, failure_of(result));
       return;
@@ -130,7 +130,7 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
 
   std::vector<Job> jobs;
   for (const auto& twin : session_options.only ? std::vector<Twin>() : twins) jobs.push_back(limited_job(options, twin.name(), [&, twin] { return time_twin(twin, timing, ceilings); }));
-  if (going) run_with_progress(jobs, [&](const JobResult& result) {
+  if (going) run_with_progress(jobs, record, [&](const JobResult& result) {
     if (!result.ok()) {
       ledger.record(result.name, Outcome::kError, failure_of(result));
       return;

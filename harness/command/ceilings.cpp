@@ -38,7 +38,7 @@ int ceilings_command(const CommandOptions& options) {
       return rows;
     }));
   }
-  run_with_progress(jobs, [&](const JobResult& result) {
+  run_with_progress(jobs, record, [&](const JobResult& result) {
     if (!result.ok()) {
       ledger.record(result.name, Outcome::kError, failure_of(result));
       return;

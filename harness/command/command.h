@@ -41,8 +41,9 @@ int check_command(const CommandOptions& options, const std::string& cell, const 
 // Cells the filter matches on the chosen devices. Where CUDA is asked for and absent: throws kMissingDevice.
 std::vector<Cell> selected_cells(const CommandOptions& options);
 
-bool cuda_is_present();
-void require_cuda();  // throws kMissingDevice where there is none
+// Asks without starting the driver in this process where children are forked afterwards, which then may use the card.
+bool cuda_is_present(bool forks_follow = true);
+void require_cuda(bool forks_follow = true);  // throws kMissingDevice, with the state and its remedy, where there is none
 
 // "K=V" pairs as sizes; throws kUnknownName (with the case's own sizes) or kOutOfRange.
 void override_sizes(Case& input_case, const std::vector<std::string>& pairs);

@@ -98,7 +98,7 @@ int counters_command(const CommandOptions& options, const std::string& pins_file
     cells_of[twin.front().name()] = &twin;
     jobs.push_back(limited_job(options, twin.front().name(), [&twin, &options, trace_all] { return count(twin, options.seed, trace_all); }));
   }
-  bool all_counted = run_with_progress(jobs, [&](const JobResult& job) {
+  bool all_counted = run_with_progress(jobs, record, [&](const JobResult& job) {
     if (!job.ok()) {
       for (const auto& cell : *cells_of.at(job.name)) {
         ledger.record(cell.name(), Outcome::kError, failure_of(job));

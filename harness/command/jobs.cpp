@@ -4,9 +4,14 @@
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
+#include <optional>
 #include <utility>
 
+#include "harness/gpu/nvtx_range.h"
+#include "harness/gpu/probe.h"
+#include "harness/gpu/timeline_process.h"
 #include "harness/terminal/progress.h"
 
 namespace twinbench {
@@ -14,6 +19,9 @@ namespace twinbench {
 Record open_record(const CommandOptions& options, const std::string& engine) {
   Record record(engine, options.seed, options.command_line);
   record.set_threads(options.threads);
+  // In one process the driver is what a checking tool watches: it is not asked beside it.
+  if (options.in_process) record.set_gpu(nullptr, "not asked: --in-process");
+  else record.set_gpu(gpu_status().card, gpu_status().reason());
   return record;
 }
 
@@ -21,7 +29,8 @@ Job limited_job(const CommandOptions& options, const std::string& name, std::fun
   Job job;
   job.name = name;
   // In the child: setting the number of threads already starts some, and the runner forks from a single thread.
-  job.run = [work = std::move(work), threads = options.threads](JobContext&) {
+  job.run = [work = std::move(work), name, threads = options.threads](JobContext&) {
+    const NvtxRange range(name, "job");
     at::set_num_threads(threads);
     return work();
   };
@@ -32,14 +41,47 @@ Job limited_job(const CommandOptions& options, const std::string& name, std::fun
   return job;
 }
 
-bool run_with_progress(const std::vector<Job>& jobs, const std::function<void(const JobResult&)>& on_result) {
+namespace {
+
+// Samples the card while jobs run, and notes when each began and ended. Where there is no card: null, with the reason.
+class JobTimeline {
+ public:
+  explicit JobTimeline(bool in_process) : in_process_(in_process) {
+    if (!in_process && gpu_status().usable()) process_.emplace(gpu_status().pci_bus_id);
+  }
+  void begin() { started_s_ = process_ ? process_->seconds() : 0; }
+  void end(const std::string& job) {
+    if (process_) jobs_.push_back({{"name", job}, {"start_s", started_s_}, {"end_s", process_->seconds()}});
+  }
+  nlohmann::json row() {
+    SampledTimeline sampled{nullptr, in_process_ ? "not sampled: --in-process" : gpu_status().reason()};
+    if (process_) sampled = process_->stop();
+    if (sampled.samples.is_null()) jobs_.clear();
+    return {{"samples", sampled.samples}, {"reason", sampled.reason}, {"jobs", jobs_}};
+  }
+
+ private:
+  bool in_process_;
+  std::optional<TimelineProcess> process_;
+  double started_s_ = 0;
+  std::vector<nlohmann::json> jobs_;
+};
+
+}  // namespace
+
+bool run_with_progress(const std::vector<Job>& jobs, Record& record, const std::function<void(const JobResult&)>& on_result) {
   ProgressOptions progress_options;
   progress_options.style = terminal_style(STDERR_FILENO);
   Progress progress(std::cerr, jobs.size(), progress_options);
   std::size_t done = 0;
   RunnerOptions runner;
-  runner.on_start = [&](const Job& job) { progress.update(done, job.name); };
+  JobTimeline timeline(std::any_of(jobs.begin(), jobs.end(), [](const Job& job) { return job.in_process; }));
+  runner.on_start = [&](const Job& job) {
+    timeline.begin();
+    progress.update(done, job.name);
+  };
   runner.on_result = [&](const JobResult& result) {
+    timeline.end(result.name);
     progress.update(++done, result.name);
     if (!result.ok()) progress.print(result.name + ": " + result.reason());
     // A job stopped by the user or by a time budget did nothing wrong: it has no row, and the ledger misses it.
@@ -47,6 +89,7 @@ bool run_with_progress(const std::vector<Job>& jobs, const std::function<void(co
   };
   const RunReport report = run_jobs(jobs, runner);
   progress.finish();
+  record.add_timeline(timeline.row());
   if (report.interrupted) std::cerr << "interrupted: " << report.not_started << " of " << jobs.size() << " jobs were not started; what was measured is kept\n";
   return !report.interrupted;
 }

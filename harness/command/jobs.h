@@ -17,9 +17,10 @@ Record open_record(const CommandOptions& options, const std::string& engine);
 // A job under the limits of the command line.
 Job limited_job(const CommandOptions& options, const std::string& name, std::function<nlohmann::json()> work);
 
-// Runs all jobs one at a time and hands each result on as it comes. Returns false if the run was interrupted (Ctrl-C):
+// Runs all jobs one at a time and hands each result on as it comes; the card's timeline over them goes into the record.
+// Returns false if the run was interrupted (Ctrl-C):
 // what was handed on is all that was measured.
-bool run_with_progress(const std::vector<Job>& jobs, const std::function<void(const JobResult&)>& on_result);
+bool run_with_progress(const std::vector<Job>& jobs, Record& record, const std::function<void(const JobResult&)>& on_result);
 
 // reason() with the last line a dying child wrote, where it wrote any.
 std::string failure_of(const JobResult& result);

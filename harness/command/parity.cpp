@@ -52,7 +52,7 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
     }));
   }
   std::size_t checks_run = 0;
-  run_with_progress(jobs, [&](const JobResult& job) {
+  run_with_progress(jobs, record, [&](const JobResult& job) {
     if (!job.ok()) {
       ledger.record(job.name, Outcome::kError, failure_of(job));
       record.add("parity", {{"cell", job.name}, {"check", "process"}, {"verdict", "error"}, {"reason", failure_of(job)}, {"seed", options.seed}, {"seconds", job.seconds}, {"outputs", nlohmann::json::array()}, {"vacuity", nullptr}});

@@ -1,23 +1,31 @@
 // Which cells a command line means, and sizes given on it.
 #include <ATen/Context.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <algorithm>
 
 #include "harness/command/command.h"
+#include "harness/gpu/probe.h"
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
 
 namespace twinbench {
 
-bool cuda_is_present() { return at::hasCUDA() && at::getNumGPUs() > 0; }
+bool cuda_is_present(bool forks_follow) {
+  if (!forks_follow) return at::hasCUDA() && at::getNumGPUs() > 0;
+  // Not LibTorch's own answer: it starts the driver, and children forked after that could not use the card.
+  return c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA) && gpu_status().usable();
+}
 
-void require_cuda() {
-  if (!cuda_is_present())
-    throw Error(ErrorKind::kMissingDevice, "--device", "cuda", "no CUDA device is visible to LibTorch; use --device cpu, or check the driver and CUDA_VISIBLE_DEVICES");
+void require_cuda(bool forks_follow) {
+  if (cuda_is_present(forks_follow)) return;
+  const std::string why = !c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA) ? "this program was built without CUDA; use --device cpu, or build the preset gpu"
+                          : forks_follow ? gpu_status().reason() : "no CUDA device is visible to LibTorch; use --device cpu, or check the driver and CUDA_VISIBLE_DEVICES";
+  throw Error(ErrorKind::kMissingDevice, "--device", "cuda", why);
 }
 
 std::vector<Cell> selected_cells(const CommandOptions& options) {
-  if (options.device == "cuda") require_cuda();
+  if (options.device == "cuda") require_cuda(!options.in_process);
   std::vector<Cell> cells;
   for (const auto& cell : filter_cells(options.filter)) {
     const bool is_cuda = cell.device == c10::DeviceType::CUDA;

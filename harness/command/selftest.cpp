@@ -22,7 +22,7 @@ int selftest_command(const CommandOptions& options) {
     }));
   }
   Table table({{"twin"}, {"kind"}, {"expected"}, {"got"}, {"verdict"}});
-  run_with_progress(jobs, [&](const JobResult& job) {
+  run_with_progress(jobs, record, [&](const JobResult& job) {
     if (!job.ok()) {
       ledger.record(job.name, Outcome::kError, failure_of(job));
       table.add_row({job.name, "-", "-", failure_of(job), "error"});

@@ -1,7 +1,6 @@
 // The child asks driver, NVML and CUPTI; its answer comes back as JSON through a pipe.
 #include "harness/gpu/probe.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 
 #include "harness/gpu/cupti_trace.h"
 #include "harness/gpu/nvml.h"
+#include "harness/gpu/pipe_text.h"
 
 namespace twinbench {
 namespace {
@@ -91,6 +91,7 @@ GpuProbe ask() {
                 {"sm_count", attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)}, {"l2_bytes", attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)}};
   if (major.is_null() || minor.is_null() || !architecture_is_covered(major, minor))
     probe.findings.push_back({GpuStatus::kUnsupportedArchitecture, std::string(name.data()) + " has compute capability " + capability});
+  probe.pci_bus_id = bus_id.data();
   add_management_view(bus_id.data(), probe);
   if (const auto refused = CuptiTrace().start({})) probe.findings.push_back(*refused);
   json texts = json::array();
@@ -99,28 +100,7 @@ GpuProbe ask() {
   return probe;
 }
 
-void write_all(int descriptor, const std::string& text) {
-  for (std::size_t written = 0; written < text.size();) {
-    const ssize_t count = write(descriptor, text.data() + written, text.size() - written);
-    if (count <= 0) return;
-    written += static_cast<std::size_t>(count);
-  }
-}
-
-// All that comes until the other end closes or patience ends.
-std::string read_all(int descriptor, double patience_s) {
-  std::string text;
-  std::array<char, 4096> buffer;
-  pollfd waiting{descriptor, POLLIN, 0};
-  while (poll(&waiting, 1, static_cast<int>(patience_s * 1e3)) > 0) {
-    const ssize_t count = read(descriptor, buffer.data(), buffer.size());
-    if (count <= 0) break;
-    text.append(buffer.data(), static_cast<std::size_t>(count));
-  }
-  return text;
-}
-
-GpuProbe failed(const std::string& how) { return {{{GpuStatus::kDriverFailed, how}}, nullptr}; }
+GpuProbe failed(const std::string& how) { return {{{GpuStatus::kDriverFailed, how}}, nullptr, ""}; }
 
 }  // namespace
 
@@ -144,7 +124,7 @@ GpuProbe probe_gpu(double patience_s) {
   if (child == 0) {
     close(ends[0]);
     const GpuProbe probe = ask();
-    json answer = {{"findings", json::array()}, {"card", probe.card}};
+    json answer = {{"findings", json::array()}, {"card", probe.card}, {"pci_bus_id", probe.pci_bus_id}};
     for (const auto& finding : probe.findings) answer["findings"].push_back({static_cast<int>(finding.status), finding.detail});
     write_all(ends[1], answer.dump(-1, ' ', false, json::error_handler_t::replace));
     _exit(0);  // without the destructors and exit handlers of the parent
@@ -165,6 +145,7 @@ GpuProbe probe_gpu(double patience_s) {
   GpuProbe probe;
   for (const auto& finding : answer["findings"]) probe.findings.push_back({static_cast<GpuStatus>(finding[0].get<int>()), finding[1]});
   probe.card = answer["card"];
+  probe.pci_bus_id = answer["pci_bus_id"];
   if (!probe.usable()) probe.card = nullptr;
   return probe;
 }

@@ -13,6 +13,8 @@ struct GpuProbe {
   std::vector<GpuFinding> findings;  // everything that is missing or disturbs; empty: nothing does
   nlohmann::json card;               // name, uuid_hash, sm_count, l2_bytes, memory_bytes, clocks, ...; null where none can be used
 
+  std::string pci_bus_id;            // "0000:3B:00.0": how other libraries are told which card; empty where none was found
+
   bool usable() const;         // CUDA cells can run
   std::string reason() const;  // why not, with the remedy; empty where usable
 };

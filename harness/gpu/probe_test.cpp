@@ -22,6 +22,7 @@ TEST(GpuProbe, AGoodCard) {
   EXPECT_TRUE(probe.usable()) << probe.reason();
   EXPECT_TRUE(probe.findings.empty()) << probe.findings.front().text();
   EXPECT_EQ(probe.card["name"], "Fake card");
+  EXPECT_EQ(probe.pci_bus_id, "0000:3B:00.0");
   EXPECT_EQ(probe.card["sm_count"], 7);
   EXPECT_EQ(probe.card["l2_bytes"], 12345);
   EXPECT_EQ(probe.card["memory_bytes"], std::int64_t{32} << 30);

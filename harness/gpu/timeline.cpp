@@ -3,10 +3,9 @@
 
 namespace twinbench {
 
-DeviceTimeline::DeviceTimeline(double period_s, const std::string& pci_bus_id)
-    : period_s_(period_s), nvml_(std::make_unique<Nvml>(pci_bus_id)) {
-  // Seconds count from here, not from when the thread happens to be scheduled.
-  if (nvml_->ready()) thread_ = std::thread([this, start = std::chrono::steady_clock::now()] { watch(start); });
+DeviceTimeline::DeviceTimeline(double period_s, const std::string& pci_bus_id, std::chrono::steady_clock::time_point origin)
+    : period_s_(period_s), origin_(origin), nvml_(std::make_unique<Nvml>(pci_bus_id)) {
+  if (nvml_->ready()) thread_ = std::thread([this] { watch(); });
 }
 
 DeviceTimeline::~DeviceTimeline() { stop(); }
@@ -21,11 +20,11 @@ void DeviceTimeline::stop() {
   thread_.join();
 }
 
-void DeviceTimeline::watch(std::chrono::steady_clock::time_point start) {
+void DeviceTimeline::watch() {
   using Seconds = std::chrono::duration<double>;
-  auto next = start;
+  auto next = std::chrono::steady_clock::now();
   for (bool last = false;;) {
-    const double now_s = Seconds(std::chrono::steady_clock::now() - start).count();
+    const double now_s = Seconds(std::chrono::steady_clock::now() - origin_).count();
     samples_.push_back({now_s, nvml_->sample()});
     if (last) return;
     // From a fixed grid: a slow reading delays its own sample, not all later ones. Missed points are left out.

@@ -17,13 +17,15 @@ namespace twinbench {
 // Samples from construction to stop(), the first and the last included. Where NVML is absent there is no thread and no sample.
 class DeviceTimeline {
  public:
-  explicit DeviceTimeline(double period_s = 0.05, const std::string& pci_bus_id = "");
+  // Seconds count from `origin`.
+  explicit DeviceTimeline(double period_s = 0.05, const std::string& pci_bus_id = "",
+                          std::chrono::steady_clock::time_point origin = std::chrono::steady_clock::now());
   ~DeviceTimeline();  // stops the thread
   DeviceTimeline(const DeviceTimeline&) = delete;
   DeviceTimeline& operator=(const DeviceTimeline&) = delete;
 
   struct Sample {
-    double seconds = 0;  // since construction
+    double seconds = 0;  // since the origin
     NvmlSample reading;
   };
 
@@ -35,9 +37,10 @@ class DeviceTimeline {
   std::string reason() const;
 
  private:
-  void watch(std::chrono::steady_clock::time_point start);
+  void watch();
 
   double period_s_;
+  std::chrono::steady_clock::time_point origin_;
   std::unique_ptr<Nvml> nvml_;
   std::vector<Sample> samples_;
   std::mutex guard_;

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -35,7 +36,7 @@ Record::Record(const std::string& engine, std::uint64_t seed, const std::string&
   block["provenance"] = provenance(seed, command_line);
   block["session"] = nullptr;
   block["components"] = component_table();
-  for (const char* section : {"ceilings", "parity", "counters", "proofs", "timings", "speedups", "scenarios", "selftest"})
+  for (const char* section : {"ceilings", "parity", "counters", "proofs", "timings", "speedups", "scenarios", "selftest", "timelines"})
     block[section] = nlohmann::json::array();
   block["ledger"] = {{"planned", 0}, {"passed", 0}, {"failed", 0}, {"errors", 0}, {"skipped", 0},
                      {"inconclusive", 0}, {"exit_code", 3}, {"skip_reasons", nlohmann::json::object()}};
@@ -52,6 +53,21 @@ void Record::add_benchmark(nlohmann::json row) {
 }
 
 void Record::set_threads(int threads) { root_["twinbench"]["provenance"]["threads"] = threads; }
+
+void Record::set_gpu(nlohmann::json card, const std::string& reason) {
+  auto& block = root_["twinbench"]["provenance"];
+  if (block["driver"].is_null() && card.is_object()) block["driver"] = card.value("driver", nlohmann::json());
+  make_strict(card);
+  block["gpu"] = std::move(card);
+  block["gpu_reason"] = reason;
+}
+
+void Record::add_timeline(nlohmann::json row) {
+  make_strict(row);
+  row["engine"] = root_["twinbench"]["engines"].front();
+  auto& rows = root_["twinbench"]["timelines"];
+  if (std::find(rows.begin(), rows.end(), row) == rows.end()) rows.push_back(std::move(row));
+}
 
 void Record::set_session(nlohmann::json session) {
   make_strict(session);

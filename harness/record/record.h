@@ -20,6 +20,10 @@ class Record {
   // Appends a Google Benchmark row.
   void add_benchmark(nlohmann::json row);
   void set_threads(int threads);  // of the children that measured
+  // The card's facts into the provenance, or null with the reason.
+  void set_gpu(nlohmann::json card, const std::string& reason);
+  // {"samples", "reason", "jobs"}: the card while this engine's jobs ran. The same row twice is kept once.
+  void add_timeline(nlohmann::json row);
   void set_session(nlohmann::json session);
   void set_ledger(nlohmann::json ledger);
 

@@ -93,6 +93,28 @@ def timing_row(name: str, variant: str, dtype: str, median: float, intensity: fl
             "flops": bytes_moved * intensity, "floor_s": median * fraction, "impossible_below_s": median * fraction / 1.25, "roofline_fraction": fraction, "bound": "bytes" if intensity < 9 else "flops"}
 
 
+def on_a_card() -> dict[str, Any]:
+    """The realistic record as a machine with a card would write it: traced cells, device memory, a timeline, the card's facts."""
+    root = full()
+    block = root["twinbench"]
+    block["provenance"]["gpu"] = {"name": "Synthetic card", "uuid_hash": "crc32:0badcafe", "sm_count": 132, "l2_bytes": 52428800, "memory_bytes": 1 << 35,
+                                  "clocks": {"sm_mhz": 1980.0, "max_sm_mhz": None}, "ecc": True, "mig": False, "findings": [], "power_limit_w": 700.0}
+    for index, row in enumerate(block["counters"]):
+        busy = 1e-4 * (1 + index % 7)
+        row |= {"device_activity_reason": "", "device_activity": {
+            "runs": 3, "kernels": 3 * row["values"]["dispatches"], "graph_launches": 0, "copies": 6, "copied_bytes": 3 << 20, "memsets": 0, "synchronisations": 3,
+            "host_calls": 9, "busy_s": busy, "span_s": busy * 1.25, "busy_share": 0.8, "gap_s": busy * 0.25, "gaps": 8, "longest_gap_s": busy * 0.1}}
+        device = {"allocations": 12, "peak_bytes": 1 << 26, "leaked_bytes": 0, "reserved_bytes": 1 << 27, "segments": 2, "retries": 0, "out_of_memory": 0}
+        row["memory"] = {"host": {"allocations": 40, "peak_bytes": 1 << 22, "leaked_bytes": 0}, "device": device}
+    seconds = [0.25 * index for index in range(40)]
+    columns = {"utilisation_percent": [None] + [60.0 + index % 30 for index in range(39)], "power_w": [250.0 + 5 * (index % 9) for index in range(40)],
+               "temperature_c": [51.0] * 40, "sm_clock_mhz": [1980.0 - 15 * (index % 3) for index in range(40)], "throttle_reasons": [[], None] + [["sw_power_cap"]] * 38}
+    block["timelines"] = [{"engine": "bench", "reason": "", "samples": {"period_s": 0.25, "seconds": seconds, "energy_j": 2600.0, **columns},
+                           "jobs": [{"name": "sem.cayley/cuda/fp32/train", "start_s": 0.0, "end_s": 9.5}]},
+                          {"engine": "parity", "reason": "nvml_absent: the management library is not there", "samples": None, "jobs": []}]
+    return root
+
+
 def scenario(seed: int = 3) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     drifting = (0.9 + 0.012 * np.arange(60) + rng.normal(0, 0.02, 60)) / 16  # of 256 flows of 4096

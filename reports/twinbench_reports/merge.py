@@ -33,6 +33,7 @@ def merge_records(records: Sequence[Record], *, latest: bool = False, other_boar
         block[section] = _merge_rows(ordered, section, latest or section in _DESCRIPTIONS, dropped)
     root["benchmarks"] = _merge_benchmarks(ordered, latest)
     block["session"] = _merge_sessions([record.block["session"] for record in ordered])
+    block["timelines"] = _merge_timelines([record.block.get("timelines", []) for record in ordered])
     block["ledger"] = _merge_ledgers([record.block["ledger"] for record in ordered], dropped)
     block["merged_from"] = [source for record in ordered for source in _sources(record)]
     for record in ordered:
@@ -107,6 +108,15 @@ def _merge_sessions(sessions: Sequence[dict[str, Any] | None]) -> dict[str, Any]
         worst = next((test for verdict in ("slower", "faster", "inconclusive") for test in tests if test["verdict"] == verdict), tests[0])
         merged["null_test"] = dict(worst, pairs=sum(test["pairs"] for test in tests), cells=[cell for test in tests for cell in test["cells"]],
                                    noise_floor=max((test["noise_floor"] for test in tests if test["noise_floor"] is not None), default=None))
+    return merged
+
+
+def _merge_timelines(parts: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """All of them one after the other; the same absence is said once."""
+    merged: list[dict[str, Any]] = []
+    for row in (row for part in parts for row in part):
+        if row not in merged:
+            merged.append(row)
     return merged
 
 

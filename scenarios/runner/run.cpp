@@ -110,7 +110,7 @@ int scenario_command(const CommandOptions& options, const std::string& folder, c
     job.limits.wall_s = std::max(options.time_limit_s, 60 + 4 * config.seconds);
     jobs.push_back(std::move(job));
   }
-  run_with_progress(jobs, [&](const JobResult& result) {
+  run_with_progress(jobs, record, [&](const JobResult& result) {
     if (!result.ok()) {
       ledger.record(result.name, Outcome::kError, failure_of(result));
       return;

@@ -1,6 +1,9 @@
 // A management library without a card: FAKE_NVML_INIT, _MIG, _PROCESSES ("12 34"), _REFUSE (a function that answers
-// "unknown error"), _UNSUPPORTED (one that the card does not support). Built a second time without throttle reasons.
+// "unknown error"), _UNSUPPORTED (one that the card does not support), _BEHAVIOUR (crash, hang: where the power is read).
+// Built a second time without throttle reasons.
 #include <nvml.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <sstream>
@@ -58,6 +61,9 @@ nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t, nvmlClockType_t type, unsig
   return answer("nvmlDeviceGetMaxClockInfo");
 }
 nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t, unsigned int* milliwatts) {
+  const auto behaviour = fake::text("FAKE_NVML_BEHAVIOUR", "");
+  if (behaviour == "crash") raise(SIGSEGV);
+  while (behaviour == "hang") pause();
   *milliwatts = 321500;
   return answer("nvmlDeviceGetPowerUsage");
 }
