@@ -1,0 +1,53 @@
+"""The program with the CUDA side linked in: it runs where there is no GPU, lists the CUDA cells, and says what is missing."""
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = os.environ["TWINBENCH_PROGRAM"]
+without_gpu = pytest.mark.skipif(Path("/proc/driver/nvidia").exists(), reason="this machine has an NVIDIA driver")
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=180, cwd=ROOT)
+
+
+def _kernel_components():
+    for line in (ROOT / "src" / "components.def").read_text().splitlines():
+        if line.startswith("TWINBENCH_COMPONENT("):
+            pipeline, name, kind, _ = line[len("TWINBENCH_COMPONENT("):].rstrip(")").split(", ")
+            if kind == "kernel":
+                yield pipeline, name
+
+
+def test_every_kernel_component_has_cuda_cells():
+    listed = run("list", "--cells")
+    assert listed.returncode == 0, listed.stderr
+    cells = [line.split("/") for line in listed.stdout.splitlines()]
+    components = {".".join(words) for words in _kernel_components()}
+    on_cuda = {cell[0] for cell in cells if cell[1] == "optimized" and cell[2] == "cuda"}
+    assert on_cuda == components
+
+
+@without_gpu
+@pytest.mark.parametrize("command", [["bench", "--quick"], ["parity", "--quick"], ["counters"], ["ceilings"]])
+def test_cuda_asked_for_by_name_is_a_typed_error(command):
+    result = run(*command, "--device", "cuda")
+    assert result.returncode == 2 and "missing_device" in result.stderr, result.stderr
+
+
+@without_gpu
+@pytest.mark.parametrize("more, code, field", [([], 3, "skipped"), (["--require-device"], 1, "errors")])
+def test_all_devices_skips_the_missing_one_by_name(tmp_path, more, code, field):
+    out = tmp_path / "record.json"
+    result = run("bench", "--quick", "--device", "all", "--filter", "simple_neuron/.*/cuda/fp32/train", "--out", out, *more)
+    assert result.returncode == code, result.stdout + result.stderr
+    ledger = json.loads(out.read_text())["twinbench"]["ledger"]
+    assert ledger[field] == ledger["planned"] == 1
+    if field == "skipped":
+        assert any("missing_device" in reason for reason in ledger["skip_reasons"])
+    else:
+        assert "missing_device" in result.stdout
