@@ -2,18 +2,17 @@
 #include "harness/bench/twin_timing.h"
 
 #include <ATen/ATen.h>
-#include <ATen/detail/CUDAHooksInterface.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "harness/bench/twin_rows.h"
 #include "harness/compare/inputs.h"
 #include "harness/parity/reference.h"
 #include "harness/timing/null_comparison.h"
 #include "harness/timing/paired.h"
 #include "harness/timing/record.h"
-#include "src/common/error.h"
 
 namespace twinbench {
 namespace {
@@ -29,66 +28,17 @@ struct TimedVariant {
   std::string broken;  // why its time is worth nothing
 };
 
-// Bitwise, NaN equal to NaN: the same variant on the same inputs has no reason to answer anything else.
-std::string difference(const Values& now, const Values& then) {
-  for (const auto& [name, tensor] : then) {
-    const auto& other = now[name];
-    if (!other.sizes().equals(tensor.sizes())) return "output " + name + " changed its shape while it was timed";
-    const auto same = tensor.is_floating_point() ? other.eq(tensor).logical_or(other.isnan().logical_and(tensor.isnan())) : other.eq(tensor);
-    if (!same.all().item<bool>()) return "output " + name + " of the last timed run differs from that of the first run";
-  }
-  return "";
-}
-
 Side side_of(const TimedVariant& timed) {
   Side side;
   side.name = timed.cell.name();
   side.run = [runnable = timed.runnable.get()] { runnable->run(); };
-  // Device work is asynchronous: a sample ends when the device has done it.
-  if (timed.cell.device == c10::DeviceType::CUDA) side.finish = [] { at::detail::getCUDAHooks().deviceSynchronize(0); };
   return side;
 }
 
-json timing_row(const TimedVariant& timed, const Cost& cost, const std::vector<Ceiling>& ceilings) {
-  json row = {{"cell", timed.cell.name()}, {"verdict", "pass"}, {"reason", ""}, {"regime", timed.cell.component->spec.regime},
-              {"n", timed.samples.size()}, {"median_s", nullptr}, {"q1_s", nullptr}, {"q3_s", nullptr}, {"minimum_s", nullptr},
-              {"samples_s", timed.samples}, {"iterations_per_sample", timed.iterations}, {"bytes", cost.bytes}, {"flops", cost.flops},
-              {"floor_s", nullptr}, {"impossible_below_s", nullptr}, {"roofline_fraction", nullptr}, {"bound", nullptr}};
-  if (timed.samples.empty()) {
-    row["verdict"] = "error";
-    row["reason"] = "no sample was taken";
-    return row;
-  }
-  row.update(timing_fields(timed.samples));
-  const double median_s = row["median_s"];
-  const std::string device = timed.cell.device == c10::DeviceType::CUDA ? "cuda" : "cpu";
-  const auto judged = judge_floor(cost, ceilings, device, timed.cell.dtype, last_level_cache_bytes(), median_s, measure_cpu_ceiling);
-  if (judged.floor.seconds > 0) {
-    row["floor_s"] = judged.floor.seconds;
-    row["roofline_fraction"] = judged.floor.seconds / median_s;
-    row["bound"] = judged.floor.bound;
-    if (judged.floor.physical) row["impossible_below_s"] = judged.floor.seconds / kBeyondFloor;
-  }
-  if (judged.beyond) {
-    row["verdict"] = "fail";
-    row["reason"] = "faster than the physical floor, also under a ceiling measured again: the work was not done";
-  }
-  if (!timed.broken.empty()) {
-    row["verdict"] = "fail";
-    row["reason"] = timed.broken;
-  }
-  return row;
-}
-
-json speedup_row(const Twin& twin, Variant from, Variant to, const PairedResult& result) {
-  json row = speedup_fields(result);
-  row["component"] = twin.component->spec.id();
-  row["device"] = twin.device == c10::DeviceType::CUDA ? "cuda" : "cpu";
-  row["dtype"] = to_string(twin.dtype);
-  row["case"] = twin.input_case->name;
-  row["from"] = to_string(from);
-  row["to"] = to_string(to);
-  row["regime"] = twin.component->spec.regime;
+json row_of(const TimedVariant& timed, const Cost& cost, const std::vector<Ceiling>& ceilings) {
+  json row = timing_row(timed.cell, timed.cell.component->spec.regime, cost, timed.samples, timed.iterations);
+  if (!timed.samples.empty()) judge_against_floor(row, timed.cell, cost, ceilings, last_level_cache_bytes(), measure_cpu_ceiling);
+  if (!timed.broken.empty()) fail(row, timed.broken);
   return row;
 }
 
@@ -155,16 +105,14 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
 
   const Cost cost = twin.component->spec.cost ? twin.component->spec.cost(setting) : Cost{};
   for (auto& [variant, one] : timed) {
-    one.broken = difference(one.runnable->outputs(), first.at(variant));
-    result["timings"].push_back(timing_row(one, cost, ceilings));
+    one.broken = difference(one.runnable->outputs(), first.at(variant), 0);
+    result["timings"].push_back(row_of(one, cost, ceilings));
   }
   for (const auto& [from, to, paired] : comparisons) {
-    auto row = speedup_row(twin, from, to, paired);
+    auto row = speedup_row(twin, from, to, twin.component->spec.regime, paired);
     const std::string broken = timed.at(from).broken + timed.at(to).broken;
     if (!broken.empty()) {
-      row["verdict"] = "inconclusive";
-      row["reason"] = broken;
-      row["ratio"] = row["lower"] = row["upper"] = nullptr;
+      withdraw(row, broken);
     }
     result["speedups"].push_back(std::move(row));
   }

@@ -1,4 +1,4 @@
-// Times the variants of one component on one case against each other: paired, interleaved, in one process.
+// Times the variants of one component on one case against each other on the CPU: paired, interleaved, in one process.
 #pragma once
 
 #include <nlohmann/json.hpp>

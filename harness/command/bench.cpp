@@ -4,9 +4,11 @@
 #include <cstdio>
 #include <iostream>
 
+#include "harness/bench/device_twin_timing.h"
 #include "harness/bench/google_benchmark.h"
 #include "harness/bench/twin_timing.h"
 #include "harness/command/command.h"
+#include "harness/command/device_rows.h"
 #include "harness/command/jobs.h"
 #include "harness/counters/counter_scope.h"
 #include "harness/ledger/ledger.h"
@@ -30,14 +32,16 @@ json benchmark_row(const json& timing) {
   return row;
 }
 
-TwinTimingOptions timing_options(const CommandOptions& options, const ClockQuality& clock) {
-  TwinTimingOptions timing;
+DeviceTimingOptions timing_options(const CommandOptions& options, const ClockQuality& clock) {
+  DeviceTimingOptions device;
+  if (options.regime != "declared") device.regime = regime_named(options.regime);
+  TwinTimingOptions& timing = device.twin;
   timing.seed = options.seed;
   timing.clock = clock;
   timing.max_pairs = options.quick ? 12 : 64;
   timing.seconds = options.quick ? 4 : 6;
   timing.target_half_width = options.quick ? 0.05 : 0.01;
-  return timing;
+  return device;
 }
 
 // So many twins spread over the list: the sentinels of the null test.
@@ -47,34 +51,80 @@ std::vector<Twin> sentinels(const std::vector<Twin>& twins, std::size_t count) {
   return chosen;
 }
 
-// Opens the session: ceilings, clock, dispatcher, null test. In a child, because it runs parallel regions.
-json session_job(const std::vector<Twin>& twins, TwinTimingOptions timing, const SessionOptions& session, json ceilings, bool quick) {
-  if (ceilings.empty())
-    for (const auto& ceiling : measure_cpu_ceilings(quick)) ceilings.push_back(to_json(ceiling));
+// What the session measures beside its twins: which devices they are on.
+struct SessionTwins {
+  std::vector<Twin> on_cpu, on_cuda;
+};
+
+SessionTwins by_device(const std::vector<Twin>& twins) {
+  SessionTwins split;
+  for (const auto& twin : twins) (twin.device == c10::DeviceType::CUDA ? split.on_cuda : split.on_cpu).push_back(twin);
+  return split;
+}
+
+// Opens the session: ceilings, clock, dispatcher, null test, of each device that twins are on. In a child, because it runs
+// parallel regions and opens the device.
+json session_job(const std::vector<Twin>& twins, DeviceTimingOptions timing, const SessionOptions& session, json ceilings, bool quick) {
   if (session.null_blocks > 0) {
-    timing.max_pairs = 2 * static_cast<std::size_t>(session.null_blocks);
-    timing.target_half_width = 1e-9;  // no early end
-    timing.seconds = std::max(timing.seconds, 0.25 * session.null_blocks);
+    timing.twin.max_pairs = 2 * static_cast<std::size_t>(session.null_blocks);
+    timing.twin.target_half_width = 1e-9;  // no early end
+    timing.twin.seconds = std::max(timing.twin.seconds, 0.25 * session.null_blocks);
   }
-  json null = null_test_row(sentinels(twins, static_cast<std::size_t>(session.null_cells)), timing);
-  return {{"ceilings", ceilings},
-          {"session", {{"null_test", null}, {"dispatcher_ns_per_call", measure_dispatcher_cost().plain_ns}, {"clock_resolution_ns", timing.clock.resolution_s * 1e9}}}};
+  const SessionTwins split = by_device(twins);
+  const auto cells = static_cast<std::size_t>(session.null_cells);
+  const bool measure = ceilings.empty();
+  json row = {{"dispatcher_ns_per_call", measure_dispatcher_cost().plain_ns}, {"clock_resolution_ns", timing.twin.clock.resolution_s * 1e9}, {"device", nullptr}};
+  std::vector<json> nulls;
+  if (!split.on_cpu.empty()) {
+    if (measure)
+      for (const auto& ceiling : measure_cpu_ceilings(quick)) ceilings.push_back(to_json(ceiling));
+    nulls.push_back(null_test_row(sentinels(split.on_cpu, cells), timing.twin));
+  }
+  if (!split.on_cuda.empty()) {
+    const auto device = open_cuda_bench_device();
+    row["device"] = opened_device_session(*device);
+    if (measure) {
+      const json measured = measured_device_ceilings(*device, quick);
+      for (const auto& ceiling : measured["ceilings"]) ceilings.push_back(ceiling);
+      row["device"]["refused_ceilings"] = measured["refused"];
+    }
+    nulls.push_back(device_null_test_row(sentinels(split.on_cuda, cells), timing, device_session_from(row["device"]), *device));
+  }
+  row["null_test"] = nulls.size() == 1 ? nulls.front() : joined_null_tests(nulls);
+  return {{"ceilings", ceilings}, {"session", row}};
 }
 
 std::vector<Ceiling> ceilings_from(const json& rows) {
   std::vector<Ceiling> ceilings;
-  for (const auto& row : rows) ceilings.push_back({row["device"], row["name"], row["unit"], row["value"], std::nullopt, row["method"]});
+  for (const auto& row : rows) ceilings.push_back(ceiling_from(row));
   return ceilings;
+}
+
+std::string decimals(double value, int digits) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
 }
 
 void print_speedup(const json& row) {
   std::printf("%-58s %s -> %-9s ", (row["component"].get<std::string>() + "/" + row["device"].get<std::string>() + "/" + row["dtype"].get<std::string>() + "/" + row["case"].get<std::string>()).c_str(),
               row["from"].get<std::string>().c_str(), row["to"].get<std::string>().c_str());
   if (row["lower"].is_number())
-    std::printf("x%.2f [%.2f, %.2f] (n = %d, %s) %s\n", row["ratio"].get<double>(), row["lower"].get<double>(), row["upper"].get<double>(), row["n"].get<int>(),
-                row["regime"].get<std::string>().c_str(), row["verdict"].get<std::string>().c_str());
+    std::printf("x%.2f [%.2f, %.2f] (n = %d, %s%s) %s\n", row["ratio"].get<double>(), row["lower"].get<double>(), row["upper"].get<double>(), row["n"].get<int>(),
+                row["regime"].get<std::string>().c_str(), row.contains("clock") ? (", " + row["clock"].get<std::string>()).c_str() : "", row["verdict"].get<std::string>().c_str());
   else
     std::printf("%s: %s\n", row["verdict"].get<std::string>().c_str(), row["reason"].get<std::string>().c_str());
+  const auto part = [&](const char* name) { return row["decomposition"][name].is_number() ? decimals(row["decomposition"][name], 2) : std::string("?"); };
+  if (row.contains("decomposition"))
+    std::printf("%58s wall x%s = host x%s, launch gaps x%s, kernels x%s\n", "", part("wall").c_str(), part("host").c_str(), part("launch_gap").c_str(), part("kernel").c_str());
+}
+
+json time_on_its_device(const Twin& twin, const DeviceTimingOptions& timing, const json& session, const std::vector<Ceiling>& ceilings) {
+  if (twin.device == c10::DeviceType::CPU) return time_twin(twin, timing.twin, ceilings);
+  if (!session.is_object() || session["device"].is_null())
+    throw Error(ErrorKind::kMissingDevice, "session.device", "absent", "the session measured no device timer: see its own error, or leave --session-from out");
+  const auto device = open_cuda_bench_device();
+  return time_device_twin(twin, timing, device_session_from(session.at("device")), ceilings, *device);
 }
 
 // Where `--device all` meets a machine without CUDA: its twins are skipped, or errors under --require-device.
@@ -107,6 +157,7 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
   if (twins.empty()) return finish("bench", options, ledger, record);
 
   std::vector<Ceiling> ceilings;
+  json opened;
   const std::string session = "session";
   ledger.plan(session);
   const json earlier = session_from_records(session_options.from, options.device);
@@ -122,6 +173,7 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
     for (const auto& row : result.value["ceilings"]) record.add("ceilings", row);
     record.set_session(result.value["session"]);
     ceilings = ceilings_from(result.value["ceilings"]);
+    opened = result.value["session"];
     const auto& null = result.value["session"]["null_test"];
     std::cout << "null test: " << null["verdict"].get<std::string>() << " over " << null["pairs"] << " pairs; noise floor " << null["noise_floor"] << '\n';
     if (null["verdict"] == "same") ledger.record(session, Outcome::kPass);
@@ -129,7 +181,7 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
   });
 
   std::vector<Job> jobs;
-  for (const auto& twin : session_options.only ? std::vector<Twin>() : twins) jobs.push_back(limited_job(options, twin.name(), [&, twin] { return time_twin(twin, timing, ceilings); }));
+  for (const auto& twin : session_options.only ? std::vector<Twin>() : twins) jobs.push_back(limited_job(options, twin.name(), [&, twin] { return time_on_its_device(twin, timing, opened, ceilings); }));
   if (going) run_with_progress(jobs, record, [&](const JobResult& result) {
     if (!result.ok()) {
       ledger.record(result.name, Outcome::kError, failure_of(result));

@@ -4,18 +4,29 @@
 #include <cstdio>
 #include <iostream>
 
+#include "harness/bench/bench_device.h"
 #include "harness/command/command.h"
+#include "harness/command/device_rows.h"
 #include "harness/command/jobs.h"
 #include "harness/ledger/ledger.h"
 #include "harness/record/record.h"
-#include "src/common/error.h"
 
 namespace twinbench {
 namespace {
 
-std::vector<Ceiling> measure_ceilings(c10::DeviceType device, bool quick) {
-  if (device == c10::DeviceType::CPU) return measure_cpu_ceilings(quick);
-  throw Error(ErrorKind::kMissingDevice, "--device", "cuda", "this build measures the ceilings of the CPU only");
+// {"ceilings": rows, "refused": ["name: reason"]}.
+nlohmann::json measure_ceilings(c10::DeviceType device, bool quick) {
+  if (device == c10::DeviceType::CUDA) return measured_device_ceilings(*open_cuda_bench_device(), quick);
+  nlohmann::json rows = nlohmann::json::array();
+  for (const auto& ceiling : measure_cpu_ceilings(quick)) rows.push_back(to_json(ceiling));
+  return {{"ceilings", rows}, {"refused", nlohmann::json::array()}};
+}
+
+void print_ceiling(const nlohmann::json& row) {
+  const auto text = [&](const char* field) { return row[field].get<std::string>(); };
+  std::printf("%-5s %-18s %10.4g %s", text("device").c_str(), text("name").c_str(), row["value"].get<double>(), text("unit").c_str());
+  if (row["data_sheet"].is_number()) std::printf(", data sheet %.4g", row["data_sheet"].get<double>());
+  std::printf("  (%s)\n", text("method").c_str());
 }
 
 }  // namespace
@@ -32,23 +43,21 @@ int ceilings_command(const CommandOptions& options) {
   for (const auto type : devices) {
     const std::string name = type == c10::DeviceType::CUDA ? "ceilings cuda" : "ceilings cpu";
     ledger.plan(name);
-    jobs.push_back(limited_job(options, name, [type, quick = options.quick] {
-      nlohmann::json rows = nlohmann::json::array();
-      for (const auto& ceiling : measure_ceilings(type, quick)) rows.push_back(to_json(ceiling));
-      return rows;
-    }));
+    jobs.push_back(limited_job(options, name, [type, quick = options.quick] { return measure_ceilings(type, quick); }));
   }
   run_with_progress(jobs, record, [&](const JobResult& result) {
     if (!result.ok()) {
       ledger.record(result.name, Outcome::kError, failure_of(result));
       return;
     }
-    for (const auto& row : result.value) {
+    for (const auto& row : result.value["ceilings"]) {
       record.add("ceilings", row);
-      std::printf("%-5s %-12s %10.4g %s  (%s)\n", row["device"].get<std::string>().c_str(), row["name"].get<std::string>().c_str(),
-                  row["value"].get<double>(), row["unit"].get<std::string>().c_str(), row["method"].get<std::string>().c_str());
+      print_ceiling(row);
     }
-    if (result.value.empty()) ledger.record(result.name, Outcome::kInconclusive, "no ceiling was measured");
+    std::string refused;
+    for (const auto& line : result.value["refused"]) refused += (refused.empty() ? "" : "; ") + line.get<std::string>();
+    if (result.value["ceilings"].empty()) ledger.record(result.name, Outcome::kInconclusive, "no ceiling was measured " + refused);
+    else if (!refused.empty()) ledger.record(result.name, Outcome::kInconclusive, refused);
     else ledger.record(result.name, Outcome::kPass);
   });
   std::cout << "ceilings: " << ledger.summary_line() << '\n';

@@ -24,6 +24,7 @@ struct CommandOptions {
   std::int64_t memory_limit_mib = 8192;
   bool quick = false;
   bool require_device = false;       // a cell that cannot run here is an error, not a skip
+  std::string regime = "declared";   // hot, cold, rotating: of every twin on a device; declared: each component's own
   bool in_process = false;           // jobs run in this process: a crash ends all, and a checking tool sees all
   std::string command_line;
 };

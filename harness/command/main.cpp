@@ -95,6 +95,8 @@ int main(int argc, char** argv) {
   bench->add_flag("--session-only", session.only, "Measure ceilings and null test, and no twin");
   bench->add_option("--null-cells", session.null_cells, "Twins compared with themselves")->check(CLI::Range(1, 1000))->capture_default_str();
   bench->add_option("--null-blocks", session.null_blocks, "ABBA blocks a null comparison takes; 0: until its interval is narrow")->check(CLI::Range(0, 10000))->capture_default_str();
+  bench->add_option("--regime", options.regime, "What the caches of a CUDA device hold before a run: hot, cold, rotating; declared: what each component says")
+      ->check(CLI::IsMember({"declared", "hot", "cold", "rotating"}))->capture_default_str();
   add_common(bench, options, true);
 
   auto* ceilings = app.add_subcommand("ceilings", "What this machine can do at best: copy bandwidth and matrix products");

@@ -24,6 +24,8 @@ nlohmann::json session_from_records(const std::vector<std::string>& files, const
     for (const auto& cell : session["null_test"]["cells"])
       if (device != "all" && cell["cell"].get<std::string>().find("/" + device + "/") == std::string::npos)
         throw Error(ErrorKind::kBadFile, "--session-from", path, "its null test is of another device than " + device);
+    if (device == "cuda" && session.value("device", nlohmann::json()).is_null())
+      throw Error(ErrorKind::kBadFile, "--session-from", path, "it holds no session of a CUDA device's timer");
     found["session"] = session;
   }
   return found;

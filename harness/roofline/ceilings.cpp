@@ -59,9 +59,17 @@ std::vector<Ceiling> measure_cpu_ceilings(bool quick) {
 Ceiling measure_cpu_ceiling(const std::string& name) { return cpu_ceiling(name, false); }
 
 nlohmann::json to_json(const Ceiling& ceiling) {
-  return {{"device", ceiling.device}, {"name", ceiling.name}, {"unit", ceiling.unit}, {"value", ceiling.value},
-          {"data_sheet", ceiling.data_sheet ? nlohmann::json(*ceiling.data_sheet) : nlohmann::json(nullptr)},
-          {"method", ceiling.method}};
+  nlohmann::json row = {{"device", ceiling.device}, {"name", ceiling.name}, {"unit", ceiling.unit}, {"value", ceiling.value},
+                        {"data_sheet", ceiling.data_sheet ? nlohmann::json(*ceiling.data_sheet) : nlohmann::json(nullptr)},
+                        {"method", ceiling.method}};
+  if (!ceiling.data_sheet_source.empty()) row["data_sheet_source"] = ceiling.data_sheet_source;
+  return row;
+}
+
+Ceiling ceiling_from(const nlohmann::json& row) {
+  Ceiling ceiling{row.at("device"), row.at("name"), row.at("unit"), row.at("value"), std::nullopt, row.at("method"), row.value("data_sheet_source", "")};
+  if (row.at("data_sheet").is_number()) ceiling.data_sheet = row["data_sheet"].get<double>();
+  return ceiling;
 }
 
 double last_level_cache_bytes() {
@@ -89,13 +97,26 @@ Floor floor_of(const Cost& cost, const std::vector<Ceiling>& ceilings, const std
   return floor;
 }
 
+namespace {
+
+std::vector<Ceiling> at_least_data_sheet(std::vector<Ceiling> ceilings) {
+  for (auto& ceiling : ceilings) ceiling.value = std::max(ceiling.value, ceiling.data_sheet.value_or(0));
+  return ceilings;
+}
+
+}  // namespace
+
 FloorJudgement judge_floor(const Cost& cost, std::vector<Ceiling> ceilings, const std::string& device, Dtype dtype, double cache_bytes,
                            double seconds, const std::function<Ceiling(const std::string& name)>& remeasure) {
   FloorJudgement judgement;
   std::set<std::string> fresh;
   while (true) {
     judgement.floor = floor_of(cost, ceilings, device, dtype, cache_bytes);
-    judgement.beyond = judgement.floor.physical && seconds < judgement.floor.seconds / kBeyondFloor;
+    // Under the data sheets the floor is never higher, but another bound may bind, one that is not physical.
+    const Floor lowest = floor_of(cost, at_least_data_sheet(ceilings), device, dtype, cache_bytes);
+    judgement.impossible_below_s.reset();
+    if (judgement.floor.physical && lowest.physical) judgement.impossible_below_s = lowest.seconds / kBeyondFloor;
+    judgement.beyond = judgement.impossible_below_s && seconds < *judgement.impossible_below_s;
     bool measured = false;
     if (judgement.beyond)
       for (const auto& name : judgement.floor.ceilings)

@@ -16,11 +16,12 @@ namespace twinbench {
 
 struct Ceiling {
   std::string device;  // cpu, cuda
-  std::string name;    // copy, gemm_fp32, gemm_bf16
-  std::string unit;    // B/s (read + written), FLOP/s
+  std::string name;    // copy, gemm_fp32, gemm_bf16; on a device also those of device_ceilings.h
+  std::string unit;    // B/s (read + written), FLOP/s, op/s; s: of one launch or graph node, where less is better
   double value = 0;
-  std::optional<double> data_sheet;
-  std::string method;
+  std::optional<double> data_sheet = std::nullopt;
+  std::string method = "";
+  std::string data_sheet_source = "";  // which data sheet; where there is no value, why
 };
 
 // Measures copy bandwidth and matrix-product rates of the CPU: about a second. `quick` uses smaller sizes.
@@ -30,6 +31,7 @@ std::vector<Ceiling> measure_cpu_ceilings(bool quick);
 Ceiling measure_cpu_ceiling(const std::string& name);
 
 nlohmann::json to_json(const Ceiling& ceiling);
+Ceiling ceiling_from(const nlohmann::json& row);
 
 // The least time that `cost` can take under the ceilings, which of them binds, and whether a faster result is
 // impossible. On the CPU a byte floor holds only where the data cannot stay in cache (`cost.bytes` > 2 x `cache_bytes`).
@@ -47,13 +49,15 @@ constexpr double kBeyondFloor = 1.25;
 
 struct FloorJudgement {
   Floor floor;          // under the better of the given and the re-measured ceilings
-  bool beyond = false;  // faster than the physical floor, even after measuring again
+  std::optional<double> impossible_below_s;  // under the data-sheet values too; absent where the floor does not bind
+  bool beyond = false;  // faster than that, even after measuring again
   std::vector<Ceiling> remeasured;
 };
 
 // Is a median of `seconds` faster than the work can be done? A ceiling measured while other programs ran is too low, and
 // under it an honest time looks impossible. So before a time is rejected, the ceilings that bind are measured again, here
-// and now, by `remeasure` (name -> ceiling), and the better of both values counts.
+// and now, by `remeasure` (name -> ceiling), and the better of both values counts. A library may leave part of a device
+// unused: where a data-sheet value is above the measured one, a time is impossible only if it is so under that too.
 FloorJudgement judge_floor(const Cost& cost, std::vector<Ceiling> ceilings, const std::string& device, Dtype dtype, double cache_bytes,
                            double seconds, const std::function<Ceiling(const std::string& name)>& remeasure);
 

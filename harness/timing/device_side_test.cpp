@@ -55,6 +55,15 @@ TEST(Regimes, ColdIsSlowerThanHotAndRotatingIsCold) {
   EXPECT_NEAR(span(Regime::kRotating, {one, other}), 60e-6, 1e-6);
 }
 
+TEST(Regimes, HotMeansItsOwnDataAlsoBesideAnotherSide) {
+  SimulatedDevice device;
+  DeviceSide a("a", {device.work(1, 20e-6, 60e-6, false, 1)}, device, device, held()), b("b", {device.work(1, 20e-6, 60e-6, false, 2)}, device, device, held());
+  for (int pair = 0; pair < 3; ++pair) {
+    EXPECT_NEAR(take_sample(a.side(), 1, device), 20e-6 + kEvent, 1e-9);
+    EXPECT_NEAR(take_sample(b.side(), 1, device), 20e-6 + kEvent, 1e-9);
+  }
+}
+
 TEST(Regimes, EnoughCopiesToExceedTheCacheTwice) {
   EXPECT_EQ(rotating_copies(30e6, 60e6), 5u);
   EXPECT_EQ(rotating_copies(500e6, 60e6), 2u);

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
+#include <stdexcept>
 #include <vector>
 
 #include "harness/timing/clock.h"
@@ -41,13 +43,39 @@ class SimulatedDevice : public DeviceTimer, public Clock {
         launch([this, warm_s, cold_s, data] {
           const bool resident = resident_ == data;
           resident_ = data;
-          return resident ? warm_s : cold_s;
+          const double seconds = resident ? warm_s : cold_s;
+          busy_s_ += seconds * slowdown_;
+          return seconds;
         });
       if (synchronises) synchronize();
     };
   }
 
+  // Work beside the stream: no mark sees it.
+  std::function<void()> work_elsewhere(double seconds) {
+    return [this, seconds] {
+      host_s_ += kLaunch;
+      busy_s_ += seconds;
+    };
+  }
+  double busy_s() const { return busy_s_; }  // of all work so far; marks, flushes and holds are not work
+
+  // Between the two, launches are kept instead of run. The replay queues them all for the host's price of one launch.
+  void begin_capture() { captured_.emplace(); }
+  std::function<void()> end_capture() {
+    const auto graph = std::move(*captured_);
+    captured_.reset();
+    return [this, graph] {
+      launch([graph] {
+        double seconds = 0;
+        for (const auto& work : graph) seconds += work();
+        return seconds;
+      });
+    };
+  }
+
   void synchronize() override {
+    if (captured_) throw std::runtime_error("simulated: operation not permitted when the stream is capturing");
     if (holding_) expire();
     host_s_ = std::max(host_s_, device_s_) + 5e-6;
   }
@@ -72,6 +100,7 @@ class SimulatedDevice : public DeviceTimer, public Clock {
     queue_.clear();
   }
   void mark_start() override {
+    if (on_mark) on_mark();
     slowdown_ = 1 / clock(samples_++);
     launch([this, leak_s = leaks_ ? 10e-6 : 0.0] {
       start_s_ = device_s_;
@@ -99,11 +128,16 @@ class SimulatedDevice : public DeviceTimer, public Clock {
 
   bool holding() const { return holding_; }
   std::vector<double> rests;
+  std::function<void()> on_mark;
 
  private:
   using Work = std::function<double()>;  // does its effect, returns its seconds at the nominal clock
 
   void launch(const Work& work) {
+    if (captured_) {
+      captured_->push_back(work);
+      return;
+    }
     host_s_ += kLaunch;
     if (holding_ && queue_.size() >= kQueue) expire();
     if (holding_) {
@@ -120,11 +154,12 @@ class SimulatedDevice : public DeviceTimer, public Clock {
   }
 
   SimulatedFaults faults_;
-  double host_s_ = 0, device_s_ = 0, start_s_ = 0, stop_s_ = 0, slowdown_ = 1;
+  double host_s_ = 0, device_s_ = 0, start_s_ = 0, stop_s_ = 0, slowdown_ = 1, busy_s_ = 0;
   int resident_ = 0;
   bool holding_ = false, expired_ = false, leaks_ = false;
   std::int64_t samples_ = 0;
   std::deque<Work> queue_;
+  std::optional<std::vector<Work>> captured_;
 };
 
 }  // namespace twinbench

@@ -1,0 +1,114 @@
+// Set-up and the passes beside the paired samples.
+#include "harness/bench/device_variant.h"
+
+#include <exception>
+
+#include "harness/bench/twin_rows.h"
+#include "harness/compare/inputs.h"
+#include "harness/counters/counter_scope.h"
+#include "harness/parity/reference.h"
+#include "harness/timing/device_sample.h"
+#include "harness/timing/statistics.h"
+
+namespace twinbench {
+namespace {
+
+constexpr std::size_t kInPlaceSamples = 15, kReplaySamples = 15, kTracedRuns = 5;
+// Atomic sums come in another order each run: an honest variant may differ from itself in the last digits.
+constexpr double kRunToRun = 1e-3;
+
+RunCounts counts_of(const CounterSnapshot& seen) {
+  RunCounts counts;
+  counts.sync_calls = seen.sync_calls;
+  counts.scalar_reads = seen.scalar_reads;
+  counts.device_copies = seen.device_copies;
+  counts.dispatches = seen.dispatches;
+  counts.copies = seen.copies;
+  return counts;
+}
+
+// The first line: LibTorch's messages carry a stack trace.
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+DeviceVariant::DeviceVariant(const Cell& cell, const Values& generated, std::size_t copies, BenchDevice& device) : cell_(cell), device_(device) {
+  Setting setting = cell.setting();
+  setting.device = device.tensors();
+  const Factory factory = cell.component->factory(cell.variant, cell.device);
+  for (std::size_t copy = 0; copy < copies; ++copy) {
+    copies_.push_back(factory(placed_inputs(generated, setting.dtype, setting.device), setting));
+    copies_.back()->run();
+  }
+  first_ = copied_outputs(*copies_.front());
+  const CounterScope scope;
+  copies_.front()->run();
+  counts_ = counts_of(scope.snapshot());
+}
+
+std::vector<std::function<void()>> DeviceVariant::runs() const {
+  std::vector<std::function<void()>> runs;
+  for (const auto& copy : copies_) runs.push_back([runnable = copy.get()] { runnable->run(); });
+  return runs;
+}
+
+std::string DeviceVariant::broken() const {
+  device_.timer().synchronize();
+  for (const auto& copy : copies_)
+    if (const std::string found = difference(copy->outputs(), first_, kRunToRun); !found.empty()) return found;
+  return "";
+}
+
+void DeviceVariant::measure_in_place(const std::vector<DeviceVariant*>& variants, Regime regime) {
+  std::vector<std::vector<double>> walls(variants.size()), spans(variants.size());
+  for (std::size_t round = 0; round <= kInPlaceSamples; ++round)
+    for (std::size_t i = 0; i < variants.size(); ++i) {
+      const auto& copies = variants[i]->copies_;
+      BenchDevice& device = variants[i]->device_;
+      const auto run = [&] { copies[round % copies.size()]->run(); };
+      // Hot: what lies in the caches is this variant's own, not the other's.
+      if (regime == Regime::kHot) run();
+      const DeviceSample sample = take_device_sample(device.timer(), device.host(), run, {regime == Regime::kCold, false});
+      if (round == 0) continue;  // finds what another pass left behind
+      walls[i].push_back(sample.wall_s);
+      spans[i].push_back(sample.span_s);
+    }
+  for (std::size_t i = 0; i < variants.size(); ++i) {
+    variants[i]->in_place_.wall_s = median(walls[i]);
+    variants[i]->in_place_.span_s = median(spans[i]);
+  }
+}
+
+GraphReplay DeviceVariant::measure_graph_replay(const DeviceSampling& sampling, std::int64_t iterations) {
+  if (counts_.scalar_reads + counts_.sync_calls + counts_.device_copies > 0) return {std::nullopt, "a run waits for the device: no graph can hold it"};
+  try {
+    std::vector<std::function<void()>> replays;
+    for (const auto& run : runs()) replays.push_back(device_.captured(run));
+    DeviceSide side(cell_.name() + " as a graph", replays, device_.timer(), device_.host(), sampling);
+    const Side sampled = side.side();
+    std::vector<double> seconds;
+    for (std::size_t i = 0; i <= kReplaySamples; ++i) {
+      const double sample_s = sampled.sample_seconds(iterations) / static_cast<double>(iterations);
+      if (i > 0) seconds.push_back(sample_s);
+    }
+    if (const std::string wrong = broken(); !wrong.empty()) return {std::nullopt, "a replay computes something else: " + wrong};
+    return {median(seconds), ""};
+  } catch (const std::exception& refusal) {
+    return {std::nullopt, "the run cannot be captured or replayed: " + first_line(refusal.what())};
+  }
+}
+
+std::string DeviceVariant::trace_busy_time(Regime regime) {
+  std::vector<double> busy;
+  for (std::size_t i = 0; i < kTracedRuns; ++i) {
+    if (regime == Regime::kCold) device_.timer().flush_cache();
+    device_.timer().synchronize();
+    const TracedRun run = device_.traced([&] { copies_[i % copies_.size()]->run(); });
+    if (!run.busy_s) return run.reason;
+    busy.push_back(*run.busy_s);
+  }
+  in_place_.busy_s = median(busy);
+  return "";
+}
+
+}  // namespace twinbench

@@ -1,0 +1,38 @@
+// The rows that a timed twin adds to a record, and what takes a time or a ratio back: shared by all devices.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "harness/bench/twin_timing.h"
+#include "harness/timing/paired.h"
+
+namespace twinbench {
+
+// Which output of a later run differs from that of the first on the same inputs; empty where none does. `relative` 0: bit
+// for bit, NaN equal to NaN. Above 0: NaN in the same places, and the rest within so much of it by L2 norm; integers bit
+// for bit always.
+std::string difference(const Values& now, const Values& then, double relative);
+
+// A "timings" row: quartiles of the samples (seconds a run); verdict error where there is none. No floor yet.
+nlohmann::json timing_row(const Cell& cell, const std::string& regime, const Cost& cost, const std::vector<double>& samples_s, std::int64_t iterations);
+
+// Adds floor, share of the roof and bound to a row with a median; fails the row where it is faster than the physical floor
+// of `cost`, also under ceilings measured again. Returns the reason of that failure, else nothing.
+std::string judge_against_floor(nlohmann::json& row, const Cell& cell, const Cost& cost, const std::vector<Ceiling>& ceilings,
+                                double cache_bytes, const std::function<Ceiling(const std::string& name)>& remeasure);
+
+void fail(nlohmann::json& row, const std::string& reason);
+
+// A "speedups" row: time of `from` over time of `to`.
+nlohmann::json speedup_row(const Twin& twin, Variant from, Variant to, const std::string& regime, const PairedResult& result);
+
+// The ratio means nothing: inconclusive, without a figure.
+void withdraw(nlohmann::json& speedup, const std::string& reason);
+// The ratio stands, but nobody may conclude from it.
+void doubt(nlohmann::json& speedup, const std::string& reason);
+
+}  // namespace twinbench
