@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "baselines/energy_flow/simple_neuron_operators.h"
+#include "baselines/layers.h"
 #include "src/common/philox.h"
 #include "src/energy_flow/carrier_heads.h"
 
@@ -44,7 +44,7 @@ class NaiveHeads : public Runnable {
         local_id_(inputs["local_id"].cpu().contiguous()) {
     for (const char* name : kWeights) {
       const bool operand = round_ && std::string(name).ends_with("weight");
-      weights_.set(name, (operand ? energy_flow::rounded_to_bf16(inputs[name]) : inputs[name]).contiguous());
+      weights_.set(name, (operand ? rounded_to_bf16(inputs[name]) : inputs[name]).contiguous());
     }
     const auto make = [&](at::IntArrayRef shape) { return at::empty(shape, carried_.options()); };
     results_ = {{"energy", make({shape_.flows})},   {"displacement", make({shape_.flows, 3})},
@@ -55,7 +55,7 @@ class NaiveHeads : public Runnable {
 
   void run() override {
     const at::NoGradGuard no_grad;
-    const energy_flow::WithoutOneDnn plain_gelu;
+    const WithoutOneDnn plain_gelu;
     std::int32_t* count = spawn_count_.mutable_data_ptr<std::int32_t>();
     for (std::int64_t f = 0; f < shape_.flows; ++f) {
       const Step step = forward(f, carried_.narrow(0, f, 1), position_.narrow(0, f, 1));
@@ -111,7 +111,7 @@ class NaiveHeads : public Runnable {
 
  private:
   at::Tensor product(const std::string& layer, const at::Tensor& x) const {
-    return energy_flow::baseline_linear(x, weights_[layer + "_weight"], weights_[layer + "_bias"], round_);
+    return baseline_linear(x, weights_[layer + "_weight"], weights_[layer + "_bias"], round_);
   }
 
   // hidden layer, GELU, output layer: three operators.
@@ -177,7 +177,7 @@ class NaiveHeadsBackward final : public NaiveHeads {
 
   void run() override {
     if (shape_.flows == 0) return;
-    const energy_flow::WithoutOneDnn plain_gelu;
+    const WithoutOneDnn plain_gelu;
     std::vector<at::Tensor> results, grads;
     std::vector<std::vector<at::Tensor>> given;
     for (const auto& tensor : given_) given.push_back(tensor.split(1));

@@ -1,10 +1,7 @@
 // Baseline of energy_flow.embedding_mapper: one row at a time, ten operators each, every one with its own temporary.
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
-#include <torch/csrc/autograd/autograd.h>
 
-#include "baselines/energy_flow/simple_neuron_operators.h"
-#include "src/component.h"
+#include "baselines/autograd_baseline.h"
 
 namespace twinbench {
 namespace {
@@ -14,46 +11,18 @@ const std::vector<std::string> kDifferentiable = {"embedding", "weight_1", "bias
                                                   "weight_2",  "bias_2",   "gain_2", "shift_2",  "weight_3",
                                                   "bias_3",    "scale",    "offset", "cell_offset"};
 
-class EmbeddingMapperBaseline : public Runnable {
+class EmbeddingMapperBaseline : public AutogradBaseline {
  public:
   EmbeddingMapperBaseline(const Values& inputs, const Setting& setting)
-      : inputs_(inputs),
-        backward_(setting.values.pass == Pass::kBackward),
-        round_(setting.dtype == Dtype::kBf16) {
+      : AutogradBaseline(inputs, setting, "surface", kDifferentiable), round_(setting.dtype == Dtype::kBf16) {
     if (round_)
-      for (const char* name : {"weight_1", "weight_2", "weight_3"})
-        inputs_.set(name, energy_flow::rounded_to_bf16(inputs_[name]));
-    if (backward_)
-      for (const auto& name : kDifferentiable) inputs_.set(name, inputs_[name].detach().requires_grad_(true));
-  }
-
-  void run() override {
-    const energy_flow::WithoutOneDnn plain_gelu;
-    if (!backward_) {
-      const at::NoGradGuard no_tape;
-      results_ = {{"surface", surface()}};
-      return;
-    }
-    const at::AutoGradMode tape(true);
-    torch::autograd::variable_list leaves;
-    for (const auto& name : kDifferentiable) leaves.push_back(inputs_[name]);
-    const auto gradients = torch::autograd::grad({surface()}, leaves, {inputs_["grad_surface"]}, std::nullopt, false,
-                                                 /*allow_unused=*/true);
-    results_ = {};
-    for (std::size_t i = 0; i < leaves.size(); ++i)  // without a row no weight is on the tape
-      results_.set("grad_" + kDifferentiable[i],
-                   gradients[i].defined() ? gradients[i] : at::zeros_like(leaves[i]).detach());
-  }
-
-  Values outputs() override {
-    Values contiguous;  // a gradient takes over the strides of its input
-    for (const auto& [name, tensor] : results_) contiguous.set(name, tensor.contiguous());
-    return contiguous;
+      for (const char* name : {"weight_1", "weight_2", "weight_3"}) inputs_.set(name, rounded_to_bf16(inputs_[name]));
+    make_leaves();
   }
 
  private:
   at::Tensor linear(const at::Tensor& x, const char* weight, const char* bias) const {
-    return energy_flow::baseline_linear(x, inputs_[weight], inputs_[bias], round_);
+    return baseline_linear(x, inputs_[weight], inputs_[bias], round_);
   }
 
   at::Tensor normalized(const at::Tensor& x, const char* gain, const char* shift) const {
@@ -69,7 +38,7 @@ class EmbeddingMapperBaseline : public Runnable {
     return scaled + inputs_["cell_offset"].reshape({1, -1});
   }
 
-  at::Tensor surface() const {
+  at::Tensor result() override {
     const at::Tensor& embedding = inputs_["embedding"];
     if (embedding.size(0) == 0) return embedding.new_empty({0, inputs_["weight_3"].size(0)}).requires_grad_(backward_);
     std::vector<at::Tensor> rows;
@@ -77,9 +46,7 @@ class EmbeddingMapperBaseline : public Runnable {
     return at::cat(rows, 0);
   }
 
-  Values inputs_;
-  bool backward_, round_;
-  Values results_;
+  const bool round_;
 };
 
 }  // namespace

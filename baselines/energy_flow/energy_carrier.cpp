@@ -3,7 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "baselines/energy_flow/simple_neuron_operators.h"
+#include "baselines/layers.h"
 #include "src/energy_flow/energy_carrier.h"
 
 namespace twinbench {
@@ -88,13 +88,13 @@ class NaiveCarrier : public Runnable {
 
  private:
   at::Tensor weight(const at::Tensor& values) const {
-    return (round_ ? energy_flow::rounded_to_bf16(values) : values).contiguous();
+    return (round_ ? rounded_to_bf16(values) : values).contiguous();
   }
 
   at::Tensor cell(const LayerWeights& w, const at::Tensor& x, const at::Tensor& h) const {
     const std::int64_t width = shape_.hidden;
-    const at::Tensor from_input = energy_flow::baseline_linear(x, w.weight_input, w.bias_input, round_);
-    const at::Tensor from_hidden = energy_flow::baseline_linear(h, w.weight_hidden, w.bias_hidden, round_);
+    const at::Tensor from_input = baseline_linear(x, w.weight_input, w.bias_input, round_);
+    const at::Tensor from_hidden = baseline_linear(h, w.weight_hidden, w.bias_hidden, round_);
     const auto block = [width](const at::Tensor& t, std::int64_t i) { return t.narrow(1, i * width, width); };
     const at::Tensor reset = at::sigmoid(at::add(block(from_input, 0), block(from_hidden, 0)));
     const at::Tensor update = at::sigmoid(at::add(block(from_input, 1), block(from_hidden, 1)));

@@ -9,6 +9,7 @@
 
 #include "src/common/error.h"
 #include "src/energy_flow/inputs.h"
+#include "src/spec_parts.h"
 #include "src/tensor_checks.h"
 
 namespace twinbench {
@@ -86,11 +87,7 @@ namespace {
 
 Case heads_case(const char* name, std::int64_t flows, std::int64_t hidden, std::int64_t energy_width,
                 std::int64_t head_width, Options options = {}) {
-  Case c;
-  c.name = name;
-  c.sizes = {{"flows", flows}, {"hidden", hidden}, {"energy_width", energy_width}, {"head_width", head_width}};
-  c.options = std::move(options);
-  return c;
+  return sized_case(name, {{"flows", flows}, {"hidden", hidden}, {"energy_width", energy_width}, {"head_width", head_width}}, std::move(options));
 }
 
 std::vector<Case> heads_cases() {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "src/energy_flow/dataset_file_inputs.h"
+#include "src/spec_parts.h"
 
 namespace twinbench {
 namespace {
@@ -9,11 +10,8 @@ namespace {
 // batch_index counts from the start of `epoch`; past its end it means a batch of a later epoch.
 Case make_case(const std::string& name, std::int64_t rows, std::int64_t width, std::int64_t batch, std::int64_t epoch,
                std::int64_t batch_index) {
-  Case result;
-  result.name = name;
-  result.sizes = {{"rows", rows}, {"width", width}, {"batch", batch}, {"epoch", epoch}, {"batch_index", batch_index},
-                  {"seed", 1234}};
-  return result;
+  return sized_case(name, {{"rows", rows}, {"width", width}, {"batch", batch}, {"epoch", epoch}, {"batch_index", batch_index},
+                  {"seed", 1234}});
 }
 
 Case without_item_copy(Case plain) {
@@ -95,14 +93,6 @@ std::string broken_batch(const Values& inputs, const Values& outputs, const Sett
   return "";
 }
 
-OutputSpec exact(const std::string& name) {
-  OutputSpec output;
-  output.name = name;
-  output.tolerance.kind = Tolerance::Kind::kExact;
-  output.tolerance.spec_class = "exact";
-  return output;
-}
-
 }  // namespace
 
 ComponentSpec energy_flow_collation_spec() {
@@ -115,7 +105,7 @@ ComponentSpec energy_flow_collation_spec() {
   spec.sin = "every item is copied into fresh tensors and strings, and the copies are copied again into the batch";
   spec.cases = make_cases();
   spec.make_inputs = energy_flow::make_pairs;
-  spec.outputs = {exact("x"), exact("y"), exact("rows"), exact("text_bytes"), exact("text_offsets")};
+  spec.outputs = {exact_output("x"), exact_output("y"), exact_output("rows"), exact_output("text_bytes"), exact_output("text_offsets")};
   const auto none = [](const Setting&) { return std::int64_t{0}; };
   spec.proof = {
       {"allocations", "2B + 2: two tensors an item and two for the batch; stack only: 2",

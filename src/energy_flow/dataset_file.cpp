@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "src/energy_flow/dataset_file_inputs.h"
+#include "src/spec_parts.h"
 
 namespace twinbench {
 namespace {
@@ -9,10 +10,7 @@ namespace {
 using energy_flow::literal;
 
 Case make_case(const std::string& name, std::int64_t rows, std::int64_t width) {
-  Case result;
-  result.name = name;
-  result.sizes = {{"rows", rows}, {"width", width}};
-  return result;
+  return sized_case(name, {{"rows", rows}, {"width", width}});
 }
 
 std::vector<Case> make_cases() {
@@ -66,15 +64,6 @@ double file_bytes(const Setting& setting) {
          2 * rows * (8 + 34);  // texts have 34 bytes on average
 }
 
-OutputSpec exact(const std::string& name, bool nan_allowed = false) {
-  OutputSpec output;
-  output.name = name;
-  output.tolerance.kind = Tolerance::Kind::kExact;
-  output.tolerance.spec_class = "exact";
-  output.nan_allowed = nan_allowed;
-  return output;
-}
-
 }  // namespace
 
 ComponentSpec energy_flow_dataset_file_spec() {
@@ -87,12 +76,12 @@ ComponentSpec energy_flow_dataset_file_spec() {
   spec.sin = "one read of everything, then a tensor, a finite test and a norm read back for every single row";
   spec.cases = make_cases();
   spec.make_inputs = energy_flow::make_pairs;
-  spec.outputs = {exact("input_embeddings", true),
-                  exact("target_embeddings", true),
-                  exact("text_bytes"),
-                  exact("text_offsets"),
-                  exact("valid"),
-                  exact("dropped")};
+  spec.outputs = {exact_output("input_embeddings", true),
+                  exact_output("target_embeddings", true),
+                  exact_output("text_bytes"),
+                  exact_output("text_offsets"),
+                  exact_output("valid"),
+                  exact_output("dropped")};
   const auto none = [](const Setting&) { return std::int64_t{0}; };
   spec.proof = {{"scalar_reads", "4 rows: a finite test and a norm read back for both sides of every row",
                  [](const Setting& setting) { return 4 * setting.size("rows"); }, none},

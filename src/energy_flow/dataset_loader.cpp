@@ -3,6 +3,7 @@
 #include <set>
 
 #include "src/energy_flow/dataset_file_inputs.h"
+#include "src/spec_parts.h"
 
 namespace twinbench {
 namespace {
@@ -10,17 +11,14 @@ namespace {
 // batches: how many are delivered from the start of the epoch; 0 delivers the whole epoch.
 Case make_case(const std::string& name, std::int64_t rows, std::int64_t width, std::int64_t batch, std::int64_t workers,
                std::int64_t prefetch_depth, std::int64_t epoch, std::int64_t batches) {
-  Case result;
-  result.name = name;
-  result.sizes = {{"rows", rows},
+  return sized_case(name, {{"rows", rows},
                   {"width", width},
                   {"batch", batch},
                   {"workers", workers},
                   {"prefetch_depth", prefetch_depth},
                   {"epoch", epoch},
                   {"batches", batches},
-                  {"seed", 1234}};
-  return result;
+                  {"seed", 1234}});
 }
 
 std::vector<Case> make_cases() {
@@ -98,14 +96,6 @@ std::string broken_batches(const Values& inputs, const Values& outputs, const Se
   return "";
 }
 
-OutputSpec exact(const std::string& name) {
-  OutputSpec output;
-  output.name = name;
-  output.tolerance.kind = Tolerance::Kind::kExact;
-  output.tolerance.spec_class = "exact";
-  return output;
-}
-
 }  // namespace
 
 ComponentSpec energy_flow_dataset_loader_spec() {
@@ -120,7 +110,7 @@ ComponentSpec energy_flow_dataset_loader_spec() {
       "item";
   spec.cases = make_cases();
   spec.make_inputs = energy_flow::make_pairs;
-  spec.outputs = {exact("x"), exact("y"), exact("rows"), exact("text_bytes"), exact("text_offsets")};
+  spec.outputs = {exact_output("x"), exact_output("y"), exact_output("rows"), exact_output("text_bytes"), exact_output("text_offsets")};
   const auto none = [](const Setting&) { return std::int64_t{0}; };
   spec.proof = {
       {"copies", "2 for the whole dataset, and per delivered row 2 into fresh tensors and 2 into the batch",

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "src/component.h"
 #include "src/energy_flow/inputs.h"
+#include "src/spec_parts.h"
 
 namespace twinbench {
 namespace {
@@ -18,32 +18,7 @@ using energy_flow::toy_bias;
 using energy_flow::toy_weight;
 
 Case shaped(std::string name, std::int64_t rows, std::int64_t embedding, std::int64_t width, std::int64_t height) {
-  Case result;
-  result.name = std::move(name);
-  result.sizes = {{"rows", rows}, {"embedding", embedding}, {"width", width}, {"height", height}};
-  return result;
-}
-
-Case distributed(Case from, const std::string& distribution) {
-  from.name = distribution;
-  from.distribution = distribution;
-  return from;
-}
-
-Case backward(Case from) {
-  from.name = "backward_" + from.name;
-  from.pass = Pass::kBackward;
-  return from;
-}
-
-Case timed(Case from) {
-  from.timed = true;
-  return from;
-}
-
-Case degenerate(Case from) {
-  from.degenerate = true;
-  return from;
+  return sized_case(std::move(name), {{"rows", rows}, {"embedding", embedding}, {"width", width}, {"height", height}});
 }
 
 std::vector<Case> cases() {

@@ -8,6 +8,7 @@
 
 #include "src/common/error.h"
 #include "src/energy_flow/inputs.h"
+#include "src/spec_parts.h"
 #include "src/tensor_checks.h"
 
 namespace twinbench {
@@ -45,10 +46,7 @@ namespace {
 
 Case carrier_case(const char* name, std::int64_t flows, std::int64_t features, std::int64_t hidden,
                   std::int64_t layers) {
-  Case c;
-  c.name = name;
-  c.sizes = {{"flows", flows}, {"features", features}, {"hidden", hidden}, {"layers", layers}};
-  return c;
+  return sized_case(name, {{"flows", flows}, {"features", features}, {"hidden", hidden}, {"layers", layers}});
 }
 
 std::vector<Case> carrier_cases() {

@@ -5,8 +5,8 @@
 
 #include <limits>
 
-#include "src/component.h"
 #include "src/energy_flow/inputs.h"
+#include "src/spec_parts.h"
 
 namespace twinbench {
 namespace {
@@ -18,32 +18,7 @@ using energy_flow::toy_bias;
 using energy_flow::toy_weight;
 
 Case shaped(std::string name, std::int64_t flows, std::int64_t hidden = 32, std::int64_t outputs = 64) {
-  Case result;
-  result.name = std::move(name);
-  result.sizes = {{"flows", flows}, {"hidden", hidden}, {"outputs", outputs}};
-  return result;
-}
-
-Case distributed(Case from, const std::string& distribution) {
-  from.name = distribution;
-  from.distribution = distribution;
-  return from;
-}
-
-Case backward(Case from) {
-  from.name = "backward_" + from.name;
-  from.pass = Pass::kBackward;
-  return from;
-}
-
-Case timed(Case from) {
-  from.timed = true;
-  return from;
-}
-
-Case degenerate(Case from) {
-  from.degenerate = true;
-  return from;
+  return sized_case(std::move(name), {{"flows", flows}, {"hidden", hidden}, {"outputs", outputs}});
 }
 
 std::vector<Case> cases() {

@@ -1,11 +1,11 @@
-// What the neuron's and the mapper's baselines share: the linear layer in either numeric mode, and GELU without a team.
+// Layers that baselines share: the linear layer in either numeric mode, and GELU without a team of threads.
 #pragma once
 
 #include <ATen/Context.h>
 #include <ATen/ops/linear.h>
 #include <torch/csrc/autograd/custom_function.h>
 
-namespace twinbench::energy_flow {
+namespace twinbench {
 
 inline at::Tensor rounded_to_bf16(const at::Tensor& tensor) { return tensor.to(at::kBFloat16).to(at::kFloat); }
 
@@ -45,4 +45,4 @@ class WithoutOneDnn {
   bool before_;
 };
 
-}  // namespace twinbench::energy_flow
+}  // namespace twinbench
