@@ -168,7 +168,7 @@ class Suite:
 
     def _finish(self) -> int:
         self.bench.interrupted.clear()  # a second signal ends the report too
-        self.report = make_report(self.bench, self.state, self.out, device_pins(self.root, self.work, self.options.device), self.missing)
+        self.report = make_report(self.bench, self.state, self.out, device_pins(self.root, self.work, self.options.device, self.plan), self.missing)
         for result in self.report:
             self._note(f"{result.name}: {result.verdict}{'; ' + result.reason if result.reason else ''}")
         summary = self._summary()

@@ -148,10 +148,13 @@ def _archive(folder: Path, files: Sequence[Path]) -> bytes:
     return buffer.getvalue()
 
 
-def device_pins(root: Path, work: Path, device: str) -> Path | None:
-    """The pinned cells of this device alone, so that the gate misses no cell of another; None where there are none."""
+def device_pins(root: Path, work: Path, device: str, plan: Sequence[Step]) -> Path | None:
+    """The pinned cells of this device and of the components whose counters are planned, so that the gate misses no cell that
+    --only left out; None where there are none."""
     file = root / "ci/counters.json"
-    pins = {cell: value for cell, value in (json.loads(file.read_text()) if file.is_file() else {}).items() if f"/{device}/" in cell}
+    counted = {step.component for step in plan if step.group == "counters"}
+    pins = {cell: value for cell, value in (json.loads(file.read_text()) if file.is_file() else {}).items()
+            if f"/{device}/" in cell and cell.split("/")[0] in counted}
     if not pins:
         return None
     write_json(work / "pins.json", pins)

@@ -18,7 +18,7 @@ import synthetic  # noqa: E402
 from suite import results, sanitizer  # noqa: E402
 from suite.errors import SuiteError  # noqa: E402
 from suite.files import write_whole  # noqa: E402
-from suite.plan import GROUPS  # noqa: E402
+from suite.plan import GROUPS, Step  # noqa: E402
 from suite.process import run_limited  # noqa: E402
 from suite.state import State, StepResult  # noqa: E402
 from twinbench_reports.load import load_record  # noqa: E402
@@ -202,3 +202,13 @@ def test_an_interruption_ends_the_step_at_once(tmp_path):
 
 def test_wrong_flags_are_usage_errors(suite):
     assert suite("--only", "no such step").returncode == 2 and suite("--minutes", "0").returncode == 2 and suite("--only", "(").returncode == 2
+
+
+def test_pins_are_held_only_against_what_is_planned(tmp_path):
+    (tmp_path / "ci").mkdir()
+    cells = ["a.one/baseline/cpu/fp32/t", "a.one/baseline/cuda/fp32/t", "a.two/baseline/cpu/fp32/t"]
+    (tmp_path / "ci/counters.json").write_text(json.dumps({cell: {"dispatches": 1} for cell in cells}))
+    plan = [Step("counters.a.one", "counters", component="a.one"), Step("parity.a.two", "parity", component="a.two")]
+    chosen = results.device_pins(tmp_path, tmp_path, "cpu", plan)
+    assert list(json.loads(chosen.read_text())) == cells[:1]
+    assert results.device_pins(tmp_path, tmp_path, "cpu", plan[1:]) is None

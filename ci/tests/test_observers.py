@@ -83,6 +83,17 @@ def test_no_card_is_null_with_the_same_reason_everywhere(tmp_path):
     assert block["timelines"][0]["reason"] == block["provenance"]["gpu_reason"]
 
 
+def test_ranges_name_cell_and_phase_for_a_profiler(tmp_path):
+    cell = "energy_flow.simple_neuron/optimized/cpu/fp32/odd"
+    for engine, flags, phases in (("parity", [], {"job", "oracle", "determinism", "guard_bands"}), ("counters", ["--trace-all"], {"job", "counted", "memory", "traced"})):
+        log = tmp_path / engine
+        run(tmp_path, engine, *flags, NVTX_INJECTION64_PATH=str(FAKE / "libfake_nvtx_tool.so"), FAKE_NVTX_OUT=str(log))
+        lines = log.read_text().splitlines()
+        depth = [sum(1 if line != "-" else -1 for line in lines[: end + 1]) for end in range(len(lines))]
+        assert depth[-1] == 0 and min(depth) >= 0 and max(depth) == 2, lines
+        assert phases <= {line.removeprefix(f"+{cell}/") for line in lines}, lines
+
+
 def test_a_checking_tool_sees_one_process(tmp_path):
     block, code = run(tmp_path, "counters", "--in-process")
     assert code == 0 and block["provenance"]["gpu"] is None and block["provenance"]["gpu_reason"] == "not asked: --in-process"

@@ -8,7 +8,7 @@ import synthetic
 
 from twinbench_reports.judge.judge import judge
 from twinbench_reports.merge import merge_records
-from twinbench_reports.render.device import activity_rows, card_facts, device_finding, memory_rows, timeline_rows
+from twinbench_reports.render.device import activity_rows, card_facts, device_finding, joined_timelines, memory_rows, timeline_rows
 from twinbench_reports.render.figures.timeline import timeline_drawings
 from twinbench_reports.render.html import html_report
 
@@ -41,13 +41,26 @@ def test_a_leak_is_first_and_counted():
 
 def test_a_timeline_in_words_and_lines(load):
     record = load(synthetic.on_a_card())
-    bench, parity = timeline_rows(record.block)
+    bench, parity = timeline_rows(joined_timelines(record.block))
     assert bench["power_w"] == (sum(250 + 5 * (index % 9) for index in range(40)) / 40, 250, 290) and bench["throttle_reasons"] == "sw_power_cap"
     assert parity["reason"].startswith("nvml_absent") and "seconds" not in parity
-    drawings = timeline_drawings(record.block["timelines"])
+    drawings = timeline_drawings(joined_timelines(record.block))
     assert [drawing.title for drawing in drawings] == ["The card during bench"] and "power 250 to 290 W" in drawings[0].finding
     page = section(page_of(record))
     assert page.count("<figure>") == 1 and "nvml_absent: the management library" in page and "sw_power_cap" in page and "2,600 J" in page
+
+
+def test_timelines_of_one_engine_are_one_line_in_time():
+    block = synthetic.on_a_card()["twinbench"]
+    other = copy.deepcopy(block["timelines"][0])
+    other["samples"].pop("power_w")
+    block["timelines"] += [{"engine": "bench", "reason": "nvml_absent: lost", "samples": None, "jobs": []}, other]
+    bench = joined_timelines(block)[0]
+    seconds = bench["samples"]["seconds"]
+    assert len(seconds) == 80 and seconds == sorted(seconds) and seconds[-1] == 2 * 9.75 + 0.25 and bench["reason"] == "" and len(bench["jobs"]) == 2
+    assert bench["samples"]["energy_j"] == 5200 and bench["samples"]["power_w"][40:] == [None] * 40
+    other["samples"]["energy_j"] = None
+    assert joined_timelines(block)[0]["samples"]["energy_j"] is None and len(timeline_drawings(joined_timelines(block))) == 1
 
 
 def test_absence_is_said_with_its_reason(load):

@@ -1,23 +1,33 @@
-// A profiler that listens to NVTX and remembers the ranges: loaded by NVTX itself through NVTX_INJECTION64_PATH.
+// A profiler that listens to NVTX and remembers the ranges: loaded by NVTX itself through NVTX_INJECTION64_PATH. Writes them
+// to the file FAKE_NVTX_OUT too, a line each, where that is set: "+name" or "-".
 #include <nvtx3/nvToolsExt.h>
 
+#include <fstream>
 #include <string>
+
+#include "harness/gpu/fake/environment.h"
 
 namespace {
 
 std::string seen;  // "<domain>:+name" where a range opens, "-" where one closes
 int domain_name_storage = 0;
 
+void note(const std::string& what) {
+  seen += what;
+  const auto path = fake::text("FAKE_NVTX_OUT", "");
+  if (!path.empty()) std::ofstream(path, std::ios::app) << what << '\n';
+}
+
 nvtxDomainHandle_t create_domain(const char* name) {
   seen += std::string(name) + ":";
   return reinterpret_cast<nvtxDomainHandle_t>(&domain_name_storage);
 }
 int push(nvtxDomainHandle_t, const nvtxEventAttributes_t* attributes) {
-  seen += "+" + std::string(attributes->message.ascii);
+  note("+" + std::string(attributes->message.ascii));
   return 0;
 }
 int pop(nvtxDomainHandle_t) {
-  seen += "-";
+  note("-");
   return 0;
 }
 

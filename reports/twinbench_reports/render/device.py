@@ -10,6 +10,7 @@ from twinbench_reports.cells import Row
 from twinbench_reports.render import numbers
 
 _MOST = 400  # rows of the memory table
+_COLUMNS = ("utilisation_percent", "power_w", "temperature_c", "sm_clock_mhz", "memory_clock_mhz", "memory_used_bytes", "throttle_reasons")
 
 
 def activity_rows(block: Row) -> list[Row]:
@@ -36,17 +37,38 @@ def leaked(memory: Row) -> bool:
     return any(side and side["leaked_bytes"] for side in (memory["host"], memory["device"]))
 
 
-def timeline_rows(block: Row) -> list[dict[str, Any]]:
+def joined_timelines(block: Row) -> list[Row]:
+    """One timeline an engine: a merged record holds one for every component. Time goes on where the one before ended."""
+    joined: dict[str, Row] = {}
+    for part in block.get("timelines", []):
+        whole = joined.setdefault(part["engine"], {"engine": part["engine"], "reason": part["reason"], "samples": None, "jobs": []})
+        samples = part["samples"]
+        if not samples or not samples["seconds"]:
+            continue
+        if whole["samples"] is None:
+            whole |= {"reason": "", "samples": {key: [] for key in (*_COLUMNS, "seconds")} | {"energy_j": 0.0}}
+        sums = whole["samples"]
+        offset = sums["seconds"][-1] + samples["period_s"] if sums["seconds"] else 0.0
+        sums["seconds"] += [offset + second for second in samples["seconds"]]
+        for key in _COLUMNS:
+            sums[key] += samples.get(key) or [None] * len(samples["seconds"])
+        known = sums["energy_j"] is not None and samples["energy_j"] is not None
+        sums["energy_j"] = sums["energy_j"] + samples["energy_j"] if known else None
+        whole["jobs"] += part["jobs"]
+    return list(joined.values())
+
+
+def timeline_rows(timelines: Sequence[Row]) -> list[dict[str, Any]]:
     """The card over each engine's jobs in a line; `reason` where it was not sampled."""
     rows = []
-    for timeline in block.get("timelines", []):
+    for timeline in timelines:
         samples = timeline["samples"]
         row = {"engine": timeline["engine"], "reason": timeline["reason"], "jobs": len(timeline["jobs"])}
-        if samples and samples["seconds"]:
-            throttled = {name for names in samples.get("throttle_reasons", []) for name in names or []}
+        if samples:
+            throttled = {name for names in samples["throttle_reasons"] for name in names or []}
             row |= {"seconds": samples["seconds"][-1], "energy_j": samples["energy_j"], "throttle_reasons": ", ".join(sorted(throttled)) or "none"}
             for key in ("utilisation_percent", "power_w", "temperature_c", "sm_clock_mhz"):
-                known = [value for value in samples.get(key, []) if value is not None]
+                known = [value for value in samples[key] if value is not None]
                 row[key] = (sum(known) / len(known), min(known), max(known)) if known else None
         rows.append(row)
     return rows

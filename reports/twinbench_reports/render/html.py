@@ -14,7 +14,7 @@ from twinbench_reports.judge.timing import null_test_word, smallest_loss
 from twinbench_reports.load import Record
 from twinbench_reports.render import numbers
 from twinbench_reports.render.claims import claim_rows
-from twinbench_reports.render.device import activity_rows, card_facts, device_finding, memory_rows, timeline_rows
+from twinbench_reports.render.device import activity_rows, card_facts, device_finding, joined_timelines, memory_rows, timeline_rows
 from twinbench_reports.render.figures.claims import claim_drawings, claim_finding
 from twinbench_reports.render.figures.counters import counter_drawings, counter_finding
 from twinbench_reports.render.figures.drawing import Drawing
@@ -40,7 +40,7 @@ def all_drawings(record: Record) -> dict[str, list[Drawing]]:
     return {
         "speedups": speedup_drawings(twins), "claims": claim_drawings(gather_claims(block, twins)), "counters": counter_drawings(twins),
         "parity": parity_drawings(gather_parity(block)), "roofline": roofline_drawings(twins, block), "scenarios": scenario_drawings(block["scenarios"]),
-        "device": timeline_drawings(block.get("timelines", [])),
+        "device": timeline_drawings(joined_timelines(block)),
     }
 
 
@@ -60,7 +60,7 @@ def html_report(record: Record, verdict: Verdict, before: Record | None = None) 
         "roofed": [twin for twin in twins if twin.timings], "claims": claim_rows(claims),
         "parity": sorted(parity, key=lambda view: (view.verdict in ("pass", "skip"), -(view.worst_ratio or 0))),
         "drawings": all_drawings(record), "account": account(record), "glossary": GLOSSARY, "method": METHOD,
-        "activity": activity_rows(block), "memory": memory_rows(block), "timelines": timeline_rows(block), "card": card_facts(record.provenance["gpu"]),
+        "activity": activity_rows(block), "memory": memory_rows(block), "timelines": timeline_rows(joined_timelines(block)), "card": card_facts(record.provenance["gpu"]),
         "findings": {"device": device_finding(block), "speedups": speedup_finding(twins), "claims": claim_finding(claims), "counters": counter_finding(proofs), "parity": parity_finding(parity),
                      "roofline": roofline_finding([twin for twin in twins if twin.roofline("optimized")])},
         "style": (_TEMPLATES / "style.css").read_text(encoding="utf-8"), "light": css_variables(LIGHT), "dark": css_variables(DARK),

@@ -17,11 +17,11 @@ _PANELS = (("utilisation_percent", "utilisation", "%"), ("power_w", "power", "W"
 
 
 def timeline_drawings(timelines: Sequence[Row]) -> list[Drawing]:
-    """One drawing for every timeline with at least two samples of something."""
+    """One drawing for every engine's joined timeline with at least two samples of something."""
     drawings = []
     for number, row in enumerate(timelines):
         samples = row["samples"]
-        panels = [panel for panel in _PANELS if samples and sum(value is not None for value in samples.get(panel[0], [])) > 1]
+        panels = [panel for panel in _PANELS if samples and sum(value is not None for value in samples[panel[0]]) > 1]
         if panels:
             drawings.append(Drawing(f"timeline-{number}", f"The card during {row['engine']}", _finding(samples, panels),
                                     lambda palette, samples=samples, panels=panels: _draw(samples, panels, palette)))
