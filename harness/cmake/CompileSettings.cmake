@@ -20,7 +20,10 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 find_program(MOLD mold)
 if(MOLD)
-  add_link_options(-fuse-ld=mold)
+  # Every segment on pages of its own: otherwise mold 1.10 (Debian 12) may begin the RELRO segment, at .tbss, on a page
+  # that nothing maps, depending on the size of the code, and the loader refuses the program ("cannot apply additional
+  # memory protection"). Without RELRO it may not end at all.
+  add_link_options(-fuse-ld=mold -Wl,-z,separate-code)
 endif()
 
 # twinbench_test(<target> SOURCES ... LIBRARIES ... [LABELS ...]): a GoogleTest program, registered case by case.

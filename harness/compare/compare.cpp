@@ -95,29 +95,22 @@ struct ElementLimits {
 void compare_elements(const HostElements& oracle, const HostElements& baseline, const HostElements& candidate,
                       const ElementLimits& limits, const at::Tensor& shape, Comparison& result) {
   Ruling ruling{result};
-  std::array<double, HostElements::kChunk> r, b, y;
-  for (std::int64_t offset = 0; offset < oracle.size(); offset += HostElements::kChunk) {
-    const std::int64_t count = std::min(HostElements::kChunk, oracle.size() - offset);
-    oracle.read(offset, count, r.data());
-    baseline.read(offset, count, b.data());
-    candidate.read(offset, count, y.data());
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (!std::isfinite(y[i])) continue;  // the mask rule has judged it
-      const double error = std::abs(y[i] - r[i]), allowed = limits.relative * std::abs(r[i]) + limits.absolute;
-      const double apart = std::abs(y[i] - b[i]);
-      const double bound = limits.bound.absolute + limits.bound.relative * std::max(std::abs(y[i]), std::abs(b[i]));
-      if (error <= allowed && apart <= bound) {
-        if (allowed > 0) result.worst_ratio = std::max(result.worst_ratio, error / allowed);
-        if (bound > 0) result.worst_ratio = std::max(result.worst_ratio, apart / bound);
-        continue;
-      }
-      result.worst_ratio = std::max({result.worst_ratio, ratio_of(error, allowed), ratio_of(apart, bound)});
-      if (!result.reason.empty()) continue;  // the first one is named
-      const std::string where = element_text(shape, offset + i) + ": " + number(y[i]);
-      ruling.limit(where + ", oracle " + number(r[i]) + ": error", error, allowed);
-      ruling.limit(where + ", baseline " + number(b[i]) + ": distance", apart, bound);
+  for_each_element(oracle, baseline, candidate, [&](std::int64_t i, double r, double b, double y) {
+    if (!std::isfinite(y)) return;  // the mask rule has judged it
+    const double error = std::abs(y - r), allowed = limits.relative * std::abs(r) + limits.absolute;
+    const double apart = std::abs(y - b);
+    const double bound = limits.bound.absolute + limits.bound.relative * std::max(std::abs(y), std::abs(b));
+    if (error <= allowed && apart <= bound) {
+      if (allowed > 0) result.worst_ratio = std::max(result.worst_ratio, error / allowed);
+      if (bound > 0) result.worst_ratio = std::max(result.worst_ratio, apart / bound);
+      return;
     }
-  }
+    result.worst_ratio = std::max({result.worst_ratio, ratio_of(error, allowed), ratio_of(apart, bound)});
+    if (!result.reason.empty()) return;  // the first one is named
+    const std::string where = element_text(shape, i) + ": " + number(y);
+    ruling.limit(where + ", oracle " + number(r) + ": error", error, allowed);
+    ruling.limit(where + ", baseline " + number(b) + ": distance", apart, bound);
+  });
 }
 
 void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const HostElements& baseline,

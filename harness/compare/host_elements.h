@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 
 namespace twinbench {
@@ -27,6 +29,19 @@ class HostElements {
   std::int64_t size_ = 0;
   Reader read_ = nullptr;
 };
+
+// Calls visit(i, oracle, baseline, candidate) for every element, in order. All three have the oracle's size.
+template <class Visit>
+void for_each_element(const HostElements& oracle, const HostElements& baseline, const HostElements& candidate, Visit visit) {
+  std::array<double, HostElements::kChunk> r, b, y;
+  for (std::int64_t offset = 0; offset < oracle.size(); offset += HostElements::kChunk) {
+    const std::int64_t count = std::min(HostElements::kChunk, oracle.size() - offset);
+    oracle.read(offset, count, r.data());
+    baseline.read(offset, count, b.data());
+    candidate.read(offset, count, y.data());
+    for (std::int64_t i = 0; i < count; ++i) visit(offset + i, r[i], b[i], y[i]);
+  }
+}
 
 // What `value` becomes when it is stored in a tensor of that dtype: float overflow turns into infinity.
 double stored_as(double value, c10::ScalarType dtype);
