@@ -144,6 +144,13 @@ json device_timing_row(const TimedVariant& timed, const Cost& cost, const Device
   return row;
 }
 
+// The outputs of before lie where a replay that does nothing leaves them: only its time gives it away.
+void reject_impossible_replay(json& row) {
+  if (!row["graph_replay_s"].is_number() || !row["impossible_below_s"].is_number() || row["graph_replay_s"] >= row["impossible_below_s"]) return;
+  row["graph_replay_s"] = nullptr;
+  row["graph_reason"] = "a replay is faster than the physical floor: the graph does not hold the work";
+}
+
 // Work that the published span does not cover: the device was busy for longer.
 std::string unseen_work(const TimedVariant& timed, const json& row) {
   const auto& busy_s = timed.variant->in_place().busy_s;
@@ -217,6 +224,7 @@ json time_device_twin(const Twin& twin, const DeviceTimingOptions& options, cons
       const auto again = [&](const std::string& name) { return ceiling_now(name, device); };
       const std::string impossible = judge_against_floor(row, one.variant->cell(), cost, ceilings, device.timer().cache_bytes(), again);
       if (one.broken.empty()) one.broken = impossible;
+      reject_impossible_replay(row);
     }
     if (!one.broken.empty()) fail(row, one.broken);
     result["timings"].push_back(row);

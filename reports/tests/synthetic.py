@@ -217,3 +217,31 @@ def only(root: dict[str, Any], *sections: str) -> dict[str, Any]:
         if section not in sections:
             result["twinbench"][section] = []
     return balance(result)
+
+
+def on_device() -> dict[str, Any]:
+    """A MADE-UP record of a device, for tests of the rendering only: no card gave any of its numbers."""
+    root = only(full(), "timings", "speedups")
+    block = root["twinbench"]
+    block["ceilings"] = [
+        {"device": "cuda", "name": "copy", "unit": "B/s", "value": 2e12, "data_sheet": 4e12, "method": "made up", "data_sheet_source": "made-up data sheet"},
+        {"device": "cuda", "name": "gemm_fp32", "unit": "FLOP/s", "value": 3e13, "data_sheet": None, "method": "made up",
+         "data_sheet_source": "'Made Up 9000' is not in harness/roofline/data_sheets.json"},
+        {"device": "cuda", "name": "launch", "unit": "s", "value": 2.5e-6, "data_sheet": None, "method": "made up"}]
+    block["session"]["device"] = {
+        "name": "Made Up 9000", "empty_span_s": 1.5e-6, "empty_wall_s": 9e-6, "empty_samples": 101, "clock_mhz": 1234.0,
+        "hold": {"verdict": "pass", "reason": "", "dawdled_s": 2e-4, "held_span_s": 2e-6},
+        "flush": {"verdict": "fail", "reason": "a read after the flush is not slower", "resident_s": 2e-5, "flushed_s": 2e-5, "leak_s": 0.0},
+        "refused_ceilings": ["gemm_bf16: made up"]}
+    for row in block["speedups"]:
+        row.update(device="cuda", clock="gpu_span", clock_reason="", clock_mhz=1234.0, decomposition_reason="",
+                   decomposition={"wall": 12.0, "host": 1.5, "launch_gap": 4.0, "kernel": 2.0})
+    block["speedups"][0].update(decomposition={"wall": 12.0, "host": 1.5, "launch_gap": None, "kernel": None}, clock="host_wall",
+                                decomposition_reason="from: the busy time is unknown", clock_reason="a run waits for the device: 256 scalar reads")
+    for row in block["timings"]:
+        row.update(cell=row["cell"].replace("/cpu/", "/cuda/"), clock="gpu_span", clock_reason="", gpu_median_s=row["median_s"], clock_mhz=1234.0,
+                   sample_clocks_mhz=[1234.0] * 20, timer_limited=False, discarded=0, throttled=0, graph_replay_s=7e-6, graph_reason="",
+                   in_place={"wall_s": 8e-5, "span_s": 6e-5, "busy_s": 2e-5, "reason": ""})
+    block["timings"][0].update(graph_replay_s=None, graph_reason="a run waits for the device: no graph can hold it",
+                               in_place={"wall_s": 8e-5, "span_s": 6e-5, "busy_s": None, "reason": "cupti_absent: made up"})
+    return balance(root)

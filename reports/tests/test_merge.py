@@ -78,3 +78,11 @@ def test_one_bad_null_test_spoils_the_merged_session(load):
     merged = merge_records([load(root, f"{index}.json") for index, root in enumerate(roots)])
     test = merged["twinbench"]["session"]["null_test"]
     assert (test["verdict"], test["noise_floor"], test["pairs"]) == ("slower", 0.05, 120)
+
+
+def test_a_failed_self_test_of_the_device_timer_survives_the_merge(load):
+    spoilt, sound = synthetic.only(synthetic.on_device(), "timings"), synthetic.only(synthetic.on_device(), "speedups")
+    sound["twinbench"]["session"]["device"]["flush"].update(verdict="pass", reason="")
+    for order in ([spoilt, sound], [sound, spoilt]):
+        merged = load_merged([load(root, f"{index}.json") for index, root in enumerate(order)]).block["session"]
+        assert merged["device"]["flush"]["verdict"] == "fail"

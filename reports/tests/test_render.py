@@ -286,3 +286,29 @@ def test_steps_of_fewer_flows_are_drawn_as_whole_steps():
     baseline, optimized = (line for _, line in series)
     assert min(baseline) > max(optimized)
     assert statistics.median(baseline) == pytest.approx(row["variants"][0]["seconds_per_step"])
+
+
+def test_a_device_shows_where_its_speedup_comes_from(load):
+    record = load(synthetic.on_device())
+    page = html_report(record, judge(record), None)
+    parts = page[page.index("Where the speedups come from"):page.index("id=\"claims\"")]
+    for shown in ("12.0×", "1.50×", "4.00×", "2.00×", "25.0 %", "7.00 µs", "1,234 MHz", "the busy time is unknown", "256 scalar reads", "baseline: a run waits for the device: no graph"):
+        assert shown in parts, shown
+    assert "gpu_span" in page and "host_wall" in page
+    assert "an empty pair of marks 1.50 µs" in page and "a read after the flush is not slower" in page and "gemm_bf16: made up" in page
+    table = table_text(record, judge(record), Style(width=400, colour=False))
+    assert "host × gaps × kernels" in table and "1.50 × 4.00 × 2.00" in table and "1.50 × – × –" in table
+
+
+def test_ceilings_stand_beside_the_data_sheet(load):
+    record = load(synthetic.on_device())
+    page = html_report(record, judge(record), None)
+    rows = page[page.index("Ceilings measured on this machine"):]
+    for shown in ("2.00 TB/s", "4.00 TB/s", "50.0 %", "made-up data sheet", "is not in harness/roofline/data_sheets.json", "2.50 µs"):
+        assert shown in rows, shown
+
+
+def test_a_record_without_a_device_has_no_such_columns(load):
+    record = load(synthetic.full())
+    assert "Where the speedups come from" not in html_report(record, judge(record), None)
+    assert "host × gaps × kernels" not in table_text(record, judge(record), Style(width=400, colour=False))

@@ -104,6 +104,11 @@ def _merge_sessions(sessions: Sequence[dict[str, Any] | None]) -> dict[str, Any]
     merged: dict[str, Any] = {"null_test": None}
     for key in ("dispatcher_ns_per_call", "clock_resolution_ns"):
         merged[key] = max((session[key] for session in present if session[key] is not None), default=None)
+    # One timer a machine: of several sessions the one with a failed self-test, else the last.
+    devices = [session["device"] for session in present if session.get("device")]
+    if devices:
+        failed = [device for device in devices if "fail" in (device["hold"]["verdict"], device["flush"]["verdict"])]
+        merged["device"] = (failed or devices)[-1]
     if tests:
         worst = next((test for verdict in ("slower", "faster", "inconclusive") for test in tests if test["verdict"] == verdict), tests[0])
         merged["null_test"] = dict(worst, pairs=sum(test["pairs"] for test in tests), cells=[cell for test in tests for cell in test["cells"]],

@@ -7,6 +7,8 @@ METHOD: tuple[tuple[str, str], ...] = (
     ("Speedups", "Both twins run in turns in one process (ABBA, BAAB). Each pair gives one log ratio; the estimate is their median or Hodges-Lehmann centre with "
                  "its exact interval. Sampling stops at an interval width, never at a result."),
     ("Null test", "Before anything is timed, a twin is compared with itself. If that shows a difference, no time of the session decides anything."),
+    ("On a GPU", "Events on the stream, with a blocking kernel before them where neither twin waits for the device (gpu_span), else the host's clock until the device is idle "
+                 "(host_wall); never two clocks in one ratio. Cold runs follow a write of twice the L2 cache, and the session tests that this flush works."),
     ("Roofline", "The bytes and operations that any version must move and compute, over ceilings measured on this machine. Data-sheet values stand beside, never instead."),
     ("Extrapolated", "The baseline of a large scenario is run on fewer flows and scaled; such numbers are marked wherever they stand."),
     ("Gate", "A failure outranks a gap, a gap outranks a pass. Against an earlier record a speedup fails only where its change is beyond the limit, its interval excludes "
@@ -26,5 +28,7 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     ("smallest visible", "the smallest slowdown that so many pairs of this spread would have shown nine times in ten"),
     ("worst ratio", "largest error over allowed error; at most 1 passes"),
     ("vacuity", "planted wrong answers that the comparator must reject"),
+    ("host, launch gaps, kernels", "the parts of a speedup on a device: time without any of the run's work there, waiting between kernels, and the kernels themselves"),
+    ("timer limited", "shorter than 20 empty samples: the timer shows more than the work, so there is no verdict"),
     ("noise floor", "the difference below which this session believes nothing"),
 )

@@ -12,6 +12,7 @@ from twinbench_reports.render.columns import Style, render_columns
 from twinbench_reports.render.twins import Twin, gather_claims, gather_parity, gather_twins, telling_proofs
 
 HEAD = ("twin", "speedup", "interval", "verdict", "proof counter", "parity", "roofline", "claim", "over library")
+PARTS = "host × gaps × kernels"
 
 
 def table_text(record: Record, verdict: Verdict, style: Style) -> str:
@@ -27,7 +28,10 @@ def table_text(record: Record, verdict: Verdict, style: Style) -> str:
     rows = [_row(twin, _proofs_for(twin, telling), parity, claims) for twin in shown]
     lines = [style.paint(f"{verdict.word}: {verdict.headline}", verdict.word),
              f"{record.provenance['revision'][:12]} · {machine.label(record.provenance)} · null test: {null_test_word(block)}", ""]
-    text = "\n".join(lines) + (render_columns(HEAD, rows, style, right={1, 5, 6}) if rows else "")
+    head = HEAD
+    if any(twin.decomposed for twin in shown):
+        head, rows = (*HEAD, PARTS), [(*row, _parts(twin)) for row, twin in zip(rows, shown)]
+    text = "\n".join(lines) + (render_columns(head, rows, style, right={1, 5, 6}) if rows else "")
     alone = [view for key, view in parity.items() if not any(twin.key[:3] == key for twin in shown)]
     if alone:
         text += "\nParity only:\n" + render_columns(
@@ -42,6 +46,10 @@ def table_text(record: Record, verdict: Verdict, style: Style) -> str:
 def _proofs_for(twin: Twin, telling: list[Row]) -> list[Row]:
     """The twin's own proofs, or those of its component's largest counted case: what is timed need not be counted."""
     return twin.proofs or [row for row in telling if (row["component"], row["device"]) == twin.key[:2]]
+
+
+def _parts(twin: Twin) -> str:
+    return " × ".join(numbers.significant(twin.part(name)) for name in ("host", "launch_gap", "kernel")) if twin.decomposed else numbers.DASH
 
 
 def _row(twin: Twin, proofs: list[Row], parity: dict, claims: dict) -> tuple[str, ...]:

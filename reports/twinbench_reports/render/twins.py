@@ -45,6 +45,28 @@ class Twin:
         """Baseline time over library time, from the two ratios that were paired."""
         return self.ratio / self.library["ratio"] if self.ratio and self.library and self.library["ratio"] else None
 
+    @property
+    def decomposed(self) -> bool:
+        """Were the parts of its speedup measured (on a device)?"""
+        return bool(self.speedup and self.speedup.get("decomposition"))
+
+    def part(self, name: str) -> float | None:
+        """A factor of the speedup in place: wall, host, launch_gap or kernel."""
+        return self.speedup["decomposition"].get(name) if self.speedup and self.decomposed else None
+
+    def busy_share(self, variant: str) -> float | None:
+        """The device's busy time over the host's wall time, in place."""
+        times = self.timings.get(variant, {}).get("in_place")
+        return times["busy_s"] / times["wall_s"] if times and times["busy_s"] is not None and times["wall_s"] else None
+
+    def parts_reasons(self) -> str:
+        """Why a part, a trace or a graph is missing, and why the host's clock is published; once each."""
+        row = self.speedup or {}
+        reasons = [row.get("decomposition_reason"), row.get("clock_reason")]
+        for variant, timing in sorted(self.timings.items()):
+            reasons += [f"{variant}: {timing[key]}" for key in ("graph_reason",) if timing.get(key)]
+        return "; ".join(dict.fromkeys(reason for reason in reasons if reason))
+
     def roofline(self, variant: str) -> float | None:
         """Share of the roof; none where the data stays in a cache, which the roof of the memory says nothing about."""
         row = self.timings.get(variant)
