@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from twinbench_reports import machine
 from twinbench_reports.load import load_record
 
 PROGRAM = Path(os.environ["TWINBENCH_PROGRAM"])
@@ -94,7 +95,10 @@ def test_ranges_name_cell_and_phase_for_a_profiler(tmp_path):
         assert phases <= {line.removeprefix(f"+{cell}/") for line in lines}, lines
 
 
-def test_a_checking_tool_sees_one_process(tmp_path):
+def test_a_checking_tool_sees_one_process_and_its_record_names_the_same_card(tmp_path):
     block, code = run(tmp_path, "counters", "--in-process")
-    assert code == 0 and block["provenance"]["gpu"] is None and block["provenance"]["gpu_reason"] == "not asked: --in-process"
-    assert block["timelines"][0]["reason"] == "not sampled: --in-process"
+    here = block["provenance"]
+    assert code == 0 and block["timelines"][0]["reason"] == "not sampled: --in-process"
+    forked = run(tmp_path, "counters")[0]["provenance"]
+    assert machine.differences(machine.board(here) | machine.toolchain(here), machine.board(forked) | machine.toolchain(forked)) == []
+    assert here["gpu"]["name"] == "Fake card"

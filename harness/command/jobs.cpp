@@ -19,9 +19,8 @@ namespace twinbench {
 Record open_record(const CommandOptions& options, const std::string& engine) {
   Record record(engine, options.seed, options.command_line);
   record.set_threads(options.threads);
-  // In one process the driver is what a checking tool watches: it is not asked beside it.
-  if (options.in_process) record.set_gpu(nullptr, "not asked: --in-process");
-  else record.set_gpu(gpu_status().card, gpu_status().reason());
+  const GpuProbe& gpu = options.in_process ? gpu_status_in_process() : gpu_status();
+  record.set_gpu(gpu.card, gpu.reason());
   return record;
 }
 

@@ -1,5 +1,4 @@
 // Which cells a command line means, and sizes given on it.
-#include <ATen/Context.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <algorithm>
@@ -12,16 +11,15 @@
 namespace twinbench {
 
 bool cuda_is_present(bool forks_follow) {
-  if (!forks_follow) return at::hasCUDA() && at::getNumGPUs() > 0;
   // Not LibTorch's own answer: it starts the driver, and children forked after that could not use the card.
-  return c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA) && gpu_status().usable();
+  return c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA) && (forks_follow ? gpu_status() : gpu_status_in_process()).usable();
 }
 
 void require_cuda(bool forks_follow) {
   if (cuda_is_present(forks_follow)) return;
-  const std::string why = !c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA) ? "this program was built without CUDA; use --device cpu, or build the preset gpu"
-                          : forks_follow ? gpu_status().reason() : "no CUDA device is visible to LibTorch; use --device cpu, or check the driver and CUDA_VISIBLE_DEVICES";
-  throw Error(ErrorKind::kMissingDevice, "--device", "cuda", why);
+  const bool built = c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA);
+  throw Error(ErrorKind::kMissingDevice, "--device", "cuda",
+              built ? (forks_follow ? gpu_status() : gpu_status_in_process()).reason() : "this program was built without CUDA; use --device cpu, or build the preset gpu");
 }
 
 std::vector<Cell> selected_cells(const CommandOptions& options) {

@@ -63,7 +63,7 @@ void add_management_view(const std::string& bus_id, GpuProbe& probe) {
                           {"max_sm_mhz", facts["max_sm_clock_mhz"]}, {"max_memory_mhz", facts["max_memory_clock_mhz"]}};
 }
 
-GpuProbe ask() {
+GpuProbe ask(bool try_tracing) {
   GpuProbe probe;
   const CudaDriver driver;
   if (const auto obstacle = start(driver)) {
@@ -93,7 +93,7 @@ GpuProbe ask() {
     probe.findings.push_back({GpuStatus::kUnsupportedArchitecture, std::string(name.data()) + " has compute capability " + capability});
   probe.pci_bus_id = bus_id.data();
   add_management_view(bus_id.data(), probe);
-  if (const auto refused = CuptiTrace().start({})) probe.findings.push_back(*refused);
+  if (const auto refused = try_tracing ? CuptiTrace().start({}) : std::nullopt) probe.findings.push_back(*refused);
   json texts = json::array();
   for (const auto& finding : probe.findings) texts.push_back(finding.text());
   probe.card["findings"] = texts;
@@ -123,7 +123,7 @@ GpuProbe probe_gpu(double patience_s) {
   const pid_t child = fork();
   if (child == 0) {
     close(ends[0]);
-    const GpuProbe probe = ask();
+    const GpuProbe probe = ask(/*try_tracing=*/true);
     json answer = {{"findings", json::array()}, {"card", probe.card}, {"pci_bus_id", probe.pci_bus_id}};
     for (const auto& finding : probe.findings) answer["findings"].push_back({static_cast<int>(finding.status), finding.detail});
     write_all(ends[1], answer.dump(-1, ' ', false, json::error_handler_t::replace));
@@ -147,6 +147,15 @@ GpuProbe probe_gpu(double patience_s) {
   probe.card = answer["card"];
   probe.pci_bus_id = answer["pci_bus_id"];
   if (!probe.usable()) probe.card = nullptr;
+  return probe;
+}
+
+const GpuProbe& gpu_status_in_process() {
+  static const GpuProbe probe = [] {
+    GpuProbe asked = ask(/*try_tracing=*/false);
+    if (!asked.usable()) asked.card = nullptr;
+    return asked;
+  }();
   return probe;
 }
 

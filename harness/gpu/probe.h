@@ -26,4 +26,8 @@ GpuProbe probe_gpu(double patience_s = 60);
 // The answer of this process's first call, kept.
 const GpuProbe& gpu_status();
 
+// The same asked in this process, which starts the driver and may not fork afterwards; tracing is not tried. For runs in one
+// process under a tool that watches it, whose records must name the same card.
+const GpuProbe& gpu_status_in_process();
+
 }  // namespace twinbench

@@ -81,6 +81,16 @@ INSTANTIATE_TEST_SUITE_P(
                     State{"FAKE_CUPTI_SUBSCRIBE", "39", GpuStatus::kCuptiBusy, true, "cupti_busy"},
                     State{"TWINBENCH_CUPTI_LIBRARY", "/nonexistent/libcupti.so.13", GpuStatus::kCuptiAbsent, true, "cupti_absent"}));
 
+TEST(GpuProbe, AskedInThisProcessItNamesTheSameCard) {
+  const FakeCard card;
+  const TestVariable busy("FAKE_CUPTI_SUBSCRIBE", "39");  // as under a tool that traces: it is not tried
+  const auto& here = gpu_status_in_process();
+  EXPECT_TRUE(here.usable()) << here.reason();
+  EXPECT_TRUE(here.findings.empty()) << here.findings.front().text();
+  const auto forked = probe_gpu();
+  for (const char* key : {"name", "uuid_hash", "driver"}) EXPECT_EQ(here.card[key], forked.card[key]) << key;
+}
+
 TEST(GpuProbe, ThisProcessNeverStartsTheDriver) {
   const FakeCard card;
   const TestVariable crash("FAKE_CUDA_BEHAVIOUR", "crash");  // a cuInit in this process would end it
