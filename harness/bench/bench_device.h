@@ -29,7 +29,7 @@ class BenchDevice {
   virtual Clock& host() = 0;
   virtual c10::Device tensors() const = 0;  // where a twin's inputs lie
   virtual std::string name() const = 0;     // as the driver gives it: "NVIDIA H200"
-  // Records what run() queues as a graph, without running it. The returned function queues the graph once. Throws where
+  // Records what run() queues as a graph without running it. The returned function queues the graph once. Throws where
   // run() does what a graph cannot hold (it waits, it allocates outside the pool); the stream is usable afterwards.
   virtual std::function<void()> captured(const std::function<void()>& run) = 0;
   virtual TracedRun traced(const std::function<void()>& run) = 0;

@@ -239,6 +239,14 @@ TEST_F(DeviceTwins, NoObserverIsThereBeforeTheLastTimedPass) {
   EXPECT_FALSE(device->marked_while_observed);
 }
 
+TEST_F(DeviceTwins, ASlowBaselineDoesNotHoldTheOtherPassesUp) {
+  baseline = {.launches = 1, .warm_s = 2, .cold_s = 2, .reads_scalar = true};
+  options.twin.seconds = 6;
+  const json row = speedup();
+  EXPECT_NEAR(row["decomposition"]["kernel"].get<double>(), 2 / 50e-6, 10);
+  EXPECT_LT(device->device().elapsed_s(), 60);
+}
+
 TEST_F(DeviceTwins, AgainstItselfIsTheSame) {
   const json null = null_test();
   EXPECT_EQ(null["verdict"], "same") << null["reason"];

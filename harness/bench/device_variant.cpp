@@ -14,6 +14,8 @@ namespace twinbench {
 namespace {
 
 constexpr std::size_t kInPlaceSamples = 15, kReplaySamples = 15, kTracedRuns = 5;
+constexpr double kPassBudget = 3;        // seconds: a pass over a slow baseline ends with fewer samples, one at least
+constexpr double kLongestWarmed = 0.01;  // seconds: a longer run fills the caches itself
 // Atomic sums come in another order each run: an honest variant may differ from itself in the last digits.
 constexpr double kRunToRun = 1e-3;
 
@@ -26,6 +28,16 @@ RunCounts counts_of(const CounterSnapshot& seen) {
   counts.copies = seen.copies;
   return counts;
 }
+
+class Budget {
+ public:
+  explicit Budget(Clock& clock) : clock_(clock), start_(clock.now()) {}
+  bool spent() const { return seconds_between(start_, clock_.now()) > kPassBudget; }
+
+ private:
+  Clock& clock_;
+  std::int64_t start_;
+};
 
 // The first line: LibTorch's messages carry a stack trace.
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -60,14 +72,15 @@ std::string DeviceVariant::broken() const {
 }
 
 void DeviceVariant::measure_in_place(const std::vector<DeviceVariant*>& variants, Regime regime) {
+  const Budget budget(variants.front()->device_.host());
   std::vector<std::vector<double>> walls(variants.size()), spans(variants.size());
-  for (std::size_t round = 0; round <= kInPlaceSamples; ++round)
+  for (std::size_t round = 0; round <= kInPlaceSamples && (round < 2 || !budget.spent()); ++round)
     for (std::size_t i = 0; i < variants.size(); ++i) {
       const auto& copies = variants[i]->copies_;
       BenchDevice& device = variants[i]->device_;
       const auto run = [&] { copies[round % copies.size()]->run(); };
       // Hot: what lies in the caches is this variant's own, not the other's.
-      if (regime == Regime::kHot) run();
+      if (regime == Regime::kHot && (walls[i].empty() || walls[i].back() < kLongestWarmed)) run();
       const DeviceSample sample = take_device_sample(device.timer(), device.host(), run, {regime == Regime::kCold, false});
       if (round == 0) continue;  // finds what another pass left behind
       walls[i].push_back(sample.wall_s);
@@ -87,7 +100,9 @@ GraphReplay DeviceVariant::measure_graph_replay(const DeviceSampling& sampling, 
     DeviceSide side(cell_.name() + " as a graph", replays, device_.timer(), device_.host(), sampling);
     const Side sampled = side.side();
     std::vector<double> seconds;
-    for (std::size_t i = 0; i <= kReplaySamples; ++i) {
+    for (const auto& replay : replays) replay();  // the first launch of a graph may wait for the device: not under a hold
+    const Budget budget(device_.host());
+    for (std::size_t i = 0; i <= kReplaySamples && (i < 2 || !budget.spent()); ++i) {
       const double sample_s = sampled.sample_seconds(iterations) / static_cast<double>(iterations);
       if (i > 0) seconds.push_back(sample_s);
     }
@@ -100,7 +115,8 @@ GraphReplay DeviceVariant::measure_graph_replay(const DeviceSampling& sampling, 
 
 std::string DeviceVariant::trace_busy_time(Regime regime) {
   std::vector<double> busy;
-  for (std::size_t i = 0; i < kTracedRuns; ++i) {
+  const Budget budget(device_.host());
+  for (std::size_t i = 0; i < kTracedRuns && (i < 1 || !budget.spent()); ++i) {
     if (regime == Regime::kCold) device_.timer().flush_cache();
     device_.timer().synchronize();
     const TracedRun run = device_.traced([&] { copies_[i % copies_.size()]->run(); });
