@@ -11,8 +11,8 @@ PROGRAM = os.environ["TWINBENCH_PROGRAM"]
 without_gpu = pytest.mark.skipif(Path("/proc/driver/nvidia").exists(), reason="this machine has an NVIDIA driver")
 
 
-def run(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=180, cwd=ROOT)
+def run(*arguments, **environment):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=180, cwd=ROOT, env={**os.environ, **environment})
 
 
 def _kernel_components():
@@ -51,3 +51,13 @@ def test_all_devices_skips_the_missing_one_by_name(tmp_path, more, code, field):
         assert any("missing_device" in reason for reason in ledger["skip_reasons"])
     else:
         assert "missing_device" in result.stdout
+
+
+@without_gpu
+@pytest.mark.parametrize("command", [["bench", "--quick", "--filter", "simple_neuron/.*/fp32/train"], ["ceilings"]])
+def test_a_card_that_the_runtime_cannot_open_is_an_error_of_one_line(command):
+    fakes = Path(PROGRAM).parents[1] / "fake"
+    result = run(*command, "--device", "cuda", TWINBENCH_CUDA_LIBRARY=str(fakes / "libfake_cuda.so"), TWINBENCH_NVML_LIBRARY=str(fakes / "libfake_nvml.so"))
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "missing_device: CUDA device 0" in result.stdout and "cudaErrorInsufficientDriver" in result.stdout
+    assert "frame #" not in result.stdout + result.stderr

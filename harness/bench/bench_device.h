@@ -38,7 +38,7 @@ class BenchDevice {
 };
 
 // CUDA device 0 on a stream of its own, which becomes the current one of this thread while the object lives. Throws
-// CudaError; in a build without CUDA Error(kMissingDevice).
+// Error(kMissingDevice), with the runtime's reason, or because the build has no CUDA; CudaError of a single call.
 std::unique_ptr<BenchDevice> open_cuda_bench_device();
 
 }  // namespace twinbench

@@ -10,7 +10,9 @@
 #include "harness/cuda_timing/ceiling_work.h"
 #include "harness/cuda_timing/cuda_timer.h"
 #include "harness/gpu/device_activity.h"
+#include "harness/gpu/status.h"
 #include "kernels/common/cuda_check.h"
+#include "src/common/error.h"
 
 namespace twinbench {
 namespace {
@@ -64,6 +66,13 @@ class CudaBenchDevice final : public BenchDevice {
 
 }  // namespace
 
-std::unique_ptr<BenchDevice> open_cuda_bench_device() { return std::make_unique<CudaBenchDevice>(); }
+std::unique_ptr<BenchDevice> open_cuda_bench_device() {
+  try {
+    return std::make_unique<CudaBenchDevice>();
+  } catch (const c10::Error& error) {  // its own message carries a page of stack
+    const auto failure = cuda_failure_in(error.what());
+    throw Error(ErrorKind::kMissingDevice, "CUDA device 0", "not usable", failure ? failure->text() : error.what_without_backtrace());
+  }
+}
 
 }  // namespace twinbench
