@@ -5,7 +5,7 @@
 
 #include "harness/bench/twin_rows.h"
 #include "harness/compare/inputs.h"
-#include "harness/counters/counter_scope.h"
+#include "harness/counters/operator_counts.h"
 #include "harness/parity/reference.h"
 #include "harness/timing/device_sample.h"
 #include "harness/timing/statistics.h"
@@ -19,13 +19,26 @@ constexpr double kLongestWarmed = 0.01;  // seconds: a longer run fills the cach
 // Atomic sums come in another order each run: an honest variant may differ from itself in the last digits.
 constexpr double kRunToRun = 1e-3;
 
-RunCounts counts_of(const CounterSnapshot& seen) {
+// Not a CounterScope: that leaves its wrapper around the CPU allocator behind, beside the samples that follow.
+class OperatorCounting {
+ public:
+  OperatorCounting() { start_operator_counting(true); }
+  ~OperatorCounting() { stop_operator_counting(); }
+  OperatorCounting(const OperatorCounting&) = delete;
+  OperatorCounting& operator=(const OperatorCounting&) = delete;
+};
+
+RunCounts counted(Runnable& runnable) {
+  const OperatorCounting counting;
+  const OperatorTotals before = operator_totals();
+  runnable.run();
+  const OperatorTotals after = operator_totals();
   RunCounts counts;
-  counts.sync_calls = seen.sync_calls;
-  counts.scalar_reads = seen.scalar_reads;
-  counts.device_copies = seen.device_copies;
-  counts.dispatches = seen.dispatches;
-  counts.copies = seen.copies;
+  counts.sync_calls = after.sync_calls - before.sync_calls;
+  counts.scalar_reads = after.scalar_reads - before.scalar_reads;
+  counts.device_copies = after.device_copies - before.device_copies;
+  counts.dispatches = after.dispatches - before.dispatches;
+  counts.copies = after.copies - before.copies;
   return counts;
 }
 
@@ -53,9 +66,7 @@ DeviceVariant::DeviceVariant(const Cell& cell, const Values& generated, std::siz
     copies_.back()->run();
   }
   first_ = copied_outputs(*copies_.front());
-  const CounterScope scope;
-  copies_.front()->run();
-  counts_ = counts_of(scope.snapshot());
+  counts_ = counted(*copies_.front());
 }
 
 std::vector<std::function<void()>> DeviceVariant::runs() const {
