@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
-#include <set>
+#include <map>
 
 #include "src/common/error.h"
 
@@ -99,6 +99,9 @@ Floor floor_of(const Cost& cost, const std::vector<Ceiling>& ceilings, const std
 
 namespace {
 
+// A burst of other work may fall on a measurement too: rejection waits for so many of them.
+constexpr int kMeasuredAgain = 3;
+
 std::vector<Ceiling> at_least_data_sheet(std::vector<Ceiling> ceilings) {
   for (auto& ceiling : ceilings) ceiling.value = std::max(ceiling.value, ceiling.data_sheet.value_or(0));
   return ceilings;
@@ -109,7 +112,7 @@ std::vector<Ceiling> at_least_data_sheet(std::vector<Ceiling> ceilings) {
 FloorJudgement judge_floor(const Cost& cost, std::vector<Ceiling> ceilings, const std::string& device, Dtype dtype, double cache_bytes,
                            double seconds, const std::function<Ceiling(const std::string& name)>& remeasure) {
   FloorJudgement judgement;
-  std::set<std::string> fresh;
+  std::map<std::string, int> measured_again;
   while (true) {
     judgement.floor = floor_of(cost, ceilings, device, dtype, cache_bytes);
     // Under the data sheets the floor is never higher, but another bound may bind, one that is not physical.
@@ -120,7 +123,7 @@ FloorJudgement judge_floor(const Cost& cost, std::vector<Ceiling> ceilings, cons
     bool measured = false;
     if (judgement.beyond)
       for (const auto& name : judgement.floor.ceilings)
-        if (fresh.insert(name).second) {
+        if (measured_again[name]++ < kMeasuredAgain) {
           const Ceiling now = remeasure(name);
           for (auto& ceiling : ceilings)
             if (ceiling.device == device && ceiling.name == name && now.value > ceiling.value) ceiling = now;

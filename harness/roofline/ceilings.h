@@ -56,7 +56,7 @@ struct FloorJudgement {
 
 // Is a median of `seconds` faster than the work can be done? A ceiling measured while other programs ran is too low, and
 // under it an honest time looks impossible. So before a time is rejected, the ceilings that bind are measured again, here
-// and now, by `remeasure` (name -> ceiling), and the better of both values counts. A library may leave part of a device
+// and now, up to three times, by `remeasure` (name -> ceiling), and the better of both values counts. A library may leave part of a device
 // unused: where a data-sheet value is above the measured one, a time is impossible only if it is so under that too.
 FloorJudgement judge_floor(const Cost& cost, std::vector<Ceiling> ceilings, const std::string& device, Dtype dtype, double cache_bytes,
                            double seconds, const std::function<Ceiling(const std::string& name)>& remeasure);

@@ -45,8 +45,15 @@ TEST(PhysicalFloor, StaleCeilingDoesNotRejectAnHonestTime) {
 TEST(PhysicalFloor, NoWorkIsRejectedAfterMeasuringAgain) {
   Machine machine{ceilings(20e9, 190e9, 45e9), {}};
   EXPECT_TRUE(judged({0, 19e9}, machine.truth, machine, 1e-6).beyond);
-  EXPECT_EQ(machine.asked, std::vector<std::string>{"gemm_fp32"});
+  EXPECT_EQ(machine.asked, std::vector<std::string>(3, "gemm_fp32"));
   EXPECT_TRUE(judged({4e9, 0}, machine.truth, machine, 1e-6).beyond);
+}
+
+TEST(PhysicalFloor, ABurstOfLoadWhileMeasuringAgainRejectsNothing) {
+  int asked = 0;
+  const auto burst = [&](const std::string&) { return Ceiling{"cpu", "gemm_fp32", "FLOP/s", ++asked < 3 ? 50e9 : 190e9}; };
+  EXPECT_FALSE(judge_floor({0, 19e9}, ceilings(20e9, 19e9, 4e9), "cpu", Dtype::kFp32, kCache, 0.11, burst).beyond);
+  EXPECT_EQ(asked, 3);
 }
 
 TEST(PhysicalFloor, AnotherBoundThatIsStaleTooIsMeasuredAsWell) {
