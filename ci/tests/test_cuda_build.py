@@ -40,13 +40,15 @@ def test_cuda_asked_for_by_name_is_a_typed_error(command):
 
 
 @without_gpu
+@pytest.mark.parametrize("engine", ["bench", "parity", "counters"])
 @pytest.mark.parametrize("more, code, field", [([], 3, "skipped"), (["--require-device"], 1, "errors")])
-def test_all_devices_skips_the_missing_one_by_name(tmp_path, more, code, field):
+def test_all_devices_skips_the_missing_one_by_name(tmp_path, engine, more, code, field):
     out = tmp_path / "record.json"
-    result = run("bench", "--quick", "--device", "all", "--filter", "simple_neuron/.*/cuda/fp32/train", "--out", out, *more)
+    quick = [] if engine == "counters" else ["--quick"]
+    result = run(engine, *quick, "--device", "all", "--filter", "simple_neuron/.*/cuda/fp32/train", "--out", out, *more)
     assert result.returncode == code, result.stdout + result.stderr
     ledger = json.loads(out.read_text())["twinbench"]["ledger"]
-    assert ledger[field] == ledger["planned"] == 1
+    assert ledger[field] == ledger["planned"] == (1 if engine == "bench" else 2)  # a twin, or its two cells
     if field == "skipped":
         assert any("missing_device" in reason for reason in ledger["skip_reasons"])
     else:

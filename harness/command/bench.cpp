@@ -127,16 +127,6 @@ json time_on_its_device(const Twin& twin, const DeviceTimingOptions& timing, con
   return time_device_twin(twin, timing, device_session_from(session.at("device")), ceilings, *device);
 }
 
-// Where `--device all` meets a machine without CUDA: its twins are skipped, or errors under --require-device.
-void set_aside_what_cannot_run(std::vector<Twin>& twins, const CommandOptions& options, const SessionOptions& session, Ledger& ledger) {
-  if (cuda_is_present()) return;
-  const auto is_cuda = [](const Twin& twin) { return twin.device == c10::DeviceType::CUDA; };
-  for (const auto& twin : twins)
-    if (is_cuda(twin) && !session.only)
-      ledger.record(twin.name(), options.require_device ? Outcome::kError : Outcome::kSkip, "missing_device: no CUDA device is visible to LibTorch");
-  std::erase_if(twins, is_cuda);
-}
-
 }  // namespace
 
 int bench_command(const CommandOptions& options, const SessionOptions& session_options, const std::vector<std::string>& google_benchmark_flags) {
@@ -153,7 +143,7 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
   if (!session_options.only)
     for (const auto& twin : twins) ledger.plan(twin.name());
   if (twins.empty()) throw Error(ErrorKind::kUnknownName, "--filter", options.filter, "it matches no timed case; `twinbench list` marks them with *");
-  set_aside_what_cannot_run(twins, options, session_options, ledger);
+  set_aside_missing_device(twins, options, ledger);
   if (twins.empty()) return finish("bench", options, ledger, record);
 
   std::vector<Ceiling> ceilings;

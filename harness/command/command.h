@@ -21,7 +21,7 @@ struct CommandOptions {
   std::uint64_t seed = 1234;
   int threads = 0;                   // 0: as many as the machine has cores
   double time_limit_s = 120;         // a child process
-  std::int64_t memory_limit_mib = 8192;
+  std::int64_t memory_limit_mib = 0;  // 0: 8192, and 32768 where CUDA may run, whose driver maps several GiB for itself
   bool quick = false;
   bool require_device = false;       // a cell that cannot run here is an error, not a skip
   std::string regime = "declared";   // hot, cold, rotating: of every twin on a device; declared: each component's own

@@ -87,14 +87,15 @@ std::vector<std::vector<Cell>> by_twin(const std::vector<Cell>& cells) {
 
 int counters_command(const CommandOptions& options, const std::string& pins_file, bool pin, bool trace_all) {
   auto pins = Pins::load(pins_file);
-  const auto cells = selected_cells(options);
+  auto cells = selected_cells(options);
   Ledger ledger;
+  for (const auto& cell : cells) ledger.plan(cell.name());
+  set_aside_missing_device(cells, options, ledger);
   Record record = open_record(options, "counters");
   std::vector<Job> jobs;
   const auto twins = by_twin(cells);
   std::map<std::string, const std::vector<Cell>*> cells_of;
   for (const auto& twin : twins) {
-    for (const auto& cell : twin) ledger.plan(cell.name());
     cells_of[twin.front().name()] = &twin;
     jobs.push_back(limited_job(options, twin.front().name(), [&twin, &options, trace_all] { return count(twin, options.seed, trace_all); }));
   }

@@ -36,7 +36,8 @@ Job limited_job(const CommandOptions& options, const std::string& name, std::fun
   job.in_process = options.in_process;
   job.limits.wall_s = options.time_limit_s;
   job.limits.silence_s = kNoLimit;  // most jobs are one computation: the wall limit is their silence limit
-  job.limits.memory_bytes = static_cast<std::uint64_t>(options.memory_limit_mib) << 20;
+  const std::int64_t usual_mib = options.device == "cpu" ? 8192 : 32768;
+  job.limits.memory_bytes = static_cast<std::uint64_t>(options.memory_limit_mib > 0 ? options.memory_limit_mib : usual_mib) << 20;
   return job;
 }
 

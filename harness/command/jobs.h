@@ -1,6 +1,7 @@
 // Work in child processes with the command line's limits and a progress line: what every measuring subcommand does.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -16,6 +17,17 @@ Record open_record(const CommandOptions& options, const std::string& engine);
 
 // A job under the limits of the command line.
 Job limited_job(const CommandOptions& options, const std::string& name, std::function<nlohmann::json()> work);
+
+// Where `--device all` meets a machine without CUDA: takes what wants it out of `planned` (cells or twins, whose names the
+// ledger has planned) and records each as skipped, or as an error under --require-device.
+template <class Planned>
+void set_aside_missing_device(std::vector<Planned>& planned, const CommandOptions& options, Ledger& ledger) {
+  const auto wants_cuda = [](const Planned& one) { return one.device == c10::DeviceType::CUDA; };
+  if (std::none_of(planned.begin(), planned.end(), wants_cuda) || cuda_is_present(!options.in_process)) return;
+  for (const auto& one : planned)
+    if (wants_cuda(one)) ledger.record(one.name(), options.require_device ? Outcome::kError : Outcome::kSkip, "missing_device: no CUDA device is visible to LibTorch");
+  std::erase_if(planned, wants_cuda);
+}
 
 // Runs all jobs one at a time and hands each result on as it comes; the card's timeline over them goes into the record.
 // Returns false if the run was interrupted (Ctrl-C):

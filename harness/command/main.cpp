@@ -24,7 +24,7 @@ void add_common(CLI::App* command, CommandOptions& options, bool measures) {
   command->add_option("--out", options.out, "Record file (JSON) to write");
   command->add_option("--threads", options.threads, "Threads of at::parallel_for; 0: one a core")->check(CLI::Range(0, 1024));
   command->add_option("--time-limit", options.time_limit_s, "Seconds a child process may take")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--memory-limit", options.memory_limit_mib, "MiB a child process may take")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--memory-limit", options.memory_limit_mib, "MiB a child process may take (default 8192; 32768 with --device cuda or all)")->check(CLI::PositiveNumber);
   command->add_flag("--quick", options.quick, "Fewer pairs and smaller budgets");
   command->add_flag("--in-process", options.in_process, "No child processes, no limits: for compute-sanitizer and debuggers");
   command->add_flag("--require-device", options.require_device, "A cell whose device is missing is an error, not a skip");

@@ -35,12 +35,13 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
     parity.gradient_seconds = 1;
     parity.thorough_elements = 200'000;
   }
-  const auto cells = selected_cells(options);
+  auto cells = selected_cells(options);
   Ledger ledger;
+  for (const auto& cell : cells) ledger.plan(cell.name());
+  set_aside_missing_device(cells, options, ledger);
   Record record = open_record(options, "parity");
   std::vector<Job> jobs;
   for (const auto& cell : cells) {
-    ledger.plan(cell.name());
     // A baseline is judged as the oracle that it is: worked examples, gradients, invariants, inputs left alone. What it
     // allocates or copies at set-up is its sin, not a fault.
     ParityOptions chosen = parity;
