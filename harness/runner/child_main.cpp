@@ -11,8 +11,10 @@
 #include <exception>
 #include <iostream>
 #include <new>
+#include <string>
 #include <string_view>
 
+#include "harness/gpu/status.h"
 #include "harness/runner/memory_use.h"
 #include "harness/runner/message.h"
 #include "src/common/error.h"
@@ -25,6 +27,13 @@ bool speaks_of_memory(std::string_view what) {
   for (const std::string_view phrase : {"out of memory", "can't allocate memory", "not enough memory", "bad_alloc"})
     if (what.find(phrase) != std::string_view::npos) return true;
   return false;
+}
+
+// The first line: LibTorch appends a stack trace. A CUDA error is named first, with what to do about it.
+std::string told(std::string_view what) {
+  const std::string line(what.substr(0, what.find('\n')));
+  const auto failure = cuda_failure_in(what);
+  return failure ? failure->text() + " (" + line + ")" : line;
 }
 
 nlohmann::json error_message(const char* status, std::string_view what, const char* error_kind = "") {
@@ -44,7 +53,7 @@ nlohmann::json outcome_of(const Job& job, JobContext& context) {
     return error_message("out_of_memory", "an allocation was refused");
   } catch (const std::exception& error) {
     lift_memory_limit();
-    return error_message(speaks_of_memory(error.what()) ? "out_of_memory" : "error", error.what());
+    return error_message(speaks_of_memory(error.what()) ? "out_of_memory" : "error", told(error.what()));
   } catch (...) {
     lift_memory_limit();
     return error_message("error", "threw something that is no std::exception");

@@ -84,6 +84,16 @@ TEST(Runner, AJobThatThrowsSomethingElse) {
   EXPECT_EQ(memory.status, JobStatus::kOutOfMemory);
 }
 
+TEST(Runner, ACudaErrorIsNamedWithItsRemedyAndWithoutItsStackTrace) {
+  const JobResult result = end_of("fault", [](JobContext&) -> json {
+    throw std::runtime_error("CUDA error: an illegal memory access was encountered\nException raised from f at g.cpp:1\nframe #0: h");
+  });
+  EXPECT_EQ(result.status, JobStatus::kError);
+  EXPECT_EQ(result.what.rfind("CUDA_ERROR(cudaErrorIllegalAddress): ", 0), 0u) << result.what;
+  EXPECT_NE(result.what.find("compute-sanitizer"), std::string::npos) << result.what;
+  EXPECT_EQ(result.what.find("frame #0"), std::string::npos) << result.what;
+}
+
 TEST(Runner, AJobThatAborts) {
   const JobResult result = end_of("aborts", [](JobContext&) -> json {
     std::fputs("last words\n", stderr);

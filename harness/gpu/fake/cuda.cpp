@@ -1,6 +1,5 @@
 // A CUDA driver without a card: FAKE_CUDA_VERSION, _INIT, _COUNT, _MAJOR, _MINOR, _BEHAVIOUR (crash, hang).
 #include <cuda.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include "harness/gpu/fake/environment.h"
@@ -14,7 +13,7 @@ CUresult cuDriverGetVersion(int* version) {
 
 CUresult cuInit(unsigned int) {
   const auto behaviour = fake::text("FAKE_CUDA_BEHAVIOUR", "");
-  if (behaviour == "crash") raise(SIGSEGV);
+  if (behaviour == "crash") fake::crash();
   while (behaviour == "hang") pause();
   return static_cast<CUresult>(fake::number("FAKE_CUDA_INIT", CUDA_SUCCESS));
 }

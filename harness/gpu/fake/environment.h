@@ -1,6 +1,8 @@
 // How the fake driver libraries are told what to answer: environment variables, read at every call.
 #pragma once
 
+#include <signal.h>
+
 #include <cstdlib>
 #include <string>
 
@@ -18,6 +20,12 @@ inline long number(const char* name, long otherwise) {
 
 inline void copy(const std::string& from, char* to, std::size_t capacity) {
   if (capacity > 0) to[from.copy(to, capacity - 1)] = '\0';
+}
+
+// As a broken driver would: a sanitizer's handler must not turn it into an exit code.
+inline void crash() {
+  signal(SIGSEGV, SIG_DFL);
+  raise(SIGSEGV);
 }
 
 }  // namespace fake

@@ -2,7 +2,6 @@
 // "unknown error"), _UNSUPPORTED (one that the card does not support), _BEHAVIOUR (crash, hang: where the power is read).
 // Built a second time without throttle reasons.
 #include <nvml.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -62,7 +61,7 @@ nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t, nvmlClockType_t type, unsig
 }
 nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t, unsigned int* milliwatts) {
   const auto behaviour = fake::text("FAKE_NVML_BEHAVIOUR", "");
-  if (behaviour == "crash") raise(SIGSEGV);
+  if (behaviour == "crash") fake::crash();
   while (behaviour == "hang") pause();
   *milliwatts = 321500;
   return answer("nvmlDeviceGetPowerUsage");
