@@ -57,6 +57,7 @@ def plant_parity_ratio(block): block["parity"][0]["outputs"][0]["worst_ratio"] =
 def plant_parity_null(block): block["parity"][0]["outputs"][0]["worst_ratio"] = None
 def plant_vacuity(block): block["parity"][0]["vacuity"]["rejected"] = 4
 def plant_pin(block): block["counters"][0]["pinned"] = {"dispatches": 1}
+def plant_leak(block): block["counters"][0]["memory"] = {"host": {"allocations": 3, "peak_bytes": 4096, "leaked_bytes": 64}, "device": None}
 def plant_lost_counter(block): block["counters"][0]["pinned"] = {"graph_launches": 1}
 def plant_sinless_baseline(block): block["proofs"][0]["baseline"]["measured"] -= 1
 def plant_uncounted(block): block["proofs"][0]["optimized"]["measured"] = None

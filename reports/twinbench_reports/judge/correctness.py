@@ -62,7 +62,12 @@ def _parity(row: Row) -> str:
 
 def _counters(row: Row) -> str:
     differences = counter_differences(row["values"], row["pinned"] or {})
-    return "; ".join(f"{name} is {now} and pinned at {pin}" for name, now, pin in differences)
+    if differences:
+        return "; ".join(f"{name} is {now} and pinned at {pin}" for name, now, pin in differences)
+    for side, use in (row.get("memory") or {}).items():
+        if use and use["leaked_bytes"]:
+            return f"{use['leaked_bytes']:,} bytes of the {side}'s memory outlive the case"
+    return ""
 
 
 def _proof(row: Row) -> str:
