@@ -14,7 +14,6 @@
 #include "harness/timing/calibration.h"
 #include "harness/timing/clock.h"
 
-
 namespace twinbench {
 namespace {
 
@@ -66,28 +65,56 @@ TEST(TimedRegion, AnOpenCounterScopeWouldBeSeen) {
   EXPECT_TRUE(observed.callbacks);
 }
 
-// What the loop around a run costs, against the same runs in a bare loop. Both sides take turns; the smallest of many
-// is compared, because other work on the machine only ever adds.
-TEST(TimedRegion, CostsLessThanOnePercentOfABareLoop) {
-  auto component = selftest::row_scale_component(selftest::make<RowScale>);
-  const auto setting = selftest::row_scale_setting(component, 64, 64);
-  const auto runnable = component.optimized(component.spec.make_inputs(setting, 1), setting);
-  auto* const twin = dynamic_cast<RowScale*>(runnable.get());
-  ASSERT_NE(twin, nullptr);
+// Work that depends on nothing but the clock rate, about 25 us at 20,000 links: work in memory differs by percents with
+// where a process happens to have its stack and its data.
+struct Chain final : Runnable {
+  explicit Chain(int links) : links(links) {}
+  void run() override {
+    double x = value;
+    for (int i = 0; i < links; ++i) x = x * 0.999 + 0.001;
+    value = x;
+  }
+  Values outputs() override { return {}; }
+  const int links;
+  double value = 0;
+};
+
+// Time of a run of `measured` in the harness over that of a run of `bare` in a bare loop, less 1. Both take turns; the
+// smallest of many is compared, because other work on the machine only ever adds. Looks again while it is at least `limit`:
+// a real cost stays however long one looks, a neighbour's disturbance does not.
+double added_share(Chain& measured, Chain& bare, double limit) {
+  constexpr std::int64_t kRuns = 10;
   SteadyClock clock;
   Side side;
-  side.run = [&] { runnable->run(); };
-  constexpr std::int64_t kRuns = 10;
-  double bare = 1e30, harness = 1e30;
-  for (int round = 0; round < 600; ++round) {
+  side.run = [&] { measured.run(); };
+  const auto bare_sample = [&] {
     const auto start = clock.now();
-    for (std::int64_t i = 0; i < kRuns; ++i) twin->run();
-    bare = std::min(bare, seconds_between(start, clock.now()));
-    harness = std::min(harness, take_sample(side, kRuns, clock));
+    for (std::int64_t i = 0; i < kRuns; ++i) bare.run();
+    return seconds_between(start, clock.now());
+  };
+  double bare_s = 1e30, harness_s = 1e30, added = limit;
+  for (int attempt = 0; attempt < 10 && added >= limit; ++attempt) {
+    for (int round = 0; round < 300; ++round) {  // ABBA
+      bare_s = std::min(bare_s, bare_sample());
+      harness_s = std::min({harness_s, take_sample(side, kRuns, clock), take_sample(side, kRuns, clock)});
+      bare_s = std::min(bare_s, bare_sample());
+    }
+    added = harness_s / bare_s - 1;
   }
-  const double added = harness / bare - 1;
-  std::printf("timed region: %.2f us a run bare, %+.3f %% in the harness\n", 1e6 * bare / kRuns, 100 * added);
-  EXPECT_LT(added, 0.01);
+  std::printf("timed region: %.2f us a run bare, %+.3f %% in the harness\n", 1e6 * bare_s / kRuns, 100 * added);
+  return added;
+}
+
+TEST(TimedRegion, CostsLessThanOnePercentOfABareLoop) {
+  Chain measured(20'000), bare(20'000);
+  EXPECT_LT(added_share(measured, bare, 0.01), 0.01);
+  EXPECT_GT(measured.value, 0.0);  // the work was done
+}
+
+// The planted mistake: 2 % more work a run.
+TEST(TimedRegion, TwoPercentWouldBeSeen) {
+  Chain measured(20'400), bare(20'000);
+  EXPECT_GE(added_share(measured, bare, 0.01), 0.01);
 }
 
 }  // namespace

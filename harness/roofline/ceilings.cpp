@@ -2,6 +2,7 @@
 #include "harness/roofline/ceilings.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -56,7 +57,17 @@ std::vector<Ceiling> measure_cpu_ceilings(bool quick) {
   return {cpu_ceiling("copy", quick), cpu_ceiling("gemm_fp32", quick), cpu_ceiling("gemm_bf16", quick)};
 }
 
-Ceiling measure_cpu_ceiling(const std::string& name) { return cpu_ceiling(name, false); }
+Ceiling measure_cpu_ceiling(const std::string& name) {
+  const Ceiling together = cpu_ceiling(name, false);
+  const int threads = at::get_num_threads();
+  if (threads == 1) return together;
+  at::set_num_threads(1);
+  Ceiling alone = cpu_ceiling(name, false);
+  at::set_num_threads(threads);
+  alone.value *= threads;
+  alone.method = std::to_string(threads) + " threads times one thread's " + alone.method;
+  return alone.value > together.value ? alone : together;
+}
 
 nlohmann::json to_json(const Ceiling& ceiling) {
   nlohmann::json row = {{"device", ceiling.device}, {"name", ceiling.name}, {"unit", ceiling.unit}, {"value", ceiling.value},

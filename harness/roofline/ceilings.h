@@ -27,7 +27,9 @@ struct Ceiling {
 // Measures copy bandwidth and matrix-product rates of the CPU: about a second. `quick` uses smaller sizes.
 std::vector<Ceiling> measure_cpu_ceilings(bool quick);
 
-// One of them, by name, at full size. Throws kUnknownName.
+// One of them, by name, at full size, to judge a time by: what all threads reach together, or what one reaches alone times
+// their number where that is more. On a busy machine threads wait for each other, and their joint rate says little.
+// Throws kUnknownName.
 Ceiling measure_cpu_ceiling(const std::string& name);
 
 nlohmann::json to_json(const Ceiling& ceiling);
