@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds every kernel to its pinned registers, spills, stack, shared memory and occupancy, for sm_90 and sm_120.
 
-Compiles kernels/*/*.cu with the flags of the build, or reads what an earlier run stored (--report), and compares with
+Compiles kernels/*/*/launch.cu with the flags of the build, or reads what an earlier run stored (--report), and compares with
 ci/kernel_budgets.json. More of anything, or fewer warps on a multiprocessor, fails and is named: kernel, architecture,
 field, old -> new. --pin writes the file anew. Needs no GPU.
 Exit 0 pass, 1 a budget is exceeded, 2 usage or tool error, 3 nothing measured or another compiler than the pinned one.
@@ -179,7 +179,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         nvcc = find_nvcc()
         compiler = compiler_version(nvcc)
-        text = compile_report(nvcc, sorted(options.kernels.glob("*/*.cu")), kernels=options.kernels)
+        text = compile_report(nvcc, sorted(options.kernels.rglob("*.cu")), kernels=options.kernels)
     by_name = parse_report(text)
     if not by_name:
         print("kernel budgets: no kernel was compiled, so nothing was measured", file=sys.stderr)
@@ -223,7 +223,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--store", type=Path, metavar="FILE", help="keep the compiler's report")
     parser.add_argument("--compiler", help="with --report: the version of nvcc that wrote it, such as 13.0.88")
     parser.add_argument("--budgets", type=Path, default=BUDGETS, metavar="FILE")
-    parser.add_argument("--kernels", type=Path, default=ROOT / "kernels", metavar="FOLDER", help="of */*.cu")
+    parser.add_argument("--kernels", type=Path, default=ROOT / "kernels", metavar="FOLDER", help="of */*/*.cu")
     try:
         return run(parser.parse_args(arguments))
     except (ToolError, kernel_occupancy.LaunchError, OSError, ValueError) as error:

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "src/values.h"
+#include "src/named_tensors.h"
 
 namespace twinbench {
 
@@ -42,7 +42,7 @@ struct Case {
 
 // Everything a factory or generator needs to know beside the tensors.
 struct Setting {
-  Case values;  // the case, with any sizes overridden on the command line
+  Case input_case;  // the case, with any sizes overridden on the command line
   Dtype dtype = Dtype::kFp32;
   c10::Device device = c10::Device(c10::DeviceType::CPU);
 
@@ -58,11 +58,11 @@ class Runnable {
  public:
   virtual ~Runnable() = default;
   virtual void run() = 0;
-  virtual Values outputs() = 0;
+  virtual NamedTensors outputs() = 0;
 };
 
 // Inputs lie on setting.device. Throws Error on a shape, dtype or size it cannot take. Never falls back to another device.
-using Factory = std::unique_ptr<Runnable> (*)(const Values& inputs, const Setting& setting);
+using Factory = std::unique_ptr<Runnable> (*)(const NamedTensors& inputs, const Setting& setting);
 
 // |a - b| <= absolute + relative * max(|a|, |b|), as the specifications give it for optimized against baseline.
 struct Bound {
@@ -119,15 +119,15 @@ struct Claim {
 struct Golden {
   std::string name;
   Setting setting;
-  Values inputs;
-  Values expected;  // every name must be an output; an entry may cover a subset of the outputs
+  NamedTensors inputs;
+  NamedTensors expected;  // every name must be an output; an entry may cover a subset of the outputs
   double absolute = 5e-6;
 };
 
 // A property every variant must keep (a bounded state, a conserved sum). Returns an empty string, or what is broken.
 struct Invariant {
   std::string name;
-  std::function<std::string(const Values& inputs, const Values& outputs, const Setting&)> broken;
+  std::function<std::string(const NamedTensors& inputs, const NamedTensors& outputs, const Setting&)> broken;
 };
 
 struct ComponentSpec {
@@ -139,14 +139,14 @@ struct ComponentSpec {
   std::vector<Dtype> dtypes = {Dtype::kFp32};
   std::vector<Case> cases;
   // Pure: the same setting and seed give the same fp32 (or integer) CPU tensors. Weights are inputs.
-  std::function<Values(const Setting&, std::uint64_t seed)> make_inputs;
+  std::function<NamedTensors(const Setting&, std::uint64_t seed)> make_inputs;
   std::vector<OutputSpec> outputs;
   std::vector<OutputSpec> gradients;  // outputs of backward cases, named grad_<input>
   std::vector<BatchedInput> batched_inputs;
   // Where a discrete decision is involved: which batch items (a bool tensor of batch_size elements) lie so close to one
   // that rounding may decide it, by the specification's margins for the setting's dtype. Their outputs are not compared,
   // and they may be at most 1 % of the items (25 % in kBf16). Gets the forward outputs of the fp64 oracle.
-  std::function<at::Tensor(const Values& oracle_outputs, const Setting&)> ambiguous;
+  std::function<at::Tensor(const NamedTensors& oracle_outputs, const Setting&)> ambiguous;
   std::string batch_size;  // the size that counts batch items ("flows"); empty: not batched
   std::vector<ProofCounter> proof;
   std::function<Cost(const Setting&)> cost;

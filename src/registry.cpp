@@ -9,45 +9,52 @@
 
 namespace twinbench {
 
-#define TWINBENCH_FACTORY(symbol) std::unique_ptr<Runnable> symbol(const Values&, const Setting&);
-#define TWINBENCH_DECLARE_library(symbol) TWINBENCH_FACTORY(symbol##_library)
-#define TWINBENCH_DECLARE_plain(symbol)
-#define TWINBENCH_DECLARE_host(symbol)
+#define TWINBENCH_FACTORY(name) std::unique_ptr<Runnable> name(const NamedTensors&, const Setting&);
+#define TWINBENCH_DECLARE_library TWINBENCH_FACTORY(make_library)
+#define TWINBENCH_DECLARE_plain
+#define TWINBENCH_DECLARE_host
 #ifdef TWINBENCH_WITH_CUDA
-#define TWINBENCH_DECLARE_kernel(symbol) TWINBENCH_FACTORY(symbol##_optimized_cuda)
+#define TWINBENCH_DECLARE_kernel TWINBENCH_FACTORY(make_cuda)
 #else
-#define TWINBENCH_DECLARE_kernel(symbol)
+#define TWINBENCH_DECLARE_kernel
 #endif
 #define TWINBENCH_COMPONENT(pipeline, name, kind, variants) \
-  ComponentSpec pipeline##_##name##_spec();                 \
-  TWINBENCH_FACTORY(pipeline##_##name##_baseline)           \
-  TWINBENCH_FACTORY(pipeline##_##name##_optimized)          \
-  TWINBENCH_DECLARE_##kind(pipeline##_##name)               \
-  TWINBENCH_DECLARE_##variants(pipeline##_##name)
+  namespace pipeline::name {                                \
+  ComponentSpec make_spec();                                \
+  TWINBENCH_FACTORY(make_baseline)                          \
+  TWINBENCH_FACTORY(make_cpu)                               \
+  TWINBENCH_DECLARE_##kind TWINBENCH_DECLARE_##variants     \
+  }
 #include "src/components.def"
 #undef TWINBENCH_COMPONENT
 
 namespace {
 
-#define TWINBENCH_FACTORY_library(symbol) &symbol##_library
-#define TWINBENCH_FACTORY_plain(symbol) nullptr
-#define TWINBENCH_FACTORY_host(symbol) nullptr
+#define TWINBENCH_USE_library(space) &space::make_library
+#define TWINBENCH_USE_plain(space) nullptr
+#define TWINBENCH_USE_host(space) nullptr
 #ifdef TWINBENCH_WITH_CUDA
-#define TWINBENCH_FACTORY_kernel(symbol) &symbol##_optimized_cuda
+#define TWINBENCH_USE_kernel(space) &space::make_cuda
 #else
-#define TWINBENCH_FACTORY_kernel(symbol) nullptr
+#define TWINBENCH_USE_kernel(space) nullptr
 #endif
 #define TWINBENCH_IS_kernel true
 #define TWINBENCH_IS_host false
 
+// A component's id is what the list says.
+Component named(const char* pipeline, const char* name, Component component) {
+  component.spec.pipeline = pipeline;
+  component.spec.name = name;
+  return component;
+}
+
 std::vector<Component> expand_list() {
   std::vector<Component> list;
-#define TWINBENCH_COMPONENT(pipeline, name, kind, variants)                                                     \
-  list.push_back({pipeline##_##name##_spec(), TWINBENCH_IS_##kind, &pipeline##_##name##_baseline,               \
-                  &pipeline##_##name##_optimized, TWINBENCH_FACTORY_##kind(pipeline##_##name),                  \
-                  TWINBENCH_FACTORY_##variants(pipeline##_##name)});                                            \
-  if (list.back().spec.id() != #pipeline "." #name)                                                             \
-    throw Error(ErrorKind::kInternal, "component id", list.back().spec.id(), "src/components.def says " #pipeline "." #name);
+#define TWINBENCH_COMPONENT(pipeline, name, kind, variants)                                                         \
+  list.push_back(named(#pipeline, #name,                                                                            \
+                       {pipeline::name::make_spec(), TWINBENCH_IS_##kind, &pipeline::name::make_baseline,           \
+                        &pipeline::name::make_cpu, TWINBENCH_USE_##kind(pipeline::name),                            \
+                        TWINBENCH_USE_##variants(pipeline::name)}));
 #include "src/components.def"
 #undef TWINBENCH_COMPONENT
   return list;
@@ -88,6 +95,11 @@ Factory Component::factory(Variant variant, c10::DeviceType device) const {
     throw Error(ErrorKind::kUnknownName, spec.id() + " variant", to_string(variant) + " on " + device_name(device),
                 "this build has no such variant; `twinbench list` shows those it has");
   return factory;
+}
+
+std::unique_ptr<Runnable> Component::make(Variant variant, c10::DeviceType path, const NamedTensors& inputs,
+                                          const Setting& setting) const {
+  return factory(variant, path)(inputs, setting);
 }
 
 std::string Cell::name() const {
@@ -136,20 +148,20 @@ std::vector<Cell> filter_cells(const std::string& regular_expression) {
 }
 
 std::int64_t Setting::size(const std::string& name) const {
-  const auto found = values.sizes.find(name);
-  if (found == values.sizes.end()) throw Error(ErrorKind::kUnknownName, "size", name, "case '" + values.name + "' has no such size");
+  const auto found = input_case.sizes.find(name);
+  if (found == input_case.sizes.end()) throw Error(ErrorKind::kUnknownName, "size", name, "case '" + input_case.name + "' has no such size");
   return found->second;
 }
 
 double Setting::option(const std::string& name) const {
-  const auto found = values.options.find(name);
-  if (found == values.options.end()) throw Error(ErrorKind::kUnknownName, "option", name, "case '" + values.name + "' has no such option");
+  const auto found = input_case.options.find(name);
+  if (found == input_case.options.end()) throw Error(ErrorKind::kUnknownName, "option", name, "case '" + input_case.name + "' has no such option");
   return found->second;
 }
 
 double Setting::option_or(const std::string& name, double otherwise) const {
-  const auto found = values.options.find(name);
-  return found == values.options.end() ? otherwise : found->second;
+  const auto found = input_case.options.find(name);
+  return found == input_case.options.end() ? otherwise : found->second;
 }
 
 std::string to_string(Variant variant) {

@@ -18,6 +18,13 @@ struct Component {
 
   bool supports(Variant variant, c10::DeviceType device, Dtype dtype) const;
   Factory factory(Variant variant, c10::DeviceType device) const;  // throws kUnknownName where there is none
+  // A runnable of that variant on setting.device. The only way to one: inputs and options are checked here.
+  std::unique_ptr<Runnable> make(Variant variant, const NamedTensors& inputs, const Setting& setting) const {
+    return make(variant, setting.device.type(), inputs, setting);
+  }
+  // The same for the code path of another device than the tensors lie on: a simulated card has its tensors on the host.
+  std::unique_ptr<Runnable> make(Variant variant, c10::DeviceType path, const NamedTensors& inputs,
+                                 const Setting& setting) const;
 };
 
 // All components, in the order of components.def. Built once, on first use.

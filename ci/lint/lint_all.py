@@ -20,6 +20,7 @@ SHARED_WITH_KERNELS = {"src/common/philox.h", "src/common/host_device.h", "src/c
 # The host executor of the SIMT layer and its tests run kernels by design; the CUDA timer has kernels of its own.
 EXEMPT_PREFIXES = {("harness/simt/", "kernels"), ("harness/cuda_timing/", "kernels/common"), ("harness/fuzz/", "src"), ("kernels/", "harness/simt")}
 LONGEST_FILE = 500
+COMPONENT_FILE = re.compile(r"(src|kernels|baselines|optimized)/(\w+)/(\w+)/")
 SOURCE = re.compile(r"\.(h|cpp|cu|py|cmake)$")
 
 
@@ -40,6 +41,10 @@ def include_breaches(path: str, text: str) -> list[str]:
         if not match:
             continue
         target, folder = match.groups()
+        mine, theirs = COMPONENT_FILE.match(path), COMPONENT_FILE.match(target)
+        if mine and theirs and theirs[3] != "common" and mine.groups()[1:] != theirs.groups()[1:]:
+            breaches.append(f"{path}:{number}: includes {target}, a file of another component; "
+                            f"what two need lives in {theirs[1]}/common/ or {theirs[1]}/{theirs[2]}/common/")
         if top == "kernels" and folder in ("ATen", "torch", "c10"):
             breaches.append(f"{path}:{number}: kernels are torch-free but include <{target}>")
         if folder not in MAY_INCLUDE or folder in MAY_INCLUDE[top]:
@@ -82,34 +87,44 @@ def text_breaches(path: str, text: str) -> list[str]:
     return breaches
 
 
+# What a component's folder may hold in each layer, and what it must hold. A kernel family that needs more files names
+# them by role: a verb or noun before the role, as in backward_kernel.h or product.h.
+ROLES = {
+    "src": (r"spec\.cpp|goldens\.json", ["spec.cpp"], []),
+    "baselines": (r"baseline\.cpp|library\.cpp", ["baseline.cpp"], []),
+    "optimized": (r"cpu\.cpp|cuda\.cpp|\w+\.h|\w+_(loader|test)\.cpp|pieces\.cpp", ["cpu.cpp"], ["cuda.cpp"]),
+    "kernels": (r"math\.h|arguments\.h|(\w+_)?kernel\.h|(\w+_)?tile\.h|launch\.cu|kernel_test\.cpp", [],
+                ["math.h", "arguments.h", "kernel.h", "launch.cu", "kernel_test.cpp"]),
+}
+
+
 def inventory_breaches(root: Path, files: list[str]) -> list[str]:
-    """Every file in a mirrored folder belongs to a listed component (a missing one is a configure error)."""
+    """<top>/<pipeline>/<component>/<role>: every file has a role, every listed component has its files."""
     listed = {}
     for line in (root / "src/components.def").read_text().splitlines():
         match = re.match(r"TWINBENCH_COMPONENT\((\w+), (\w+), (kernel|host), (library|plain)\)", line)
         if match:
             listed[(match[1], match[2])] = (match[3], match[4])
-    expected = set()
-    for (pipeline, name), (kind, variants) in listed.items():
-        expected |= {f"{top}/{pipeline}/{name}.cpp" for top in ("src", "baselines", "optimized")}
-        expected.add(f"src/{pipeline}/{name}.h")  # what all variants know of the inputs
-        if variants == "library":
-            expected.add(f"baselines/{pipeline}/{name}_library.cpp")
-        if kind == "kernel":
-            expected |= {f"kernels/{pipeline}/{name}{suffix}" for suffix in ("_math.h", ".h", ".cu", "_test.cpp")}
-            expected.add(f"optimized/{pipeline}/{name}_cuda.cpp")
-    pipelines = {pipeline for pipeline, _ in listed}
+    present = set(files)
     breaches = []
+    for (pipeline, name), (kind, variants) in listed.items():
+        for top, (_, always, of_kernels) in ROLES.items():
+            needed = always + (of_kernels if kind == "kernel" else [])
+            needed = needed + (["library.cpp"] if top == "baselines" and variants == "library" else [])
+            breaches += [f"{top}/{pipeline}/{name}/{role} is missing: {pipeline}.{name} is listed in src/components.def"
+                         for role in needed if f"{top}/{pipeline}/{name}/{role}" not in present]
+    pipelines = {pipeline for pipeline, _ in listed}
     for path in files:
-        parts = path.split("/")
-        if len(parts) != 3 or parts[0] not in ("src", "kernels", "baselines", "optimized") or parts[1] not in pipelines:
+        top, pipeline, *rest = path.split("/") if path.count("/") >= 2 else (None, None)
+        if top not in ROLES or pipeline not in pipelines:
             continue
-        stem = parts[2].rsplit(".", 1)[0]
-        # A split implementation keeps the component's stem as its prefix; inputs.* is the pipeline's shared generator.
-        belongs = path in expected or parts[2] in ("inputs.h", "inputs.cpp") or any(
-            stem.startswith(name + "_") and pipeline == parts[1] for pipeline, name in listed)
-        if not belongs:
-            breaches.append(f"{path}: belongs to no component of src/components.def")
+        if rest[0] == "common":
+            continue
+        if len(rest) == 1 or (pipeline, rest[0]) not in listed:
+            breaches.append(f"{path}: belongs to no component of src/components.def; a component's files lie in "
+                            f"{top}/{pipeline}/<component>/, what two need in {top}/{pipeline}/common/")
+        elif len(rest) > 2 or not re.fullmatch(ROLES[top][0], rest[1]):
+            breaches.append(f"{path}: '{'/'.join(rest[1:])}' is no role of {top}/; there are: {ROLES[top][0]}")
     return breaches
 
 

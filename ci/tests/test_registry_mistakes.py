@@ -21,7 +21,7 @@ def configure(tmp_path: Path, extra_line: str) -> subprocess.CompletedProcess:
 def test_missing_file_is_a_configure_error_that_names_it(tmp_path):
     result = configure(tmp_path, "TWINBENCH_COMPONENT(energy_flow, ghost, kernel, library)")
     assert result.returncode != 0
-    assert "energy_flow.ghost" in result.stderr and "src/energy_flow/ghost.cpp is missing" in " ".join(result.stderr.split())
+    assert "energy_flow.ghost" in result.stderr and "src/energy_flow/ghost/spec.cpp is missing" in " ".join(result.stderr.split())
 
 
 def test_malformed_line_is_a_configure_error_that_shows_it(tmp_path):
@@ -40,16 +40,17 @@ def test_missing_spec_and_factories_are_link_errors_that_name_them(tmp_path):
                     f"-I{ROOT}", "-isystem", str(include)], check=True, timeout=300)
     linked = subprocess.run(["g++", "-shared", "-Wl,--no-undefined", str(compiled), "-o", str(tmp_path / "out.so")], capture_output=True, text=True)
     assert linked.returncode != 0
-    for symbol in ("energy_flow_ghost_spec", "energy_flow_ghost_baseline", "energy_flow_ghost_optimized", "energy_flow_ghost_library"):
+    for symbol in (f"energy_flow::ghost::make_{role}" for role in ("spec", "baseline", "cpu", "library")):
         assert symbol in linked.stderr, f"{symbol} is not named by the linker"
 
 
 def small_tree(tmp_path: Path) -> Path:
-    for folder in ("src/energy_flow", "kernels/energy_flow", "baselines/energy_flow", "optimized/energy_flow"):
-        (tmp_path / folder).mkdir(parents=True)
+    for folder in ("src", "kernels", "baselines", "optimized"):
+        (tmp_path / folder / "energy_flow/real").mkdir(parents=True)
     (tmp_path / "src/components.def").write_text("TWINBENCH_COMPONENT(energy_flow, real, host, plain)\n")
-    for folder in ("src", "baselines", "optimized"):
-        (tmp_path / folder / "energy_flow/real.cpp").write_text("// A component.\n")
+    for file in ("src/energy_flow/real/spec.cpp", "baselines/energy_flow/real/baseline.cpp",
+                 "optimized/energy_flow/real/cpu.cpp"):
+        (tmp_path / file).write_text("// A component.\n")
     return tmp_path
 
 
@@ -64,16 +65,19 @@ def test_clean_tree_passes(tmp_path):
 
 @pytest.mark.parametrize("path, text, complaint", [
     ("baselines/energy_flow/stray.cpp", "// Nobody lists it.\n", "belongs to no component"),
-    ("baselines/energy_flow/real.cpp", '// A.\n#include "kernels/common/math.h"\n', "baselines/ may not include kernels/common/math.h"),
-    ("baselines/energy_flow/real.cpp", '// A.\n#include "optimized/x.h"\n', "may not include optimized/x.h"),
-    ("kernels/energy_flow/real.cu", "// A.\n#include <ATen/ATen.h>\n", "torch-free"),
-    ("kernels/energy_flow/real.cu", '// A.\n#include "src/component.h"\n', "kernels/ may not include src/component.h"),
-    ("src/energy_flow/real.cpp", '// A.\n#include "harness/x.h"\n', "src/ may not include harness/x.h"),
-    ("src/energy_flow/real.cpp", "#include <vector>\n", "first line must be a comment"),
-    ("src/energy_flow/real.cpp", "// A.\n" + "int x;\n" * 500, "split it by purpose"),
-    ("src/energy_flow/real.cpp", "// A.\nvoid f() { std::exit(1); }\n", "only main exits"),
-    ("src/energy_flow/real.cpp", "// A.\n// TODO later\n", "unfinished mark"),
-    ("src/energy_flow/real.cpp", "// A.\nstd::random_device d;\n", "unreplayable"),
+    ("baselines/energy_flow/ghost/baseline.cpp", "// Nobody lists it.\n", "belongs to no component"),
+    ("baselines/energy_flow/real/helper.cpp", "// No role.\n", "is no role of baselines/"),
+    ("optimized/energy_flow/real/cpu.cpp", '// A.\n#include "optimized/energy_flow/other/pack.h"\n', "a file of another component"),
+    ("baselines/energy_flow/real/baseline.cpp", '// A.\n#include "kernels/common/math.h"\n', "baselines/ may not include kernels/common/math.h"),
+    ("baselines/energy_flow/real/baseline.cpp", '// A.\n#include "optimized/x.h"\n', "may not include optimized/x.h"),
+    ("kernels/energy_flow/real/launch.cu", "// A.\n#include <ATen/ATen.h>\n", "torch-free"),
+    ("kernels/energy_flow/real/launch.cu", '// A.\n#include "src/component.h"\n', "kernels/ may not include src/component.h"),
+    ("src/energy_flow/real/spec.cpp", '// A.\n#include "harness/x.h"\n', "src/ may not include harness/x.h"),
+    ("src/energy_flow/real/spec.cpp", "#include <vector>\n", "first line must be a comment"),
+    ("src/energy_flow/real/spec.cpp", "// A.\n" + "int x;\n" * 500, "split it by purpose"),
+    ("src/energy_flow/real/spec.cpp", "// A.\nvoid f() { std::exit(1); }\n", "only main exits"),
+    ("src/energy_flow/real/spec.cpp", "// A.\n// TODO later\n", "unfinished mark"),
+    ("src/energy_flow/real/spec.cpp", "// A.\nstd::random_device d;\n", "unreplayable"),
 ])
 def test_each_breach_is_caught(tmp_path, path, text, complaint):
     tree = small_tree(tmp_path)

@@ -30,7 +30,7 @@ struct ChosenRegime {
   std::string reason;  // why it is not the one that was asked for
 };
 
-ChosenRegime choose_regime(const Twin& twin, const DeviceTimingOptions& options, const Values& generated, BenchDevice& device) {
+ChosenRegime choose_regime(const Twin& twin, const DeviceTimingOptions& options, const NamedTensors& generated, BenchDevice& device) {
   ChosenRegime chosen;
   chosen.regime = options.regime ? *options.regime : regime_named(twin.component->spec.regime);
   if (chosen.regime != Regime::kRotating) return chosen;
@@ -188,7 +188,7 @@ Ceiling ceiling_now(const std::string& name, BenchDevice& device) {
 json time_device_twin(const Twin& twin, const DeviceTimingOptions& options, const DeviceSession& session, const std::vector<Ceiling>& ceilings,
                       BenchDevice& device) {
   const Setting setting = twin.cell(Variant::kBaseline).setting();
-  const Values generated = generated_inputs(twin.component->spec, setting, options.twin.seed);
+  const NamedTensors generated = generated_inputs(twin.component->spec, setting, options.twin.seed);
   const ChosenRegime chosen = choose_regime(twin, options, generated, device);
   std::map<Variant, TimedVariant> timed;
   for (const Variant variant : twin.variants()) timed[variant].variant = std::make_unique<DeviceVariant>(twin.cell(variant), generated, chosen.copies, device);
@@ -247,7 +247,7 @@ json device_null_test_row(const std::vector<Twin>& twins, const DeviceTimingOpti
   NullTest null;
   for (const auto& twin : twins) {
     const Cell cell = twin.cell(Variant::kOptimized);
-    const Values generated = generated_inputs(twin.component->spec, cell.setting(), options.twin.seed);
+    const NamedTensors generated = generated_inputs(twin.component->spec, cell.setting(), options.twin.seed);
     const ChosenRegime chosen = choose_regime(twin, options, generated, device);
     const DeviceVariant variant(cell, generated, chosen.copies, device);
     null.add(cell.name(), compare(variant, variant, chosen.regime, options.twin, session, device).paired);

@@ -57,12 +57,11 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 }  // namespace
 
-DeviceVariant::DeviceVariant(const Cell& cell, const Values& generated, std::size_t copies, BenchDevice& device) : cell_(cell), device_(device) {
+DeviceVariant::DeviceVariant(const Cell& cell, const NamedTensors& generated, std::size_t copies, BenchDevice& device) : cell_(cell), device_(device) {
   Setting setting = cell.setting();
   setting.device = device.tensors();
-  const Factory factory = cell.component->factory(cell.variant, cell.device);
   for (std::size_t copy = 0; copy < copies; ++copy) {
-    copies_.push_back(factory(placed_inputs(generated, setting.dtype, setting.device), setting));
+    copies_.push_back(cell.component->make(cell.variant, cell.device, placed_inputs(generated, setting.dtype, setting.device), setting));
     copies_.back()->run();
   }
   first_ = copied_outputs(*copies_.front());

@@ -24,7 +24,7 @@ class DeviceVariant {
  public:
   // Sets the variant up on `copies` copies of the inputs, runs each once (kernels load, caches of algorithms fill), and
   // counts what one run asks of the device. `generated`: as the component makes them, on the CPU.
-  DeviceVariant(const Cell& cell, const Values& generated, std::size_t copies, BenchDevice& device);
+  DeviceVariant(const Cell& cell, const NamedTensors& generated, std::size_t copies, BenchDevice& device);
   DeviceVariant(const DeviceVariant&) = delete;
   DeviceVariant& operator=(const DeviceVariant&) = delete;
 
@@ -50,7 +50,7 @@ class DeviceVariant {
   Cell cell_;
   BenchDevice& device_;
   std::vector<std::unique_ptr<Runnable>> copies_;
-  Values first_;
+  NamedTensors first_;
   RunCounts counts_;
   MeasuredTimes in_place_;
 };

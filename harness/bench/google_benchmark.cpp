@@ -17,7 +17,7 @@ void run_cell(benchmark::State& state, const Cell& cell, std::uint64_t seed) {
   try {
     const auto setting = cell.setting();
     const auto inputs = placed_inputs(generated_inputs(cell.component->spec, setting, seed), setting.dtype, setting.device);
-    const auto runnable = cell.component->factory(cell.variant, cell.device)(inputs, setting);
+    const auto runnable = cell.component->make(cell.variant, inputs, setting);
     runnable->run();
     for (auto _ : state) runnable->run();
     if (!cell.component->spec.cost) return;

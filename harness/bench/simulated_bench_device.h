@@ -92,7 +92,7 @@ inline Planted planted;
 
 class PlantedVariant : public Runnable {
  public:
-  PlantedVariant(const Values& inputs, const PlantedRun& run) : x_(inputs["x"]), y_(x_ * 2), run_(run) {
+  PlantedVariant(const NamedTensors& inputs, const PlantedRun& run) : x_(inputs["x"]), y_(x_ * 2), run_(run) {
     static int data = 0;
     work_ = planted.device->device().work(run.launches, run.warm_s, run.cold_s, run.waits_unseen, ++data);
     elsewhere_ = planted.device->device().work_elsewhere(run.elsewhere_s);
@@ -106,7 +106,7 @@ class PlantedVariant : public Runnable {
       planted.device->device().synchronize();
     }
   }
-  Values outputs() override { return {{"y", y_}}; }
+  NamedTensors outputs() override { return {{"y", y_}}; }
 
  private:
   at::Tensor x_, y_;
@@ -127,11 +127,11 @@ inline Component planted_component(std::int64_t elements, const std::string& reg
   input.sizes = {{"n", elements}};
   input.timed = true;
   component.spec.cases = {input};
-  component.spec.make_inputs = [](const Setting& setting, std::uint64_t) { return Values{{"x", at::ones({setting.size("n")})}}; };
+  component.spec.make_inputs = [](const Setting& setting, std::uint64_t) { return NamedTensors{{"x", at::ones({setting.size("n")})}}; };
   component.spec.cost = [](const Setting&) { return planted_cost; };
   component.has_kernel = true;
-  component.baseline = [](const Values& inputs, const Setting&) -> std::unique_ptr<Runnable> { return std::make_unique<PlantedVariant>(inputs, planted.baseline); };
-  component.optimized_cuda = [](const Values& inputs, const Setting&) -> std::unique_ptr<Runnable> { return std::make_unique<PlantedVariant>(inputs, planted.optimized); };
+  component.baseline = [](const NamedTensors& inputs, const Setting&) -> std::unique_ptr<Runnable> { return std::make_unique<PlantedVariant>(inputs, planted.baseline); };
+  component.optimized_cuda = [](const NamedTensors& inputs, const Setting&) -> std::unique_ptr<Runnable> { return std::make_unique<PlantedVariant>(inputs, planted.optimized); };
   return component;
 }
 

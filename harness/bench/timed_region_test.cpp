@@ -74,7 +74,7 @@ struct Chain final : Runnable {
     for (int i = 0; i < links; ++i) x = x * 0.999 + 0.001;
     value = x;
   }
-  Values outputs() override { return {}; }
+  NamedTensors outputs() override { return {}; }
   const int links;
   double value = 0;
 };

@@ -22,7 +22,7 @@ bool agree(const at::Tensor& now, const at::Tensor& then, double relative) {
 
 }  // namespace
 
-std::string difference(const Values& now, const Values& then, double relative) {
+std::string difference(const NamedTensors& now, const NamedTensors& then, double relative) {
   for (const auto& [name, tensor] : then) {
     const auto& other = now[name];
     if (!other.sizes().equals(tensor.sizes())) return "output " + name + " changed its shape while it was timed";

@@ -15,7 +15,7 @@ namespace twinbench {
 // Which output of a later run differs from that of the first on the same inputs; empty where none does. `relative` 0: bit
 // for bit, NaN equal to NaN. Above 0: NaN in the same places, and the rest within so much of it by L2 norm; integers bit
 // for bit always.
-std::string difference(const Values& now, const Values& then, double relative);
+std::string difference(const NamedTensors& now, const NamedTensors& then, double relative);
 
 // A "timings" row: quartiles of the samples (seconds a run); verdict error where there is none. No floor yet.
 nlohmann::json timing_row(const Cell& cell, const std::string& regime, const Cost& cost, const std::vector<double>& samples_s, std::int64_t iterations);

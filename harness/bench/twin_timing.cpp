@@ -82,9 +82,9 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
   const auto setting = twin.cell(Variant::kBaseline).setting();
   const auto inputs = placed_inputs(generated_inputs(twin.component->spec, setting, options.seed), setting.dtype, setting.device);
   std::map<Variant, TimedVariant> timed;
-  std::map<Variant, Values> first;
+  std::map<Variant, NamedTensors> first;
   for (const auto variant : twin.variants()) {
-    TimedVariant one{twin.cell(variant), twin.component->factory(variant, twin.device)(inputs, setting), {}, 1, ""};
+    TimedVariant one{twin.cell(variant), twin.component->make(variant, inputs, setting), {}, 1, ""};
     one.runnable->run();
     first[variant] = copied_outputs(*one.runnable);
     timed.emplace(variant, std::move(one));
@@ -125,7 +125,7 @@ json null_test_row(const std::vector<Twin>& twins, const TwinTimingOptions& opti
     const auto cell = twin.cell(Variant::kOptimized);
     const auto setting = cell.setting();
     const auto inputs = placed_inputs(generated_inputs(twin.component->spec, setting, options.seed), setting.dtype, setting.device);
-    const auto runnable = twin.component->factory(Variant::kOptimized, twin.device)(inputs, setting);
+    const auto runnable = twin.component->make(Variant::kOptimized, inputs, setting);
     runnable->run();
     Side side;
     side.name = cell.name();

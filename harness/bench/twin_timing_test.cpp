@@ -10,9 +10,9 @@ namespace {
 // y = x x, n = 192: 14 MFLOP.
 class Product : public Runnable {
  public:
-  explicit Product(const Values& inputs) : x_(inputs["x"]), y_(at::mm(x_, x_)) {}
+  explicit Product(const NamedTensors& inputs) : x_(inputs["x"]), y_(at::mm(x_, x_)) {}
   void run() override { at::mm_out(y_, x_, x_); }
-  Values outputs() override { return {{"y", y_}}; }
+  NamedTensors outputs() override { return {{"y", y_}}; }
 
  protected:
   at::Tensor x_, y_;
@@ -25,8 +25,8 @@ class NoWork : public Product {
   void run() override {}
 };
 
-std::unique_ptr<Runnable> product(const Values& inputs, const Setting&) { return std::make_unique<Product>(inputs); }
-std::unique_ptr<Runnable> no_work(const Values& inputs, const Setting&) { return std::make_unique<NoWork>(inputs); }
+std::unique_ptr<Runnable> product(const NamedTensors& inputs, const Setting&) { return std::make_unique<Product>(inputs); }
+std::unique_ptr<Runnable> no_work(const NamedTensors& inputs, const Setting&) { return std::make_unique<NoWork>(inputs); }
 
 Component planted(Factory optimized) {
   Component component;
@@ -39,7 +39,7 @@ Component planted(Factory optimized) {
   component.spec.cases = {input};
   component.spec.make_inputs = [](const Setting& setting, std::uint64_t seed) {
     at::manual_seed(seed);
-    return Values{{"x", at::randn({setting.size("n"), setting.size("n")})}};
+    return NamedTensors{{"x", at::randn({setting.size("n"), setting.size("n")})}};
   };
   component.spec.cost = [](const Setting& setting) {
     const double n = static_cast<double>(setting.size("n"));

@@ -30,7 +30,7 @@ void take_from(const std::map<std::string, std::string>& metadata, const std::st
 }
 
 // The file must hold exactly the inputs that the component generates, and every output it declares.
-void check_names(const TensorFile& file, const Values& expected, const std::vector<OutputSpec>& outputs) {
+void check_names(const TensorFile& file, const NamedTensors& expected, const std::vector<OutputSpec>& outputs) {
   for (const auto& [name, tensor] : expected) {
     if (!file.inputs.contains(name)) throw Error(ErrorKind::kBadFile, "tensor input." + name, "missing", "`twinbench dump` writes every input the cell needs");
     const auto& given = file.inputs[name];
@@ -54,8 +54,8 @@ int check_command(const CommandOptions&, const std::string& name, const std::str
   auto file = read_tensor_file(from);
   Setting setting = cell.setting();
   setting.device = c10::Device(c10::DeviceType::CPU);  // a file is judged on the CPU, wherever it was made
-  take_from(file.metadata, "sizes", setting.values.sizes);
-  take_from(file.metadata, "options", setting.values.options);
+  take_from(file.metadata, "sizes", setting.input_case.sizes);
+  take_from(file.metadata, "options", setting.input_case.options);
   check_names(file, cell.component->spec.make_inputs(setting, 0), output_specs(cell.component->spec, setting));
   const auto result = judge_outputs(*cell.component, setting, file.inputs, file.outputs);
   for (const auto& row : result.outputs)

@@ -1,10 +1,10 @@
-// The command-line side of src/dataset.
+// The command-line side of src/formats.
 #include "harness/command/data.h"
 
 #include <iostream>
 
 #include "harness/command/command.h"
-#include "src/dataset/convert.h"
+#include "src/formats/convert.h"
 
 namespace twinbench {
 

@@ -16,15 +16,15 @@ int dump_command(const CommandOptions& options, const std::string& name, const s
   if (cell.device == c10::DeviceType::CUDA && at::getNumGPUs() == 0)
     throw Error(ErrorKind::kMissingDevice, "cell", name, "no CUDA device is visible here; dump the cpu cell");
   Setting setting = cell.setting();
-  override_sizes(setting.values, sizes);
+  override_sizes(setting.input_case, sizes);
   TensorFile file;
   file.inputs = generated_inputs(cell.component->spec, setting, options.seed);
   const auto placed = placed_inputs(file.inputs, setting.dtype, setting.device);
-  const auto runnable = cell.component->factory(cell.variant, cell.device)(placed, setting);
+  const auto runnable = cell.component->make(cell.variant, placed, setting);
   runnable->run();
   file.outputs = runnable->outputs();
-  file.metadata = {{"cell", name}, {"seed", std::to_string(options.seed)}, {"sizes", nlohmann::json(setting.values.sizes).dump()},
-                   {"options", nlohmann::json(setting.values.options).dump()}};
+  file.metadata = {{"cell", name}, {"seed", std::to_string(options.seed)}, {"sizes", nlohmann::json(setting.input_case.sizes).dump()},
+                   {"options", nlohmann::json(setting.input_case.options).dump()}};
   write_tensor_file(out, file);
   std::cout << out << ": " << file.inputs.size() << " inputs, " << file.outputs.size() << " outputs of " << name << " (seed " << options.seed << ")\n";
   return kExitPass;

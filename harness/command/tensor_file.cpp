@@ -1,4 +1,4 @@
-// Between at::Tensor and the safetensors library of src/dataset.
+// Between at::Tensor and the safetensors library of src/formats.
 #include "harness/command/tensor_file.h"
 
 #include <ATen/ATen.h>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "src/common/error.h"
-#include "src/dataset/safetensors.h"
+#include "src/formats/safetensors.h"
 
 namespace twinbench {
 namespace {
@@ -31,7 +31,7 @@ ElementType element_type_of(const std::string& name, at::ScalarType type) {
 void write_tensor_file(const std::string& path, const TensorFile& file) {
   std::vector<at::Tensor> kept;  // the bytes below point into these
   std::vector<TensorBytes> tensors;
-  for (const auto& [prefix, values] : {std::pair<std::string, const Values*>{"input.", &file.inputs}, {"output.", &file.outputs}})
+  for (const auto& [prefix, values] : {std::pair<std::string, const NamedTensors*>{"input.", &file.inputs}, {"output.", &file.outputs}})
     for (const auto& [name, tensor] : *values) {
       kept.push_back(tensor.detach().to(at::kCPU).contiguous());
       const auto& flat = kept.back();

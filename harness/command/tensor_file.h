@@ -4,12 +4,12 @@
 #include <map>
 #include <string>
 
-#include "src/values.h"
+#include "src/named_tensors.h"
 
 namespace twinbench {
 
 struct TensorFile {
-  Values inputs, outputs;
+  NamedTensors inputs, outputs;
   std::map<std::string, std::string> metadata;  // "cell", "seed", "sizes" (JSON), "options" (JSON)
 };
 

@@ -5,8 +5,8 @@
 
 namespace twinbench {
 
-Values generated_inputs(const ComponentSpec& spec, const Setting& setting, std::uint64_t seed) {
-  Values inputs = spec.make_inputs(setting, seed);
+NamedTensors generated_inputs(const ComponentSpec& spec, const Setting& setting, std::uint64_t seed) {
+  NamedTensors inputs = spec.make_inputs(setting, seed);
   for (const auto& [name, tensor] : inputs) {
     const std::string field = spec.id() + " input '" + name + "'";
     if (!tensor.defined()) throw Error(ErrorKind::kInternal, field, "undefined", "make_inputs must fill every input");
@@ -18,8 +18,8 @@ Values generated_inputs(const ComponentSpec& spec, const Setting& setting, std::
   return inputs;
 }
 
-Values placed_inputs(const Values& generated, Dtype dtype, c10::Device device) {
-  Values placed;
+NamedTensors placed_inputs(const NamedTensors& generated, Dtype dtype, c10::Device device) {
+  NamedTensors placed;
   for (const auto& [name, tensor] : generated) {
     const auto target = dtype == Dtype::kFp64 && tensor.is_floating_point() ? at::kDouble : tensor.scalar_type();
     at::Tensor copy = tensor.to(device, target);

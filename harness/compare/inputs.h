@@ -8,10 +8,10 @@
 namespace twinbench {
 
 // fp32 (or integer) tensors on the CPU, as the component generates them, checked: contiguous, defined, not fp64.
-Values generated_inputs(const ComponentSpec& spec, const Setting& setting, std::uint64_t seed);
+NamedTensors generated_inputs(const ComponentSpec& spec, const Setting& setting, std::uint64_t seed);
 
 // Copies of their own: floating tensors in fp64 where the dtype is kFp64, on that device.
-Values placed_inputs(const Values& generated, Dtype dtype, c10::Device device);
+NamedTensors placed_inputs(const NamedTensors& generated, Dtype dtype, c10::Device device);
 
 // The setting of the oracle: fp64 on the CPU.
 Setting oracle_setting(const Setting& setting);

@@ -84,7 +84,7 @@ bool distinguishable(const at::Tensor& wrong, const at::Tensor& answer, const Ou
 }  // namespace
 
 Vacuity check_vacuity(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline,
-                      const Values& inputs, Dtype dtype) {
+                      const NamedTensors& inputs, Dtype dtype) {
   Vacuity result;
   const Comparison control = compare(spec, oracle, baseline, baseline, dtype);
   if (!control.accepted()) {

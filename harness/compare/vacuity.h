@@ -21,6 +21,6 @@ struct Vacuity {
 // by 5 % of the rms (25 % in bf16 mode), rows rolled by one. An answer that equals the right one (a constant output, a
 // permutation-invariant one, an identity) is not a wrong one and is left out. Negligible outputs check nothing.
 Vacuity check_vacuity(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline,
-                      const Values& inputs, Dtype dtype);
+                      const NamedTensors& inputs, Dtype dtype);
 
 }  // namespace twinbench

@@ -17,7 +17,7 @@ OutputSpec output(Tolerance::Kind kind = Tolerance::Kind::kBound) {
 TEST(Vacuity, AllFiveWrongAnswersAreRejected) {
   at::manual_seed(1);
   const at::Tensor x = at::randn({40, 30}), y = at::tanh(x);
-  const Values inputs{{"x", x}};
+  const NamedTensors inputs{{"x", x}};
   const Vacuity guard = check_vacuity(output(), at::tanh(x.to(at::kDouble)), y, inputs, Dtype::kFp32);
   EXPECT_TRUE(guard.holds()) << guard.reason;
   EXPECT_EQ(guard.checked, 5);

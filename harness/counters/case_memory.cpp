@@ -11,8 +11,8 @@ namespace twinbench {
 namespace {
 
 void live_once(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed) {
-  const Values inputs = placed_inputs(generated_inputs(component.spec, setting, seed), setting.dtype, setting.device);
-  const auto runnable = component.factory(variant, setting.device.type())(inputs, setting);
+  const NamedTensors inputs = placed_inputs(generated_inputs(component.spec, setting, seed), setting.dtype, setting.device);
+  const auto runnable = component.make(variant, inputs, setting);
   runnable->run();
   runnable->outputs();
 }
@@ -57,7 +57,7 @@ std::string CaseMemory::leak() const {
 }
 
 CaseMemory case_memory(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed) {
-  const NvtxRange range(Cell{&component, variant, setting.device.type(), setting.dtype, &setting.values}.name(), "memory");
+  const NvtxRange range(Cell{&component, variant, setting.device.type(), setting.dtype, &setting.input_case}.name(), "memory");
   TrackedAllocator::instance();  // before the blocks whose frees will be counted
   const CaseMemory first = watched_life(component, variant, setting, seed);
   return first.leak().empty() ? first : watched_life(component, variant, setting, seed);

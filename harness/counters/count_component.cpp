@@ -13,7 +13,7 @@ namespace {
 
 // Inputs stay alive beside the runnable that reads them.
 struct Subject {
-  Values inputs;
+  NamedTensors inputs;
   std::unique_ptr<Runnable> runnable;
 };
 
@@ -21,7 +21,7 @@ Subject set_up(const Component& component, Variant variant, const Setting& setti
   TrackedAllocator::instance();  // before the blocks whose frees will be counted
   Subject subject;
   subject.inputs = placed_inputs(generated_inputs(component.spec, setting, seed), setting.dtype, setting.device);
-  subject.runnable = component.factory(variant, setting.device.type())(subject.inputs, setting);
+  subject.runnable = component.make(variant, subject.inputs, setting);
   for (int run = 0; run < warm_up; ++run) subject.runnable->run();
   return subject;
 }
@@ -37,7 +37,7 @@ CounterSnapshot count_one(Runnable& runnable) {
 CounterSnapshot count_run(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
                           int warm_up) {
   const Subject subject = set_up(component, variant, setting, seed, warm_up);
-  const NvtxRange range(Cell{&component, variant, setting.device.type(), setting.dtype, &setting.values}.name(), "counted");
+  const NvtxRange range(Cell{&component, variant, setting.device.type(), setting.dtype, &setting.input_case}.name(), "counted");
   const CounterSnapshot first = count_one(*subject.runnable), second = count_one(*subject.runnable);
   const std::string changed = difference(first, second);
   if (!changed.empty())

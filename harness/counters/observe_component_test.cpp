@@ -33,16 +33,16 @@ std::vector<at::Tensor> kept;
 bool every_life = false;
 class Keeper : public Runnable {
  public:
-  Keeper(const Values&, const Setting&) {
+  Keeper(const NamedTensors&, const Setting&) {
     if (every_life || kept.empty()) kept.push_back(at::empty({16}));
   }
   void run() override {}
-  Values outputs() override { return {}; }
+  NamedTensors outputs() override { return {}; }
 };
 
 Component keeper_component() {
   Component component = subject();
-  component.optimized = [](const Values& inputs, const Setting& setting) -> std::unique_ptr<Runnable> { return std::make_unique<Keeper>(inputs, setting); };
+  component.optimized = [](const NamedTensors& inputs, const Setting& setting) -> std::unique_ptr<Runnable> { return std::make_unique<Keeper>(inputs, setting); };
   return component;
 }
 

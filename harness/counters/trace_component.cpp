@@ -11,13 +11,13 @@
 namespace twinbench {
 
 DeviceActivity trace_run(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed, std::int64_t runs, int warm_up) {
-  const Values inputs = placed_inputs(generated_inputs(component.spec, setting, seed), setting.dtype, setting.device);
-  const auto runnable = component.factory(variant, setting.device.type())(inputs, setting);
+  const NamedTensors inputs = placed_inputs(generated_inputs(component.spec, setting, seed), setting.dtype, setting.device);
+  const auto runnable = component.make(variant, inputs, setting);
   for (int run = 0; run < warm_up; ++run) runnable->run();
   TraceOptions options;
   if (setting.device.is_cuda())
     options.finish = [index = std::max<c10::DeviceIndex>(setting.device.index(), 0)] { at::detail::getCUDAHooks().deviceSynchronize(index); };
-  const NvtxRange range(Cell{&component, variant, setting.device.type(), setting.dtype, &setting.values}.name(), "traced");
+  const NvtxRange range(Cell{&component, variant, setting.device.type(), setting.dtype, &setting.input_case}.name(), "traced");
   return traced([&] { runnable->run(); }, runs, options);
 }
 

@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "src/common/error.h"
-#include "src/dataset/efds.h"
-#include "src/dataset/efds_prepare.h"
+#include "src/formats/efds.h"
+#include "src/formats/efds_prepare.h"
 
 namespace {
 

@@ -2,8 +2,8 @@
 #include <cstdint>
 
 #include "src/common/error.h"
-#include "src/dataset/jsonl.h"
-#include "src/dataset/plain_text.h"
+#include "src/formats/jsonl.h"
+#include "src/formats/plain_text.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace twinbench;

@@ -11,7 +11,7 @@
 
 #include "harness/fuzz/seeds.h"
 #include "src/common/philox.h"
-#include "src/dataset/test_support.h"
+#include "src/formats/test_support.h"
 
 #define TWINBENCH_FUZZ_TARGET(name) extern "C" int fuzz_##name(const std::uint8_t*, std::size_t);
 #include "fuzz_targets.def"
@@ -64,7 +64,7 @@ class FencedMemory {
 
 std::vector<std::string> torch_samples() {
   // Found from the program's own place: compilers may be given relative or foreign paths (ccache).
-  const std::string samples = "src/dataset/testdata";
+  const std::string samples = "src/formats/testdata";
   std::vector<std::string> files;
   for (auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path(); folder.has_relative_path();
        folder = folder.parent_path()) {

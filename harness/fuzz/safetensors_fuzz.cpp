@@ -3,8 +3,8 @@
 #include <cstdlib>
 
 #include "src/common/error.h"
-#include "src/dataset/convert.h"
-#include "src/dataset/safetensors.h"
+#include "src/formats/convert.h"
+#include "src/formats/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace twinbench;

@@ -3,9 +3,9 @@
 
 #include <filesystem>
 
-#include "src/dataset/convert.h"
-#include "src/dataset/test_support.h"
-#include "src/dataset/zip_archive.h"
+#include "src/formats/convert.h"
+#include "src/formats/test_support.h"
+#include "src/formats/zip_archive.h"
 
 namespace twinbench {
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 
 #include "src/common/error.h"
-#include "src/dataset/pickle.h"
-#include "src/dataset/test_support.h"
-#include "src/dataset/torch_file.h"
+#include "src/formats/pickle.h"
+#include "src/formats/test_support.h"
+#include "src/formats/torch_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace twinbench;

@@ -81,15 +81,15 @@ void check_batch_invariance(const Subject& subject, CheckResult& result) {
   std::set<std::int64_t> chosen = {0, items / 2, items - 1};
   for (const std::int64_t item : chosen) {
     Setting alone = subject.setting;
-    alone.values.sizes[subject.spec().batch_size] = 1;
-    Values inputs;
+    alone.input_case.sizes[subject.spec().batch_size] = 1;
+    NamedTensors inputs;
     for (const auto& [name, tensor] : subject.placed()) {
       const auto axis = batch_axis_of(subject, name);
       inputs.set(name, axis ? part_of(tensor, *axis, item, items, name).contiguous() : tensor);
     }
-    const auto runnable = subject.factory()(inputs, alone);
+    const auto runnable = subject.component.make(subject.variant, inputs, alone);
     runnable->run();
-    const Values outputs = runnable->outputs();
+    const NamedTensors outputs = runnable->outputs();
     for (const auto& spec : subject.outputs_declared()) {
       if (!spec.batch_axis) continue;
       const at::Tensor in_batch = part_of(subject.outputs[spec.name], *spec.batch_axis, item, items, spec.name);
@@ -104,7 +104,7 @@ void check_batch_invariance(const Subject& subject, CheckResult& result) {
 void check_poisoned_neighbour(const Subject& subject, CheckResult& result) {
   const std::int64_t items = batch_items(subject.spec(), subject.setting);
   const std::int64_t poisoned = items / 2;
-  Values inputs = subject.placed();
+  NamedTensors inputs = subject.placed();
   bool any = false;
   for (auto& [name, tensor] : inputs) {
     const auto axis = batch_axis_of(subject, name);
@@ -116,7 +116,7 @@ void check_poisoned_neighbour(const Subject& subject, CheckResult& result) {
   try {
     const Prepared prepared = subject.prepare(inputs);
     prepared.runnable->run();
-    const Values outputs = prepared.runnable->outputs();
+    const NamedTensors outputs = prepared.runnable->outputs();
     for (const auto& spec : subject.outputs_declared()) {
       if (!spec.batch_axis) continue;
       for (const std::int64_t item : {poisoned - 1, poisoned + 1, std::int64_t{0}, items - 1}) {

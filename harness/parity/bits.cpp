@@ -6,7 +6,7 @@
 
 namespace twinbench {
 
-std::string first_bit_difference(const Values& expected, const Values& got) {
+std::string first_bit_difference(const NamedTensors& expected, const NamedTensors& got) {
   if (expected.size() != got.size()) return "the number of outputs";
   for (const auto& [name, tensor] : expected) {
     const at::Tensor a = tensor.to(at::kCPU).contiguous(), b = got[name].to(at::kCPU).contiguous();

@@ -15,14 +15,14 @@ constexpr int kAtLeast = 4;  // entries per gradient, whatever the time
 // sum over outputs of <grad_output, output>, as a difference of two points: the sum itself would cancel digits away.
 class Loss {
  public:
-  Loss(const Subject& subject, const Values& inputs)
+  Loss(const Subject& subject, const NamedTensors& inputs)
       : subject_(subject), setting_(oracle_setting(subject.setting)), inputs_(inputs) {
-    setting_.values.pass = Pass::kForward;
+    setting_.input_case.pass = Pass::kForward;
     centre_ = outputs();
   }
   // Loss at the current inputs minus loss at the inputs of construction.
   double change() const {
-    const Values now = outputs();
+    const NamedTensors now = outputs();
     double sum = 0;
     for (const auto& spec : subject_.spec().outputs) {
       if (!inputs_.contains("grad_" + spec.name) || !now[spec.name].is_floating_point()) continue;
@@ -32,15 +32,15 @@ class Loss {
   }
 
  private:
-  Values outputs() const {
-    const auto runnable = subject_.component.factory(Variant::kBaseline, c10::DeviceType::CPU)(inputs_, setting_);
+  NamedTensors outputs() const {
+    const auto runnable = subject_.component.make(Variant::kBaseline, inputs_, setting_);
     runnable->run();
     return copied_outputs(*runnable);
   }
   const Subject& subject_;
   Setting setting_;
-  const Values& inputs_;
-  Values centre_;
+  const NamedTensors& inputs_;
+  NamedTensors centre_;
 };
 
 }  // namespace
@@ -48,7 +48,7 @@ class Loss {
 void check_gradient(const Subject& subject, CheckResult& result) {
   if (subject.setting.option_or("not_differentiable", 0) != 0)
     return result.skip("the case's inputs lie on a kink by design: central differences see both sides of it");
-  const Values inputs = placed_inputs(subject.generated, Dtype::kFp64, c10::Device(c10::DeviceType::CPU));
+  const NamedTensors inputs = placed_inputs(subject.generated, Dtype::kFp64, c10::Device(c10::DeviceType::CPU));
   const Loss loss(subject, inputs);
   const auto start = std::chrono::steady_clock::now();
   const auto seconds = [&] {

@@ -41,7 +41,7 @@ CheckResult perform(const std::string& cell, const std::string& name, std::uint6
   return result;
 }
 
-std::int64_t elements_of(const Values& inputs) {
+std::int64_t elements_of(const NamedTensors& inputs) {
   std::int64_t elements = 0;
   for (const auto& [name, tensor] : inputs) elements += tensor.numel();
   return elements;
@@ -57,13 +57,13 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
       throw Error(ErrorKind::kUnknownName, "--checks", name,
                   "there are " + std::to_string(names.size()) + " checks" + did_you_mean(name, names));
 
-  const std::string cell_name = Cell{&component, variant, setting.device.type(), setting.dtype, &setting.values}.name();
+  const std::string cell_name = Cell{&component, variant, setting.device.type(), setting.dtype, &setting.input_case}.name();
   std::vector<CheckResult> results;
   const auto wanted = [&](const std::string& name) { return options.checks.empty() || options.checks.count(name); };
   const auto add = [&](const std::string& name, bool applies, const Check& check) {
     if (applies && wanted(name)) results.push_back(perform(cell_name, name, seed, check));
   };
-  const bool first_case = !component.spec.cases.empty() && component.spec.cases.front().name == setting.values.name;
+  const bool first_case = !component.spec.cases.empty() && component.spec.cases.front().name == setting.input_case.name;
   add("golden", first_case && !component.spec.goldens.empty(),
       [&](CheckResult& result) { check_golden(component, variant, setting, result); });
   if (options.checks.size() == 1 && wanted("golden")) return results;
@@ -73,14 +73,14 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   std::unique_ptr<Subject> subject;
   bool large = false;
   CheckResult oracle = perform(cell_name, "oracle", seed, [&](CheckResult& result) {
-    Values generated = generated_inputs(component.spec, setting, seed);
+    NamedTensors generated = generated_inputs(component.spec, setting, seed);
     large = elements_of(generated) > options.thorough_elements;
     reference = std::make_unique<Reference>(component, setting, generated);
     auto candidate = std::make_unique<Subject>(
         Subject{component, variant, setting, seed, options, std::move(generated), *reference, {}});
     const Prepared prepared = candidate->prepare(candidate->placed());
     prepared.runnable->run();
-    const Values outputs = prepared.runnable->outputs();
+    const NamedTensors outputs = prepared.runnable->outputs();
     reference->judge(outputs, result);
     for (const auto& [name, tensor] : outputs)
       if (!tensor.defined())
@@ -99,14 +99,14 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
       check(cell, result);
     });
   };
-  const bool backward = setting.values.pass == Pass::kBackward, batched = batch_items(component.spec, setting) > 1;
-  add("vacuity", !setting.values.degenerate,
+  const bool backward = setting.input_case.pass == Pass::kBackward, batched = batch_items(component.spec, setting) > 1;
+  add("vacuity", !setting.input_case.degenerate,
       [&](CheckResult& result) { reference->check_vacuity(cell.placed(), result); });
   add("determinism", true, [&](CheckResult& result) { check_determinism(cell, result); });
   add("input_mutation", true, [&](CheckResult& result) { check_input_mutation(cell, result); });
   thorough("guard_bands", true, check_guard_bands);
   thorough("non_contiguous", true, check_non_contiguous);
-  thorough("stale", !setting.values.degenerate, check_stale);
+  thorough("stale", !setting.input_case.degenerate, check_stale);
   thorough("batch_invariance", batched, check_batch_invariance);
   thorough("poisoned_neighbour", batched, check_poisoned_neighbour);
   thorough("gradient", backward && variant == Variant::kBaseline && setting.device.is_cpu(), check_gradient);

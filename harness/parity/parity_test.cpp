@@ -16,14 +16,14 @@ namespace {
 // y = 2 x, by addition or by multiplication; options make it misbehave.
 class Doubled : public Runnable {
  public:
-  Doubled(const Values& inputs, const Setting& setting) : x_(inputs["x"]), setting_(setting) {}
+  Doubled(const NamedTensors& inputs, const Setting& setting) : x_(inputs["x"]), setting_(setting) {}
   void run() override {
     if (setting_.option_or("throws", 0) != 0)
       throw Error(ErrorKind::kOutOfMemory, "workspace", "1 TB", "use a smaller case");
     y_ = x_ + x_;
   }
-  Values outputs() override {
-    Values outputs;
+  NamedTensors outputs() override {
+    NamedTensors outputs;
     if (setting_.option_or("missing", 0) == 0) outputs.set("y", y_);
     if (setting_.option_or("undeclared", 0) != 0) outputs.set("z", y_);
     return outputs;
@@ -36,9 +36,9 @@ class Doubled : public Runnable {
 
 class Baseline : public Runnable {
  public:
-  Baseline(const Values& inputs, const Setting&) : x_(inputs["x"]) {}
+  Baseline(const NamedTensors& inputs, const Setting&) : x_(inputs["x"]) {}
   void run() override { y_ = x_ * 2; }
-  Values outputs() override { return {{"y", y_}}; }
+  NamedTensors outputs() override { return {{"y", y_}}; }
 
  private:
   at::Tensor x_, y_;
@@ -51,12 +51,12 @@ Component doubled() {
   component.spec.outputs = {{"y", {}, std::nullopt, false}};
   component.spec.make_inputs = [](const Setting& setting, std::uint64_t seed) {
     at::manual_seed(seed);
-    return Values{{"x", at::randn({setting.size("n")})}};
+    return NamedTensors{{"x", at::randn({setting.size("n")})}};
   };
-  component.baseline = [](const Values& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
+  component.baseline = [](const NamedTensors& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
     return std::make_unique<Baseline>(inputs, setting);
   };
-  component.optimized = [](const Values& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
+  component.optimized = [](const NamedTensors& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
     return std::make_unique<Doubled>(inputs, setting);
   };
   return component;
@@ -64,9 +64,9 @@ Component doubled() {
 
 Setting sized(std::int64_t n, Options options = {}) {
   Setting setting;
-  setting.values.name = "only";
-  setting.values.sizes = {{"n", n}};
-  setting.values.options = std::move(options);
+  setting.input_case.name = "only";
+  setting.input_case.sizes = {{"n", n}};
+  setting.input_case.options = std::move(options);
   return setting;
 }
 
@@ -124,14 +124,14 @@ TEST(Parity, MissingAndUndeclaredOutputsFail) {
 
 TEST(Parity, JudgesOutputsFromElsewhere) {
   const Component component = doubled();
-  const Values inputs = component.spec.make_inputs(sized(50), 3);
+  const NamedTensors inputs = component.spec.make_inputs(sized(50), 3);
   EXPECT_EQ(judge_outputs(component, sized(50), inputs, {{"y", inputs["x"] * 2}}).verdict, CheckVerdict::kPass);
   EXPECT_EQ(judge_outputs(component, sized(50), inputs, {{"y", inputs["x"] * 2.001}}).verdict, CheckVerdict::kFail);
 }
 
 TEST(Parity, RecordRowIsStrictJson) {
   const Component component = doubled();
-  const Values inputs = component.spec.make_inputs(sized(50), 3);
+  const NamedTensors inputs = component.spec.make_inputs(sized(50), 3);
   const auto row = to_json("a/b/c/d/e", judge_outputs(component, sized(50), inputs, {{"y", inputs["x"] / 0}}));
   EXPECT_EQ(row["verdict"], "fail");
   EXPECT_TRUE(row["outputs"][0]["worst_ratio"].is_null());

@@ -7,29 +7,29 @@
 
 namespace twinbench {
 
-Values copied_outputs(Runnable& runnable) {
-  Values copies;
+NamedTensors copied_outputs(Runnable& runnable) {
+  NamedTensors copies;
   for (const auto& [name, tensor] : runnable.outputs())
     copies.set(name, tensor.defined() ? tensor.detach().clone() : tensor);
   return copies;
 }
 
-const std::vector<OutputSpec>& output_specs(const ComponentSpec& spec, const Setting& setting) {
-  return setting.values.pass == Pass::kBackward ? spec.gradients : spec.outputs;
+std::vector<OutputSpec> output_specs(const ComponentSpec& spec, const Setting& setting) {
+  return setting.input_case.pass == Pass::kBackward ? spec.gradients : spec.outputs;
 }
 
 namespace {
 
-Values baseline_outputs(const Component& component, const Setting& setting, const Values& generated) {
-  const Values inputs = placed_inputs(generated, setting.dtype, setting.device);
-  const auto runnable = component.factory(Variant::kBaseline, setting.device.type())(inputs, setting);
+NamedTensors baseline_outputs(const Component& component, const Setting& setting, const NamedTensors& generated) {
+  const NamedTensors inputs = placed_inputs(generated, setting.dtype, setting.device);
+  const auto runnable = component.make(Variant::kBaseline, inputs, setting);
   runnable->run();
   return copied_outputs(*runnable);
 }
 
 }  // namespace
 
-Reference::Reference(const Component& component, const Setting& setting, const Values& generated)
+Reference::Reference(const Component& component, const Setting& setting, const NamedTensors& generated)
     : spec_(component.spec),
       setting_(setting),
       oracle_(baseline_outputs(component, oracle_setting(setting), generated)),
@@ -37,10 +37,10 @@ Reference::Reference(const Component& component, const Setting& setting, const V
   if (spec_.ambiguous) set_ambiguous_aside(component, generated);
 }
 
-void Reference::set_ambiguous_aside(const Component& component, const Values& generated) {
+void Reference::set_ambiguous_aside(const Component& component, const NamedTensors& generated) {
   Setting forward = oracle_setting(setting_);
-  forward.values.pass = Pass::kForward;
-  const bool backward = setting_.values.pass == Pass::kBackward;
+  forward.input_case.pass = Pass::kForward;
+  const bool backward = setting_.input_case.pass == Pass::kBackward;
   const at::Tensor mask = spec_.ambiguous(backward ? baseline_outputs(component, forward, generated) : oracle_, setting_);
   if (!mask.any().item<bool>()) return;
   const double share = static_cast<double>(mask.sum().item<std::int64_t>()) / static_cast<double>(mask.numel());
@@ -67,8 +67,8 @@ at::Tensor Reference::undisputed(const OutputSpec& spec, const at::Tensor& candi
   return candidate.index_copy(*spec.batch_axis, index, baseline.index_select(*spec.batch_axis, index));
 }
 
-void Reference::judge(const Values& outputs, CheckResult& result) const {
-  const auto& specs = output_specs(spec_, setting_);
+void Reference::judge(const NamedTensors& outputs, CheckResult& result) const {
+  const auto specs = output_specs(spec_, setting_);
   if (!too_ambiguous_.empty()) result.fail("invalid case: " + too_ambiguous_);
   if (specs.empty()) result.fail("the component declares no outputs for this case: nothing would be compared");
   for (const auto& spec : specs) {
@@ -91,7 +91,7 @@ void Reference::judge(const Values& outputs, CheckResult& result) const {
     }
 }
 
-void Reference::check_vacuity(const Values& inputs, CheckResult& result) const {
+void Reference::check_vacuity(const NamedTensors& inputs, CheckResult& result) const {
   Vacuity total;
   for (const auto& spec : output_specs(spec_, setting_)) {
     const Vacuity guard =
@@ -108,8 +108,8 @@ void Reference::check_vacuity(const Values& inputs, CheckResult& result) const {
   result.vacuity = total;
 }
 
-CheckResult judge_outputs(const Component& component, const Setting& setting, const Values& generated,
-                          const Values& outputs) {
+CheckResult judge_outputs(const Component& component, const Setting& setting, const NamedTensors& generated,
+                          const NamedTensors& outputs) {
   CheckResult result;
   result.check = "oracle";
   Reference(component, setting, generated).judge(outputs, result);

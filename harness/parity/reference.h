@@ -9,39 +9,39 @@
 namespace twinbench {
 
 // Outputs copied, so that the next run() may overwrite what outputs() returned.
-Values copied_outputs(Runnable& runnable);
+NamedTensors copied_outputs(Runnable& runnable);
 
 // The outputs a case has: the component's, or its gradients where the case is a backward one.
-const std::vector<OutputSpec>& output_specs(const ComponentSpec& spec, const Setting& setting);
+std::vector<OutputSpec> output_specs(const ComponentSpec& spec, const Setting& setting);
 
 class Reference {
  public:
   // Runs the baseline in fp64 on the CPU, and in the setting's dtype on its device, on inputs as they were generated.
-  Reference(const Component& component, const Setting& setting, const Values& generated);
+  Reference(const Component& component, const Setting& setting, const NamedTensors& generated);
 
   // Compares every declared output, adds a row each and fails `result` with the first reason. An undeclared or missing
   // output fails too.
-  void judge(const Values& outputs, CheckResult& result) const;
-  void check_vacuity(const Values& inputs, CheckResult& result) const;
+  void judge(const NamedTensors& outputs, CheckResult& result) const;
+  void check_vacuity(const NamedTensors& inputs, CheckResult& result) const;
 
-  const Values& oracle() const { return oracle_; }
-  const Values& baseline() const { return baseline_; }
+  const NamedTensors& oracle() const { return oracle_; }
+  const NamedTensors& baseline() const { return baseline_; }
 
  private:
   // Marks the items whose decisions rounding may take, and gives the baseline the oracle's values there.
-  void set_ambiguous_aside(const Component& component, const Values& generated);
+  void set_ambiguous_aside(const Component& component, const NamedTensors& generated);
   // The candidate's output with the baseline's values at ambiguous items.
   at::Tensor undisputed(const OutputSpec& spec, const at::Tensor& candidate) const;
 
   const ComponentSpec& spec_;
   Setting setting_;
-  Values oracle_, baseline_;
+  NamedTensors oracle_, baseline_;
   at::Tensor ambiguous_;  // [items] bool; undefined where nothing is ambiguous
   std::string too_ambiguous_;  // why the case is invalid
 };
 
 // Judges outputs that a variant gave on generated inputs: for engines that only have the last timed sample, or a file.
-CheckResult judge_outputs(const Component& component, const Setting& setting, const Values& generated,
-                          const Values& outputs);
+CheckResult judge_outputs(const Component& component, const Setting& setting, const NamedTensors& generated,
+                          const NamedTensors& outputs);
 
 }  // namespace twinbench

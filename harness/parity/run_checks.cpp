@@ -28,7 +28,7 @@ void check_determinism(const Subject& subject, CheckResult& result) {
 
 void check_input_mutation(const Subject& subject, CheckResult& result) {
   const Prepared prepared = subject.prepare(subject.placed());
-  const Values before = subject.placed();
+  const NamedTensors before = subject.placed();
   for (int run = 0; run < 2; ++run) prepared.runnable->run();
   prepared.runnable->outputs();
   for (const auto& [name, tensor] : prepared.inputs)
@@ -40,7 +40,7 @@ namespace {
 // Outside the CPU the allocator is not ours: the inputs lie between bands instead.
 void check_guarded_inputs(const Subject& subject, CheckResult& result) {
   std::vector<std::pair<std::string, GuardedTensor>> guarded;
-  Values inputs;
+  NamedTensors inputs;
   for (const auto& [name, tensor] : subject.placed()) {
     guarded.emplace_back(name, GuardedTensor(tensor));
     inputs.set(name, guarded.back().second.tensor());
@@ -59,7 +59,7 @@ void check_guarded_inputs(const Subject& subject, CheckResult& result) {
 void check_guard_bands(const Subject& subject, CheckResult& result) {
   if (!subject.setting.device.is_cpu()) return check_guarded_inputs(subject, result);
   TrackedAllocator::instance();
-  Values outputs;
+  NamedTensors outputs;
   {
     GuardScope guard;
     {
@@ -93,13 +93,13 @@ at::Tensor strided_copy(const at::Tensor& tensor) {
 }  // namespace
 
 void check_non_contiguous(const Subject& subject, CheckResult& result) {
-  Values inputs;
+  NamedTensors inputs;
   for (const auto& [name, tensor] : subject.placed()) inputs.set(name, strided_copy(tensor));
   try {
     const Prepared prepared = subject.prepare(inputs);
     prepared.runnable->run();
     // Autograd gives a gradient its input's strides: only the values are judged here.
-    Values outputs;
+    NamedTensors outputs;
     for (const auto& [name, tensor] : prepared.runnable->outputs()) outputs.set(name, tensor.contiguous());
     subject.reference.judge(outputs, result);
   } catch (const Error& error) {
@@ -110,10 +110,10 @@ void check_non_contiguous(const Subject& subject, CheckResult& result) {
 namespace {
 
 // The candidate set up on the original inputs, run, its inputs overwritten by `changed` in place, run again.
-Values outputs_after_change(const Subject& subject, const Values& changed) {
+NamedTensors outputs_after_change(const Subject& subject, const NamedTensors& changed) {
   const Prepared prepared = subject.prepare(subject.placed());
   prepared.runnable->run();
-  const Values replacement = placed_inputs(changed, subject.setting.dtype, subject.setting.device);
+  const NamedTensors replacement = placed_inputs(changed, subject.setting.dtype, subject.setting.device);
   for (auto& [name, tensor] : prepared.inputs) tensor.copy_(replacement[name]);
   prepared.runnable->run();
   return copied_outputs(*prepared.runnable);
@@ -129,17 +129,17 @@ std::string no_case(const Reference& reference) {
 // The setup may keep a copy of an input in its own layout (a state that lives there between steps). Changing one batched
 // input at a time, each must be followed or wholly ignored, and one that matters must be followed: else run() computes
 // nothing. Returns the inputs that the setup copied.
-std::string inputs_taken_by_setup(const Subject& subject, const Values& other, CheckResult& result) {
+std::string inputs_taken_by_setup(const Subject& subject, const NamedTensors& other, CheckResult& result) {
   std::string taken;
   bool any_followed = false;
   for (const auto& [name, tensor] : other) {
     if (!batch_axis_of(subject, name)) continue;
-    Values changed = subject.generated;
+    NamedTensors changed = subject.generated;
     changed.set(name, tensor);
     const Reference reference(subject.component, subject.setting, changed);
     if (!no_case(reference).empty()) continue;
     const bool matters = !first_bit_difference(subject.reference.baseline(), reference.baseline()).empty();
-    const Values outputs = outputs_after_change(subject, changed);
+    const NamedTensors outputs = outputs_after_change(subject, changed);
     CheckResult followed;
     reference.judge(outputs, followed);
     if (followed.verdict == CheckVerdict::kPass) {
@@ -157,10 +157,10 @@ std::string inputs_taken_by_setup(const Subject& subject, const Values& other, C
 }  // namespace
 
 void check_stale(const Subject& subject, CheckResult& result) {
-  const Values other = generated_inputs(subject.spec(), subject.setting, subject.seed + 1);
+  const NamedTensors other = generated_inputs(subject.spec(), subject.setting, subject.seed + 1);
   // With batched inputs, weights stay: a variant may prepare them in its setup. Without, everything changes and only a
   // fresh runnable must follow.
-  Values changed = subject.generated;
+  NamedTensors changed = subject.generated;
   bool batched = false, any = false;
   for (const auto& [name, tensor] : other) batched = batched || batch_axis_of(subject, name).has_value();
   for (const auto& [name, tensor] : other) {
@@ -182,7 +182,7 @@ void check_stale(const Subject& subject, CheckResult& result) {
   }
   const Prepared prepared = subject.prepare(subject.placed());
   prepared.runnable->run();
-  const Values replacement = placed_inputs(changed, subject.setting.dtype, subject.setting.device);
+  const NamedTensors replacement = placed_inputs(changed, subject.setting.dtype, subject.setting.device);
   for (auto& [name, tensor] : prepared.inputs) tensor.copy_(replacement[name]);
   const Prepared fresh = subject.prepare(prepared.inputs);
   fresh.runnable->run();

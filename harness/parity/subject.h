@@ -15,7 +15,7 @@ namespace twinbench {
 
 // A runnable with the inputs it reads: they must live as long.
 struct Prepared {
-  Values inputs;
+  NamedTensors inputs;
   std::unique_ptr<Runnable> runnable;
 };
 
@@ -25,18 +25,17 @@ struct Subject {
   Setting setting;
   std::uint64_t seed;
   const ParityOptions& options;
-  Values generated;  // fp32 and integers, on the CPU
+  NamedTensors generated;  // fp32 and integers, on the CPU
   const Reference& reference;
-  Values outputs;  // of the candidate's first run, copies
+  NamedTensors outputs;  // of the candidate's first run, copies
 
   const ComponentSpec& spec() const { return component.spec; }
-  const std::vector<OutputSpec>& outputs_declared() const { return output_specs(component.spec, setting); }
-  Factory factory() const { return component.factory(variant, setting.device.type()); }
-  Values placed() const { return placed_inputs(generated, setting.dtype, setting.device); }
-  Prepared prepare(Values inputs) const {
+  std::vector<OutputSpec> outputs_declared() const { return output_specs(component.spec, setting); }
+  NamedTensors placed() const { return placed_inputs(generated, setting.dtype, setting.device); }
+  Prepared prepare(NamedTensors inputs) const {
     Prepared prepared;
     prepared.inputs = std::move(inputs);
-    prepared.runnable = factory()(prepared.inputs, setting);
+    prepared.runnable = component.make(variant, prepared.inputs, setting);
     return prepared;
   }
 };
@@ -48,7 +47,7 @@ std::optional<std::int64_t> batch_axis_of(const Subject& subject, const std::str
 std::int64_t batch_items(const ComponentSpec& spec, const Setting& setting);
 
 // Empty, or the first output whose bits differ. Both sets hold the same names. NaN payloads count.
-std::string first_bit_difference(const Values& expected, const Values& got);
+std::string first_bit_difference(const NamedTensors& expected, const NamedTensors& got);
 
 // The checks. Each fills verdict, reason and rows; exceptions are the caller's.
 void check_golden(const Component& component, Variant variant, const Setting& setting, CheckResult& result);

@@ -29,10 +29,10 @@ std::string golden_difference(const std::string& name, const at::Tensor& expecte
 
 void run_golden(const Component& component, Variant variant, const Golden& golden, Setting setting,
                 CheckResult& result) {
-  const Values inputs = placed_inputs(golden.inputs, setting.dtype, setting.device);
-  const auto runnable = component.factory(variant, setting.device.type())(inputs, setting);
+  const NamedTensors inputs = placed_inputs(golden.inputs, setting.dtype, setting.device);
+  const auto runnable = component.make(variant, inputs, setting);
   runnable->run();
-  const Values outputs = runnable->outputs();
+  const NamedTensors outputs = runnable->outputs();
   for (const auto& [name, expected] : golden.expected) {
     const std::string different = golden_difference(name, expected, outputs[name], golden.absolute);
     if (!different.empty())
@@ -48,7 +48,7 @@ void check_golden(const Component& component, Variant variant, const Setting& se
     const Golden golden = make();
     if (golden.expected.empty()) result.fail("'" + golden.name + "' expects nothing");
     // Library variants have a forward pass only.
-    if (variant == Variant::kLibrary && golden.setting.values.pass == Pass::kBackward) continue;
+    if (variant == Variant::kLibrary && golden.setting.input_case.pass == Pass::kBackward) continue;
     Setting at_device = golden.setting;
     at_device.device = setting.device;
     if (golden.setting.dtype == setting.dtype) {
@@ -64,7 +64,7 @@ void check_golden(const Component& component, Variant variant, const Setting& se
 }
 
 void check_invariants(const Subject& subject, CheckResult& result) {
-  Values inputs, outputs;
+  NamedTensors inputs, outputs;
   for (const auto& [name, tensor] : subject.generated) inputs.set(name, tensor);
   for (const auto& [name, tensor] : subject.outputs) outputs.set(name, tensor.to(at::kCPU));
   for (const auto& invariant : subject.spec().invariants) {

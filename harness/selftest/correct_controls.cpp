@@ -12,7 +12,7 @@ namespace {
 
 // Works in a scratch copy, in place, and keeps it from run to run.
 struct InPlaceWorkspace : RowScale {
-  InPlaceWorkspace(const Values& inputs, const Setting& setting)
+  InPlaceWorkspace(const NamedTensors& inputs, const Setting& setting)
       : RowScale(inputs, setting), workspace_(y_.clone()) {}
   void compute(const float* x, const float* scale, float* y) override {
     float* const w = workspace_.mutable_data_ptr<float>();
@@ -37,11 +37,11 @@ struct AnotherFormula : RowScale {
 
 // Keeps the scale in a buffer of its own, as a state that lives there between steps.
 struct CopiesState : RowScale {
-  CopiesState(const Values& inputs, const Setting& setting) : RowScale(inputs, setting) { scale_ = scale_.clone(); }
+  CopiesState(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) { scale_ = scale_.clone(); }
 };
 
 struct RefusesStrides : RowScale {
-  RefusesStrides(const Values& inputs, const Setting& setting) : RowScale(inputs, setting) {
+  RefusesStrides(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) {
     if (!x_.is_contiguous()) throw Error(ErrorKind::kBadShape, "x", "strided", "pass contiguous tensors");
   }
 };
@@ -49,7 +49,7 @@ struct RefusesStrides : RowScale {
 // The optimized backward: one loop for both gradients.
 class LoopBackward : public Runnable {
  public:
-  LoopBackward(const Values& inputs, const Setting&)
+  LoopBackward(const NamedTensors& inputs, const Setting&)
       : inputs_(inputs), grad_x_(inputs["x"].clone()), grad_scale_(inputs["scale"].clone()) {}
   void run() override {
     const at::Tensor x = inputs_["x"].contiguous(), scale = inputs_["scale"].contiguous(),
@@ -66,10 +66,10 @@ class LoopBackward : public Runnable {
       grad_scale_.mutable_data_ptr<float>()[row] = static_cast<float>(sum);
     }
   }
-  Values outputs() override { return {{"grad_x", grad_x_}, {"grad_scale", grad_scale_}}; }
+  NamedTensors outputs() override { return {{"grad_x", grad_x_}, {"grad_scale", grad_scale_}}; }
 
  private:
-  Values inputs_;
+  NamedTensors inputs_;
   at::Tensor grad_x_, grad_scale_;
 };
 

@@ -19,14 +19,14 @@ at::Tensor operand(const at::Tensor& tensor, Dtype dtype) {
 
 class RowProducts : public Runnable {
  public:
-  RowProducts(const Values& inputs, const Setting& setting)
+  RowProducts(const NamedTensors& inputs, const Setting& setting)
       : x_(inputs["x"]), w_(inputs["w"]), dtype_(setting.dtype) {}
   void run() override {
     y_ = at::empty({x_.size(0), w_.size(1)}, x_.options());
     const at::Tensor x = operand(x_, dtype_), transposed = operand(w_, dtype_).t();
     for (std::int64_t row = 0; row < x.size(0); ++row) y_.select(0, row).copy_(at::mv(transposed, x.select(0, row)));
   }
-  Values outputs() override { return {{"y", y_}}; }
+  NamedTensors outputs() override { return {{"y", y_}}; }
 
  private:
   at::Tensor x_, w_, y_;
@@ -36,7 +36,7 @@ class RowProducts : public Runnable {
 template <Summation summation>
 class LoopProduct : public Runnable {
  public:
-  LoopProduct(const Values& inputs, const Setting& setting)
+  LoopProduct(const NamedTensors& inputs, const Setting& setting)
       : x_(inputs["x"]),
         w_(inputs["w"]),
         y_(at::zeros({x_.size(0), w_.size(1)})),
@@ -58,7 +58,7 @@ class LoopProduct : public Runnable {
                                     ((partial[4] + partial[5]) + (partial[6] + partial[7]));
       }
   }
-  Values outputs() override { return {{"y", y_}}; }
+  NamedTensors outputs() override { return {{"y", y_}}; }
 
  private:
   float rounded(float value) const { return bf16_ ? static_cast<float>(c10::BFloat16(value)) : value; }
@@ -66,8 +66,8 @@ class LoopProduct : public Runnable {
   bool bf16_;
 };
 
-Values make_inputs(const Setting& setting, std::uint64_t seed) {
-  Values inputs{{"x", at::empty({setting.size("items"), setting.size("inner")})},
+NamedTensors make_inputs(const Setting& setting, std::uint64_t seed) {
+  NamedTensors inputs{{"x", at::empty({setting.size("items"), setting.size("inner")})},
                 {"w", at::empty({setting.size("inner"), setting.size("columns")})}};
   std::uint32_t tag = 0;
   for (auto& [name, tensor] : inputs) {
@@ -106,10 +106,10 @@ Component project_component(Summation summation) {
 Setting project_setting(Component& component, std::int64_t items, std::int64_t inner, std::int64_t columns,
                         Dtype dtype) {
   Setting setting;
-  setting.values.name = "selftest";
-  setting.values.sizes = {{"items", items}, {"inner", inner}, {"columns", columns}};
+  setting.input_case.name = "selftest";
+  setting.input_case.sizes = {{"items", items}, {"inner", inner}, {"columns", columns}};
   setting.dtype = dtype;
-  component.spec.cases = {setting.values};
+  component.spec.cases = {setting.input_case};
   return setting;
 }
 

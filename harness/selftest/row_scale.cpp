@@ -20,8 +20,8 @@ namespace {
 // The sin: a scalar read and its temporaries in every row. Any dtype; one backward for the gradient cases.
 class RowByRow : public Runnable {
  public:
-  RowByRow(const Values& inputs, const Setting& setting)
-      : inputs_(inputs), backward_(setting.values.pass == Pass::kBackward) {}
+  RowByRow(const NamedTensors& inputs, const Setting& setting)
+      : inputs_(inputs), backward_(setting.input_case.pass == Pass::kBackward) {}
 
   void run() override {
     const at::Tensor &x = inputs_["x"], &scale = inputs_["scale"];
@@ -35,10 +35,10 @@ class RowByRow : public Runnable {
       y.select(0, row).copy_(at::tanh(x.select(0, row)).mul(scale.select(0, row).item()));
     outputs_ = {{"y", y}};
   }
-  Values outputs() override { return outputs_; }
+  NamedTensors outputs() override { return outputs_; }
 
  private:
-  Values inputs_, outputs_;
+  NamedTensors inputs_, outputs_;
   bool backward_;
 };
 
@@ -51,7 +51,7 @@ void fill_normal(at::Tensor& tensor, std::uint64_t seed, std::uint32_t tag, floa
   }
 }
 
-Values make_inputs(const Setting& setting, std::uint64_t seed) {
+NamedTensors make_inputs(const Setting& setting, std::uint64_t seed) {
   const std::int64_t items = setting.size("items"), width = setting.size("width");
   at::Tensor x = at::empty({items, width}, at::kFloat), scale = at::empty({items}, at::kFloat);
   fill_normal(x, seed, 1, static_cast<float>(setting.option_or("offset", 0)));
@@ -62,8 +62,8 @@ Values make_inputs(const Setting& setting, std::uint64_t seed) {
     scale.mutable_data_ptr<float>()[row("infinite_row")] = std::numeric_limits<float>::infinity();
   if (row("nan_row") >= 0)
     x.mutable_data_ptr<float>()[row("nan_row") * width] = std::numeric_limits<float>::quiet_NaN();
-  Values inputs{{"x", x}, {"scale", scale}};
-  if (setting.values.pass == Pass::kBackward) {
+  NamedTensors inputs{{"x", x}, {"scale", scale}};
+  if (setting.input_case.pass == Pass::kBackward) {
     at::Tensor gradient = at::empty({items, width}, at::kFloat);
     fill_normal(gradient, seed, 3, 0);
     inputs.set("grad_y", gradient);
@@ -74,14 +74,14 @@ Values make_inputs(const Setting& setting, std::uint64_t seed) {
 Golden worked_example() {
   Golden golden;
   golden.name = "tanh(1) * 2";
-  golden.setting.values.name = "golden";
-  golden.setting.values.sizes = {{"items", 1}, {"width", 2}};
+  golden.setting.input_case.name = "golden";
+  golden.setting.input_case.sizes = {{"items", 1}, {"width", 2}};
   golden.inputs = {{"x", at::tensor({0.0f, 1.0f}).view({1, 2})}, {"scale", at::tensor({2.0f})}};
   golden.expected = {{"y", at::tensor({0.0, 1.5231883119115297}, at::kDouble).view({1, 2})}};
   return golden;
 }
 
-std::string beyond_scale(const Values& inputs, const Values& outputs, const Setting&) {
+std::string beyond_scale(const NamedTensors& inputs, const NamedTensors& outputs, const Setting&) {
   const float *scale = inputs["scale"].const_data_ptr<float>(), *y = outputs["y"].const_data_ptr<float>();
   const std::int64_t items = outputs["y"].size(0), width = outputs["y"].size(1);
   for (std::int64_t i = 0; i < items * width; ++i)
@@ -92,7 +92,7 @@ std::string beyond_scale(const Values& inputs, const Values& outputs, const Sett
 
 }  // namespace
 
-RowScale::RowScale(const Values& inputs, const Setting&)
+RowScale::RowScale(const NamedTensors& inputs, const Setting&)
     : x_(inputs["x"]),
       scale_(inputs["scale"]),
       y_(at::zeros(x_.sizes(), x_.options())),
@@ -111,7 +111,7 @@ void RowScale::compute(const float* x, const float* scale, float* y) {
   for (std::int64_t i = 0; i < items_ * width_; ++i) y[i] = std::tanh(x[i]) * scale[i / width_];
 }
 
-std::unique_ptr<Runnable> row_scale_baseline(const Values& inputs, const Setting& setting) {
+std::unique_ptr<Runnable> row_scale_baseline(const NamedTensors& inputs, const Setting& setting) {
   return std::make_unique<RowByRow>(inputs, setting);
 }
 
@@ -141,12 +141,12 @@ Component row_scale_component(Factory optimized) {
 
 Setting row_scale_setting(Component& component, std::int64_t items, std::int64_t width, Options options, Pass pass) {
   Setting setting;
-  setting.values.name = "selftest";
-  setting.values.sizes = {{"items", items}, {"width", width}};
-  setting.values.options = std::move(options);
-  setting.values.pass = pass;
-  setting.values.degenerate = items == 0;
-  component.spec.cases = {setting.values};
+  setting.input_case.name = "selftest";
+  setting.input_case.sizes = {{"items", items}, {"width", width}};
+  setting.input_case.options = std::move(options);
+  setting.input_case.pass = pass;
+  setting.input_case.degenerate = items == 0;
+  component.spec.cases = {setting.input_case};
   return setting;
 }
 

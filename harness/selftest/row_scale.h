@@ -11,9 +11,9 @@ namespace twinbench::selftest {
 class RowScale : public Runnable {
  public:
   // x fp32 [items, width], scale fp32 [items]; any strides. Throws kBadDtype.
-  RowScale(const Values& inputs, const Setting& setting);
+  RowScale(const NamedTensors& inputs, const Setting& setting);
   void run() override;
-  Values outputs() override { return {{"y", y_}}; }
+  NamedTensors outputs() override { return {{"y", y_}}; }
 
  protected:
   virtual void compute(const float* x, const float* scale, float* y);
@@ -31,10 +31,10 @@ Setting row_scale_setting(Component& component, std::int64_t items, std::int64_t
                           Pass pass = Pass::kForward);
 
 // Baseline factories that twins of the baseline replace.
-std::unique_ptr<Runnable> row_scale_baseline(const Values& inputs, const Setting& setting);
+std::unique_ptr<Runnable> row_scale_baseline(const NamedTensors& inputs, const Setting& setting);
 
 template <typename Twin>
-std::unique_ptr<Runnable> make(const Values& inputs, const Setting& setting) {
+std::unique_ptr<Runnable> make(const NamedTensors& inputs, const Setting& setting) {
   return std::make_unique<Twin>(inputs, setting);
 }
 

@@ -37,7 +37,7 @@ void run_counters(const SelftestCase& selftest_case, std::vector<Catch>& caught)
       case_memory(selftest_case.component, Variant::kOptimized, selftest_case.setting, kSeed).leak();
   if (!leak.empty()) caught.push_back({"leak", leak});
   // The correct twin's counters are what would be pinned.
-  if (selftest_case.component.spec.name != "row_scale" || selftest_case.setting.values.pass == Pass::kBackward)
+  if (selftest_case.component.spec.name != "row_scale" || selftest_case.setting.input_case.pass == Pass::kBackward)
     return;
   Component correct = selftest_case.component;
   correct.optimized = selftest::make<selftest::RowScale>;
@@ -60,7 +60,7 @@ class ThreadClock : public Clock {
 
 // Noise may leave one measurement open: up to three tries for a decided one.
 TimeVerdict run_time(const SelftestCase& selftest_case, std::vector<Catch>& caught, std::string& explanation) {
-  const Values inputs = selftest_case.component.spec.make_inputs(selftest_case.setting, kSeed);
+  const NamedTensors inputs = selftest_case.component.spec.make_inputs(selftest_case.setting, kSeed);
   const auto reference = selftest_case.reference(inputs, selftest_case.setting);
   const auto twin = selftest_case.component.optimized(inputs, selftest_case.setting);
   PairedOptions options;

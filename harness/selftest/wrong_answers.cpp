@@ -60,12 +60,12 @@ struct Bf16Downgrade : RowScale {
 
 struct DoubleOutput : RowScale {
   using RowScale::RowScale;
-  Values outputs() override { return {{"y", y_.to(at::kDouble)}}; }
+  NamedTensors outputs() override { return {{"y", y_.to(at::kDouble)}}; }
 };
 
 // Computes in its setup, outside the timed region.
 struct StaleBuffer : RowScale {
-  StaleBuffer(const Values& inputs, const Setting& setting) : RowScale(inputs, setting) { RowScale::run(); }
+  StaleBuffer(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) { RowScale::run(); }
   void run() override {}
 };
 
@@ -139,9 +139,9 @@ struct SharedErrorOptimized : RowScale {
 };
 class SharedErrorBaseline : public Runnable {
  public:
-  SharedErrorBaseline(const Values& inputs, const Setting& setting) : right_(row_scale_baseline(inputs, setting)) {}
+  SharedErrorBaseline(const NamedTensors& inputs, const Setting& setting) : right_(row_scale_baseline(inputs, setting)) {}
   void run() override { right_->run(); }
-  Values outputs() override { return {{"y", right_->outputs()["y"].mul(1.001)}}; }
+  NamedTensors outputs() override { return {{"y", right_->outputs()["y"].mul(1.001)}}; }
 
  private:
   std::unique_ptr<Runnable> right_;
@@ -150,19 +150,19 @@ class SharedErrorBaseline : public Runnable {
 // The derivative of tanh forgotten, in the baseline: the oracle of every gradient case.
 class WrongOracleGradient : public Runnable {
  public:
-  WrongOracleGradient(const Values& inputs, const Setting& setting)
+  WrongOracleGradient(const NamedTensors& inputs, const Setting& setting)
       : inputs_(inputs),
         right_(row_scale_baseline(inputs, setting)),
-        backward_(setting.values.pass == Pass::kBackward) {}
+        backward_(setting.input_case.pass == Pass::kBackward) {}
   void run() override { right_->run(); }
-  Values outputs() override {
-    Values outputs = right_->outputs();
+  NamedTensors outputs() override {
+    NamedTensors outputs = right_->outputs();
     if (backward_) outputs.set("grad_x", inputs_["grad_y"].mul(inputs_["scale"].unsqueeze(1)));
     return outputs;
   }
 
  private:
-  Values inputs_;
+  NamedTensors inputs_;
   std::unique_ptr<Runnable> right_;
   bool backward_;
 };

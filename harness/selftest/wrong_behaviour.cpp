@@ -24,7 +24,7 @@ struct MutatesInput : RowScale {
 
 // One element past its output. Only between guard bands, so that the planted bug cannot hurt the process it runs in.
 struct WritesPastTheEnd : RowScale {
-  WritesPastTheEnd(const Values& inputs, const Setting& setting)
+  WritesPastTheEnd(const NamedTensors& inputs, const Setting& setting)
       : RowScale(inputs, setting), guarded_(TrackedAllocator::instance().guarding()) {}
   void compute(const float* x, const float* scale, float* y) override {
     RowScale::compute(x, scale, y);
@@ -35,7 +35,7 @@ struct WritesPastTheEnd : RowScale {
 
 // Adds into a workspace it never cleared: right only while fresh memory happens to be zero.
 struct UninitialisedWorkspace : RowScale {
-  UninitialisedWorkspace(const Values& inputs, const Setting& setting)
+  UninitialisedWorkspace(const NamedTensors& inputs, const Setting& setting)
       : RowScale(inputs, setting),
         workspace_(at::empty({items_})),
         poisoned_(TrackedAllocator::instance().guarding()) {
@@ -78,7 +78,7 @@ struct LeaksOneBlock : RowScale {
 
 // Keeps one block a set-up, out of reach of any run: every case leaves the process larger.
 struct OutlivesItsCase : RowScale {
-  OutlivesItsCase(const Values& inputs, const Setting& setting) : RowScale(inputs, setting) {
+  OutlivesItsCase(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) {
     static auto* kept = new std::vector<at::Tensor>;
     kept->push_back(at::empty({16}));
   }
@@ -105,9 +105,9 @@ struct TenPercentSlower : RowScale {
 // A baseline that somebody fixed: the speedup over it would be another number under the same name.
 class BaselineWithoutSin : public Runnable {
  public:
-  BaselineWithoutSin(const Values& inputs, const Setting&) : x_(inputs["x"]), scale_(inputs["scale"]) {}
+  BaselineWithoutSin(const NamedTensors& inputs, const Setting&) : x_(inputs["x"]), scale_(inputs["scale"]) {}
   void run() override { y_ = at::tanh(x_).mul(scale_.unsqueeze(1)); }
-  Values outputs() override { return {{"y", y_}}; }
+  NamedTensors outputs() override { return {{"y", y_}}; }
 
  private:
   at::Tensor x_, scale_, y_;

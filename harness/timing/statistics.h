@@ -18,7 +18,7 @@ struct Quartiles {
   double first = 0, median = 0, third = 0;
 };
 
-// Values beyond Tukey's fences: more than 1.5 (mild) or 3 (severe) interquartile ranges outside the quartiles.
+// NamedTensors beyond Tukey's fences: more than 1.5 (mild) or 3 (severe) interquartile ranges outside the quartiles.
 // They are counted and shown, never removed.
 struct OutlierCounts {
   std::size_t mild = 0, severe = 0;

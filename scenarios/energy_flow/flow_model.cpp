@@ -16,7 +16,7 @@ Setting setting_of(const Component& component, const ScenarioConfig& config, std
     if (input.name != "train") continue;
     Setting setting{input, dtype, c10::Device(c10::DeviceType::CPU)};
     const auto set = [&](const std::string& size, std::int64_t value) {
-      if (setting.values.sizes.count(size)) setting.values.sizes[size] = value;
+      if (setting.input_case.sizes.count(size)) setting.input_case.sizes[size] = value;
     };
     const auto& sizes = config.sizes;
     const bool is_neuron = component.spec.name == "simple_neuron";
@@ -26,18 +26,18 @@ Setting setting_of(const Component& component, const ScenarioConfig& config, std
     set("features", sizes.at("neuron_output"));
     set("layers", sizes.at("carrier_layers"));
     set("energy_width", sizes.at("carrier_hidden") / 2);
-    setting.values.options = {};
+    setting.input_case.options = {};
     if (component.spec.name == "carrier_heads")
-      setting.values.options = {{"noise", config.options.at("exploration_noise")}, {"movement_threshold", config.options.at("spawn_threshold")},
+      setting.input_case.options = {{"noise", config.options.at("exploration_noise")}, {"movement_threshold", config.options.at("spawn_threshold")},
                                 {"most_spawned", static_cast<double>(sizes.at("max_spawn_per_step"))}, {"seed", static_cast<double>(config.seed)}};
     return setting;
   }
   throw Error(ErrorKind::kInternal, component.spec.id() + " case", "train", "every component of a scenario has this case");
 }
 
-Values cast(const Values& values, Dtype dtype) {
+NamedTensors cast(const NamedTensors& values, Dtype dtype) {
   if (dtype != Dtype::kFp64) return values;
-  Values wide;
+  NamedTensors wide;
   for (const auto& [name, tensor] : values) wide.set(name, tensor.is_floating_point() ? tensor.to(at::kDouble) : tensor);
   return wide;
 }
@@ -45,17 +45,17 @@ Values cast(const Values& values, Dtype dtype) {
 struct Stage {
   const Component* component = nullptr;
   Setting setting;
-  Values weights;
+  NamedTensors weights;
 
   Stage(const char* id, const ScenarioConfig& config, std::int64_t flows, Dtype dtype) : component(&find_component(id)), setting(setting_of(*component, config, flows, dtype)) {
     Setting small = setting;  // the weights do not depend on the number of flows
-    small.values.sizes["flows"] = 1;
+    small.input_case.sizes["flows"] = 1;
     weights = cast(component->spec.make_inputs(small, kWeightSeed), dtype);
   }
-  std::unique_ptr<Runnable> make(Variant variant, const Values& flow_inputs) const {
-    Values inputs = weights;
+  std::unique_ptr<Runnable> make(Variant variant, const NamedTensors& flow_inputs) const {
+    NamedTensors inputs = weights;
     for (const auto& [name, tensor] : flow_inputs) inputs.set(name, tensor);
-    return component->factory(variant, c10::DeviceType::CPU)(inputs, setting);
+    return component->make(variant, inputs, setting);
   }
 };
 
@@ -78,8 +78,8 @@ class BatchedStep final : public FlowStep {
     carrier_->run();
     heads_->run();
   }
-  Values outputs() override {
-    Values all = {{"features", features_}, {"carried", carried_}, {"next_hidden", carrier_->outputs()["next_hidden"]}};
+  NamedTensors outputs() override {
+    NamedTensors all = {{"features", features_}, {"carried", carried_}, {"next_hidden", carrier_->outputs()["next_hidden"]}};
     for (const auto& [name, tensor] : heads_->outputs()) all.set(name, tensor);
     return all;
   }
@@ -140,8 +140,8 @@ class PerFlowStep final : public FlowStep {
       one.heads->run();
     }
   }
-  Values outputs() override {
-    Values all = {{"features", features_}, {"carried", carried_}, {"next_hidden", next_hidden_}};
+  NamedTensors outputs() override {
+    NamedTensors all = {{"features", features_}, {"carried", carried_}, {"next_hidden", next_hidden_}};
     std::map<std::string, std::vector<at::Tensor>> rows;
     std::vector<std::string> order;
     for (auto& one : flows_)

@@ -28,7 +28,7 @@ class FlowStep {
  public:
   virtual ~FlowStep() = default;
   virtual void run() = 0;
-  virtual Values outputs() = 0;  // features, carried, next_hidden and the heads' outputs, all flows
+  virtual NamedTensors outputs() = 0;  // features, carried, next_hidden and the heads' outputs, all flows
 };
 
 std::unique_ptr<FlowStep> make_flow_step(Variant variant, const ScenarioConfig& config, const FlowState& state, Dtype dtype);

@@ -11,7 +11,7 @@
 #include "harness/timing/paired.h"
 #include "scenarios/energy_flow/flow_model.h"
 #include "src/common/error.h"
-#include "src/dataset/convert.h"
+#include "src/formats/convert.h"
 
 namespace twinbench {
 namespace {
@@ -35,11 +35,11 @@ at::Tensor surface_energies(const ScenarioConfig& config, const at::Tensor& embe
   const auto& mapper = find_component("energy_flow.embedding_mapper");
   Setting setting;
   for (const auto& input : mapper.spec.cases)
-    if (input.name == "train") setting.values = input;
+    if (input.name == "train") setting.input_case = input;
   setting.dtype = config.dtype;
   const auto set = [&](const std::string& size, std::int64_t value) {
-    if (!setting.values.sizes.count(size)) throw Error(ErrorKind::kInternal, "embedding_mapper size", size, "the case 'train' has no such size");
-    setting.values.sizes[size] = value;
+    if (!setting.input_case.sizes.count(size)) throw Error(ErrorKind::kInternal, "embedding_mapper size", size, "the case 'train' has no such size");
+    setting.input_case.sizes[size] = value;
   };
   set("rows", embeddings.size(0));
   set("embedding", embeddings.size(1));
@@ -99,7 +99,7 @@ struct StepParity {
   std::string reason;
 };
 
-StepParity compare_steps(const Values& oracle, const Values& baseline, const Values& optimized, Dtype dtype) {
+StepParity compare_steps(const NamedTensors& oracle, const NamedTensors& baseline, const NamedTensors& optimized, Dtype dtype) {
   StepParity parity;
   for (const auto& [name, tensor] : baseline) {
     OutputSpec spec{name, {tensor.is_floating_point() ? Tolerance::Kind::kBound : Tolerance::Kind::kExact, {1e-4, 1e-5}, {3e-2, 1e-2}, "step"}, 0, false};

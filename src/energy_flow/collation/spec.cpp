@@ -1,0 +1,137 @@
+// Component collation (energy-flow C03): one batch of shuffled rows out of tensors that hold the whole dataset.
+#include <algorithm>
+
+#include "src/energy_flow/common/sentence_pairs.h"
+#include "src/spec_parts.h"
+
+namespace twinbench::energy_flow::collation {
+namespace {
+
+// batch_index counts from the start of `epoch`; past its end it means a batch of a later epoch.
+Case make_case(const std::string& name, std::int64_t rows, std::int64_t width, std::int64_t batch, std::int64_t epoch,
+               std::int64_t batch_index) {
+  return sized_case(name, {{"rows", rows}, {"width", width}, {"batch", batch}, {"epoch", epoch}, {"batch_index", batch_index},
+                  {"seed", 1234}});
+}
+
+Case without_item_copy(Case plain) {
+  plain.name += "_stack_only";
+  plain.options["stack_only"] = 1;
+  return plain;
+}
+
+std::vector<Case> make_cases() {
+  std::vector<Case> cases = {
+      make_case("empty", 0, 5, 4, 0, 0),           make_case("one", 9, 3, 1, 0, 4),
+      make_case("tiny", 20, 7, 4, 0, 1),           make_case("ragged", 21, 13, 8, 2, 2),
+      make_case("next_epoch", 21, 13, 8, 0, 4),    make_case("fewer_than_a_batch", 3, 5, 16, 0, 0),
+      make_case("in_file_order", 31, 17, 8, 0, 1), make_case("adversarial", 37, 33, 11, 1, 2),
+      make_case("large", 1024, 768, 512, 0, 0),    make_case("train_16", 5021, 768, 16, 0, 0),
+      make_case("train_64", 5021, 768, 64, 0, 0)};
+  cases[0].degenerate = true;
+  cases[6].options["shuffle"] = 0;
+  cases[7].distribution = "adversarial";
+  for (std::size_t timed = 8; timed < 11; ++timed) cases[timed].timed = true;
+  cases.push_back(without_item_copy(cases[2]));
+  cases.push_back(without_item_copy(cases[9]));
+  cases.push_back(without_item_copy(cases[10]));
+  return cases;
+}
+
+std::int64_t rows_in_batch(const Setting& setting) {
+  const std::int64_t rows = setting.size("rows"), batch = setting.size("batch");
+  if (rows == 0) return 0;
+  const std::int64_t index = setting.size("batch_index") % ((rows + batch - 1) / batch);
+  return std::min(batch, rows - index * batch);
+}
+
+bool copies_items(const Setting& setting) { return setting.option_or("stack_only", 0) == 0; }
+
+Golden worked_order(std::int64_t epoch, std::initializer_list<std::int64_t> order) {
+  Golden golden;
+  golden.name = "order of epoch " + std::to_string(epoch) + ", N = 8, seed 1234";
+  golden.setting.input_case = make_case("golden", 8, 1, 8, epoch, 0);
+  golden.inputs = energy_flow::make_pairs(golden.setting, 1);
+  golden.inputs.set("input_embeddings", draws::literal({8, 1}, {0, 1, 2, 3, 4, 5, 6, 7}));
+  at::Tensor rows = at::empty({8}, at::kLong), x = at::empty({8, 1}, at::kFloat);
+  std::copy(order.begin(), order.end(), rows.mutable_data_ptr<std::int64_t>());
+  std::copy(order.begin(), order.end(), x.mutable_data_ptr<float>());
+  golden.expected = {{"rows", rows}, {"x", x}};
+  golden.absolute = 0;
+  return golden;
+}
+
+// Independent of the variants: texts and embeddings of every delivered row, looked up in the inputs.
+std::string broken_batch(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
+  const at::Tensor rows = outputs["rows"].contiguous(), bytes = outputs["text_bytes"].contiguous(),
+                   offsets = outputs["text_offsets"].contiguous();
+  const at::Tensor source_bytes = inputs["text_bytes"].contiguous(),
+                   source_offsets = inputs["text_offsets"].contiguous();
+  if (rows.numel() != rows_in_batch(setting)) return "another number of rows than the batch holds";
+  const auto text = [](const at::Tensor& all, const at::Tensor& where, std::int64_t index) {
+    const auto* offset = where.const_data_ptr<std::int64_t>() + index;
+    return std::string_view(reinterpret_cast<const char*>(all.const_data_ptr<std::uint8_t>()) + offset[0],
+                            static_cast<std::size_t>(offset[1] - offset[0]));
+  };
+  std::vector<std::int64_t> seen;
+  for (std::int64_t i = 0; i < rows.numel(); ++i) {
+    const std::int64_t row = rows.const_data_ptr<std::int64_t>()[i];
+    if (row < 0 || row >= setting.size("rows") || std::find(seen.begin(), seen.end(), row) != seen.end()) {
+      return "row " + std::to_string(row) + " is out of range or came twice";
+    }
+    seen.push_back(row);
+    for (std::int64_t side = 0; side < 2; ++side) {
+      if (text(bytes, offsets, 2 * i + side) != text(source_bytes, source_offsets, 2 * row + side))
+        return "a text of row " + std::to_string(row) + " is another one";
+      const at::Tensor source =
+          inputs[side == 0 ? "input_embeddings" : "target_embeddings"].select(0, row).contiguous();
+      const at::Tensor got = outputs[side == 0 ? "x" : "y"].select(0, i).contiguous();
+      if (std::memcmp(source.const_data_ptr(), got.const_data_ptr(), got.nbytes()) != 0)
+        return "an embedding of row " + std::to_string(row) + " is another one";
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+ComponentSpec make_spec() {
+  ComponentSpec spec;
+  spec.pipeline = "energy_flow";
+  spec.name = "collation";
+  spec.summary =
+      "Puts one batch together: the embeddings, texts and row numbers of the rows that the epoch's shuffle names.";
+  spec.source = "energy_flow C03";
+  spec.sin = "every item is copied into fresh tensors and strings, and the copies are copied again into the batch";
+  spec.cases = make_cases();
+  spec.make_inputs = energy_flow::make_pairs;
+  spec.outputs = {exact_output("x"), exact_output("y"), exact_output("rows"), exact_output("text_bytes"), exact_output("text_offsets")};
+  const auto none = [](const Setting&) { return std::int64_t{0}; };
+  spec.proof = {
+      {"allocations", "2B + 2: two tensors an item and two for the batch; stack only: 2",
+       [](const Setting& setting) {
+         const std::int64_t rows = rows_in_batch(setting);
+         return rows == 0 ? 0 : (copies_items(setting) ? 2 * rows : 0) + 2;
+       },
+       none},
+      {"copies", "4B: two an item, and two row copies into the batch; stack only: 2B",
+       [](const Setting& setting) { return (copies_items(setting) ? 4 : 2) * rows_in_batch(setting); }, none}};
+  spec.cost = [](const Setting& setting) {
+    return Cost{2 * 2 * static_cast<double>(rows_in_batch(setting) * setting.size("width")) * 4,
+                0};  // read once, written once
+  };
+  spec.claims = {
+      {"D0", "item access copies tensors each time", "copies per item", std::nullopt,
+       "misattributed: an index is a view; the stack copies. Cases *_stack_only measure the stack alone"},
+      {"D0", "an optimized loader makes input and output twice as fast", "2x", 2.0, "immaterial end to end"}};
+  spec.goldens = {[] {
+                    return worked_order(0, {7, 2, 0, 1, 5, 3, 4, 6});
+                  },
+                  [] {
+                    return worked_order(1, {2, 4, 7, 6, 1, 0, 3, 5});
+                  }};
+  spec.invariants = {{"each row once, with its own embeddings and texts", broken_batch}};
+  return spec;
+}
+
+}  // namespace twinbench::energy_flow::collation

@@ -1,0 +1,141 @@
+// POSIX side of mappings and atomic writes.
+#include "src/formats/file_io.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "src/common/error.h"
+
+namespace twinbench {
+namespace {
+
+[[noreturn]] void fail(const std::string& path, const std::string& action) {
+  throw Error(ErrorKind::kInputOutput, path, std::strerror(errno), action);
+}
+
+std::string directory_of(const std::string& path) {
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+
+}  // namespace
+
+MappedFile::MappedFile(const std::string& path) : path_(path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) fail(path, "give a file that exists and may be read");
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(descriptor);
+    throw Error(ErrorKind::kInputOutput, path, "not a regular file", "give a regular file");
+  }
+  size_ = static_cast<std::size_t>(status.st_size);
+  void* mapping = nullptr;
+  if (size_ > 0) mapping = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
+  const int error = errno;
+  ::close(descriptor);
+  if (mapping == MAP_FAILED) {
+    errno = error;
+    fail(path, "mapping the file was refused");
+  }
+  data_ = static_cast<const std::uint8_t*>(mapping);
+}
+
+MappedFile::~MappedFile() { release(); }
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  if (this != &other) {
+    release();
+    path_ = std::move(other.path_);
+    data_ = std::exchange(other.data_, nullptr);
+    size_ = std::exchange(other.size_, 0);
+  }
+  return *this;
+}
+
+void MappedFile::release() noexcept {
+  if (data_ != nullptr) ::munmap(const_cast<std::uint8_t*>(data_), size_);
+  data_ = nullptr;
+  size_ = 0;
+}
+
+AtomicFile::AtomicFile(const std::string& path) : path_(path), temporary_(path + ".partial-XXXXXX") {
+  descriptor_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
+  if (descriptor_ < 0) fail(path, "give a path in a directory that exists and may be written");
+  ::fchmod(descriptor_, 0644);
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ < 0) return;
+  ::close(descriptor_);
+  ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(ByteSpan bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) fail(path_, "writing failed: free space or give another path");
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    written_ += static_cast<std::uint64_t>(count);
+  }
+}
+
+void AtomicFile::write_zeros(std::uint64_t count) {
+  static constexpr std::uint8_t kZeros[4096] = {};
+  while (count > 0) {
+    const std::uint64_t step = std::min<std::uint64_t>(count, sizeof(kZeros));
+    write({kZeros, static_cast<std::size_t>(step)});
+    count -= step;
+  }
+}
+
+void AtomicFile::commit() {
+  if (::fsync(descriptor_) != 0) fail(path_, "flushing to the disk failed");
+  const int descriptor = std::exchange(descriptor_, -1);
+  if (::close(descriptor) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(temporary_.c_str());
+    errno = error;
+    fail(path_, "moving the finished file into place failed");
+  }
+  // The rename is durable only when the directory is; a file system that cannot sync directories is no error.
+  const int directory = ::open(directory_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory >= 0) {
+    ::fsync(directory);
+    ::close(directory);
+  }
+}
+
+void write_file(const std::string& path, ByteSpan bytes) {
+  AtomicFile file(path);
+  file.write(bytes);
+  file.commit();
+}
+
+TemporaryDirectory::TemporaryDirectory() {
+  const char* base = std::getenv("TMPDIR");
+  path_ = std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/twinbench-XXXXXX";
+  if (::mkdtemp(path_.data()) == nullptr) fail(path_, "give TMPDIR a directory that may be written");
+}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  // Not std::filesystem::remove_all: libtorch.so of the wheel exports one of another standard library, which crashes.
+  const auto remove_entry = [](const char* path, const struct stat*, int, struct FTW*) { return ::remove(path); };
+  ::nftw(path_.c_str(), remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+}  // namespace twinbench

@@ -1,0 +1,70 @@
+// Files: read-only mappings, and writes that either appear whole under their name or not at all.
+#pragma once
+
+#include <string>
+
+#include "src/formats/bytes.h"
+
+namespace twinbench {
+
+// A regular file mapped read-only. Movable. Throws kInputOutput where the system refuses, or the path is no regular
+// file. The bytes are those of the file when it was opened; truncating a mapped file is the one thing it cannot
+// survive.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  explicit MappedFile(const std::string& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+
+  ByteSpan bytes() const { return {data_, size_}; }
+  const std::string& path() const { return path_; }
+
+ private:
+  void release() noexcept;
+
+  std::string path_;
+  const std::uint8_t* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// Writes to a temporary file in the target's directory; commit() makes it durable (fsync) and renames it into place.
+// Without commit() the destructor removes it, so that a failed write leaves nothing behind.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::string& path);  // throws kInputOutput
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(ByteSpan bytes);             // throws kInputOutput; retries short writes and EINTR
+  void write_zeros(std::uint64_t count);  // padding
+  void commit();                          // throws kInputOutput; the target is untouched if it does
+  std::uint64_t written() const { return written_; }
+
+ private:
+  std::string path_, temporary_;
+  int descriptor_ = -1;
+  std::uint64_t written_ = 0;
+};
+
+// Replaces the file at `path` by these bytes, atomically.
+void write_file(const std::string& path, ByteSpan bytes);
+
+// A new private directory under the system's temporary one; removed with its contents by the destructor.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace twinbench

@@ -1,0 +1,25 @@
+// How close an output must come: the tolerance classes of the specifications.
+#pragma once
+
+#include <string>
+
+namespace twinbench {
+
+// |a - b| <= absolute + relative * max(|a|, |b|), as the specifications give it for optimized against baseline.
+struct Bound {
+  double relative = 0, absolute = 0;
+};
+
+// The tolerance class of an output. `exact` compares bitwise. Otherwise the spec's bound for that dtype holds in
+// addition to the comparer's oracle-relative rules. `gradient` compares relative L2 error and cosine (bound.relative is
+// the L2 limit). Complex values are compared as such: |a - b| and |a| are moduli.
+struct Tolerance {
+  enum class Kind { kExact, kBound, kGradient } kind = Kind::kBound;
+  Bound fp32{2e-5, 2e-6};
+  Bound bf16{2e-5, 2e-6};
+  std::string spec_class;  // "op", "elementwise", "step", "grad", "exact", or the component's own
+  Bound fp16{2e-5, 2e-6};
+  Bound tf32{2e-5, 2e-6};
+};
+
+}  // namespace twinbench
