@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "src/named_tensors.h"
+#include "src/signature.h"
 
 namespace twinbench {
 
@@ -63,27 +64,6 @@ class Runnable {
 
 // Inputs lie on setting.device. Throws Error on a shape, dtype or size it cannot take. Never falls back to another device.
 using Factory = std::unique_ptr<Runnable> (*)(const NamedTensors& inputs, const Setting& setting);
-
-// |a - b| <= absolute + relative * max(|a|, |b|), as the specifications give it for optimized against baseline.
-struct Bound {
-  double relative = 0, absolute = 0;
-};
-
-// The tolerance class of an output. `exact` compares bitwise. Otherwise the spec's bound for that dtype holds in addition
-// to the comparer's oracle-relative rules. `gradient` compares relative L2 error and cosine (bound.relative is the L2 limit).
-struct Tolerance {
-  enum class Kind { kExact, kBound, kGradient } kind = Kind::kBound;
-  Bound fp32{2e-5, 2e-6};
-  Bound bf16{2e-5, 2e-6};
-  std::string spec_class;  // "op", "elementwise", "step", "grad", "exact", or the component's own
-};
-
-struct OutputSpec {
-  std::string name;
-  Tolerance tolerance;
-  std::optional<std::int64_t> batch_axis;  // where batch items lie; absent: the output mixes items
-  bool nan_allowed = false;                // the oracle itself may hold NaN here (documented propagation)
-};
 
 // An input whose slice along `batch_axis` belongs to one batch item. Weights have none and are not listed.
 struct BatchedInput {
