@@ -1,5 +1,4 @@
-"""Trains a small recurrent model whose GRU is the optimized energy carrier: python train_with_operators.py LIBRARY
-[DEVICE]."""
+"""Trains a small recurrent model whose GRU is the optimized energy carrier: python train_with_operators.py LIBRARY [DEVICE]."""
 import sys
 
 import torch
