@@ -72,7 +72,8 @@ TEST_F(CuptiTraceTest, JsonHoldsEveryTotal) {
 }
 
 struct Refusal {
-  const char *variable, *value;
+  const char* variable;
+  std::string value;
   GpuStatus status;
   const char* word;
 };

@@ -41,7 +41,8 @@ TEST(GpuProbe, AGoodCard) {
 }
 
 struct State {
-  const char *variable, *value;
+  const char* variable;
+  std::string value;
   GpuStatus status;
   bool usable;
   const char* word;
