@@ -70,7 +70,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "twinbench: %s\n", error.what());
     return twinbench::kExitUsage;
   }
-  CLI::App app{"Twinbench: every component twice, naive and optimized; parity, counters, time, scenarios.\n"
+  CLI::App app{"Twinbench: every component twice, baseline and optimized; parity, counters, time, scenarios.\n"
                "Exit codes: 0 pass, 1 regression or failure, 2 usage or tool error, 3 inconclusive or nothing measured."};
   app.require_subcommand(1);
   CommandOptions options;
