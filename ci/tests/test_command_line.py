@@ -140,3 +140,42 @@ def test_interruption_keeps_what_was_measured(tmp_path):
 def test_refused_output_leaves_nothing_behind(tmp_path):
     result = run("counters", "--filter", "simple_neuron/optimized/cpu/fp32/tiny", "--out", "/proc/nowhere/record.json")
     assert result.returncode == 2 and "--out" in result.stderr
+
+
+# What libgomp itself says it read, at the last of the program's starts.
+def waiting(**variables):
+    environment = {name: value for name, value in os.environ.items() if name not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "TWINBENCH_WAIT_POLICY")}
+    result = run("list", env={**environment, "OMP_DISPLAY_ENV": "verbose", **variables})
+    assert result.returncode == 0, result.stderr
+    read = [line.split("=")[1].strip(" '") for line in result.stderr.splitlines() if "OMP_WAIT_POLICY =" in line]
+    spins = [line.split("=")[1].strip(" '") for line in result.stderr.splitlines() if "GOMP_SPINCOUNT =" in line]
+    assert len(read) == len(spins) <= 2, result.stderr
+    return read[-1], spins[-1], len(read), result.stderr
+
+
+@pytest.mark.parametrize("variables, policy, spins, starts, said", [
+    ({}, "PASSIVE", "0", 2, ""),
+    ({"OMP_WAIT_POLICY": "PASSIVE"}, "PASSIVE", "0", 1, ""),
+    ({"OMP_WAIT_POLICY": "ACTIVE"}, "PASSIVE", "0", 2, "passive, not OMP_WAIT_POLICY=ACTIVE;"),
+    ({"GOMP_SPINCOUNT": "77"}, "PASSIVE", "0", 2, "passive, not GOMP_SPINCOUNT=77;"),
+    ({"TWINBENCH_WAIT_POLICY": "environment", "GOMP_SPINCOUNT": "77"}, "PASSIVE", "77", 1, ""),
+    ({"TWINBENCH_WAIT_POLICY": "active", "OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE", None, 1, ""),
+])
+def test_waiting_threads_do_what_the_projects_variable_says(variables, policy, spins, starts, said):
+    read, count, seen, stderr = waiting(**variables)
+    assert (read, seen) == (policy, starts) and count == (spins or count), stderr
+    assert said in stderr if said else "waiting threads" not in stderr
+
+
+def test_an_unknown_wait_policy_is_a_usage_error():
+    result = run("list", env={**os.environ, "TWINBENCH_WAIT_POLICY": "spin"})
+    assert result.returncode == 2 and "bad_argument" in result.stderr and "TWINBENCH_WAIT_POLICY" in result.stderr
+
+
+def test_the_record_says_how_threads_waited(tmp_path):
+    out = tmp_path / "record.json"
+    result = run("bench", "--quick", "--filter", "collation/.*/cpu/fp32/", "--out", out, env={**os.environ, "OMP_WAIT_POLICY": "ACTIVE"})
+    assert result.returncode in (0, 3), result.stderr
+    assert "waiting threads: passive\n" in result.stderr
+    environment = json.loads(out.read_text())["twinbench"]["provenance"]["environment"]
+    assert environment["OMP_WAIT_POLICY"] == "PASSIVE" and environment["TWINBENCH_WAIT_OVERRIDDEN"] == "OMP_WAIT_POLICY=ACTIVE"
