@@ -45,8 +45,8 @@ struct Operands {
 struct GatherArguments {
   DesignatedOnly designated = DesignatedOnly();
   std::int64_t rows = 0, columns = 0;
-  StridedRows<float> from;
-  Operands<float> to;
+  StridedRows<float> from = {};
+  Operands<float> to = {};
 };
 void launch_gather(const GatherArguments& arguments, Stream stream);
 
@@ -77,12 +77,12 @@ struct ActivationLayer {
   std::int64_t rows = 0, width = 0;
   const Real *bias = nullptr, *gain = nullptr, *shift = nullptr;  // [width]
   Real* product = nullptr;   // on entry the matrix product, on exit the normalised values
-  Operands<Real> hidden;
+  Operands<Real> hidden = {};
   // Backward only, else null.
   Real* before = nullptr;    // product + bias
   Real* inverse = nullptr;   // [rows], 1 / deviation
   const Real* grad_hidden = nullptr;
-  Operands<Real> grad_product;  // plain always, bf16 in that mode
+  Operands<Real> grad_product = {};  // plain always, bf16 in that mode
   Real *grad_bias = nullptr, *grad_gain = nullptr, *grad_shift = nullptr;  // [width]
 };
 void launch_activation(const ActivationLayer<float>& layer, Stream stream);

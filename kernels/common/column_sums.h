@@ -17,9 +17,12 @@ TWINBENCH_DEVICE void sum_columns(Block& block, std::int64_t rows, std::int64_t 
   const int x = static_cast<int>(block.thread().x), y = static_cast<int>(block.thread().y);
   const std::int64_t column = static_cast<std::int64_t>(block.index().x) * kColumns + x;
   float sums[kSums] = {};
-  if (column < columns)
-    for (std::int64_t row = y; row < rows; row += kRowLanes) add(row, column, sums);
-  if constexpr (kRowLanes > 1) {
+  if constexpr (kRowLanes == 1) {
+    if (column >= columns) return;
+    for (std::int64_t row = 0; row < rows; ++row) add(row, column, sums);
+  } else {
+    if (column < columns)
+      for (std::int64_t row = y; row < rows; row += kRowLanes) add(row, column, sums);
     auto partial = simt::shared_array<float, kSums * kSumThreads>(block);
     for (int s = 0; s < kSums; ++s) partial[(s * kRowLanes + y) * kColumns + x] = sums[s];
     block.barrier();
@@ -35,9 +38,10 @@ TWINBENCH_DEVICE void sum_columns(Block& block, std::int64_t rows, std::int64_t 
 
 template <int kRowLanes, class Block>
 TWINBENCH_DEVICE void sum_plain_columns(Block& block, const ColumnSumArguments& a) {
+  const std::int64_t stride = a.stride;  // widened once
   sum_columns<1, kRowLanes>(
       block, a.count, a.columns,
-      [&](std::int64_t row, std::int64_t column, float* sums) { sums[0] += a.rows[row * a.stride + column]; },
+      [&](std::int64_t row, std::int64_t column, float* sums) { sums[0] += a.rows[row * stride + column]; },
       [&](std::int64_t column, const float* sums) { a.sums[column] = sums[0]; });
 }
 

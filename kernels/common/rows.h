@@ -1,6 +1,6 @@
 // Whole rows of a bias-GELU-LayerNorm layer on the host.
 //
-// Sums run in kRowLanes interleaved partial sums, so that they vectorise; the order depends on the length alone.
+// Sums run in kSumLanes interleaved partial sums, so that they vectorise; the order depends on the length alone.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,18 @@
 
 namespace twinbench::kernels {
 
-constexpr int kRowLanes = 32;
+constexpr int kSumLanes = 32;
 
-// Sum over i < count of term(i), in kRowLanes interleaved partial sums that are then added in order.
+// Sum over i < count of term(i), in kSumLanes interleaved partial sums that are then added in order.
 template <class Real, class Term>
 TWINBENCH_HOST_DEVICE Real row_sum(std::int64_t count, Term term) {
-  Real partial[kRowLanes] = {};
+  Real partial[kSumLanes] = {};
   std::int64_t i = 0;
-  for (; i + kRowLanes <= count; i += kRowLanes)
-    for (int lane = 0; lane < kRowLanes; ++lane) partial[lane] += term(i + lane);
+  for (; i + kSumLanes <= count; i += kSumLanes)
+    for (int lane = 0; lane < kSumLanes; ++lane) partial[lane] += term(i + lane);
   for (int lane = 0; i + lane < count; ++lane) partial[lane] += term(i + lane);
   Real sum = 0;
-  for (int lane = 0; lane < kRowLanes; ++lane) sum += partial[lane];
+  for (int lane = 0; lane < kSumLanes; ++lane) sum += partial[lane];
   return sum;
 }
 

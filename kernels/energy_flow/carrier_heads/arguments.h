@@ -1,5 +1,5 @@
-// Arguments and launchers of the carrier heads' kernels: everything but the joined first layer's product, which stays with
-// cuBLAS. The CPU path fills the same structs, in double too.
+// Arguments and launchers of the carrier heads' kernels: everything but the joined first layer's product, which stays
+// with cuBLAS. The CPU path fills the same structs, in double too.
 #pragma once
 
 #include "kernels/common/arguments.h"
@@ -7,7 +7,8 @@
 
 namespace twinbench::energy_flow::carrier_heads {
 
-// Columns of the joined first layer: [energy | displacement | child (1) | gate | padding]; child and gate in gate mode only.
+// Columns of the joined first layer: [energy | displacement | child (1) | gate | padding]; child and gate in gate mode
+// only.
 struct Columns {
   std::int32_t energy_width = 0, head_width = 0;
   std::int32_t all = 0;  // length of a row, padding included
@@ -20,8 +21,8 @@ struct Columns {
 template <class Real>
 struct ForwardArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
-  Rule<Real> rule;
-  Columns columns;
+  Rule<Real> rule = {};
+  Columns columns = {};
   std::int64_t flows = 0;
   bool round = false;                             // activations are rounded to bf16 (the weights are rounded already)
   const Real* sums = nullptr;                     // [flows, all], the product without bias
@@ -62,8 +63,8 @@ void launch_forward(const ForwardArguments<float>& arguments, kernels::Stream st
 template <class Real>
 struct BackwardArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
-  Rule<Real> rule;
-  Columns columns;
+  Rule<Real> rule = {};
+  Columns columns = {};
   std::int64_t flows = 0;
   const Real* bias = nullptr;
   const Real* energy_out_weight = nullptr;
@@ -75,9 +76,9 @@ struct BackwardArguments {
   const Real* grad_delta = nullptr;
   const Real* grad_raw = nullptr;
   const Real* grad_child_energy = nullptr;
-  kernels::Operands<Real> sums;                   // [flows, all]: the first layer's sums in, their gradients out
+  kernels::Operands<Real> sums = {};              // [flows, all]: the first layer's sums in, their gradients out
   Real* grad_second = nullptr;                    // [flows, 4]: energy, displacement x y z
-  Real* second_operand = nullptr;                 // the same rounded to bf16, as the products take it; null in fp32 mode
+  Real* second_operand = nullptr;                 // the same rounded to bf16, for the products; null in fp32 mode
 };
 
 template <class Real>

@@ -75,7 +75,7 @@ struct Rule {
   Real threshold = 0;      // theta or tau
   std::int32_t most = 0;   // M
   bool gate = false;       // gate mode, else movement mode
-  NoiseKey key;
+  NoiseKey key = {};
 };
 
 // What the second layers gave one flow, biases included; gate and child are read in gate mode only.

@@ -13,10 +13,10 @@ struct SurfaceArguments {
   std::int64_t rows = 0, width = 0;
   const Real *bias = nullptr, *cell_offset = nullptr;  // [width]
   const Real *scale = nullptr, *offset = nullptr;      // [1]
-  kernels::Operands<Real> product;                     // [rows, width]; backward: on exit its gradient
+  kernels::Operands<Real> product = {};                // [rows, width]; backward: on exit its gradient
   Real* surface = nullptr;                             // [rows, width], forward
   // Backward only.
-  kernels::StridedRows<Real> gradient;                 // [rows, width], of the surface
+  kernels::StridedRows<Real> gradient = {};            // [rows, width], of the surface
   Real *scale_terms = nullptr, *offset_terms = nullptr;  // [rows], scratch
   Real *grad_bias = nullptr, *grad_cell = nullptr;     // [width]
   Real *grad_scale = nullptr, *grad_offset = nullptr;  // [1]

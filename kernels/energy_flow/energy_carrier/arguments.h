@@ -17,12 +17,12 @@ struct Shape {
 // Joins features and energy, guards them and every layer's hidden state, counts the NaN of each flow.
 struct GuardArguments {
   DesignatedOnly designated = DesignatedOnly();
-  Shape shape;
+  Shape shape = {};
   const float* features = nullptr;      // [flows, features]
   const float* energy = nullptr;        // [flows]
   const float* hidden = nullptr;        // [layers, flows, width]
-  Operands<float> input;                // [flows, features + 1]
-  Operands<float> guarded_hidden;       // [layers, flows, width]
+  Operands<float> input = {};           // [flows, features + 1]
+  Operands<float> guarded_hidden = {};  // [layers, flows, width]
   std::int32_t* guard_hits = nullptr;   // [flows]
 };
 void launch_guard(const GuardArguments& arguments, Stream stream);
@@ -30,14 +30,14 @@ void launch_guard(const GuardArguments& arguments, Stream stream);
 // The pointwise half of one layer. Sums and biases hold the blocks reset, update, candidate.
 struct GatesArguments {
   DesignatedOnly designated = DesignatedOnly();
-  Shape shape;
+  Shape shape = {};
   const float* input_sums = nullptr;    // [flows, 3*width]
   const float* hidden_sums = nullptr;   // [flows, 3*width]
   const float* bias_input = nullptr;    // [3*width]
   const float* bias_hidden = nullptr;   // [3*width]
   const float* hidden = nullptr;        // [flows, width], guarded
   float* next = nullptr;                // [flows, width], guarded
-  Operands<float> operand;              // [flows, width], unguarded: the layer above multiplies it
+  Operands<float> operand = {};         // [flows, width], unguarded: the layer above multiplies it
   float* kept = nullptr;                // [flows, 4*width]: reset, update, candidate, hidden candidate sum; or null
 };
 void launch_gates(const GatesArguments& arguments, Stream stream);
@@ -45,13 +45,13 @@ void launch_gates(const GatesArguments& arguments, Stream stream);
 // Gradients of one layer's sums from those of its state.
 struct GatesBackwardArguments {
   DesignatedOnly designated = DesignatedOnly();
-  Shape shape;
+  Shape shape = {};
   const float* kept = nullptr;          // [flows, 4*width]
   const float* hidden = nullptr;        // [flows, width], guarded
   const float* grad_stored = nullptr;   // [flows, width], of the guarded next state
   const float* grad_above = nullptr;    // [flows, width], of the output (top layer) or of the layer above's input
-  Operands<float> grad_input_sums;      // [flows, 3*width]
-  Operands<float> grad_hidden_sums;     // [flows, 3*width]
+  Operands<float> grad_input_sums = {}; // [flows, 3*width]
+  Operands<float> grad_hidden_sums = {}; // [flows, 3*width]
   float* grad_direct = nullptr;         // [flows, width], of the hidden state past the gates
   bool top = false;                     // what comes from above passes the output's guard
 };
@@ -60,7 +60,7 @@ void launch_gates_backward(const GatesBackwardArguments& arguments, Stream strea
 // The guards' backward pass: no gradient where a guard acted.
 struct MaskArguments {
   DesignatedOnly designated = DesignatedOnly();
-  Shape shape;
+  Shape shape = {};
   const float* features = nullptr;      // as GuardArguments
   const float* energy = nullptr;
   const float* hidden = nullptr;

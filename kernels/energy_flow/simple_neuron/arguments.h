@@ -9,17 +9,17 @@ namespace twinbench::energy_flow::simple_neuron {
 template <class Real>
 struct Arguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
-  Layout layout;
+  Layout layout = {};
   bool round = false;             // bf16 mode; the packed matrices are already rounded
   std::int64_t flows = 0;
   const Real* weights = nullptr;  // [layout.total()], packed
-  kernels::StridedRows<Real> position, energy;  // [flows, 3], [flows, 1]
+  kernels::StridedRows<Real> position = {}, energy = {};  // [flows, 3], [flows, 1]
   Real* features = nullptr;       // [flows, outputs], forward
   // Backward.
-  kernels::StridedRows<Real> grad_features;     // [flows, outputs]
+  kernels::StridedRows<Real> grad_features = {};  // [flows, outputs]
   Real* grad_position = nullptr;  // [flows, 3]
   Real* grad_energy = nullptr;    // [flows, 1]
-  Real* partial = nullptr;        // [pieces of the flows, layout.total()], scratch; on CUDA backward_blocks(flows) pieces
+  Real* partial = nullptr;        // [pieces, layout.total()], scratch; on CUDA backward_blocks(flows) pieces
   Real* grad_weights = nullptr;   // [layout.total()], packed
 };
 
