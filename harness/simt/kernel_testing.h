@@ -39,14 +39,16 @@ void run_clean(Kernel kernel, Size3 grid, Size3 block, Order order, const Argume
 template <class Got, class Expected>
 void expect_close(const Got& got, const Expected& expected, double tolerance, const char* name = "result") {
   ASSERT_EQ(got.size(), expected.size()) << name;
-  for (std::size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(got[i], expected[i], tolerance) << name << " element " << i;
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    ASSERT_NEAR(got[i], expected[i], tolerance) << name << " element " << i;
 }
 
 // The same with a tolerance in units of the largest expected magnitude.
 template <class Got, class Expected>
 void expect_close_to_scale(const Got& got, const Expected& expected, double tolerance, const char* name = "result") {
   double scale = 1e-30;
-  for (std::size_t i = 0; i < expected.size(); ++i) scale = std::max(scale, std::fabs(static_cast<double>(expected[i])));
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    scale = std::max(scale, std::fabs(static_cast<double>(expected[i])));
   expect_close(got, expected, tolerance * scale, name);
 }
 

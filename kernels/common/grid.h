@@ -7,7 +7,7 @@
 
 namespace twinbench::kernels {
 
-constexpr int kElementThreads = 256;       // of a thread an element
+constexpr int kElementThreads = 256;        // of a thread an element
 constexpr std::int64_t kMostBlocks = 4096;  // of a grid-stride loop: fills any chip several times over
 
 // Blocks of `each` that cover `count`.

@@ -16,7 +16,9 @@ using simt::spread;
 
 // Members can be set by name only: a swap of two pointers needs two wrong names.
 template <class Arguments>
-constexpr bool positional = requires(float* p) { Arguments{p, p}; };
+constexpr bool positional = requires(float* p) {
+  Arguments{p, p};
+};
 static_assert(!positional<ColumnSumArguments> && !positional<RoundArguments> && !positional<ActivationLayer<float>>);
 struct Unprotected {
   const float* rows = nullptr;
@@ -45,16 +47,30 @@ TEST_P(SharedKernels, ActivationAndItsBackwardMatchTheRowFunctions) {
   const Buffer bias(spread(width, 1)), gain(spread(width, 2)), shift(spread(width, 3)), grad_hidden(gradient);
   struct Results {
     explicit Results(const Floats& values, std::size_t rows, std::size_t width)
-        : normal(values), hidden(values.size()), before(values.size()), inverse(rows), grad_product(values.size()),
-          grad_bias(width), grad_gain(width), grad_shift(width) {}
+        : normal(values),
+          hidden(values.size()),
+          before(values.size()),
+          inverse(rows),
+          grad_product(values.size()),
+          grad_bias(width),
+          grad_gain(width),
+          grad_shift(width) {}
     Buffer normal, hidden, before, inverse, grad_product, grad_bias, grad_gain, grad_shift;
   };
   const auto layer = [&](const Results& r, Operands<float> hidden, std::uint16_t* grad_bf16) {
-    return ActivationLayer<float>{.rows = rows, .width = width, .bias = bias.data(), .gain = gain.data(),
-                                  .shift = shift.data(), .product = r.normal.data(), .hidden = hidden,
-                                  .before = r.before.data(), .inverse = r.inverse.data(),
-                                  .grad_hidden = grad_hidden.data(), .grad_product = {r.grad_product.data(), grad_bf16},
-                                  .grad_bias = r.grad_bias.data(), .grad_gain = r.grad_gain.data(),
+    return ActivationLayer<float>{.rows = rows,
+                                  .width = width,
+                                  .bias = bias.data(),
+                                  .gain = gain.data(),
+                                  .shift = shift.data(),
+                                  .product = r.normal.data(),
+                                  .hidden = hidden,
+                                  .before = r.before.data(),
+                                  .inverse = r.inverse.data(),
+                                  .grad_hidden = grad_hidden.data(),
+                                  .grad_product = {r.grad_product.data(), grad_bf16},
+                                  .grad_bias = r.grad_bias.data(),
+                                  .grad_gain = r.grad_gain.data(),
                                   .grad_shift = r.grad_shift.data()};
   };
   const Results expected(product, rows, width);
@@ -77,9 +93,12 @@ TEST_P(SharedKernels, ActivationAndItsBackwardMatchTheRowFunctions) {
       for (std::size_t i = 0; i < product.size(); ++i) got.hidden[i] = float_of_bf16_bits(rounded[i]);
     run_clean(ActivationBackward{}, rows, kRowThreads, order, layer(got, {}, round ? rounded.data() : nullptr));
     run_clean(ActivationColumns{}, blocks_of(width, kSumThreads), kSumThreads, order, layer(got, {}, nullptr));
-    for (const auto& [name, of] : {std::pair{"normal", &Results::normal}, {"before", &Results::before},
-                                   {"inverse", &Results::inverse}, {"grad_product", &Results::grad_product},
-                                   {"grad_bias", &Results::grad_bias}, {"grad_gain", &Results::grad_gain},
+    for (const auto& [name, of] : {std::pair{"normal", &Results::normal},
+                                   {"before", &Results::before},
+                                   {"inverse", &Results::inverse},
+                                   {"grad_product", &Results::grad_product},
+                                   {"grad_bias", &Results::grad_bias},
+                                   {"grad_gain", &Results::grad_gain},
                                    {"grad_shift", &Results::grad_shift}})
       expect_close_to_scale(got.*of, expected.*of, 1e-5, name);
     expect_close_to_scale(got.hidden, expected.hidden, round ? 1e-2 : 1e-5, "hidden");
@@ -109,12 +128,13 @@ TEST_P(SharedKernels, ColumnSumsHaveOneOrder) {
     if (i % stride < width) expected[i % stride] += from[i];
   for (const Order order : simt::kAllOrders) {
     const Buffer sums(expected.size()), ordered(expected.size());
-    run_clean(ColumnSums{}, blocks_of(width, ColumnSums::kColumns), {ColumnSums::kColumns, ColumnSums::kRowLanes}, order,
-              ColumnSumArguments{.rows = from.data(), .sums = sums.data(), .count = rows, .columns = summed,
-                                 .stride = stride});
+    run_clean(ColumnSums{}, blocks_of(width, ColumnSums::kColumns), {ColumnSums::kColumns, ColumnSums::kRowLanes},
+              order,
+              ColumnSumArguments{
+                  .rows = from.data(), .sums = sums.data(), .count = rows, .columns = summed, .stride = stride});
     run_clean(OrderedColumnSums{}, blocks_of(width, kSumThreads), kSumThreads, order,
-              ColumnSumArguments{.rows = from.data(), .sums = ordered.data(), .count = rows, .columns = summed,
-                                 .stride = stride});
+              ColumnSumArguments{
+                  .rows = from.data(), .sums = ordered.data(), .count = rows, .columns = summed, .stride = stride});
     expect_close_to_scale(sums, expected, 1e-5);
     ASSERT_EQ(ordered.values(), expected);
     if (first.empty()) first = sums.values();

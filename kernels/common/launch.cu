@@ -15,12 +15,13 @@ constexpr std::int64_t kMostRoundBlocks = 2048;
 }  // namespace
 
 void launch_gather(const GatherArguments& a, Stream stream) {
-  simt::launch(Gather{}, simt::grid(striding_blocks(a.rows * a.columns, kElementThreads)), kElementThreads, 0, stream, a);
+  simt::launch(Gather{}, simt::grid(striding_blocks(a.rows * a.columns, kElementThreads)), kElementThreads, 0, stream,
+               a);
 }
 
 void launch_round_to_bf16(const RoundArguments& a, Stream stream) {
-  simt::launch(RoundToBf16{}, simt::grid(striding_blocks(a.count, kElementThreads, kMostRoundBlocks)), kElementThreads, 0,
-               stream, a);
+  simt::launch(RoundToBf16{}, simt::grid(striding_blocks(a.count, kElementThreads, kMostRoundBlocks)), kElementThreads,
+               0, stream, a);
 }
 
 void launch_column_sums(const ColumnSumArguments& a, Stream stream) {

@@ -26,8 +26,8 @@ TWINBENCH_HOST_DEVICE Moments<Real> merge(const Moments<Real>& a, const Moments<
           multiply_add(difference * difference, a.count * share, a.squared_deviations + b.squared_deviations)};
 }
 
-// 1 / sqrt(variance + epsilon), epsilon as PyTorch has it by default, with correctly rounded square root and division: same bits on host and device,
-// unlike the approximate reciprocal square root.
+// 1 / sqrt(variance + epsilon), epsilon as PyTorch has it by default, with correctly rounded square root and division:
+// same bits on host and device, unlike the approximate reciprocal square root.
 template <class Real>
 TWINBENCH_HOST_DEVICE Real inverse_deviation(Real variance, Real epsilon = Real(1e-5)) {
 #if defined(__CUDA_ARCH__)

@@ -28,14 +28,14 @@ TWINBENCH_HOST_DEVICE Real row_sum(std::int64_t count, Term term) {
 
 // One row of an ActivationLayer; in bf16 mode (`round`) `hidden.plain` holds the rounded operand.
 template <class Real>
-TWINBENCH_HOST_DEVICE void activation_row(const ActivationLayer<Real>& layer, std::int64_t row, bool round) {
+TWINBENCH_HOST_DEVICE void activation_row(const ActivationLayer<Real> &layer, std::int64_t row, bool round) {
   const std::int64_t count = layer.width;
-  Real* __restrict values = layer.product + row * count;
-  Real* __restrict hidden = layer.hidden.plain + row * count;
+  Real *__restrict values = layer.product + row * count;
+  Real *__restrict hidden = layer.hidden.plain + row * count;
   const Real *__restrict bias = layer.bias, *__restrict gain = layer.gain, *__restrict shift = layer.shift;
   for (std::int64_t i = 0; i < count; ++i) values[i] += bias[i];
   if (layer.before) {
-    Real* __restrict before = layer.before + row * count;
+    Real *__restrict before = layer.before + row * count;
     for (std::int64_t i = 0; i < count; ++i) before[i] = values[i];
   }
   for (std::int64_t i = 0; i < count; ++i) values[i] = gelu(values[i]);
@@ -54,16 +54,16 @@ TWINBENCH_HOST_DEVICE void activation_row(const ActivationLayer<Real>& layer, st
 
 // grad_product, from grad_hidden and what activation_row left behind.
 template <class Real>
-TWINBENCH_HOST_DEVICE void activation_backward_row(const ActivationLayer<Real>& layer, std::int64_t row) {
+TWINBENCH_HOST_DEVICE void activation_backward_row(const ActivationLayer<Real> &layer, std::int64_t row) {
   const std::int64_t count = layer.width, start = row * count;
   const Real *__restrict gradient = layer.grad_hidden + start, *__restrict normal = layer.product + start;
   const Real *__restrict before = layer.before + start, *__restrict gain = layer.gain;
-  Real* __restrict out = layer.grad_product.plain + start;
+  Real *__restrict out = layer.grad_product.plain + start;
   const Real inverse = layer.inverse[row];
   const Real mean =
       row_sum<Real>(count, [=](std::int64_t i) { return gradient[i] * gain[i]; }) / static_cast<Real>(count);
-  const Real mean_normal =
-      row_sum<Real>(count, [=](std::int64_t i) { return gradient[i] * gain[i] * normal[i]; }) / static_cast<Real>(count);
+  const Real mean_normal = row_sum<Real>(count, [=](std::int64_t i) { return gradient[i] * gain[i] * normal[i]; }) /
+                           static_cast<Real>(count);
   for (std::int64_t i = 0; i < count; ++i)
     out[i] = layer_norm_input_gradient(gradient[i] * gain[i], mean, normal[i], mean_normal, inverse) *
              gelu_derivative(before[i]);

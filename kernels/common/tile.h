@@ -42,8 +42,8 @@ TWINBENCH_HOST_DEVICE void multiply_rows(int inner, const Real* __restrict coeff
 
 template <int kLanes, class Real>
 TWINBENCH_HOST_DEVICE void multiply(int rows, int inner, const Real* __restrict coefficient, int row_stride,
-                                    int inner_stride, const Real* __restrict in,
-                                    std::type_identity_t<const Real*> bias, Real* __restrict out) {
+                                    int inner_stride, const Real* __restrict in, std::type_identity_t<const Real*> bias,
+                                    Real* __restrict out) {
   int r = 0;
   for (; r + 8 <= rows; r += 8)
     multiply_rows<8, kLanes>(inner, coefficient + r * row_stride, row_stride, inner_stride, in, bias ? bias + r : bias,

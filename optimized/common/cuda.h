@@ -36,7 +36,8 @@ struct Operand {
 template <class Path>
 class OnDevice final : public Runnable {
  public:
-  OnDevice(const NamedTensors& inputs, const Setting& setting) : device_(setting.device), path_(checked(inputs), setting) {}
+  OnDevice(const NamedTensors& inputs, const Setting& setting)
+      : device_(setting.device), path_(checked(inputs), setting) {}
   void run() override {
     const c10::cuda::CUDAGuard device(device_);
     const at::NoGradGuard no_tape;

@@ -16,7 +16,8 @@ inline at::Tensor operand_of(const at::Tensor& weight, const Setting& setting, a
 
 inline std::vector<InputSpec> parameters_of(const Setting& setting) {
   std::vector<InputSpec> parameters = inputs_of(*setting.signature, setting);
-  std::erase_if(parameters, [](const InputSpec& input) { return input.role == Role::kData || input.role == Role::kState; });
+  std::erase_if(parameters,
+                [](const InputSpec& input) { return input.role == Role::kData || input.role == Role::kState; });
   return parameters;
 }
 
@@ -37,7 +38,8 @@ inline void unpack_gradients(const at::Tensor& packed, const Setting& setting, c
     at::Tensor gradient = results["grad_" + parameter.name];
     at::Tensor part = packed.narrow(0, at, gradient.numel());
     at += gradient.numel();
-    part = parameter.role == Role::kWeight ? part.view({gradient.size(1), gradient.size(0)}).t() : part.view_as(gradient);
+    part =
+        parameter.role == Role::kWeight ? part.view({gradient.size(1), gradient.size(0)}).t() : part.view_as(gradient);
     gradient.copy_(part);
   }
 }

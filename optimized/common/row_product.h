@@ -20,7 +20,8 @@ constexpr int kProductLanes = 16;
 
 template <int kRows, int kColumns, class Real>
 inline __attribute__((always_inline)) void dot_products(const Real* __restrict x, const Real* __restrict weight,
-                                                        std::int64_t inner, std::int64_t columns, Real* __restrict out) {
+                                                        std::int64_t inner, std::int64_t columns,
+                                                        Real* __restrict out) {
   Real sum[kRows][kColumns][kProductLanes] = {};
   std::int64_t k = 0;
   for (; k + kProductLanes <= inner; k += kProductLanes) {
@@ -49,7 +50,8 @@ template <int kColumns, class Real>
 inline __attribute__((always_inline)) void dot_product_rows(std::int64_t rows, const Real* x, const Real* weight,
                                                             std::int64_t inner, std::int64_t columns, Real* out) {
   std::int64_t row = 0;
-  for (; row + 4 <= rows; row += 4) dot_products<4, kColumns>(x + row * inner, weight, inner, columns, out + row * columns);
+  for (; row + 4 <= rows; row += 4)
+    dot_products<4, kColumns>(x + row * inner, weight, inner, columns, out + row * columns);
   for (; row < rows; ++row) dot_products<1, kColumns>(x + row * inner, weight, inner, columns, out + row * columns);
 }
 

@@ -71,14 +71,14 @@ struct BackwardArguments {
   const Real* displacement_out_weight = nullptr;
   const Sums<Real>* second_sums = nullptr;
   const std::int32_t* spawn_count = nullptr;
-  const Real* grad_energy = nullptr;              // [flows], given; likewise the next four
-  const Real* grad_displacement = nullptr;        // [flows, 3]
+  const Real* grad_energy = nullptr;        // [flows], given; likewise the next four
+  const Real* grad_displacement = nullptr;  // [flows, 3]
   const Real* grad_delta = nullptr;
   const Real* grad_raw = nullptr;
   const Real* grad_child_energy = nullptr;
-  kernels::Operands<Real> sums = {};              // [flows, all]: the first layer's sums in, their gradients out
-  Real* grad_second = nullptr;                    // [flows, 4]: energy, displacement x y z
-  Real* second_operand = nullptr;                 // the same rounded to bf16, for the products; null in fp32 mode
+  kernels::Operands<Real> sums = {};  // [flows, all]: the first layer's sums in, their gradients out
+  Real* grad_second = nullptr;        // [flows, 4]: energy, displacement x y z
+  Real* second_operand = nullptr;     // the same rounded to bf16, for the products; null in fp32 mode
 };
 
 template <class Real>

@@ -18,15 +18,16 @@ struct Forward {
     if (flow >= a.flows) return;  // whole warps leave together, and no barrier follows
     const Sums<float> sums = second_layers(block, a, flow);
     if (simt::lane(block) != 0) return;
-    const Results<float> result = finish(a.rule, sums, Vector3<float>::load(a.position, flow),
-                                         static_cast<std::uint32_t>(a.sample_key[flow]),
-                                         static_cast<std::uint32_t>(a.local_id[flow]));
+    const Results<float> result =
+        finish(a.rule, sums, Vector3<float>::load(a.position, flow), static_cast<std::uint32_t>(a.sample_key[flow]),
+               static_cast<std::uint32_t>(a.local_id[flow]));
     store_results(a, flow, sums, result);
     if (a.second_sums) a.second_sums[flow] = sums;
   }
 
  private:
-  static TWINBENCH_HOST_DEVICE float activation(const ForwardArguments<float>& a, std::int64_t flow, std::int32_t column) {
+  static TWINBENCH_HOST_DEVICE float activation(const ForwardArguments<float>& a, std::int64_t flow,
+                                                std::int32_t column) {
     const std::int64_t at = flow * a.columns.all + column;
     const float kept = kernels::operand(kernels::gelu(a.sums[at] + a.bias[column]), a.round);
     if (a.activated) a.activated[at] = kept;
@@ -60,7 +61,7 @@ struct Forward {
   }
 };
 
-// One warp a flow: gradients of the second layers' sums in every lane, then those of the first layer's, column by column.
+// One warp a flow: gradients of the second layers' sums in every lane, then those of the first layers', by column.
 struct Backward {
   static constexpr int kMaxThreads = 256;
 
@@ -69,7 +70,8 @@ struct Backward {
     const std::int64_t flow = simt::global_index(block) / simt::kWarpSize;
     if (flow >= a.flows) return;
     const int lane = simt::lane(block);
-    SumGradients<float> grad = finish_backward(a.rule, a.second_sums[flow], a.spawn_count[flow], given_gradients(a, flow));
+    SumGradients<float> grad =
+        finish_backward(a.rule, a.second_sums[flow], a.spawn_count[flow], given_gradients(a, flow));
     if (lane == 0) {
       grad.store(a.grad_second, flow);
       if (a.rule.gate) a.sums.store(flow * a.columns.all + a.columns.child(), grad.child);

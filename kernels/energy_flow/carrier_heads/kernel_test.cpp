@@ -31,35 +31,51 @@ struct Shape {
 
 // One launch's inputs and outputs at a shape, and the second layers in double.
 struct Heads {
-  explicit Heads(const Shape& s)
-      : shape(s),
-        columns{s.energy_width, s.head_width, s.energy_width + s.head_width + (s.gate ? 1 + s.head_width : 0) + 3},
-        sums(spread(s.flows * columns.all, 1, 2)), bias(spread(columns.all, 2, 0.5)),
-        energy_out(spread(s.energy_width, 3, 0.4)), displacement_out(spread(3 * s.head_width, 4, 0.4)),
-        gate_out(spread(s.head_width, 5, 0.6)), out_bias(spread(5, 6, 0.3)), position(spread(3 * s.flows, 7, 1)),
-        sample(s.flows), local(s.flows), energy(s.flows), displacement(3 * s.flows), delta(3 * s.flows),
-        raw(3 * s.flows), measure(s.flows), child(s.flows), activated(s.flows * columns.all), count(s.flows),
-        second(s.flows) {
-    for (std::int64_t f = 0; f < s.flows; ++f) sample[f] = 100 + f % 2, local[f] = f;
+  explicit Heads(const Shape& s) : shape(s) {
+    for (std::int64_t f = 0; f < flows; ++f) sample[f] = 100 + f % 2, local[f] = f;
   }
 
   ForwardArguments<float> arguments(const Rule<float>& rule) const {
-    return {.rule = rule, .columns = columns, .flows = shape.flows, .sums = sums.data(), .bias = bias.data(),
-            .energy_out_weight = energy_out.data(), .displacement_out_weight = displacement_out.data(),
-            .gate_out_weight = gate_out.data(), .out_bias = out_bias.data(), .position = position.data(),
-            .sample_key = sample.data(), .local_id = local.data(), .energy = energy.data(),
-            .displacement = displacement.data(), .delta = delta.data(), .raw = raw.data(),
-            .spawn_measure = measure.data(), .spawn_count = count.data(), .child_energy = child.data(),
-            .activated = activated.data(), .second_sums = second.data()};
+    return {.rule = rule,
+            .columns = columns,
+            .flows = shape.flows,
+            .sums = sums.data(),
+            .bias = bias.data(),
+            .energy_out_weight = energy_out.data(),
+            .displacement_out_weight = displacement_out.data(),
+            .gate_out_weight = gate_out.data(),
+            .out_bias = out_bias.data(),
+            .position = position.data(),
+            .sample_key = sample.data(),
+            .local_id = local.data(),
+            .energy = energy.data(),
+            .displacement = displacement.data(),
+            .delta = delta.data(),
+            .raw = raw.data(),
+            .spawn_measure = measure.data(),
+            .spawn_count = count.data(),
+            .child_energy = child.data(),
+            .activated = activated.data(),
+            .second_sums = second.data()};
   }
   BackwardArguments<float> backward(const Rule<float>& rule, const Buffer& one, const Buffer& g_child,
                                     const Buffer& g_d, const Buffer& g_delta, const Buffer& g_raw,
                                     kernels::Operands<float> first, const Buffer& grad_second) const {
-    return {.rule = rule, .columns = columns, .flows = shape.flows, .bias = bias.data(),
-            .energy_out_weight = energy_out.data(), .displacement_out_weight = displacement_out.data(),
-            .second_sums = second.data(), .spawn_count = count.data(), .grad_energy = one.data(),
-            .grad_displacement = g_d.data(), .grad_delta = g_delta.data(), .grad_raw = g_raw.data(),
-            .grad_child_energy = g_child.data(), .sums = first, .grad_second = grad_second.data()};
+    return {.rule = rule,
+            .columns = columns,
+            .flows = shape.flows,
+            .bias = bias.data(),
+            .energy_out_weight = energy_out.data(),
+            .displacement_out_weight = displacement_out.data(),
+            .second_sums = second.data(),
+            .spawn_count = count.data(),
+            .grad_energy = one.data(),
+            .grad_displacement = g_d.data(),
+            .grad_delta = g_delta.data(),
+            .grad_raw = g_raw.data(),
+            .grad_child_energy = g_child.data(),
+            .sums = first,
+            .grad_second = grad_second.data()};
   }
   double column(std::int64_t flow, std::int32_t j) const {
     return static_cast<double>(sums[flow * columns.all + j]) + bias[j];
@@ -70,16 +86,31 @@ struct Heads {
   }
 
   Shape shape;
-  Columns columns;
-  Buffer sums, bias, energy_out, displacement_out, gate_out, out_bias, position;
-  GuardedBuffer<std::int64_t> sample, local;
-  Buffer energy, displacement, delta, raw, measure, child, activated;
-  GuardedBuffer<std::int32_t> count;
-  GuardedBuffer<Sums<float>> second;
+  std::int64_t flows = shape.flows;
+  std::int32_t width = shape.head_width;
+  Columns columns{shape.energy_width, width, shape.energy_width + width + (shape.gate ? 1 + width : 0) + 3};
+  Buffer sums{spread(flows * columns.all, 1, 2)}, bias{spread(columns.all, 2, 0.5)};
+  Buffer energy_out{spread(shape.energy_width, 3, 0.4)}, displacement_out{spread(3 * width, 4, 0.4)};
+  Buffer gate_out{spread(width, 5, 0.6)}, out_bias{spread(5, 6, 0.3)}, position{spread(3 * flows, 7)};
+  GuardedBuffer<std::int64_t> sample = buffer<std::int64_t>(1), local = buffer<std::int64_t>(1);
+  Buffer energy = buffer<float>(1), displacement = buffer<float>(3), delta = buffer<float>(3), raw = buffer<float>(3);
+  Buffer measure = buffer<float>(1), child = buffer<float>(1), activated = buffer<float>(columns.all);
+  GuardedBuffer<std::int32_t> count = buffer<std::int32_t>(1);
+  GuardedBuffer<Sums<float>> second = buffer<Sums<float>>(1);
+
+  template <class T>
+  GuardedBuffer<T> buffer(std::int64_t columns_a_flow) const {
+    return GuardedBuffer<T>(flows * columns_a_flow);
+  }
 };
 
 Rule<float> rule_for(bool gate, float noise) {
-  return {.scale = 1.5f, .noise = noise, .noise_on_z = 0.0f, .threshold = gate ? 0.45f : 0.15f, .most = 3, .gate = gate,
+  return {.scale = 1.5f,
+          .noise = noise,
+          .noise_on_z = 0.0f,
+          .threshold = gate ? 0.45f : 0.15f,
+          .most = 3,
+          .gate = gate,
           .key = {.seed = 1234, .attempt = 7, .step = 5}};
 }
 
@@ -147,7 +178,8 @@ TEST_P(HeadsKernels, GradientsOfTheFirstLayersSums) {
   for (const Order order : simt::kAllOrders) {
     const Buffer sums(h.sums.values()), second(4 * flows);
     const GuardedBuffer<std::uint16_t> bf16(sums.size());
-    launch(Backward{}, h.backward(rule, g_energy, g_child, g_d, g_delta, g_raw, {sums.data(), bf16.data()}, second), order);
+    launch(Backward{}, h.backward(rule, g_energy, g_child, g_d, g_delta, g_raw, {sums.data(), bf16.data()}, second),
+           order);
     for (std::int64_t f = 0; f < flows; ++f) {
       const double e = h.energy[f], grad_e = (g_energy[f] + (gate ? 0.0 : g_child[f])) * (1 - e * e);
       double grad_d[3];

@@ -1,4 +1,4 @@
-// Arithmetic of the carrier heads for one flow: noise, clamp, spawn counts, and what the backward pass needs. Host + device.
+// Arithmetic of the carrier heads for one flow: noise, clamp, spawn counts, and their gradients. Host and device.
 // Real is float; double serves the CPU path's fp64 operator.
 #pragma once
 
@@ -69,12 +69,12 @@ TWINBENCH_HOST_DEVICE Vector3<float> exploration_normals(NoiseKey key, std::uint
 // Settings of the finishing pass, the same for all flows.
 template <class Real>
 struct Rule {
-  Real scale = 1;          // lambda at this step
-  Real noise = 0;          // sigma; 0: no random numbers are drawn
-  Real noise_on_z = 1;     // 1 or 0
-  Real threshold = 0;      // theta or tau
-  std::int32_t most = 0;   // M
-  bool gate = false;       // gate mode, else movement mode
+  Real scale = 1;         // lambda at this step
+  Real noise = 0;         // sigma; 0: no random numbers are drawn
+  Real noise_on_z = 1;    // 1 or 0
+  Real threshold = 0;     // theta or tau
+  std::int32_t most = 0;  // M
+  bool gate = false;      // gate mode, else movement mode
   NoiseKey key = {};
 };
 

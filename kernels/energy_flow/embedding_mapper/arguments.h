@@ -14,16 +14,16 @@ struct SurfaceArguments {
   const Real *bias = nullptr, *cell_offset = nullptr;  // [width]
   const Real *scale = nullptr, *offset = nullptr;      // [1]
   kernels::Operands<Real> product = {};                // [rows, width]; backward: on exit its gradient
-  Real* surface = nullptr;                             // [rows, width], forward
+  Real *surface = nullptr;                             // [rows, width], forward
   // Backward only.
-  kernels::StridedRows<Real> gradient = {};            // [rows, width], of the surface
+  kernels::StridedRows<Real> gradient = {};              // [rows, width], of the surface
   Real *scale_terms = nullptr, *offset_terms = nullptr;  // [rows], scratch
-  Real *grad_bias = nullptr, *grad_cell = nullptr;     // [width]
-  Real *grad_scale = nullptr, *grad_offset = nullptr;  // [1]
+  Real *grad_bias = nullptr, *grad_cell = nullptr;       // [width]
+  Real *grad_scale = nullptr, *grad_offset = nullptr;    // [1]
 };
 
 // One kernel; the backward pass two (rows, then columns). Throws CudaError if the launch is refused.
-void launch_surface(const SurfaceArguments<float>& arguments, kernels::Stream stream);
-void launch_surface_backward(const SurfaceArguments<float>& arguments, kernels::Stream stream);
+void launch_surface(const SurfaceArguments<float> &arguments, kernels::Stream stream);
+void launch_surface_backward(const SurfaceArguments<float> &arguments, kernels::Stream stream);
 
 }  // namespace twinbench::energy_flow::embedding_mapper

@@ -19,8 +19,8 @@ struct Surface {
   TWINBENCH_DEVICE void operator()(Block& block, const SurfaceArguments<float>& a) const {
     for (std::int64_t i = simt::global_index(block); i < a.rows * a.width; i += simt::global_count(block)) {
       const std::int64_t cell = i % a.width;
-      a.surface[i] = cell_energy(kernels::tanh(a.product.plain[i] + a.bias[cell]), *a.scale, *a.offset,
-                                 a.cell_offset[cell]);
+      a.surface[i] =
+          cell_energy(kernels::tanh(a.product.plain[i] + a.bias[cell]), *a.scale, *a.offset, a.cell_offset[cell]);
     }
   }
 };

@@ -1,6 +1,6 @@
 // The embedding mapper's last layer on the host executor, in every thread order, against the formula.
-#include "harness/simt/kernel_testing.h"
 #include "kernels/energy_flow/embedding_mapper/kernel.h"
+#include "harness/simt/kernel_testing.h"
 
 namespace twinbench::energy_flow::embedding_mapper {
 namespace {
@@ -39,16 +39,24 @@ TEST_P(MapperKernel, SurfaceAndItsBackwardMatchTheFormula) {
   for (std::int64_t i = 0; i < count; ++i) strided[i % width * rows + i / width] = gradient[i];
   const Buffer biases(bias), cells(cell_offset), scale(Floats{1.25f}), offset(Floats{-0.5f});
   for (const simt::Order order : simt::kAllOrders) {
-    const Buffer values(product), surface(product.size()), scale_terms(rows), offset_terms(rows), grad_bias(bias.size()),
-        grad_cell(bias.size()), grad_scale(1), grad_offset(1);
+    const Buffer values(product), surface(product.size()), scale_terms(rows), offset_terms(rows),
+        grad_bias(bias.size()), grad_cell(bias.size()), grad_scale(1), grad_offset(1);
     const simt::GuardedBuffer<std::uint16_t> rounded(product.size());
-    const SurfaceArguments<float> a{.rows = rows, .width = width, .bias = biases.data(), .cell_offset = cells.data(),
-                                    .scale = scale.data(), .offset = offset.data(),
+    const SurfaceArguments<float> a{.rows = rows,
+                                    .width = width,
+                                    .bias = biases.data(),
+                                    .cell_offset = cells.data(),
+                                    .scale = scale.data(),
+                                    .offset = offset.data(),
                                     .product = {values.data(), round ? rounded.data() : nullptr},
-                                    .surface = surface.data(), .gradient = {strided.data(), 1, rows},
-                                    .scale_terms = scale_terms.data(), .offset_terms = offset_terms.data(),
-                                    .grad_bias = grad_bias.data(), .grad_cell = grad_cell.data(),
-                                    .grad_scale = grad_scale.data(), .grad_offset = grad_offset.data()};
+                                    .surface = surface.data(),
+                                    .gradient = {strided.data(), 1, rows},
+                                    .scale_terms = scale_terms.data(),
+                                    .offset_terms = offset_terms.data(),
+                                    .grad_bias = grad_bias.data(),
+                                    .grad_cell = grad_cell.data(),
+                                    .grad_scale = grad_scale.data(),
+                                    .grad_offset = grad_offset.data()};
     simt::run_clean(Surface{}, kernels::striding_blocks(count, kElementThreads), kElementThreads, order, a);
     simt::run_clean(SurfaceBackward{}, rows, kRowThreads, order, a);
     simt::run_clean(SurfaceColumns{}, kernels::blocks_of(width, kernels::kSumThreads), kernels::kSumThreads, order, a);

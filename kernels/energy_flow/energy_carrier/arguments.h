@@ -1,4 +1,4 @@
-// Arguments and launchers of the energy carrier's kernels: everything around the matrix products, which stay with cuBLAS.
+// Arguments and launchers of the energy carrier's kernels: all but the matrix products, which stay with cuBLAS.
 #pragma once
 
 #include "kernels/common/arguments.h"
@@ -31,14 +31,14 @@ void launch_guard(const GuardArguments& arguments, Stream stream);
 struct GatesArguments {
   DesignatedOnly designated = DesignatedOnly();
   Shape shape = {};
-  const float* input_sums = nullptr;    // [flows, 3*width]
-  const float* hidden_sums = nullptr;   // [flows, 3*width]
-  const float* bias_input = nullptr;    // [3*width]
-  const float* bias_hidden = nullptr;   // [3*width]
-  const float* hidden = nullptr;        // [flows, width], guarded
-  float* next = nullptr;                // [flows, width], guarded
-  Operands<float> operand = {};         // [flows, width], unguarded: the layer above multiplies it
-  float* kept = nullptr;                // [flows, 4*width]: reset, update, candidate, hidden candidate sum; or null
+  const float* input_sums = nullptr;   // [flows, 3*width]
+  const float* hidden_sums = nullptr;  // [flows, 3*width]
+  const float* bias_input = nullptr;   // [3*width]
+  const float* bias_hidden = nullptr;  // [3*width]
+  const float* hidden = nullptr;       // [flows, width], guarded
+  float* next = nullptr;               // [flows, width], guarded
+  Operands<float> operand = {};        // [flows, width], unguarded: the layer above multiplies it
+  float* kept = nullptr;               // [flows, 4*width]: reset, update, candidate, hidden candidate sum; or null
 };
 void launch_gates(const GatesArguments& arguments, Stream stream);
 
@@ -46,14 +46,14 @@ void launch_gates(const GatesArguments& arguments, Stream stream);
 struct GatesBackwardArguments {
   DesignatedOnly designated = DesignatedOnly();
   Shape shape = {};
-  const float* kept = nullptr;          // [flows, 4*width]
-  const float* hidden = nullptr;        // [flows, width], guarded
-  const float* grad_stored = nullptr;   // [flows, width], of the guarded next state
-  const float* grad_above = nullptr;    // [flows, width], of the output (top layer) or of the layer above's input
-  Operands<float> grad_input_sums = {}; // [flows, 3*width]
-  Operands<float> grad_hidden_sums = {}; // [flows, 3*width]
-  float* grad_direct = nullptr;         // [flows, width], of the hidden state past the gates
-  bool top = false;                     // what comes from above passes the output's guard
+  const float* kept = nullptr;            // [flows, 4*width]
+  const float* hidden = nullptr;          // [flows, width], guarded
+  const float* grad_stored = nullptr;     // [flows, width], of the guarded next state
+  const float* grad_above = nullptr;      // [flows, width], of the output (top layer) or of the layer above's input
+  Operands<float> grad_input_sums = {};   // [flows, 3*width]
+  Operands<float> grad_hidden_sums = {};  // [flows, 3*width]
+  float* grad_direct = nullptr;           // [flows, width], of the hidden state past the gates
+  bool top = false;                       // what comes from above passes the output's guard
 };
 void launch_gates_backward(const GatesBackwardArguments& arguments, Stream stream);
 
@@ -61,7 +61,7 @@ void launch_gates_backward(const GatesBackwardArguments& arguments, Stream strea
 struct MaskArguments {
   DesignatedOnly designated = DesignatedOnly();
   Shape shape = {};
-  const float* features = nullptr;      // as GuardArguments
+  const float* features = nullptr;  // as GuardArguments
   const float* energy = nullptr;
   const float* hidden = nullptr;
   const float* grad_input = nullptr;    // [flows, features + 1]
@@ -69,7 +69,7 @@ struct MaskArguments {
   const float* grad_product = nullptr;  // [layers, flows, width]
   float* grad_features = nullptr;
   float* grad_energy = nullptr;
-  float* grad_hidden = nullptr;         // [layers, flows, width]: direct + product, masked
+  float* grad_hidden = nullptr;  // [layers, flows, width]: direct + product, masked
 };
 void launch_mask(const MaskArguments& arguments, Stream stream);
 

@@ -64,10 +64,10 @@ struct Gates {
     const float* x = a.input_sums + 3 * flow * width + j;
     const float* h = a.hidden_sums + 3 * flow * width + j;
     const float from_hidden = h[candidate] + a.bias_hidden[candidate + j];
-    const Channel<float> channel = gru_channel(
-        (x[0] + h[0]) + (a.bias_input[j] + a.bias_hidden[j]),
-        (x[update] + h[update]) + (a.bias_input[update + j] + a.bias_hidden[update + j]),
-        x[candidate] + a.bias_input[candidate + j], from_hidden, a.hidden[at]);
+    const Channel<float> channel =
+        gru_channel((x[0] + h[0]) + (a.bias_input[j] + a.bias_hidden[j]),
+                    (x[update] + h[update]) + (a.bias_input[update + j] + a.bias_hidden[update + j]),
+                    x[candidate] + a.bias_input[candidate + j], from_hidden, a.hidden[at]);
     a.next[at] = kernels::guard(channel.next, kGuardLimit);
     a.operand.store(at, channel.next);
     if (!a.kept) return;

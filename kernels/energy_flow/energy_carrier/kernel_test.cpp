@@ -46,8 +46,11 @@ TEST_P(CarrierKernels, GuardReplacesClampsAndCounts) {
       const GuardedBuffer<std::uint16_t> input_bf16(input.size()), hidden_bf16(h.size());
       const GuardedBuffer<std::int32_t> hits(flows);
       run_warp_a_flow(Guard{}, order,
-                      GuardArguments{.shape = GetParam(), .features = features_in.data(), .energy = energy.data(),
-                                     .hidden = hidden.data(), .input = {input.data(), bf16 ? input_bf16.data() : nullptr},
+                      GuardArguments{.shape = GetParam(),
+                                     .features = features_in.data(),
+                                     .energy = energy.data(),
+                                     .hidden = hidden.data(),
+                                     .input = {input.data(), bf16 ? input_bf16.data() : nullptr},
                                      .guarded_hidden = {guarded.data(), bf16 ? hidden_bf16.data() : nullptr},
                                      .guard_hits = hits.data()});
       const auto right = [](float raw) { return std::isnan(raw) ? 0.0f : std::fmin(std::fmax(raw, -10.0f), 10.0f); };
@@ -102,9 +105,15 @@ TEST_P(CarrierKernels, GatesAndTheirGradients) {
     const Buffer got_next(channels), operand(channels), got_kept(4 * channels), got_direct(channels);
     const Buffer got_x(3 * channels), got_h(3 * channels);
     const GuardedBuffer<std::uint16_t> operand_bf16(channels), x_bf16(3 * channels), h_bf16(3 * channels);
-    GatesArguments forward{.shape = GetParam(), .input_sums = x.data(), .hidden_sums = h_sums.data(),
-                           .bias_input = bias_x.data(), .bias_hidden = bias_h.data(), .hidden = hidden.data(),
-                           .next = got_next.data(), .operand = {.plain = operand.data()}, .kept = got_kept.data()};
+    GatesArguments forward{.shape = GetParam(),
+                           .input_sums = x.data(),
+                           .hidden_sums = h_sums.data(),
+                           .bias_input = bias_x.data(),
+                           .bias_hidden = bias_h.data(),
+                           .hidden = hidden.data(),
+                           .next = got_next.data(),
+                           .operand = {.plain = operand.data()},
+                           .kept = got_kept.data()};
     run_thread_a_channel(Gates{}, order, forward);
     expect_close(got_next, next, 2e-6);
     expect_close(operand, next, 2e-6);
@@ -114,11 +123,15 @@ TEST_P(CarrierKernels, GatesAndTheirGradients) {
     run_thread_a_channel(Gates{}, order, forward);
     for (std::size_t i = 0; i < channels; ++i) ASSERT_EQ(operand_bf16[i], kernels::bf16_bits(operand[i]));
     run_thread_a_channel(GatesBackward{}, order,
-                         GatesBackwardArguments{.shape = GetParam(), .kept = got_kept.data(), .hidden = hidden.data(),
-                                                .grad_stored = stored.data(), .grad_above = above.data(),
+                         GatesBackwardArguments{.shape = GetParam(),
+                                                .kept = got_kept.data(),
+                                                .hidden = hidden.data(),
+                                                .grad_stored = stored.data(),
+                                                .grad_above = above.data(),
                                                 .grad_input_sums = {got_x.data(), x_bf16.data()},
                                                 .grad_hidden_sums = {got_h.data(), h_bf16.data()},
-                                                .grad_direct = got_direct.data(), .top = true});
+                                                .grad_direct = got_direct.data(),
+                                                .top = true});
     expect_close(got_x, grad_x, 4e-6);
     expect_close(got_h, grad_h, 4e-6);
     expect_close(got_direct, direct, 4e-6);
@@ -137,10 +150,16 @@ TEST_P(CarrierKernels, MaskStopsGradientsWhereTheGuardActed) {
   for (const Order order : simt::kAllOrders) {
     const Buffer grad_o(o.size()), grad_e(flows), grad_h(states);
     run_warp_a_flow(Mask{}, order,
-                    MaskArguments{.shape = GetParam(), .features = o.data(), .energy = e.data(), .hidden = h.data(),
-                                  .grad_input = grad_input.data(), .grad_direct = direct.data(),
-                                  .grad_product = product.data(), .grad_features = grad_o.data(),
-                                  .grad_energy = grad_e.data(), .grad_hidden = grad_h.data()});
+                    MaskArguments{.shape = GetParam(),
+                                  .features = o.data(),
+                                  .energy = e.data(),
+                                  .hidden = h.data(),
+                                  .grad_input = grad_input.data(),
+                                  .grad_direct = direct.data(),
+                                  .grad_product = product.data(),
+                                  .grad_features = grad_o.data(),
+                                  .grad_energy = grad_e.data(),
+                                  .grad_hidden = grad_h.data()});
     for (std::int64_t f = 0; f < flows; ++f) {
       const float* row = grad_input.data() + f * (features + 1);
       for (std::int32_t j = 0; j < features; ++j)
@@ -152,10 +171,11 @@ TEST_P(CarrierKernels, MaskStopsGradientsWhereTheGuardActed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, CarrierKernels,
-                         testing::Values(Shape{1, 0, 1, 1}, Shape{1, 3, 4, 2}, Shape{5, 31, 33, 2}, Shape{11, 64, 32, 3},
-                                         Shape{13, 7, 67, 2}),
+                         testing::Values(Shape{1, 0, 1, 1}, Shape{1, 3, 4, 2}, Shape{5, 31, 33, 2},
+                                         Shape{11, 64, 32, 3}, Shape{13, 7, 67, 2}),
                          [](const auto& info) {
-                           return std::to_string(info.param.flows) + "flows" + std::to_string(info.param.width) + "wide";
+                           return std::to_string(info.param.flows) + "flows" + std::to_string(info.param.width) +
+                                  "wide";
                          });
 
 TEST(GruChannel, KeepsTheStateWithinOne) {

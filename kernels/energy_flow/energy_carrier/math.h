@@ -39,17 +39,16 @@ struct ChannelGradient {
 template <class Real>
 TWINBENCH_HOST_DEVICE ChannelGradient<Real> gru_channel_gradient(Real reset, Real update, Real candidate,
                                                                  Real candidate_hidden, Real hidden, Real grad_next) {
-  const Real grad_candidate_sum =
-      grad_next * (Real(1) - update) * kernels::tanh_derivative_from_output(candidate);
+  const Real grad_candidate_sum = grad_next * (Real(1) - update) * kernels::tanh_derivative_from_output(candidate);
   const Real grad_update = grad_next * (hidden - candidate);
   const Real grad_reset = grad_candidate_sum * candidate_hidden;
   return {grad_reset * kernels::sigmoid_derivative_from_output(reset),
-          grad_update * kernels::sigmoid_derivative_from_output(update), grad_candidate_sum,
-          grad_candidate_sum * reset, grad_next * update};
+          grad_update * kernels::sigmoid_derivative_from_output(update), grad_candidate_sum, grad_candidate_sum * reset,
+          grad_next * update};
 }
 
-// The same from the gradients of the two things the next state became: the stored state, which a guard clamped, and what
-// went above, which a guard clamped in the top layer only (there it is the output).
+// The same from the gradients of the two things the next state became: the stored state, which a guard clamped, and
+// what went above, which a guard clamped in the top layer only (there it is the output).
 template <class Real>
 TWINBENCH_HOST_DEVICE ChannelGradient<Real> guarded_channel_gradient(Real reset, Real update, Real candidate,
                                                                      Real candidate_hidden, Real hidden,

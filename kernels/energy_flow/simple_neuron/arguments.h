@@ -10,17 +10,17 @@ template <class Real>
 struct Arguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
   Layout layout = {};
-  bool round = false;             // bf16 mode; the packed matrices are already rounded
+  bool round = false;  // bf16 mode; the packed matrices are already rounded
   std::int64_t flows = 0;
-  const Real* weights = nullptr;  // [layout.total()], packed
+  const Real* weights = nullptr;                          // [layout.total()], packed
   kernels::StridedRows<Real> position = {}, energy = {};  // [flows, 3], [flows, 1]
-  Real* features = nullptr;       // [flows, outputs], forward
+  Real* features = nullptr;                               // [flows, outputs], forward
   // Backward.
   kernels::StridedRows<Real> grad_features = {};  // [flows, outputs]
-  Real* grad_position = nullptr;  // [flows, 3]
-  Real* grad_energy = nullptr;    // [flows, 1]
-  Real* partial = nullptr;        // [pieces, layout.total()], scratch; on CUDA backward_blocks(flows) pieces
-  Real* grad_weights = nullptr;   // [layout.total()], packed
+  Real* grad_position = nullptr;                  // [flows, 3]
+  Real* grad_energy = nullptr;                    // [flows, 1]
+  Real* partial = nullptr;       // [pieces, layout.total()], scratch; on CUDA backward_blocks(flows) pieces
+  Real* grad_weights = nullptr;  // [layout.total()], packed
 };
 
 // One kernel. Throws CudaError if the launch is refused. No flows: nothing is launched.

@@ -1,4 +1,4 @@
-// The simple neuron's backward kernel: recomputes and walks back four flows a warp, sums weight gradients without atomics.
+// The simple neuron's backward kernel: recomputes and walks back four flows a warp; weight gradients without atomics.
 #pragma once
 
 #include "kernels/energy_flow/simple_neuron/kernel.h"
@@ -8,8 +8,8 @@ namespace twinbench::energy_flow::simple_neuron {
 // What all threads of a block share while they add one group's products to the block's sums.
 template <class Sums, class Rows>
 struct GroupSums {
-  Sums sums;   // shared, packed
-  Rows rows;   // shared, the stages of all warps
+  Sums sums;  // shared, packed
+  Rows rows;  // shared, the stages of all warps
   int stage_rows, thread;
   bool round;
 

@@ -129,7 +129,8 @@ struct Forward {
     block.barrier();
     auto rows = simt::dynamic_shared<FourFlows>(block, a.layout.padded() * 4) + simt::warp(block) * at.forward_rows();
     const std::int64_t step = static_cast<std::int64_t>(block.grid().x) * kFlowsPerBlock;
-    std::int64_t first = static_cast<std::int64_t>(block.index().x) * kFlowsPerBlock + simt::warp(block) * kFlowsPerWarp;
+    std::int64_t first =
+        static_cast<std::int64_t>(block.index().x) * kFlowsPerBlock + simt::warp(block) * kFlowsPerWarp;
     for (; first < a.flows; first += step) {  // the same for all lanes of a warp, and no block barrier inside
       Warp<Block, decltype(weights), decltype(rows)> warp{block, a, weights, rows, first};
       warp.load(at);

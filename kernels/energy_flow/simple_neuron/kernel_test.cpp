@@ -89,8 +89,12 @@ class SimpleNeuronKernel : public testing::TestWithParam<Case> {
   const Buffer weights{p.weights}, position{p.position}, energy{p.energy}, gradient{p.grad_features};
 
   Arguments<float> arguments() const {
-    return {.layout = p.layout, .round = p.round, .flows = p.flows, .weights = weights.data(),
-            .position = {position.data(), 3, 1}, .energy = {energy.data(), 1, 1},
+    return {.layout = p.layout,
+            .round = p.round,
+            .flows = p.flows,
+            .weights = weights.data(),
+            .position = {position.data(), 3, 1},
+            .energy = {energy.data(), 1, 1},
             .grad_features = {gradient.data(), p.layout.outputs, 1}};
   }
 };
@@ -117,9 +121,10 @@ TEST_P(SimpleNeuronKernel, BackwardMatchesTheScalarForm) {
     a.grad_energy = grad_energy.data();
     a.partial = partial.data();
     simt::run_clean(Backward{}, blocks, kThreads, order, a, backward_shared_bytes(p.layout));
-    simt::run_clean(kernels::OrderedColumnSums{}, kernels::blocks_of(total, kernels::kSumThreads), kernels::kSumThreads,
-                    order, kernels::ColumnSumArguments{.rows = partial.data(), .sums = grad_weights.data(),
-                                                       .count = blocks, .columns = total, .stride = total});
+    simt::run_clean(
+        kernels::OrderedColumnSums{}, kernels::blocks_of(total, kernels::kSumThreads), kernels::kSumThreads, order,
+        kernels::ColumnSumArguments{
+            .rows = partial.data(), .sums = grad_weights.data(), .count = blocks, .columns = total, .stride = total});
     const double tolerance = p.round ? 3e-2 : 2e-5;
     expect_close_to_scale(grad_position, expected.grad_position, tolerance, "grad_position");
     expect_close_to_scale(grad_energy, expected.grad_energy, tolerance, "grad_energy");

@@ -47,17 +47,17 @@ TWINBENCH_HOST_DEVICE std::int64_t backward_blocks(std::int64_t flows) {
 // barrier.
 struct Stage {
   int hidden_channels = 0, outputs = 0;
-  TWINBENCH_HOST_DEVICE int position() const { return 0; }                          // [3]
-  TWINBENCH_HOST_DEVICE int state() const { return 3; }                             // [4]
-  TWINBENCH_HOST_DEVICE int hidden(int layer) const { return wide(layer); }         // [hidden], likewise below
+  TWINBENCH_HOST_DEVICE int position() const { return 0; }                   // [3]
+  TWINBENCH_HOST_DEVICE int state() const { return 3; }                      // [4]
+  TWINBENCH_HOST_DEVICE int hidden(int layer) const { return wide(layer); }  // [hidden], likewise below
   TWINBENCH_HOST_DEVICE int input(int layer) const { return layer == 0 ? state() : hidden(0); }
   TWINBENCH_HOST_DEVICE int forward_rows() const { return wide(2); }
   // Backward only.
   TWINBENCH_HOST_DEVICE int normal(int layer) const { return wide(2 + layer); }
-  TWINBENCH_HOST_DEVICE int before(int layer) const { return wide(4 + layer); }     // gradient before the gain
-  TWINBENCH_HOST_DEVICE int gradient(int layer) const { return wide(6 + layer); }   // of the product
-  TWINBENCH_HOST_DEVICE int features() const { return wide(8); }                    // [outputs], gradient
-  TWINBENCH_HOST_DEVICE int coordinates() const { return features() + outputs; }    // [4], gradient of the state
+  TWINBENCH_HOST_DEVICE int before(int layer) const { return wide(4 + layer); }    // gradient before the gain
+  TWINBENCH_HOST_DEVICE int gradient(int layer) const { return wide(6 + layer); }  // of the product
+  TWINBENCH_HOST_DEVICE int features() const { return wide(8); }                   // [outputs], gradient
+  TWINBENCH_HOST_DEVICE int coordinates() const { return features() + outputs; }   // [4], gradient of the state
   TWINBENCH_HOST_DEVICE int backward_rows() const { return coordinates() + 4; }
 
  private:
@@ -76,7 +76,8 @@ struct BackwardShared {
 
 // Dynamic shared memory in bytes; a launch needs at most simt::kMaxSharedBytes.
 TWINBENCH_HOST_DEVICE std::int64_t forward_shared_bytes(const Layout& layout) {
-  return std::int64_t{4} * layout.padded() + std::int64_t{16} * kWarps * Stage{layout.hidden, layout.outputs}.forward_rows();
+  return std::int64_t{4} * layout.padded() +
+         std::int64_t{16} * kWarps * Stage{layout.hidden, layout.outputs}.forward_rows();
 }
 TWINBENCH_HOST_DEVICE std::int64_t backward_shared_bytes(const Layout& layout) {
   return std::int64_t{4} * BackwardShared{layout}.stages() +

@@ -6,8 +6,8 @@
 
 namespace twinbench::energy_flow::simple_neuron {
 
-// Everything one tile computes on the way, in one array of size() values. `position` is filled by the caller and already
-// an operand; `energy` is the last row of `state`.
+// Everything one tile computes on the way, in one array of size() values. `position` is filled by the caller and
+// already an operand; `energy` is the last row of `state`.
 template <int kLanes, class Real = float>
 struct Tile {
   Layout layout;
@@ -17,17 +17,17 @@ struct Tile {
     return std::int64_t{kLanes} * (17 + 6 * layout.hidden + layout.outputs);
   }
   TWINBENCH_HOST_DEVICE Real* row(int index) const { return base + index * kLanes; }
-  TWINBENCH_HOST_DEVICE Real* position() const { return row(0); }               // [3]
-  TWINBENCH_HOST_DEVICE Real* state() const { return row(3); }                  // [4]
-  TWINBENCH_HOST_DEVICE Real* energy() const { return row(6); }                 // [1]
+  TWINBENCH_HOST_DEVICE Real* position() const { return row(0); }                  // [3]
+  TWINBENCH_HOST_DEVICE Real* state() const { return row(3); }                     // [4]
+  TWINBENCH_HOST_DEVICE Real* energy() const { return row(6); }                    // [1]
   TWINBENCH_HOST_DEVICE Real* inverse(int layer) const { return row(7 + layer); }  // [1]
-  TWINBENCH_HOST_DEVICE Real* position_gradient() const { return row(9); }      // [3], backward only
-  TWINBENCH_HOST_DEVICE Real* energy_gradient() const { return row(12); }       // [1]
-  TWINBENCH_HOST_DEVICE Real* state_gradient() const { return row(13); }        // [4]
-  TWINBENCH_HOST_DEVICE Real* normal(int layer) const { return wide(2 * layer); }       // [hidden], likewise below
+  TWINBENCH_HOST_DEVICE Real* position_gradient() const { return row(9); }         // [3], backward only
+  TWINBENCH_HOST_DEVICE Real* energy_gradient() const { return row(12); }          // [1]
+  TWINBENCH_HOST_DEVICE Real* state_gradient() const { return row(13); }           // [4]
+  TWINBENCH_HOST_DEVICE Real* normal(int layer) const { return wide(2 * layer); }  // [hidden], likewise below
   TWINBENCH_HOST_DEVICE Real* hidden(int layer) const { return wide(2 * layer + 1); }
-  TWINBENCH_HOST_DEVICE Real* gradient(int layer) const { return wide(4 + layer); }     // backward only
-  TWINBENCH_HOST_DEVICE Real* features() const { return wide(6); }              // [outputs], or their gradient
+  TWINBENCH_HOST_DEVICE Real* gradient(int layer) const { return wide(4 + layer); }  // backward only
+  TWINBENCH_HOST_DEVICE Real* features() const { return wide(6); }                   // [outputs], or their gradient
   // What hidden layer `layer` multiplies.
   TWINBENCH_HOST_DEVICE Real* input(int layer) const { return layer == 0 ? state() : hidden(0); }
 
@@ -59,8 +59,8 @@ TWINBENCH_HOST_DEVICE void forward(const Tile<kLanes, Real>& t, const Real* __re
                                   weights + at.bias_out(), t.features());
 }
 
-// Weight gradients while they are being summed: matrices in the packed layout, and [channel][kLanes] sums of all biases,
-// gains and shifts, which finish() adds up in lane order. Zero both before the first tile.
+// Weight gradients while they are being summed: matrices in the packed layout, and [channel][kLanes] sums of all
+// biases, gains and shifts, which finish() adds up in lane order. Zero both before the first tile.
 template <int kLanes, class Real = float>
 struct Gradients {
   Layout layout;
@@ -89,7 +89,7 @@ struct Gradients {
 };
 
 // Recomputes the hidden layers (nothing is saved by the forward pass), then walks back. On entry t.features() holds the
-// gradient of the features, zero in unused lanes; on exit t.position_gradient() and t.energy_gradient() hold the inputs'.
+// gradient of the features, zero in unused lanes; on exit t.position_gradient() and t.energy_gradient() are filled.
 template <int kLanes, class Real>
 TWINBENCH_HOST_DEVICE void backward(const Tile<kLanes, Real>& t, const Real* __restrict weights, bool round,
                                     const Gradients<kLanes, Real>& sum) {

@@ -60,9 +60,9 @@ void finish_flow(const ForwardArguments<Real>& a, std::int64_t f) {
   activate_row(a.sums + f * all, a.bias, activated, all);
   if (a.round) round_in_place(activated, all);
   const Sums<Real> sums = second_layers(a, f, activated);
-  const auto result = carrier_heads::finish(a.rule, sums, Vector3<Real>::load(a.position, f),
-                                            static_cast<std::uint32_t>(a.sample_key[f]),
-                                            static_cast<std::uint32_t>(a.local_id[f]));
+  const auto result =
+      carrier_heads::finish(a.rule, sums, Vector3<Real>::load(a.position, f),
+                            static_cast<std::uint32_t>(a.sample_key[f]), static_cast<std::uint32_t>(a.local_id[f]));
   store_results(a, f, sums, result);
   if (a.second_sums) a.second_sums[f] = sums;
 }
@@ -116,7 +116,9 @@ class CpuHeads final : public Heads<Real> {
     Real* scratch = data<Real>(scratch_);
     over_flows([&](std::int64_t f) { differentiate_flow(a, f, scratch + f * columns().all); });
   }
-  void sum_columns(const at::Tensor& rows, const at::Tensor& sums) override { twinbench::sum_columns<Real>(rows, sums); }
+  void sum_columns(const at::Tensor& rows, const at::Tensor& sums) override {
+    twinbench::sum_columns<Real>(rows, sums);
+  }
   void round_sums() override { round_all<Real>(sums_, sums_); }
 
   at::Tensor scratch_;  // [flows, all]

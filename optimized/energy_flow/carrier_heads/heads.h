@@ -1,5 +1,5 @@
-// The carrier heads' steps, the same on both paths: the first layers of all heads in one product over all flows, one pass
-// that finishes each flow; backward one pass, column sums and four products. A path says how each step is done.
+// The carrier heads' steps, the same on both paths: the first layers of all heads in one product over all flows, one
+// pass that finishes each flow; backward one pass, column sums and four products. A path says how each step is done.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -33,7 +33,7 @@ Rule<Real> rule_of(const Setting& setting) {
 template <class Real>
 class Heads : public Runnable {
  public:
-  // operand_type: what the large products take in bf16 mode. Rows of sums are padded to a multiple of `alignment` columns.
+  // operand_type: what the large products take in bf16 mode. Rows of sums are padded to a multiple of `alignment`.
   Heads(const NamedTensors& inputs, const Setting& setting, at::ScalarType operand_type, std::int64_t alignment)
       : backward_(setting.backward()),
         round_(rounds_operands(setting)),
@@ -147,23 +147,23 @@ class Heads : public Runnable {
     displacement_operand_t_ = second_operand_.narrow(1, 1, 3).t();
     activated_energy_ = activated_.narrow(1, 0, columns().energy_width);
     activated_displacement_ = activated_.narrow(1, columns().displacement(), columns().head_width);
-    backward_arguments_ = {.rule = forward_.rule,
-                           .columns = columns(),
-                           .flows = flows_,
-                           .bias = forward_.bias,
-                           .energy_out_weight = forward_.energy_out_weight,
-                           .displacement_out_weight = forward_.displacement_out_weight,
-                           .second_sums = forward_.second_sums,
-                           .spawn_count = forward_.spawn_count,
-                           .grad_energy = given<Real>("grad_energy"),
-                           .grad_displacement = given<Real>("grad_displacement"),
-                           .grad_delta = given<Real>("grad_delta"),
-                           .grad_raw = given<Real>("grad_raw"),
-                           .grad_child_energy = given<Real>("grad_child_energy"),
-                           .sums = {.plain = data<Real>(sums_),
-                                    .bf16 = copies ? data<std::uint16_t>(sums_operand_) : nullptr},
-                           .grad_second = data<Real>(second_),
-                           .second_operand = round_ ? data<Real>(second_operand_) : nullptr};
+    backward_arguments_ = {
+        .rule = forward_.rule,
+        .columns = columns(),
+        .flows = flows_,
+        .bias = forward_.bias,
+        .energy_out_weight = forward_.energy_out_weight,
+        .displacement_out_weight = forward_.displacement_out_weight,
+        .second_sums = forward_.second_sums,
+        .spawn_count = forward_.spawn_count,
+        .grad_energy = given<Real>("grad_energy"),
+        .grad_displacement = given<Real>("grad_displacement"),
+        .grad_delta = given<Real>("grad_delta"),
+        .grad_raw = given<Real>("grad_raw"),
+        .grad_child_energy = given<Real>("grad_child_energy"),
+        .sums = {.plain = data<Real>(sums_), .bf16 = copies ? data<std::uint16_t>(sums_operand_) : nullptr},
+        .grad_second = data<Real>(second_),
+        .second_operand = round_ ? data<Real>(second_operand_) : nullptr};
     gradients_ = zero_results(setting);
     grad_carried_ = gradients_["grad_carried"];
     grad_energy_weight_ = gradients_["grad_energy_out_weight"];

@@ -1,4 +1,4 @@
-// Optimized energy_flow.embedding_mapper on the CPU: products that stream each weight once, vectorised loops between them.
+// Optimized energy_flow.embedding_mapper on the CPU: products that stream each weight once, vector loops between them.
 #include <numeric>
 
 #include "kernels/common/rows.h"
@@ -19,7 +19,8 @@ TWINBENCH_CPU_CLONES void activate_rows(const ActivationLayer<Real>& layer, std:
 }
 
 template <class Real>
-TWINBENCH_CPU_CLONES void activate_backward_rows(const ActivationLayer<Real>& layer, std::int64_t begin, std::int64_t end) {
+TWINBENCH_CPU_CLONES void activate_backward_rows(const ActivationLayer<Real>& layer, std::int64_t begin,
+                                                 std::int64_t end) {
   for (std::int64_t row = begin; row < end; ++row) kernels::activation_backward_row(layer, row);
 }
 

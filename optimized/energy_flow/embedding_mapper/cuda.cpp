@@ -18,7 +18,9 @@ class CudaMapper final : public Mapper<float> {
   void gather(const kernels::StridedRows<float>& from, const at::Tensor& to) override {
     kernels::launch_gather({.rows = rows_, .columns = to.size(1), .from = from, .to = operands<float>(to)}, stream());
   }
-  void product(const at::Tensor& x, const at::Tensor& weight, at::Tensor& out) override { multiply(out, x, weight.t()); }
+  void product(const at::Tensor& x, const at::Tensor& weight, at::Tensor& out) override {
+    multiply(out, x, weight.t());
+  }
   void activate(const Activation& layer) override { kernels::launch_activation(layer, stream()); }
   void activate_backward(const Activation& layer) override { kernels::launch_activation_backward(layer, stream()); }
   void surface(const Surface& last) override { launch_surface(last, stream()); }

@@ -1,5 +1,5 @@
-// The embedding mapper's steps, the same on both paths: products over all rows at once, fused passes between them. A path
-// says how each step is done.
+// The embedding mapper's steps, the same on both paths: products over all rows at once, fused passes between them. A
+// path says how each step is done.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -49,7 +49,8 @@ class Mapper : public Runnable {
     last_.grad_cell = gradient("cell_offset");
     last_.grad_scale = gradient("scale");
     last_.grad_offset = gradient("offset");
-    for (const char* name : {"grad_weight_1", "grad_weight_2", "grad_weight_3"}) grad_weights_.push_back(results_[name]);
+    for (const char* name : {"grad_weight_1", "grad_weight_2", "grad_weight_3"})
+      grad_weights_.push_back(results_[name]);
     grad_embedding_ = results_["grad_embedding"];
   }
 
@@ -74,12 +75,12 @@ class Mapper : public Runnable {
   using Activation = kernels::ActivationLayer<Real>;
   using Surface = SurfaceArguments<Real>;
 
-  virtual void gather(const kernels::StridedRows<Real>& from, const at::Tensor& to) = 0;  // to: operands
+  virtual void gather(const kernels::StridedRows<Real>& from, const at::Tensor& to) = 0;     // to: operands
   virtual void product(const at::Tensor& x, const at::Tensor& weight, at::Tensor& out) = 0;  // x * weight^T
   virtual void activate(const Activation& layer) = 0;
   virtual void activate_backward(const Activation& layer) = 0;  // column sums too; grad_product ends as operands
   virtual void surface(const Surface& last) = 0;
-  virtual void surface_backward(const Surface& last) = 0;       // likewise
+  virtual void surface_backward(const Surface& last) = 0;  // likewise
 
   const bool backward_, round_, copies_operands_;
   const std::int64_t rows_;
@@ -89,7 +90,7 @@ class Mapper : public Runnable {
 
  private:
   struct Layer {
-    at::Tensor product, hidden;  // [rows, width]; hidden is an operand
+    at::Tensor product, hidden;                                           // [rows, width]; hidden is an operand
     at::Tensor before, inverse, grad_hidden, grad_product, grad_operand;  // backward only
     Activation arguments;
   };

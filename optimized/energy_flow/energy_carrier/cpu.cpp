@@ -85,16 +85,18 @@ TWINBENCH_CPU_CLONES void gate_row_backward(Real* __restrict candidate_hidden, R
 
 template <class Real>
 TWINBENCH_CPU_CLONES void mask_row(const Real* __restrict raw, Real* __restrict gradient, std::int64_t width) {
-  for (std::int64_t j = 0; j < width; ++j) gradient[j] = kernels::guard_gradient(raw[j], Real(kGuardLimit), gradient[j]);
+  for (std::int64_t j = 0; j < width; ++j)
+    gradient[j] = kernels::guard_gradient(raw[j], Real(kGuardLimit), gradient[j]);
 }
 
 // Weights packed for the products, biases summed, and every view a product needs, for one layer.
 struct Layer {
-  at::Tensor input_reset_update_t, input_candidate_t, hidden_t;  // transposed: [in, 2*hidden], [in, hidden], [hidden, 3*hidden]
-  at::Tensor weight_input, weight_hidden;                        // [3*hidden, in]; [3*hidden, hidden] in block order 0-2
-  at::Tensor biases;                                             // [4, hidden]
-  at::Tensor sums, hidden_sums, gate_sums, candidate_sums;       // [flows, 4*hidden], its blocks 0-2, 1-2, 3
-  at::Tensor input_operand, hidden_operand, next_operand;        // [flows, in], [flows, hidden]; the layer above's input
+  at::Tensor input_reset_update_t, input_candidate_t,
+      hidden_t;                            // transposed: [in, 2*hidden], [in, hidden], [hidden, 3*hidden]
+  at::Tensor weight_input, weight_hidden;  // [3*hidden, in]; [3*hidden, hidden] in block order 0-2
+  at::Tensor biases;                       // [4, hidden]
+  at::Tensor sums, hidden_sums, gate_sums, candidate_sums;  // [flows, 4*hidden], its blocks 0-2, 1-2, 3
+  at::Tensor input_operand, hidden_operand, next_operand;   // [flows, in], [flows, hidden]; the layer above's input
   // Backward: what the products write, and views of the sums, which hold gradients by then.
   at::Tensor grad_weight_input, grad_weight_gates, grad_weight_candidate, grad_hidden, grad_below;
   at::Tensor input_sums, input_sums_t, gate_sums_t, candidate_sums_t, column_sums;
@@ -181,8 +183,9 @@ class CpuCarrier final : public Runnable {
     layer.hidden_t = layer.weight_hidden.t();
     layer.input_reset_update_t = block(layer.weight_input, 0, 2).t();
     layer.input_candidate_t = block(layer.weight_input, 2, 1).t();
-    layer.biases = at::cat({block(bias_input, 0, 2) + block(bias_hidden, 0, 2), block(bias_input, 2, 1),
-                            block(bias_hidden, 2, 1)}).view({4, width_});
+    layer.biases =
+        at::cat({block(bias_input, 0, 2) + block(bias_hidden, 0, 2), block(bias_input, 2, 1), block(bias_hidden, 2, 1)})
+            .view({4, width_});
     return layer;
   }
 
@@ -218,7 +221,7 @@ class CpuCarrier final : public Runnable {
     });
   }
 
-  // ---- backward: five products and one pointwise pass a layer ---------------------------------------------------------
+  // ---- backward: five products and one pointwise pass a layer ------------------------------------------------------
 
   void prepare_backward(const NamedTensors& inputs, const Setting& setting) {
     results_ = zero_results(setting);

@@ -87,7 +87,9 @@ class CudaCarrier final : public Runnable {
 
   at::Tensor make(at::IntArrayRef shape) const { return at::empty(shape, features_.options()); }
   // A layer's first element in a tensor whose first axis are the layers.
-  static float* of_layer(const at::Tensor& states, std::int64_t l) { return data<float>(states) + l * states.stride(0); }
+  static float* of_layer(const at::Tensor& states, std::int64_t l) {
+    return data<float>(states) + l * states.stride(0);
+  }
   const Operand& input_of(std::int64_t l) const { return l == 0 ? input_ : layers_[l - 1].state; }
 
   void prepare_backward(const NamedTensors& inputs, const Setting& setting) {
@@ -151,14 +153,15 @@ class CudaCarrier final : public Runnable {
   void sum_columns(const float* rows, const at::Tensor& sums) const {
     const auto columns = static_cast<std::int32_t>(sums.numel());
     kernels::launch_column_sums(
-        {.rows = rows, .sums = data<float>(sums), .count = shape_.flows, .columns = columns, .stride = columns}, stream());
+        {.rows = rows, .sums = data<float>(sums), .count = shape_.flows, .columns = columns, .stride = columns},
+        stream());
   }
 
   const bool backward_;
   const Shape shape_;
-  at::Tensor features_, energy_, hidden_;       // as given
+  at::Tensor features_, energy_, hidden_;  // as given
   NamedTensors results_;
-  Operand input_, guarded_hidden_;              // [flows, features + 1], [layers, flows, hidden]
+  Operand input_, guarded_hidden_;  // [flows, features + 1], [layers, flows, hidden]
   std::vector<Layer> layers_;
   at::Tensor weight_hidden_, weight_hidden_t_;  // [layers, 3*hidden, hidden] and transposed
   at::Tensor hidden_sums_, input_sums_;         // [layers, flows, 3*hidden], [flows, 3*hidden]

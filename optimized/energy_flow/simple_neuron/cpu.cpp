@@ -1,4 +1,4 @@
-// Optimized energy_flow.simple_neuron on the CPU: tiles of 16 flows through all layers in cache, no ATen operator at all.
+// Optimized energy_flow.simple_neuron on the CPU: tiles of 16 flows through all layers in cache, no ATen operator.
 #include <ATen/ATen.h>
 
 #include "kernels/energy_flow/simple_neuron/tile.h"
@@ -12,7 +12,8 @@ constexpr int kLanes = 16;  // one AVX-512 register, two AVX2 registers
 
 // Rows [begin, begin + count) of `from`, transposed into [columns][kLanes]; lanes past `count` are zero.
 template <class Real>
-TWINBENCH_HOST_DEVICE void load(const kernels::StridedRows<Real>& from, std::int64_t begin, int count, int columns, Real* to) {
+TWINBENCH_HOST_DEVICE void load(const kernels::StridedRows<Real>& from, std::int64_t begin, int count, int columns,
+                                Real* to) {
   for (int lane = 0; lane < kLanes; ++lane)
     for (int c = 0; c < columns; ++c) to[c * kLanes + lane] = lane < count ? from.at(begin + lane, c) : Real(0);
 }
@@ -73,9 +74,12 @@ class CpuNeuron final : public Neuron<Real> {
   using Neuron<Real>::arguments_, Neuron<Real>::partial_, Neuron<Real>::grad_weights_;
 
  public:
-  CpuNeuron(const NamedTensors& inputs, const Setting& setting) : Neuron<Real>(inputs, setting), pieces_(pieces_of(setting)) {
+  CpuNeuron(const NamedTensors& inputs, const Setting& setting)
+      : Neuron<Real>(inputs, setting), pieces_(pieces_of(setting)) {
     const Layout& layout = arguments_.layout;
-    const auto scratch = [&](std::int64_t size) { return at::empty({pieces_.number(), size}, this->weights_.options()); };
+    const auto scratch = [&](std::int64_t size) {
+      return at::empty({pieces_.number(), size}, this->weights_.options());
+    };
     tiles_ = scratch(Tile<kLanes, Real>::size(layout));
     if (!setting.backward()) return;
     this->make_partial(pieces_.number());
