@@ -30,7 +30,7 @@ class Loss {
   double change() const {
     const NamedTensors now = outputs();
     double sum = 0;
-    for (const auto& spec : component_.spec.outputs) {
+    for (const auto& spec : output_specs(component_.spec, setting_)) {
       if (!inputs_.contains("grad_" + spec.name) || !now[spec.name].is_floating_point()) continue;
       sum += now[spec.name].sub(centre_[spec.name]).mul(inputs_["grad_" + spec.name]).sum().item().toDouble();
     }

@@ -11,6 +11,7 @@
 #include "harness/memory/tracked_allocator.h"
 #include "harness/parity/subject.h"
 #include "src/common/error.h"
+#include "src/golden_file.h"
 #include "src/common/nearest_name.h"
 
 namespace twinbench {
@@ -67,7 +68,7 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
     if (applies && wanted(name)) results.push_back(perform(cell_name, name, seed, check));
   };
   const bool first_case = !component.spec.cases.empty() && component.spec.cases.front().name == setting.input_case.name;
-  add("golden", first_case && !component.spec.goldens.empty(),
+  add("golden", first_case && has_worked_examples(component.spec),
       [&](CheckResult& result) { check_golden(component, variant, setting, result); });
   if (options.checks.size() == 1 && wanted("golden")) return results;
 
@@ -120,7 +121,7 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   thorough("poisoned_neighbour", batched, check_poisoned_neighbour);
   add("gradient", backward && variant == Variant::kBaseline && setting.device.is_cpu(), [&](CheckResult& result) {
     if (large || (setting.input_case.timed && !options.gradients_of_large)) return result.skip("large case: the smaller ones show this");
-    if (setting.option_or("not_differentiable", 0) != 0)
+    if (const auto& given = setting.input_case.options; given.count("not_differentiable") && given.at("not_differentiable") != 0)
       return result.skip("the case's inputs lie on a kink by design: central differences see both sides of it");
     take(cell.shared.gradient(options), result);
   });

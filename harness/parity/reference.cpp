@@ -5,6 +5,7 @@
 
 #include "harness/compare/inputs.h"
 #include "harness/memory/tensor_hash.h"
+#include "src/inputs.h"
 
 namespace twinbench {
 
@@ -16,7 +17,7 @@ NamedTensors copied_outputs(Runnable& runnable) {
 }
 
 std::vector<OutputSpec> output_specs(const ComponentSpec& spec, const Setting& setting) {
-  return setting.input_case.pass == Pass::kBackward ? spec.gradients : spec.outputs;
+  return outputs_of(spec.signature, completed(spec.signature, setting));
 }
 
 namespace {
