@@ -44,6 +44,10 @@ std::string not_sampled(const Cell& cell, Tier tier, const std::string& sample) 
   return "not sampled: tier quick takes one large case in one dtype of a component; --tier full takes all";
 }
 
+std::string case_name(const Cell& cell) {
+  return cell.component->spec.id() + "/" + (cell.device == c10::DeviceType::CUDA ? "cuda" : "cpu") + "/" + cell.input_case->name;
+}
+
 int value_class(const Cell& cell) { return is_large(*cell.input_case) ? 2 : cell.component->has_kernel ? 0 : 1; }
 
 std::vector<Cell> most_valuable_first(std::vector<Cell> cells, const std::string& sample) {

@@ -28,4 +28,7 @@ std::string not_sampled(const Cell& cell, Tier tier, const std::string& sample);
 std::vector<Cell> most_valuable_first(std::vector<Cell> cells, const std::string& sample);
 int value_class(const Cell& cell);  // 0 is worth most
 
+// "<id>/<device>/<case>": what is sharded together, so that its variants and dtypes share their preparation.
+std::string case_name(const Cell& cell);
+
 }  // namespace twinbench
