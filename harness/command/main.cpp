@@ -31,6 +31,14 @@ void add_common(CLI::App* command, CommandOptions& options, bool measures) {
   command->add_flag("--require-device", options.require_device, "A cell whose device is missing is an error, not a skip");
 }
 
+// For engines with many cells: which part of them, and for how long.
+void add_share(CLI::App* command, CommandOptions& options, bool tiers) {
+  command->add_option("--minutes", options.minutes, "Begin nothing after so many minutes; the most valuable come first, what is left out is named and makes exit code 3")->check(CLI::PositiveNumber);
+  command->add_option("--shard", options.shard, "i/n: only that part of n disjoint ones, decided by names alone");
+  command->add_option("--sample", options.sample, "Text that decides samples and order (default the revision), to repeat a run")->envname("TWINBENCH_SAMPLE");
+  if (tiers) command->add_option("--tier", options.tier, "quick: everything at small sizes, large cases sampled; full: everything")->capture_default_str();
+}
+
 // Every long flag a subcommand knows, for "did you mean".
 std::vector<std::string> flags_of(const CLI::App* command) {
   std::vector<std::string> flags;
@@ -89,12 +97,14 @@ int main(int argc, char** argv) {
   auto* parity = app.add_subcommand("parity", "Checks that both variants compute the same");
   parity->add_option("--checks", checks, "Comma-separated checks to run; default all");
   add_common(parity, options, true);
+  add_share(parity, options, true);
 
   auto* counters = app.add_subcommand("counters", "Counts what each variant asks the library to do, against the pinned file");
   counters->add_option("--pins", pins, "The checked-in counter file")->capture_default_str();
   counters->add_flag("--pin", pin, "Write what was counted into the file: the one way to change it");
   counters->add_flag("--trace-all", trace_all, "Trace the device under CPU cells too, where it should do nothing");
   add_common(counters, options, true);
+  add_share(counters, options, true);
 
   auto* bench = app.add_subcommand("bench", "Paired timings of every timed twin; with --benchmark_* flags: Google Benchmark over every cell");
   bench->allow_extras();
@@ -105,7 +115,9 @@ int main(int argc, char** argv) {
   bench->add_option("--null-blocks", session.null_blocks, "ABBA blocks a null comparison takes; 0: until its interval is narrow")->check(CLI::Range(0, 10000))->capture_default_str();
   bench->add_option("--regime", options.regime, "What the caches of a CUDA device hold before a run: hot, cold, rotating; declared: what each component says")
       ->check(CLI::IsMember({"declared", "hot", "cold", "rotating"}))->capture_default_str();
+  bench->add_option("--earlier", session.earlier, "Records whose decided twins come last; repeatable")->check(CLI::ExistingFile);
   add_common(bench, options, true);
+  add_share(bench, options, false);
 
   auto* ceilings = app.add_subcommand("ceilings", "What this machine can do at best: copy bandwidth and matrix products");
   add_common(ceilings, options, true);
