@@ -4,12 +4,12 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "harness/bench/device_variant.h"
 #include "harness/bench/twin_rows.h"
-#include "harness/compare/inputs.h"
 #include "harness/timing/null_comparison.h"
 #include "harness/timing/record.h"
 #include "harness/timing/statistics.h"
@@ -112,7 +112,9 @@ struct TimedVariant {
   const DeviceComparison* comparison = nullptr;  // the first one it took part in
   bool is_from = false;
   GraphReplay graph;
-  std::string untraced, broken;
+  std::string untraced;
+  std::string wrong;   // the rule that its answers broke, and how
+  std::string broken;  // why else its time is worth nothing
 
   const MeasuredSide& side() const { return is_from ? comparison->from : comparison->to; }
   const std::vector<double>& samples() const { return is_from ? comparison->paired.samples_a : comparison->paired.samples_b; }
@@ -187,11 +189,21 @@ Ceiling ceiling_now(const std::string& name, BenchDevice& device) {
 
 json time_device_twin(const Twin& twin, const DeviceTimingOptions& options, const DeviceSession& session, const std::vector<Ceiling>& ceilings,
                       BenchDevice& device) {
-  const Setting setting = twin.cell(Variant::kBaseline).setting();
-  const NamedTensors generated = generated_inputs(twin.component->spec, setting, options.twin.seed);
-  const ChosenRegime chosen = choose_regime(twin, options, generated, device);
+  Setting setting = twin.cell(Variant::kBaseline).setting();
+  setting.device = device.tensors();
+  JudgingTime judging;
+  std::optional<TimedAnswers> answers;
+  judging.spend([&] { answers.emplace(*twin.component, setting, options.twin.seed); });
+  const ChosenRegime chosen = choose_regime(twin, options, answers->own(), device);
   std::map<Variant, TimedVariant> timed;
-  for (const Variant variant : twin.variants()) timed[variant].variant = std::make_unique<DeviceVariant>(twin.cell(variant), generated, chosen.copies, device);
+  for (const Variant variant : twin.variants()) {
+    TimedVariant& one = timed[variant];
+    one.variant = std::make_unique<DeviceVariant>(twin.cell(variant), *answers, chosen.copies, device);
+    judging.spend([&] {
+      if (variant == Variant::kBaseline) answers->require_another_answer(one.variant->judged().first());
+      one.wrong = one.variant->judged().judge_before();
+    });
+  }
 
   std::vector<std::tuple<Variant, Variant, std::unique_ptr<DeviceComparison>>> comparisons;
   for (const Variant from : {Variant::kBaseline, Variant::kLibrary}) {
@@ -208,7 +220,9 @@ json time_device_twin(const Twin& twin, const DeviceTimingOptions& options, cons
 
   std::vector<DeviceVariant*> variants;
   for (auto& [variant, one] : timed) {
-    one.broken = one.variant->broken();
+    judging.spend([&] {
+      if (one.wrong.empty()) one.wrong = one.variant->judge_after();
+    });
     variants.push_back(one.variant.get());
   }
   DeviceVariant::measure_in_place(variants, chosen.regime);
@@ -222,11 +236,10 @@ json time_device_twin(const Twin& twin, const DeviceTimingOptions& options, cons
     json row = device_timing_row(one, cost, session);
     if (!one.samples().empty()) {
       const auto again = [&](const std::string& name) { return ceiling_now(name, device); };
-      const std::string impossible = judge_against_floor(row, one.variant->cell(), cost, ceilings, device.timer().cache_bytes(), again);
-      if (one.broken.empty()) one.broken = impossible;
+      one.broken = judge_against_floor(row, one.variant->cell(), cost, ceilings, device.timer().cache_bytes(), again);
       reject_impossible_replay(row);
     }
-    if (!one.broken.empty()) fail(row, one.broken);
+    if (!one.wrong.empty()) reject(row, one.wrong);
     result["timings"].push_back(row);
     rows[variant] = std::move(row);
   }
@@ -238,8 +251,11 @@ json time_device_twin(const Twin& twin, const DeviceTimingOptions& options, cons
     add_decomposition(row, *timed.at(from).variant, *timed.at(to).variant);
     if (const std::string broken = timed.at(from).broken + timed.at(to).broken; !broken.empty()) withdraw(row, broken);
     else if (const std::string why = doubt_about(timed.at(from), timed.at(to), rows.at(from), rows.at(to), *comparison, session); !why.empty()) doubt(row, why);
+    for (const Variant variant : {from, to})
+      if (!timed.at(variant).wrong.empty()) reject_speedup(row, timed.at(variant).variant->cell(), timed.at(variant).wrong);
     result["speedups"].push_back(std::move(row));
   }
+  result["judging_s"] = judging.seconds();
   return result;
 }
 
@@ -247,9 +263,11 @@ json device_null_test_row(const std::vector<Twin>& twins, const DeviceTimingOpti
   NullTest null;
   for (const auto& twin : twins) {
     const Cell cell = twin.cell(Variant::kOptimized);
-    const NamedTensors generated = generated_inputs(twin.component->spec, cell.setting(), options.twin.seed);
-    const ChosenRegime chosen = choose_regime(twin, options, generated, device);
-    const DeviceVariant variant(cell, generated, chosen.copies, device);
+    Setting setting = cell.setting();
+    setting.device = device.tensors();
+    const TimedAnswers answers(*twin.component, setting, options.twin.seed);
+    const ChosenRegime chosen = choose_regime(twin, options, answers.own(), device);
+    const DeviceVariant variant(cell, answers, chosen.copies, device);
     null.add(cell.name(), compare(variant, variant, chosen.regime, options.twin, session, device).paired);
   }
   return to_json(null);

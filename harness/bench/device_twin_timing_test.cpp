@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "harness/bench/simulated_bench_device.h"
 #include "harness/record/record.h"
 
@@ -78,7 +80,7 @@ TEST_F(DeviceTwins, EveryRowSatisfiesTheRecordsSchema) {
   for (const auto& row : rows["timings"]) record.add("timings", row);
   for (const auto& row : rows["speedups"]) record.add("speedups", row);
   faults = {.device = {.clock_unknown = true}, .trace_refuses = true, .capture_refuses = true};
-  optimized.changes_its_answer = true;
+  optimized.answer = PlantedAnswer::kStops;
   const json spoilt = timed();
   for (const auto& row : spoilt["timings"]) record.add("timings", row);
   for (const auto& row : spoilt["speedups"]) record.add("speedups", row);
@@ -209,12 +211,42 @@ TEST_F(DeviceTwins, AStaleCeilingIsMeasuredAgainOnTheDevice) {
   EXPECT_NEAR(result["timings"][1]["roofline_fraction"].get<double>(), 0.8, 0.02);
 }
 
-TEST_F(DeviceTwins, AnAnswerThatChangesWhileItIsTimedHasNoTime) {
-  optimized.changes_its_answer = true;
+// Each planted wrong answer, and the rule that must break it.
+const std::pair<PlantedAnswer, const char*> kWrongAnswers[] = {{PlantedAnswer::kTooLarge, "answer_before_timing"},
+                                                               {PlantedAnswer::kOfFirstInputs, "answer_before_timing"},
+                                                               {PlantedAnswer::kOfFirstContents, "answer_before_timing"},
+                                                               {PlantedAnswer::kChanges, "answer_changed_while_timed"},
+                                                               {PlantedAnswer::kStops, "answer_after_timing"}};
+
+TEST_F(DeviceTwins, AWrongAnswerIsRejectedAndHasNoSpeedup) {
+  for (const auto& [answer, rule] : kWrongAnswers) {
+    optimized.answer = answer;
+    const json result = timed();
+    EXPECT_EQ(result["timings"][0]["verdict"], "pass") << rule << reason(result["timings"][0]);
+    EXPECT_EQ(result["timings"][1]["verdict"], "rejected") << rule;
+    EXPECT_EQ(reason(result["timings"][1]).rfind(rule, 0), 0u) << reason(result["timings"][1]);
+    const json& row = result["speedups"][0];
+    EXPECT_EQ(row["verdict"], "rejected");
+    EXPECT_TRUE(says(row, rule)) << reason(row);
+    EXPECT_TRUE(row["ratio"].is_null() && row["lower"].is_null() && row["decomposition"]["kernel"].is_null());
+    EXPECT_TRUE(row["log_ratios"].empty());
+  }
+}
+
+TEST_F(DeviceTwins, AWrongBaselineIsRejectedToo) {
+  baseline.answer = PlantedAnswer::kStops;
   const json result = timed();
-  EXPECT_EQ(result["timings"][1]["verdict"], "fail");
-  EXPECT_TRUE(says(result["speedups"][0], "differs from that of the first run"));
-  EXPECT_TRUE(result["speedups"][0]["ratio"].is_null());
+  EXPECT_EQ(result["timings"][0]["verdict"], "rejected");
+  EXPECT_EQ(result["timings"][1]["verdict"], "pass") << reason(result["timings"][1]);
+  EXPECT_EQ(result["speedups"][0]["verdict"], "rejected");
+}
+
+TEST_F(DeviceTwins, EveryRotatingCopyIsJudged) {
+  elements = 4'000'000;
+  regime = "rotating";
+  EXPECT_EQ(timed()["timings"][1]["verdict"], "pass");
+  optimized.answer = PlantedAnswer::kStops;
+  EXPECT_EQ(timed()["timings"][1]["verdict"], "rejected");
 }
 
 TEST_F(DeviceTwins, WorkOnAnotherStreamIsFoundByTheTrace) {

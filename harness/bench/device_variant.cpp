@@ -3,10 +3,7 @@
 
 #include <exception>
 
-#include "harness/bench/twin_rows.h"
-#include "harness/compare/inputs.h"
 #include "harness/counters/operator_counts.h"
-#include "harness/parity/reference.h"
 #include "harness/timing/device_sample.h"
 #include "harness/timing/statistics.h"
 
@@ -16,8 +13,6 @@ namespace {
 constexpr std::size_t kInPlaceSamples = 15, kReplaySamples = 15, kTracedRuns = 5;
 constexpr double kPassBudget = 3;        // seconds: a pass over a slow baseline ends with fewer samples, one at least
 constexpr double kLongestWarmed = 0.01;  // seconds: a longer run fills the caches itself
-// Atomic sums come in another order each run: an honest variant may differ from itself in the last digits.
-constexpr double kRunToRun = 1e-3;
 
 // Not a CounterScope: that leaves its wrapper around the CPU allocator behind, beside the samples that follow.
 class OperatorCounting {
@@ -57,28 +52,18 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 }  // namespace
 
-DeviceVariant::DeviceVariant(const Cell& cell, const NamedTensors& generated, std::size_t copies, BenchDevice& device) : cell_(cell), device_(device) {
-  Setting setting = cell.setting();
-  setting.device = device.tensors();
-  for (std::size_t copy = 0; copy < copies; ++copy) {
-    copies_.push_back(cell.component->make(cell.variant, cell.device, placed_inputs(generated, setting.dtype, setting.device), setting));
-    copies_.back()->run();
-  }
-  first_ = copied_outputs(*copies_.front());
-  counts_ = counted(*copies_.front());
-}
+DeviceVariant::DeviceVariant(const Cell& cell, const TimedAnswers& answers, std::size_t copies, BenchDevice& device)
+    : cell_(cell), device_(device), judged_(cell.variant, cell.device, answers, copies), counts_(counted(*judged_.copies().front())) {}
 
 std::vector<std::function<void()>> DeviceVariant::runs() const {
   std::vector<std::function<void()>> runs;
-  for (const auto& copy : copies_) runs.push_back([runnable = copy.get()] { runnable->run(); });
+  for (const auto& copy : copies()) runs.push_back([runnable = copy.get()] { runnable->run(); });
   return runs;
 }
 
-std::string DeviceVariant::broken() const {
+std::string DeviceVariant::judge_after() {
   device_.timer().synchronize();
-  for (const auto& copy : copies_)
-    if (const std::string found = difference(copy->outputs(), first_, kRunToRun); !found.empty()) return found;
-  return "";
+  return judged_.judge_after();
 }
 
 void DeviceVariant::measure_in_place(const std::vector<DeviceVariant*>& variants, Regime regime) {
@@ -86,7 +71,7 @@ void DeviceVariant::measure_in_place(const std::vector<DeviceVariant*>& variants
   std::vector<std::vector<double>> walls(variants.size()), spans(variants.size());
   for (std::size_t round = 0; round <= kInPlaceSamples && (round < 2 || !budget.spent()); ++round)
     for (std::size_t i = 0; i < variants.size(); ++i) {
-      const auto& copies = variants[i]->copies_;
+      const auto& copies = variants[i]->copies();
       BenchDevice& device = variants[i]->device_;
       const auto run = [&] { copies[round % copies.size()]->run(); };
       // Hot: what lies in the caches is this variant's own, not the other's.
@@ -116,7 +101,9 @@ GraphReplay DeviceVariant::measure_graph_replay(const DeviceSampling& sampling, 
       const double sample_s = sampled.sample_seconds(iterations) / static_cast<double>(iterations);
       if (i > 0) seconds.push_back(sample_s);
     }
-    if (const std::string wrong = broken(); !wrong.empty()) return {std::nullopt, "a replay computes something else: " + wrong};
+    device_.timer().synchronize();
+    if (const std::string wrong = judged_.difference_from_first(); !wrong.empty())
+      return {std::nullopt, "a replay computes something else: " + wrong};
     return {median(seconds), ""};
   } catch (const std::exception& refusal) {
     return {std::nullopt, "the run cannot be captured or replayed: " + first_line(refusal.what())};
@@ -129,7 +116,7 @@ std::string DeviceVariant::trace_busy_time(Regime regime) {
   for (std::size_t i = 0; i < kTracedRuns && (i < 1 || !budget.spent()); ++i) {
     if (regime == Regime::kCold) device_.timer().flush_cache();
     device_.timer().synchronize();
-    const TracedRun run = device_.traced([&] { copies_[i % copies_.size()]->run(); });
+    const TracedRun run = device_.traced([&] { copies()[i % copies().size()]->run(); });
     if (!run.busy_s) return run.reason;
     busy.push_back(*run.busy_s);
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "harness/bench/bench_device.h"
+#include "harness/bench/timed_answers.h"
 #include "harness/timing/decomposition.h"
 #include "harness/timing/device_side.h"
 #include "src/registry.h"
@@ -23,8 +24,8 @@ struct GraphReplay {
 class DeviceVariant {
  public:
   // Sets the variant up on `copies` copies of the inputs, runs each once (kernels load, caches of algorithms fill), and
-  // counts what one run asks of the device. `generated`: as the component makes them, on the CPU.
-  DeviceVariant(const Cell& cell, const NamedTensors& generated, std::size_t copies, BenchDevice& device);
+  // counts what one run asks of the device. `answers` lives as long.
+  DeviceVariant(const Cell& cell, const TimedAnswers& answers, std::size_t copies, BenchDevice& device);
   DeviceVariant(const DeviceVariant&) = delete;
   DeviceVariant& operator=(const DeviceVariant&) = delete;
 
@@ -32,8 +33,9 @@ class DeviceVariant {
   const RunCounts& counts() const { return counts_; }
   // The runs of the copies, valid as long as this object.
   std::vector<std::function<void()>> runs() const;
-  // Which output changed since the first run; empty where none did.
-  std::string broken() const;
+  JudgedVariant& judged() { return judged_; }
+  // The rules of JudgedVariant once the paired samples are taken.
+  std::string judge_after();
 
   // Medians of runs with nothing held, one of each variant at a time: what happens in a training loop.
   static void measure_in_place(const std::vector<DeviceVariant*>& variants, Regime regime);
@@ -49,8 +51,9 @@ class DeviceVariant {
  private:
   Cell cell_;
   BenchDevice& device_;
-  std::vector<std::unique_ptr<Runnable>> copies_;
-  NamedTensors first_;
+  const std::vector<std::unique_ptr<Runnable>>& copies() const { return judged_.copies(); }
+
+  JudgedVariant judged_;
   RunCounts counts_;
   MeasuredTimes in_place_;
 };

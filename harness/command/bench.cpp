@@ -132,7 +132,8 @@ json time_on_its_device(const Twin& twin, const DeviceTimingOptions& timing, con
 int bench_command(const CommandOptions& options, const SessionOptions& session_options, const std::vector<std::string>& google_benchmark_flags) {
   if (!google_benchmark_flags.empty()) {
     at::set_num_threads(options.threads);
-    return run_google_benchmark(selected_cells(options), google_benchmark_flags, options.seed) > 0 ? kExitPass : kExitInconclusive;
+    const GoogleBenchmarkRun run = run_google_benchmark(selected_cells(options), google_benchmark_flags, options.seed);
+    return run.errors > 0 ? kExitFailure : run.ran > 0 ? kExitPass : kExitInconclusive;
   }
 
   auto twins = twins_of(selected_cells(options));
@@ -170,6 +171,7 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
     else ledger.record(session, Outcome::kInconclusive, "null test: " + null["reason"].get<std::string>());
   });
 
+  double judging_s = 0, twins_s = 0;
   std::vector<Job> jobs;
   for (const auto& twin : session_options.only ? std::vector<Twin>() : twins) jobs.push_back(limited_job(options, twin.name(), [&, twin] { return time_on_its_device(twin, timing, opened, ceilings); }));
   if (going) run_with_progress(jobs, record, [&](const JobResult& result) {
@@ -177,6 +179,8 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
       ledger.record(result.name, Outcome::kError, failure_of(result));
       return;
     }
+    judging_s += result.value["judging_s"].get<double>();
+    twins_s += result.seconds;
     std::string broken;
     for (const auto& row : result.value["timings"]) {
       record.add("timings", row);
@@ -191,6 +195,7 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
     if (broken.empty()) ledger.record(result.name, Outcome::kPass);
     else ledger.record(result.name, Outcome::kFail, broken);
   });
+  if (twins_s > 0) std::printf("answers judged before and after timing: %.1f s of %.1f s (%.0f %%)\n", judging_s, twins_s, 100 * judging_s / twins_s);
   return finish("bench", options, ledger, record);
 }
 

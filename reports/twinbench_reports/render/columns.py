@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-_CODES = {"fail": "1;31", "error": "1;31", "slower": "31", "misses": "31", "missing": "1;33", "inconclusive": "33", "unproven": "33",
+_CODES = {"fail": "1;31", "error": "1;31", "rejected": "1;31", "slower": "31", "misses": "31", "missing": "1;33", "inconclusive": "33", "unproven": "33",
           "skip": "2", "pass": "34", "faster": "34", "meets": "34", "head": "1"}
 _SHRUNK = 34  # a column is never cut below this many characters
 

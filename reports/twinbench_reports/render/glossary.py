@@ -5,7 +5,8 @@ METHOD: tuple[tuple[str, str], ...] = (
                "for everything. Five planted wrong answers must be rejected, or the case does not count."),
     ("Counters", "Operators, scalar reads, copies and allocations are counted through LibTorch's own hooks. They are exact: the gate has no tolerance for them."),
     ("Speedups", "Both twins run in turns in one process (ABBA, BAAB). Each pair gives one log ratio; the estimate is their median or Hodges-Lehmann centre with "
-                 "its exact interval. Sampling stops at an interval width, never at a result."),
+                 "its exact interval. Sampling stops at an interval width, never at a result. Before and after its samples every variant is judged against the oracle on "
+                 "other data, written into the very tensors that it reads: one that answers wrongly is rejected and has no speedup."),
     ("Null test", "Before anything is timed, a twin is compared with itself. If that shows a difference, no time of the session decides anything."),
     ("On a GPU", "Events on the stream, with a blocking kernel before them where neither twin waits for the device (gpu_span), else the host's clock until the device is idle "
                  "(host_wall); never two clocks in one ratio. Cold runs follow a write of twice the L2 cache, and the session tests that this flush works."),
@@ -30,5 +31,6 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     ("vacuity", "planted wrong answers that the comparator must reject"),
     ("host, launch gaps, kernels", "the parts of a speedup on a device: time without any of the run's work there, waiting between kernels, and the kernels themselves"),
     ("timer limited", "shorter than 20 empty samples: the timer shows more than the work, so there is no verdict"),
+    ("rejected", "its answers were wrong before, while or after it was timed: it has a time, but no speedup, and the gate fails"),
     ("noise floor", "the difference below which this session believes nothing"),
 )
