@@ -4,13 +4,13 @@
 #include <cstdio>
 #include <iostream>
 
-#include "harness/bench/device_twin_timing.h"
 #include "harness/bench/google_benchmark.h"
 #include "harness/bench/twin_timing.h"
 #include "harness/command/command.h"
-#include "harness/command/device_rows.h"
 #include "harness/command/jobs.h"
 #include "harness/counters/counter_scope.h"
+#include "harness/device/bench/device_rows.h"
+#include "harness/device/bench/device_twin_timing.h"
 #include "harness/ledger/ledger.h"
 #include "harness/record/record.h"
 #include "src/common/error.h"

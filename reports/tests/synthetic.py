@@ -237,7 +237,7 @@ def on_device() -> dict[str, Any]:
     block["ceilings"] = [
         {"device": "cuda", "name": "copy", "unit": "B/s", "value": 2e12, "data_sheet": 4e12, "method": "made up", "data_sheet_source": "made-up data sheet"},
         {"device": "cuda", "name": "gemm_fp32", "unit": "FLOP/s", "value": 3e13, "data_sheet": None, "method": "made up",
-         "data_sheet_source": "'Made Up 9000' is not in harness/roofline/data_sheets.json"},
+         "data_sheet_source": "'Made Up 9000' is not in harness/device/data_sheets.json"},
         {"device": "cuda", "name": "launch", "unit": "s", "value": 2.5e-6, "data_sheet": None, "method": "made up"}]
     block["session"]["device"] = {
         "name": "Made Up 9000", "empty_span_s": 1.5e-6, "empty_wall_s": 9e-6, "empty_samples": 101, "clock_mhz": 1234.0,
