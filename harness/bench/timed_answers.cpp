@@ -3,8 +3,11 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "harness/compare/inputs.h"
 #include "src/common/error.h"
+#include "src/inputs.h"
 
 namespace twinbench {
 namespace {
@@ -12,14 +15,17 @@ namespace {
 constexpr std::uint64_t kMostSeeds = 3;  // a mixed set may be no case: too many items near a decision, say
 constexpr double kRunToRun = 1e-3;     // of a device
 
-// The inputs whose contents run() reads again each time.
-std::vector<std::string> data_inputs(const ComponentSpec& spec, const NamedTensors& generated) {
+// The inputs whose contents run() reads again each time. A component without batch items gets its data at set-up.
+std::vector<std::string> data_inputs(const ComponentSpec& spec, const Setting& setting) {
   std::vector<std::string> names;
-  for (const auto& batched : spec.batched_inputs)
-    if (generated.contains(batched.name)) names.push_back(batched.name);
-  for (const auto& output : spec.outputs)
-    if (const std::string name = "grad_" + output.name; output.batch_axis && generated.contains(name)) names.push_back(name);
+  if (spec.batch_size.empty()) return names;
+  for (const auto& input : inputs_of(spec.signature, completed(spec.signature, setting)))
+    if (input.role == Role::kData && input.batch_axis) names.push_back(input.name);
   return names;
+}
+
+bool is_stateful(const Signature& signature) {
+  return std::any_of(signature.inputs.begin(), signature.inputs.end(), [](const auto& input) { return input.role == Role::kState; });
 }
 
 bool same_form(const NamedTensors& a, const NamedTensors& b) {
@@ -73,7 +79,7 @@ NamedTensors TimedAnswers::with_other_data(std::uint64_t seed) {
   foreign_ = generated_inputs(component_.spec, setting_, seed);
   in_place_.clear();
   NamedTensors changed = own_;
-  for (const auto& name : data_inputs(component_.spec, own_)) {
+  for (const auto& name : data_inputs(component_.spec, setting_)) {
     if (!same_form({{name, own_[name]}}, foreign_)) {
       in_place_.clear();
       return own_;
@@ -113,6 +119,13 @@ JudgedVariant::JudgedVariant(Variant variant, c10::DeviceType path, const TimedA
   first_ = copied_outputs(*runnables_.front());
 }
 
+void JudgedVariant::run_each() {
+  for (const auto& runnable : runnables_) {
+    runnable->reset();
+    runnable->run();
+  }
+}
+
 void JudgedVariant::write(const NamedTensors& contents) {
   for (const auto& inputs : inputs_)
     for (const auto& [name, tensor] : inputs) overwrite(tensor, contents[name]);
@@ -120,13 +133,13 @@ void JudgedVariant::write(const NamedTensors& contents) {
 
 std::string JudgedVariant::wrong_on_changed_inputs() {
   write(answers_.changed());
-  for (const auto& runnable : runnables_) runnable->run();
+  run_each();
   const NamedTensors outputs = copied_outputs(*runnables_.front());
   std::string wrong = answers_.wrong(outputs);
   for (const auto& runnable : runnables_)
     if (wrong.empty() && runnable != runnables_.front()) wrong = difference(runnable->outputs(), outputs, run_to_run_);
   write(answers_.own());
-  for (const auto& runnable : runnables_) runnable->run();
+  run_each();
   return wrong;
 }
 
@@ -135,7 +148,8 @@ std::string JudgedVariant::judge_before() {
   return wrong.empty() ? "" : "answer_before_timing: on changed inputs " + wrong;
 }
 
-std::string JudgedVariant::difference_from_first() const {
+std::string JudgedVariant::difference_from_first() {
+  if (is_stateful(answers_.component().spec.signature)) run_each();  // timed runs went on from where the last one ended
   for (const auto& runnable : runnables_)
     if (const std::string found = difference(runnable->outputs(), first_, run_to_run_); !found.empty()) return found;
   return "";

@@ -15,9 +15,9 @@
 namespace twinbench {
 
 // The inputs of one twin, the same with other data, and the right answer to the latter: one oracle and one baseline run
-// serve all variants. Set-ups may pack weights, so only data changes under a set-up runnable: the batched inputs. Where a
-// component has none (its set-up writes a file, say), or data of another seed has other shapes, nothing changes in place
-// and the right answer is that of the twin's own inputs.
+// serve all variants. Set-ups may pack weights, so only data changes under a set-up runnable. Where a component has no batch
+// items (its set-up writes a file, say), or data of another seed has other shapes, nothing changes in place and the right
+// answer is that of the twin's own inputs.
 class TimedAnswers {
  public:
   // `setting.device` is where the tensors lie. Throws Error(kOutOfRange) where no seed near gives a valid case.
@@ -65,9 +65,10 @@ class JudgedVariant {
 
   // Empty, or which output of any copy is not what the first run gave on the same inputs: bit for bit on the CPU. Atomic
   // sums of a device come in another order each run, so that an honest variant may differ in the last digits there.
-  std::string difference_from_first() const;
+  std::string difference_from_first();
 
  private:
+  void run_each();  // from the state that set-up was given
   void write(const NamedTensors& contents);
   std::string wrong_on_changed_inputs();
 

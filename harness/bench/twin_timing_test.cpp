@@ -44,12 +44,10 @@ Component planted(Factory optimized) {
   input.sizes = {{"n", 192}};
   input.timed = true;
   component.spec.cases = {input};
-  component.spec.make_inputs = [](const Setting& setting, std::uint64_t seed) {
-    at::manual_seed(seed);
-    return NamedTensors{{"x", at::randn({setting.size("n"), setting.size("n")})}};
-  };
-  component.spec.outputs = {{"y", {Tolerance::Kind::kBound, {2e-5, 2e-5}, {2e-5, 2e-5}, "op"}, 0, false}};
-  component.spec.batched_inputs = {{"x", 0}};
+  component.spec.signature.sizes = {{"n", 1}};
+  component.spec.signature.inputs = {data("x", "n, n", from_case(1))};
+  component.spec.signature.outputs = {output("y", "n, n", {Tolerance::Kind::kBound, {2e-5, 2e-5}, {2e-5, 2e-5}, "op"})};
+  component.spec.batch_size = "n";
   component.spec.cost = [](const Setting& setting) {
     const double n = static_cast<double>(setting.size("n"));
     return Cost{8 * n * n, 2 * n * n * n};

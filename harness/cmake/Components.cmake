@@ -57,3 +57,31 @@ foreach(line IN LISTS lines)
   endforeach()
 endforeach()
 list(REMOVE_DUPLICATES TWINBENCH_COMPONENT_IDS)
+
+# Worked examples travel inside the program: a table of the text of every goldens.json.
+set(entries "")
+foreach(id IN LISTS TWINBENCH_COMPONENT_IDS)
+  string(REPLACE "." "/" component ${id})
+  set(golden_file "${PROJECT_SOURCE_DIR}/src/${component}/goldens.json")
+  if(EXISTS "${golden_file}")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${golden_file}")
+    file(READ "${golden_file}" golden_text)
+    string(APPEND entries "      {\"${id}\", R\"goldens(${golden_text})goldens\"},\n")
+  endif()
+endforeach()
+set(TWINBENCH_golden_source "${PROJECT_BINARY_DIR}/generated/src/golden_texts.cpp")
+file(GENERATE OUTPUT "${TWINBENCH_golden_source}" CONTENT
+"// Generated from the goldens.json beside the specifications.
+#include <cstring>
+#include \"src/golden_file.h\"
+namespace twinbench {
+const char* golden_text(const std::string& component_id) {
+  struct Entry { const char* id; const char* text; };
+  static const Entry entries[] = {
+${entries}      {\"\", \"\"}};
+  for (const auto& entry : entries)
+    if (component_id == entry.id) return entry.text;
+  return \"\";
+}
+}  // namespace twinbench
+")

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "harness/bench/twin_timing.h"
+#include "harness/compare/inputs.h"
 #include "harness/counters/case_memory.h"
 #include "harness/counters/count_component.h"
 #include "harness/counters/pins.h"
@@ -61,7 +62,7 @@ class ThreadClock : public Clock {
 
 // Noise may leave one measurement open: up to three tries for a decided one.
 TimeVerdict run_time(const SelftestCase& selftest_case, std::vector<Catch>& caught, std::string& explanation) {
-  const NamedTensors inputs = selftest_case.component.spec.make_inputs(selftest_case.setting, kSeed);
+  const NamedTensors inputs = generated_inputs(selftest_case.component.spec, selftest_case.setting, kSeed);
   const auto reference = selftest_case.reference(inputs, selftest_case.setting);
   const auto twin = selftest_case.component.optimized(inputs, selftest_case.setting);
   PairedOptions options;

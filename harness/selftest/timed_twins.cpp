@@ -108,7 +108,9 @@ SelftestCase fading_baseline() {
 
 SelftestCase scale_as_weight() {
   SelftestCase one = benched("timed_packed_weight", "its setup copies a weight", "", make<KeepsWeights>);
-  one.component.spec.batched_inputs = {{"x", 0}};
+  InputSpec& scale = one.component.spec.signature.inputs.back();
+  scale.role = Role::kWeight;
+  scale.batch_axis = std::nullopt;
   return one;
 }
 

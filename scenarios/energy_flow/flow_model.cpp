@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "src/common/error.h"
+#include "src/inputs.h"
 
 namespace twinbench {
 namespace {
@@ -50,7 +51,7 @@ struct Stage {
   Stage(const char* id, const ScenarioConfig& config, std::int64_t flows, Dtype dtype) : component(&find_component(id)), setting(setting_of(*component, config, flows, dtype)) {
     Setting small = setting;  // the weights do not depend on the number of flows
     small.input_case.sizes["flows"] = 1;
-    weights = cast(component->spec.make_inputs(small, kWeightSeed), dtype);
+    weights = cast(generate_inputs(component->spec, small, kWeightSeed), dtype);
   }
   std::unique_ptr<Runnable> make(Variant variant, const NamedTensors& flow_inputs) const {
     NamedTensors inputs = weights;

@@ -10,6 +10,7 @@
 #include "harness/counters/counter_scope.h"
 #include "harness/timing/paired.h"
 #include "scenarios/energy_flow/flow_model.h"
+#include "src/inputs.h"
 #include "src/common/error.h"
 #include "src/formats/convert.h"
 
@@ -45,11 +46,11 @@ at::Tensor surface_energies(const ScenarioConfig& config, const at::Tensor& embe
   set("embedding", embeddings.size(1));
   set("width", config.sizes.at("lattice_width"));
   set("height", config.sizes.at("lattice_height"));
-  auto inputs = mapper.spec.make_inputs(setting, config.seed);
-  inputs.set(mapper.spec.batched_inputs.front().name, embeddings);
-  const auto runnable = mapper.optimized(inputs, setting);
+  auto inputs = generate_inputs(mapper.spec, setting, config.seed);
+  inputs.set(mapper.spec.signature.inputs.front().name, embeddings);
+  const auto runnable = mapper.make(Variant::kOptimized, inputs, setting);
   runnable->run();
-  return runnable->outputs()[mapper.spec.outputs.front().name].clone();
+  return runnable->outputs()[mapper.spec.signature.outputs.front().name].clone();
 }
 
 // One flow a cell and sample, in (sample, y, x) order, at the start level; the hidden state is zero.

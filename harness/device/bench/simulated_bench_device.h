@@ -166,11 +166,14 @@ inline Component planted_component(std::int64_t elements, const std::string& reg
   input.sizes = {{"n", elements}};
   input.timed = true;
   component.spec.cases = {input};
-  component.spec.make_inputs = [](const Setting& setting, std::uint64_t seed) {
-    return NamedTensors{{"x", at::full({setting.size("n")}, 1.0 + static_cast<double>(seed % 100))}};
+  component.spec.signature.sizes = {{"n", 1}};
+  component.spec.signature.inputs = {data("x", "n", not_drawn())};
+  component.spec.signature.outputs = {output("y", "16", {Tolerance::Kind::kBound, {2e-6, 2e-6}, {2e-6, 2e-6}, "elementwise"})};
+  component.spec.finish_inputs = [](NamedTensors& inputs, const Setting&, std::uint64_t seed) {
+    at::Tensor x = inputs["x"];
+    x.fill_(1 + static_cast<double>(seed % 100));
   };
-  component.spec.outputs = {{"y", {Tolerance::Kind::kBound, {2e-6, 2e-6}, {2e-6, 2e-6}, "elementwise"}, 0, false}};
-  component.spec.batched_inputs = {{"x", 0}};
+  component.spec.batch_size = "n";
   component.spec.cost = [](const Setting&) { return planted_cost; };
   component.has_kernel = true;
   component.baseline = [](const NamedTensors& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
