@@ -27,7 +27,7 @@ class TimedAnswers {
   const Setting& setting() const { return setting_; }
   const NamedTensors& own() const { return own_; }          // as generated: what is timed
   const NamedTensors& changed() const { return changed_; }  // other data, the same weights
-  const NamedTensors& foreign() const { return foreign_; }  // other data and other weights
+  const NamedTensors& foreign() const { return foreign_; }  // a third set, weights too
   bool changes_in_place() const { return !in_place_.empty(); }
 
   // Empty, or why these are not the outputs for the changed inputs.
