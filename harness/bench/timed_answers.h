@@ -58,7 +58,7 @@ class JudgedVariant {
   const NamedTensors& first() const { return first_; }
 
   // The rules. Each returns nothing, or its name and what broke it. Both judges write other data into the very tensors
-  // that the timed runnables read, run, compare, and put everything back.
+  // that the timed runnables read, run, compare, and put the inputs back. The outputs are the other data's until the next run.
   std::string judge_before();
   // Also compares what the last timed run left with the first run's outputs.
   std::string judge_after();
