@@ -40,13 +40,27 @@ std::vector<std::int64_t> lengths_of(const json& value) {
   return lengths;
 }
 
+// What the golden says, and what is common where it says nothing: tensor by tensor, null for one it does not have.
+json merged(json common, const json& golden) {
+  for (const auto& [key, value] : golden.items()) {
+    if (!value.is_object() || !common.contains(key) || key == "otherwise") {
+      common[key] = value;
+      continue;
+    }
+    for (const auto& [name, tensor] : value.items()) common[key][name] = tensor;
+    for (const auto& [name, tensor] : value.items())
+      if (tensor.is_null()) common[key].erase(name);
+  }
+  return common;
+}
+
 class GoldenReader {
  public:
-  GoldenReader(const ComponentSpec& spec, const json& entry) : spec_(spec), entry_(entry) {
-    golden_.name = entry.value("name", "");
-    golden_.absolute = entry.value("absolute", golden_.absolute);
-    if (golden_.name.empty()) throw Error(ErrorKind::kBadFile, file(), entry.dump().substr(0, 60), "give each golden a name");
-    for (const auto& [key, value] : entry.items())
+  GoldenReader(const ComponentSpec& spec, json entry) : spec_(spec), entry_(std::move(entry)) {
+    golden_.name = entry_.value("name", "");
+    golden_.absolute = entry_.value("absolute", golden_.absolute);
+    if (golden_.name.empty()) throw Error(ErrorKind::kBadFile, file(), entry_.dump().substr(0, 60), "give each golden a name");
+    for (const auto& [key, value] : entry_.items())
       if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end())
         throw Error(ErrorKind::kUnknownName, at(key), key, "no such key" + did_you_mean(key, kKeys));
   }
@@ -55,16 +69,17 @@ class GoldenReader {
     Case& one = golden_.setting.input_case;
     one.name = golden_.name;
     one.distribution = "normal";
-    for (const auto& [name, value] : part("sizes").items()) one.sizes[name] = value.get<std::int64_t>();
-    for (const auto& [name, value] : part("options").items()) one.options[name] = number_of(value, at(name));
+    const json sizes = part("sizes"), options = part("options");
+    for (const auto& [name, value] : sizes.items()) one.sizes[name] = value.get<std::int64_t>();
+    for (const auto& [name, value] : options.items()) one.options[name] = number_of(value, at(name));
     if (entry_.value("pass", "forward") == "backward") one.pass = Pass::kBackward;
     golden_.setting = completed(spec_.signature, golden_.setting);
     read_inputs();
+    const json expected = part("expected");
     for (const auto& output : outputs_of(spec_.signature, golden_.setting))
-      if (part("expected").contains(output.name))
-        golden_.expected.set(output.name, tensor(output, part("expected")[output.name]));
-    if (golden_.expected.size() != part("expected").size() || golden_.expected.empty())
-      throw Error(ErrorKind::kBadFile, at("expected"), part("expected").dump().substr(0, 60), "name outputs of the component");
+      if (expected.contains(output.name)) golden_.expected.set(output.name, tensor(output, expected[output.name]));
+    if (golden_.expected.size() != expected.size() || golden_.expected.empty())
+      throw Error(ErrorKind::kBadFile, at("expected"), expected.dump().substr(0, 60), "name outputs of the component");
     return golden_;
   }
 
@@ -109,7 +124,7 @@ class GoldenReader {
     const std::int64_t count = c10::multiply_integers(shape);
     if (flat.numel() != count)
       throw Error(ErrorKind::kBadShape, at(spec.name), std::to_string(flat.numel()) + " values",
-                  c10::str("expected ", shape, ", ", count, " values"));
+                  c10::str("expected ", at::IntArrayRef(shape), ", ", count, " values"));
     return flat.reshape(shape).to(dtype);
   }
 
@@ -125,7 +140,7 @@ class GoldenReader {
   }
 
   const ComponentSpec& spec_;
-  const json& entry_;
+  const json entry_;
   Golden golden_;
 };
 
@@ -137,9 +152,7 @@ std::vector<Golden> parse_goldens(const ComponentSpec& spec, const std::string& 
     const json document = json::parse(text);
     std::vector<Golden> goldens;
     for (const auto& one : document.at("goldens")) {
-      json entry = document.value("common", json::object());
-      entry.merge_patch(one);
-      goldens.push_back(GoldenReader(spec, entry).read());
+      goldens.push_back(GoldenReader(spec, merged(document.value("common", json::object()), one)).read());
     }
     return goldens;
   } catch (const json::exception& error) {

@@ -1,10 +1,13 @@
 // `twinbench bench`: ceilings and null test first, then every timed twin, each in its own process.
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 
 #include "harness/bench/google_benchmark.h"
+#include "harness/bench/twin_order.h"
+#include "harness/bench/twin_rows.h"
 #include "harness/bench/twin_timing.h"
 #include "harness/command/command.h"
 #include "harness/command/jobs.h"
@@ -136,14 +139,19 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
     return run.errors > 0 ? kExitFailure : run.ran > 0 ? kExitPass : kExitInconclusive;
   }
 
+  const TimeBudget budget(options.minutes);
+  const Shard shard = shard_named(options.shard);
   auto twins = twins_of(selected_cells(options));
+  if (twins.empty()) throw Error(ErrorKind::kUnknownName, "--filter", options.filter, "it matches no timed case; `twinbench list` marks them with *");
+  std::erase_if(twins, [&](const Twin& twin) { return !shard.has(twin.name()); });
   Ledger ledger;
   Record record = open_record(options, "bench");
+  const std::string sample = sample_of(options, record);
+  twins = most_valuable_first(std::move(twins), decided_twins(session_options.earlier), sample);
   SteadyClock clock;
   const auto timing = timing_options(options, measure_clock(clock));
   if (!session_options.only)
     for (const auto& twin : twins) ledger.plan(twin.name());
-  if (twins.empty()) throw Error(ErrorKind::kUnknownName, "--filter", options.filter, "it matches no timed case; `twinbench list` marks them with *");
   set_aside_missing_device(twins, options, ledger);
   if (twins.empty()) return finish("bench", options, ledger, record);
 
@@ -174,6 +182,7 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
   double judging_s = 0, twins_s = 0;
   std::vector<Job> jobs;
   for (const auto& twin : session_options.only ? std::vector<Twin>() : twins) jobs.push_back(limited_job(options, twin.name(), [&, twin] { return time_on_its_device(twin, timing, opened, ceilings); }));
+  std::size_t cut = 0;
   if (going) run_with_progress(jobs, record, [&](const JobResult& result) {
     if (!result.ok()) {
       ledger.record(result.name, Outcome::kError, failure_of(result));
@@ -194,7 +203,15 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
     // A slow or undecided speedup is a finding, not a failure of the run: the gate judges it. A wrong answer is a failure.
     if (broken.empty()) ledger.record(result.name, Outcome::kPass);
     else ledger.record(result.name, Outcome::kFail, broken);
+  }, budget, [&](const std::string& name) {
+    ledger.record(name, Outcome::kInconclusive, budget.reason());
+    const auto twin = std::find_if(twins.begin(), twins.end(), [&](const Twin& one) { return one.name() == name; });
+    json row = speedup_row(*twin, Variant::kBaseline, Variant::kOptimized, twin->component->spec.regime, PairedResult());
+    withdraw(row, budget.reason());
+    record.add("speedups", row);
+    ++cut;
   });
+  print_left_out(options, false, sample, 0, cut, budget);
   if (twins_s > 0) std::printf("answers judged before and after timing: %.1f s of %.1f s (%.0f %%)\n", judging_s, twins_s, 100 * judging_s / twins_s);
   return finish("bench", options, ledger, record);
 }

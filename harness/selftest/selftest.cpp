@@ -3,12 +3,14 @@
 
 #include <time.h>
 
+#include <algorithm>
+
 #include "harness/bench/twin_timing.h"
 #include "harness/compare/inputs.h"
 #include "harness/counters/case_memory.h"
 #include "harness/counters/count_component.h"
 #include "harness/counters/pins.h"
-#include "harness/parity/parity.h"
+#include "harness/parity/tier.h"
 #include "harness/selftest/cases.h"
 #include "harness/selftest/row_scale.h"
 #include "harness/timing/paired.h"
@@ -23,10 +25,25 @@ struct Catch {
   std::string check, reason;
 };
 
-void run_parity(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
-  for (const auto& result : check_cell(selftest_case.component, selftest_case.variant, selftest_case.setting, kSeed))
+std::vector<Catch> caught_by_parity(const SelftestCase& selftest_case, Tier tier) {
+  ParityOptions options = parity_options(tier, selftest_case.variant);
+  options.checks.clear();  // a planted baseline gets every check too
+  std::vector<Catch> caught;
+  for (const auto& result : check_cell(selftest_case.component, selftest_case.variant, selftest_case.setting, kSeed, options))
     if (result.verdict == CheckVerdict::kFail || result.verdict == CheckVerdict::kError)
       caught.push_back({result.check, std::string(name_of(result.verdict)) + ": " + result.reason});
+  return caught;
+}
+
+// What both tiers catch; where they differ, a row of its own says so, which nothing expects.
+void run_parity(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
+  const auto quick = caught_by_parity(selftest_case, Tier::kQuick), full = caught_by_parity(selftest_case, Tier::kFull);
+  const auto has = [](const std::vector<Catch>& list, const std::string& check) {
+    return std::any_of(list.begin(), list.end(), [&](const Catch& one) { return one.check == check; });
+  };
+  for (const auto& one : full) caught.push_back(has(quick, one.check) ? one : Catch{one.check + " (tier full only)", one.reason});
+  for (const auto& one : quick)
+    if (!has(full, one.check)) caught.push_back({one.check + " (tier quick only)", one.reason});
 }
 
 void run_counters(const SelftestCase& selftest_case, std::vector<Catch>& caught) {

@@ -4,19 +4,24 @@
 // output is summed depends on `inner` alone: a row gives the same bits alone and in any batch.
 #pragma once
 
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
 #include <cstdint>
 
-#include "src/common/cpu_clones.h"
 #include "kernels/common/float_bits.h"
+#include "src/common/cpu_clones.h"
 
-namespace twinbench::energy_flow::embedding_mapper {
+namespace twinbench {
 
 // kRows x kColumns dot products, each in kProductLanes interleaved partial sums that stay in registers.
 constexpr int kProductLanes = 16;
 
 template <int kRows, int kColumns, class Real>
 inline __attribute__((always_inline)) void dot_products(const Real* __restrict x, const Real* __restrict weight,
-                                                        std::int64_t inner, std::int64_t columns, Real* __restrict out) {
+                                                        std::int64_t inner, std::int64_t columns,
+                                                        Real* __restrict out) {
   Real sum[kRows][kColumns][kProductLanes] = {};
   std::int64_t k = 0;
   for (; k + kProductLanes <= inner; k += kProductLanes) {
@@ -45,7 +50,8 @@ template <int kColumns, class Real>
 inline __attribute__((always_inline)) void dot_product_rows(std::int64_t rows, const Real* x, const Real* weight,
                                                             std::int64_t inner, std::int64_t columns, Real* out) {
   std::int64_t row = 0;
-  for (; row + 4 <= rows; row += 4) dot_products<4, kColumns>(x + row * inner, weight, inner, columns, out + row * columns);
+  for (; row + 4 <= rows; row += 4)
+    dot_products<4, kColumns>(x + row * inner, weight, inner, columns, out + row * columns);
   for (; row < rows; ++row) dot_products<1, kColumns>(x + row * inner, weight, inner, columns, out + row * columns);
 }
 
@@ -60,4 +66,16 @@ TWINBENCH_CPU_CLONES static void multiply_transposed(std::int64_t rows, const Re
   for (; c < end; ++c) dot_product_rows<1>(rows, x, weight + c * inner, inner, columns, out + c);
 }
 
-}  // namespace twinbench::energy_flow::embedding_mapper
+// out = x * weight^T, the weight's rows shared among the threads in blocks of four.
+template <class Real>
+void multiply_rows_transposed(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& out) {
+  constexpr std::int64_t kWork = 4 << 20;  // multiply-adds that pay for waking a thread
+  const std::int64_t rows = x.size(0), inner = x.size(1), columns = weight.size(0);
+  const std::int64_t grain = std::max<std::int64_t>(1, kWork / (4 * rows * inner));
+  at::parallel_for(0, (columns + 3) / 4, grain, [&](std::int64_t begin, std::int64_t end) {
+    multiply_transposed(rows, x.const_data_ptr<Real>(), weight.const_data_ptr<Real>(), inner, columns, 4 * begin,
+                        std::min(columns, 4 * end), out.mutable_data_ptr<Real>());
+  });
+}
+
+}  // namespace twinbench
