@@ -17,6 +17,7 @@ struct GoogleBenchmarkRun {
 // Registers `cells` under their names and hands `arguments` (all --benchmark_* flags) to Google Benchmark. Set-up (inputs,
 // factory, first run) and the judging of the answers before and after (see JudgedVariant) are outside the timed loop.
 // Throws Error(kBadArgument) on a flag that Google Benchmark does not know.
-GoogleBenchmarkRun run_google_benchmark(const std::vector<Cell>& cells, const std::vector<std::string>& arguments, std::uint64_t seed);
+GoogleBenchmarkRun run_google_benchmark(const std::vector<Cell>& cells, const std::vector<std::string>& arguments,
+                                        std::uint64_t seed);
 
 }  // namespace twinbench
