@@ -1,4 +1,4 @@
-// Twins as the bench engine times them: planted wrong ones that must get no speedup, and correct ones that must get theirs.
+// Twins as the bench engine times them: planted wrong ones that must get no speedup, and correct ones that keep theirs.
 #include <algorithm>
 #include <map>
 #include <vector>
