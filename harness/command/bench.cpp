@@ -5,15 +5,15 @@
 #include <cstdio>
 #include <iostream>
 
-#include "harness/bench/device_twin_timing.h"
 #include "harness/bench/google_benchmark.h"
 #include "harness/bench/twin_order.h"
 #include "harness/bench/twin_rows.h"
 #include "harness/bench/twin_timing.h"
 #include "harness/command/command.h"
-#include "harness/command/device_rows.h"
 #include "harness/command/jobs.h"
 #include "harness/counters/counter_scope.h"
+#include "harness/device/bench/device_rows.h"
+#include "harness/device/bench/device_twin_timing.h"
 #include "harness/ledger/ledger.h"
 #include "harness/record/record.h"
 #include "src/common/error.h"
@@ -135,7 +135,8 @@ json time_on_its_device(const Twin& twin, const DeviceTimingOptions& timing, con
 int bench_command(const CommandOptions& options, const SessionOptions& session_options, const std::vector<std::string>& google_benchmark_flags) {
   if (!google_benchmark_flags.empty()) {
     at::set_num_threads(options.threads);
-    return run_google_benchmark(selected_cells(options), google_benchmark_flags, options.seed) > 0 ? kExitPass : kExitInconclusive;
+    const GoogleBenchmarkRun run = run_google_benchmark(selected_cells(options), google_benchmark_flags, options.seed);
+    return run.errors > 0 ? kExitFailure : run.ran > 0 ? kExitPass : kExitInconclusive;
   }
 
   const TimeBudget budget(options.minutes);
@@ -178,6 +179,7 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
     else ledger.record(session, Outcome::kInconclusive, "null test: " + null["reason"].get<std::string>());
   });
 
+  double judging_s = 0, twins_s = 0;
   std::vector<Job> jobs;
   for (const auto& twin : session_options.only ? std::vector<Twin>() : twins) jobs.push_back(limited_job(options, twin.name(), [&, twin] { return time_on_its_device(twin, timing, opened, ceilings); }));
   std::size_t cut = 0;
@@ -186,6 +188,8 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
       ledger.record(result.name, Outcome::kError, failure_of(result));
       return;
     }
+    judging_s += result.value["judging_s"].get<double>();
+    twins_s += result.seconds;
     std::string broken;
     for (const auto& row : result.value["timings"]) {
       record.add("timings", row);
@@ -208,6 +212,7 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
     ++cut;
   });
   print_left_out(options, false, sample, 0, cut, budget);
+  if (twins_s > 0) std::printf("answers judged before and after timing: %.1f s of %.1f s (%.0f %%)\n", judging_s, twins_s, 100 * judging_s / twins_s);
   return finish("bench", options, ledger, record);
 }
 

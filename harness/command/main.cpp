@@ -9,6 +9,7 @@
 #include "harness/command/command.h"
 #include "harness/command/data.h"
 #include "harness/command/scenario.h"
+#include "harness/runner/waiting_threads.h"
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
 
@@ -70,7 +71,14 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Twinbench: every component twice, naive and optimized; parity, counters, time, scenarios.\n"
+  std::string waiting_threads;
+  try {
+    waiting_threads = twinbench::settle_waiting_threads(argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "twinbench: %s\n", error.what());
+    return twinbench::kExitUsage;
+  }
+  CLI::App app{"Twinbench: every component twice, baseline and optimized; parity, counters, time, scenarios.\n"
                "Exit codes: 0 pass, 1 regression or failure, 2 usage or tool error, 3 inconclusive or nothing measured."};
   app.require_subcommand(1);
   CommandOptions options;
@@ -148,6 +156,7 @@ int main(int argc, char** argv) {
         if (extra.rfind("--benchmark_", 0) != 0 && extra.rfind("--v=", 0) != 0)
           throw twinbench::Error(twinbench::ErrorKind::kBadArgument, "flag", extra, "`twinbench bench --help` lists the flags" + twinbench::did_you_mean(extra, flags_of(bench)));
     if (options.threads == 0) options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    if (*bench || *ceilings || *scenarios) std::fprintf(stderr, "twinbench: waiting threads: %s\n", waiting_threads.c_str());
     if (*list) code = twinbench::list_command(options, as_json, cells);
     if (*parity) code = twinbench::parity_command(options, checks);
     if (*counters) code = twinbench::counters_command(options, pins, pin, trace_all);

@@ -1,11 +1,12 @@
 // Runs every check of the harness on one planted twin and compares what caught it with what had to.
-#include "harness/compare/inputs.h"
 #include "harness/selftest/selftest.h"
 
 #include <time.h>
 
 #include <algorithm>
 
+#include "harness/bench/twin_timing.h"
+#include "harness/compare/inputs.h"
 #include "harness/counters/case_memory.h"
 #include "harness/counters/count_component.h"
 #include "harness/counters/pins.h"
@@ -99,6 +100,23 @@ TimeVerdict run_time(const SelftestCase& selftest_case, std::vector<Catch>& caug
   return result.verdict;
 }
 
+// A few short samples are enough: it is the answers around them that are judged.
+void run_bench(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
+  Component component = selftest_case.component;
+  component.spec.cases = {selftest_case.setting.input_case};
+  const Case& input_case = component.spec.cases.front();
+  TwinTimingOptions options;
+  options.seed = kSeed;
+  options.max_pairs = 4;
+  options.seconds = 0.5;
+  options.clock = {1e-9, 50e-9};
+  const auto rows = time_twin({&component, c10::DeviceType::CPU, selftest_case.setting.dtype, &input_case}, options, {});
+  for (const auto& row : rows["timings"])
+    if (row["verdict"] == "rejected") caught.push_back({"answers", row["reason"]});
+  for (const auto& row : rows["speedups"])
+    if ((row["verdict"] == "rejected" || row["ratio"].is_null()) && caught.empty()) caught.push_back({"speedup", row["reason"]});
+}
+
 std::string joined(const std::vector<Catch>& caught, std::string Catch::*field, const char* separator) {
   std::string text;
   for (const auto& one : caught)
@@ -111,7 +129,7 @@ std::string joined(const std::vector<Catch>& caught, std::string Catch::*field, 
 const std::vector<SelftestCase>& selftest_cases() {
   static const std::vector<SelftestCase> cases = [] {
     std::vector<SelftestCase> all = selftest::wrong_answers();
-    for (auto& list : {selftest::wrong_behaviour(), selftest::correct_controls()})
+    for (auto& list : {selftest::wrong_behaviour(), selftest::wrong_when_timed(), selftest::correct_controls(), selftest::correct_when_timed()})
       all.insert(all.end(), list.begin(), list.end());
     return all;
   }();
@@ -132,6 +150,8 @@ SelftestRow run(const SelftestCase& selftest_case) {
   try {
     if (selftest_case.reference) {
       open = run_time(selftest_case, caught, explanation) == TimeVerdict::kInconclusive;
+    } else if (selftest_case.benched) {
+      run_bench(selftest_case, caught);
     } else {
       run_parity(selftest_case, caught);
       run_counters(selftest_case, caught);
