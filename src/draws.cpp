@@ -1,4 +1,4 @@
-// Philox draws and toy weights for the energy-flow components' inputs.
+// Philox draws and toy weights.
 #include "src/draws.h"
 
 #include <ATen/ops/empty.h>
@@ -83,6 +83,8 @@ at::Tensor drawn(const std::string& distribution, at::IntArrayRef shape, std::ui
   throw Error(ErrorKind::kUnknownName, "distribution", distribution,
               "use normal, uniform, zeros, heavy_tail or adversarial");
 }
+
+std::vector<std::string> distributions() { return {"normal", "uniform", "zeros", "heavy_tail", "adversarial"}; }
 
 at::Tensor toy_weight(std::int64_t rows, std::int64_t columns, std::int64_t k) {
   return filled({rows, columns}, [=](std::int64_t flat) {

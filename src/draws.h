@@ -1,4 +1,4 @@
-// Input and weight generators that the energy-flow components share: Philox draws by tensor number, and the toy weights.
+// Generators of inputs and weights: Philox draws by tensor number, and the toy weights of the worked examples.
 // All return contiguous fp32 CPU tensors and are pure functions of their arguments.
 #pragma once
 
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 namespace twinbench::draws {
 
@@ -29,6 +30,9 @@ at::Tensor xavier_uniform(std::int64_t out, std::int64_t in, std::uint64_t seed,
 // Throws kUnknownName for any other name. Drawn from the synthetic-data stream, so never equal to a weight tensor.
 at::Tensor drawn(const std::string& distribution, at::IntArrayRef shape, std::uint64_t seed, std::uint32_t number,
                  double scale = 1.0);
+
+// The distributions that drawn() knows.
+std::vector<std::string> distributions();
 
 // The worked examples' weights (specification 0.7): (((7i + 3j + k) mod 11) - 5) / 10, and biases
 // (((5i + k) mod 7) - 3) / 20, for output row i and input column j.

@@ -108,6 +108,13 @@ const std::string& Expression::symbol() const {
   return nodes_[static_cast<std::size_t>(root_)].kind == 's' ? nodes_[static_cast<std::size_t>(root_)].name : none;
 }
 
+Expression Expression::with(const std::string& symbol, std::int64_t number) const {
+  Expression fixed = *this;
+  for (auto& node : fixed.nodes_)
+    if (node.kind == 's' && node.name == symbol) node = {'n', number, "", -1, -1, -1};
+  return fixed;
+}
+
 std::vector<std::string> Expression::symbols() const {
   std::vector<std::string> found;
   for (const auto& node : nodes_)

@@ -20,6 +20,10 @@ class Expression {
   const std::string& text() const { return text_; }
   // The name, where the expression is nothing but one symbol; else empty. Such an extent binds the symbol.
   const std::string& symbol() const;
+  // "any": a length that only the tensor itself knows.
+  bool is_any() const { return symbol() == "any"; }
+  // The same expression with a number in a symbol's place.
+  Expression with(const std::string& symbol, std::int64_t number) const;
   // Every symbol that occurs, each once.
   std::vector<std::string> symbols() const;
 

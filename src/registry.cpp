@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <regex>
 
-#include "src/common/error.h"
+#include "src/check_spec.h"
 #include "src/common/nearest_name.h"
+#include "src/inputs.h"
 
 namespace twinbench {
 
@@ -45,6 +46,7 @@ namespace {
 Component named(const char* pipeline, const char* name, Component component) {
   component.spec.pipeline = pipeline;
   component.spec.name = name;
+  check_spec(component.spec);
   return component;
 }
 
@@ -99,14 +101,16 @@ Factory Component::factory(Variant variant, c10::DeviceType device) const {
 
 std::unique_ptr<Runnable> Component::make(Variant variant, c10::DeviceType path, const NamedTensors& inputs,
                                           const Setting& setting) const {
-  return factory(variant, path)(inputs, setting);
+  if (variant == Variant::kLibrary && setting.backward())
+    throw Error(ErrorKind::kBadArgument, "pass", "backward", "library variants have a forward pass only");
+  return factory(variant, path)(inputs, bound(spec.signature, inputs, setting));
 }
 
 std::string Cell::name() const {
   return component->spec.id() + "/" + to_string(variant) + "/" + device_name(device) + "/" + to_string(dtype) + "/" + input_case->name;
 }
 
-Setting Cell::setting() const { return {*input_case, dtype, c10::Device(device)}; }
+Setting Cell::setting() const { return completed(component->spec.signature, {*input_case, dtype, c10::Device(device)}); }
 
 std::vector<Cell> all_cells() {
   std::vector<Cell> cells;
@@ -117,6 +121,7 @@ std::vector<Cell> all_cells() {
           for (const auto variant : {Variant::kBaseline, Variant::kOptimized, Variant::kLibrary}) {
             if (!component.supports(variant, device, dtype)) continue;
             if (variant == Variant::kLibrary && input_case.pass == Pass::kBackward) continue;
+            if (!input_case.specimen.empty() && variant != Variant::kBaseline) continue;
             cells.push_back({&component, variant, device, dtype, &input_case});
           }
   return cells;
@@ -147,27 +152,7 @@ std::vector<Cell> filter_cells(const std::string& regular_expression) {
   throw Error(ErrorKind::kUnknownName, "--filter", regular_expression, "no cell matches; `twinbench list --cells` shows them" + did_you_mean(regular_expression, ids));
 }
 
-std::int64_t Setting::size(const std::string& name) const {
-  const auto found = input_case.sizes.find(name);
-  if (found == input_case.sizes.end()) throw Error(ErrorKind::kUnknownName, "size", name, "case '" + input_case.name + "' has no such size");
-  return found->second;
-}
-
-double Setting::option(const std::string& name) const {
-  const auto found = input_case.options.find(name);
-  if (found == input_case.options.end()) throw Error(ErrorKind::kUnknownName, "option", name, "case '" + input_case.name + "' has no such option");
-  return found->second;
-}
-
-double Setting::option_or(const std::string& name, double otherwise) const {
-  const auto found = input_case.options.find(name);
-  return found == input_case.options.end() ? otherwise : found->second;
-}
-
 std::string to_string(Variant variant) {
   return variant == Variant::kBaseline ? "baseline" : variant == Variant::kOptimized ? "optimized" : "library";
 }
-std::string to_string(Dtype dtype) { return dtype == Dtype::kFp64 ? "fp64" : dtype == Dtype::kFp32 ? "fp32" : "bf16"; }
-std::string to_string(Pass pass) { return pass == Pass::kForward ? "forward" : "backward"; }
-
 }  // namespace twinbench

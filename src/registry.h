@@ -53,7 +53,5 @@ Cell find_cell(const std::string& name);
 std::vector<Cell> filter_cells(const std::string& regular_expression);
 
 std::string to_string(Variant variant);  // baseline, optimized, library
-std::string to_string(Dtype dtype);      // fp64, fp32, bf16
-std::string to_string(Pass pass);        // forward, backward
 
 }  // namespace twinbench

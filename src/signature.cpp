@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "src/common/error.h"
+
 namespace twinbench {
 
 OptionSpec switch_option(std::string name, bool otherwise, std::string meaning) {
@@ -13,6 +15,15 @@ OptionSpec count_option(std::string name, std::int64_t otherwise, double low, do
 }
 OptionSpec real_option(std::string name, double otherwise, double low, double high, std::string meaning) {
   return {std::move(name), OptionSpec::Kind::kReal, otherwise, low, high, std::move(meaning)};
+}
+OptionSpec choice_option(std::string name, std::vector<std::string> choices, std::string otherwise,
+                         std::string meaning) {
+  const auto found = std::find(choices.begin(), choices.end(), otherwise);
+  if (found == choices.end())
+    throw Error(ErrorKind::kUnknownName, "option " + name, otherwise, "the default must be one of its choices");
+  const double highest = static_cast<double>(choices.size()) - 1;
+  return {std::move(name), OptionSpec::Kind::kChoice, static_cast<double>(found - choices.begin()), 0, highest,
+          std::move(meaning), std::move(choices)};
 }
 OptionSpec of_inputs(OptionSpec option) {
   option.of_inputs = true;
@@ -85,7 +96,7 @@ InputSpec InputSpec::one_per(std::string size, std::uint32_t step) const {
 InputSpec InputSpec::of(Element what) const {
   InputSpec copy = *this;
   copy.element = what;
-  if (what != Element::kFloating && what != Element::kComplex) copy.differentiable = false;
+  if (what != Element::kFloating && what != Element::kComplex && what != Element::kPlanar) copy.differentiable = false;
   return copy;
 }
 
@@ -166,7 +177,7 @@ std::string to_string(Role role) {
   return names[static_cast<int>(role)];
 }
 std::string to_string(Element element) {
-  constexpr const char* names[] = {"floating", "complex", "int64", "int32", "byte", "bool"};
+  constexpr const char* names[] = {"floating", "complex", "planar", "int64", "int32", "byte", "bool"};
   return names[static_cast<int>(element)];
 }
 

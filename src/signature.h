@@ -14,8 +14,10 @@
 
 namespace twinbench {
 
-// What a tensor's elements are. Floating and complex ones follow the cell's numeric mode (see Dtype).
-enum class Element { kFloating, kComplex, kInt64, kInt32, kByte, kBool };
+// What a tensor's elements are. Floating and complex ones follow the cell's numeric mode (see Dtype). kPlanar: complex
+// numbers as two real planes, a floating tensor whose first axis has length 2. Complex and planar values are compared as
+// complex numbers; the gradient of z = x + iy is dL/dx + i dL/dy, as PyTorch has it.
+enum class Element { kFloating, kComplex, kPlanar, kInt64, kInt32, kByte, kBool };
 
 // What an input is for. kWeight: an operand of matrix products, rounded in the modes that round operands. kBias, kGain:
 // parameters added to or multiplied with rows. kState: data that run() advances in place (see Runnable::reset).
@@ -27,26 +29,29 @@ struct SizeSpec {
   std::int64_t low = 1, high = std::int64_t{1} << 24;
 };
 
-// A size computed from others: {"middle", "2 * width * height"}.
+// A size computed from others: {"cells", "width * height"}. `free`: so in the cases, but tensors may have another.
 struct DerivedSize {
   std::string name;
   Expression value;
+  bool free = false;
 };
 
 // A setting of the component, or (of_inputs) of its generated inputs, which no variant ever sees. The default stands
 // here and nowhere else: a variant reads Setting::option, which knows it.
 struct OptionSpec {
-  enum class Kind { kSwitch, kCount, kReal };
+  enum class Kind { kSwitch, kCount, kReal, kChoice };
   std::string name;
   Kind kind = Kind::kReal;
   double otherwise = 0;  // the default
   double low = 0, high = 1;
   std::string meaning;
+  std::vector<std::string> choices = {};  // kChoice: the value is an index into these
   bool of_inputs = false;
 };
 OptionSpec switch_option(std::string name, bool otherwise, std::string meaning);
 OptionSpec count_option(std::string name, std::int64_t otherwise, double low, double high, std::string meaning);
 OptionSpec real_option(std::string name, double otherwise, double low, double high, std::string meaning);
+OptionSpec choice_option(std::string name, std::vector<std::string> choices, std::string otherwise, std::string meaning);
 OptionSpec of_inputs(OptionSpec option);
 
 // How the values of an input are drawn. `number` is the tensor's place in its Philox stream (the data stream for
@@ -135,6 +140,6 @@ struct Signature {
 std::vector<Expression> shape_of(const std::string& text);
 
 std::string to_string(Role role);        // data, weight, bias, gain, state
-std::string to_string(Element element);  // floating, complex, int64, int32, byte, bool
+std::string to_string(Element element);  // floating, complex, planar, int64, int32, byte, bool
 
 }  // namespace twinbench

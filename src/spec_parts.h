@@ -1,6 +1,7 @@
-// Small parts that component specifications are put together from: cases by role, and outputs that must be exact.
+// Small parts that component specifications are put together from: cases by role.
 #pragma once
 
+#include <array>
 #include <string>
 #include <utility>
 
@@ -35,19 +36,31 @@ inline Case timed(Case from) {
   return from;
 }
 
+// A case with these options; with_options(sized_case(...), {{"noise", 0.05}}).
+inline Case with_options(Case from, Options options) {
+  from.options = std::move(options);
+  return from;
+}
+
+inline Case renamed(Case from, std::string name) {
+  from.name = std::move(name);
+  return from;
+}
+
 inline Case degenerate(Case from) {
   from.degenerate = true;
   return from;
 }
 
-// An output that must be equal bit for bit.
-inline OutputSpec exact_output(std::string name, bool nan_allowed = false) {
-  OutputSpec output;
-  output.name = std::move(name);
-  output.tolerance.kind = Tolerance::Kind::kExact;
-  output.tolerance.spec_class = "exact";
-  output.nan_allowed = nan_allowed;
-  return output;
+// The expected value of a proof counter that an optimized variant never touches.
+inline std::int64_t nothing(const Setting&) { return 0; }
+
+// Sizes as real numbers, for costs: const auto [flows, hidden] = real_sizes<2>(setting, {"flows", "hidden"}).
+template <std::size_t count>
+std::array<double, count> real_sizes(const Setting& setting, const std::array<const char*, count>& names) {
+  std::array<double, count> sizes{};
+  for (std::size_t i = 0; i < count; ++i) sizes[i] = static_cast<double>(setting.size(names[i]));
+  return sizes;
 }
 
 }  // namespace twinbench

@@ -10,9 +10,6 @@
 
 namespace twinbench {
 
-// What floating inputs are in a numeric mode.
-inline at::ScalarType floating_type(Dtype dtype) { return dtype == Dtype::kFp64 ? at::kDouble : at::kFloat; }
-
 // For shapes that others are derived from: indexing a tensor of another rank would fail without a name.
 inline void expect_rank(const NamedTensors& inputs, const std::string& name, std::int64_t rank) {
   const at::Tensor& tensor = inputs[name];

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "src/setting.h"
+
 namespace twinbench {
 
 // |a - b| <= absolute + relative * max(|a|, |b|), as the specifications give it for optimized against baseline.
@@ -20,6 +22,10 @@ struct Tolerance {
   std::string spec_class;  // "op", "elementwise", "step", "grad", "exact", or the component's own
   Bound fp16{2e-5, 2e-6};
   Bound tf32{2e-5, 2e-6};
+
+  const Bound& bound(Dtype dtype) const {
+    return dtype == Dtype::kBf16 ? bf16 : dtype == Dtype::kFp16 ? fp16 : dtype == Dtype::kTf32 ? tf32 : fp32;
+  }
 };
 
 }  // namespace twinbench

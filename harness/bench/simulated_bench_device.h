@@ -127,7 +127,8 @@ inline Component planted_component(std::int64_t elements, const std::string& reg
   input.sizes = {{"n", elements}};
   input.timed = true;
   component.spec.cases = {input};
-  component.spec.make_inputs = [](const Setting& setting, std::uint64_t) { return NamedTensors{{"x", at::ones({setting.size("n")})}}; };
+  component.spec.signature.sizes = {{"n", 1}};
+  component.spec.signature.inputs = {data("x", "n", not_drawn()).shifted(1)};
   component.spec.cost = [](const Setting&) { return planted_cost; };
   component.has_kernel = true;
   component.baseline = [](const NamedTensors& inputs, const Setting&) -> std::unique_ptr<Runnable> { return std::make_unique<PlantedVariant>(inputs, planted.baseline); };

@@ -37,10 +37,8 @@ Component planted(Factory optimized) {
   input.sizes = {{"n", 192}};
   input.timed = true;
   component.spec.cases = {input};
-  component.spec.make_inputs = [](const Setting& setting, std::uint64_t seed) {
-    at::manual_seed(seed);
-    return NamedTensors{{"x", at::randn({setting.size("n"), setting.size("n")})}};
-  };
+  component.spec.signature.sizes = {{"n", 1}};
+  component.spec.signature.inputs = {data("x", "n, n", from_case(1))};
   component.spec.cost = [](const Setting& setting) {
     const double n = static_cast<double>(setting.size("n"));
     return Cost{8 * n * n, 2 * n * n * n};

@@ -6,7 +6,7 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${TWINBENCH_COMP
 file(STRINGS "${TWINBENCH_COMPONENT_LIST}" lines REGEX "^TWINBENCH_COMPONENT\\(")
 
 set(TWINBENCH_COMPONENT_IDS "")
-foreach(list spec_sources baseline_sources optimized_sources cuda_sources kernel_sources operator_sources)
+foreach(list spec_sources baseline_sources optimized_sources cuda_sources kernel_sources)
   set(TWINBENCH_${list} "")
 endforeach()
 
@@ -32,9 +32,6 @@ foreach(line IN LISTS lines)
   twinbench_need(spec_sources src/${component}/spec.cpp)
   twinbench_need(baseline_sources baselines/${component}/baseline.cpp)
   twinbench_need(optimized_sources optimized/${component}/cpu.cpp)
-  if(EXISTS "${PROJECT_SOURCE_DIR}/optimized/${component}/operator.cpp")
-    twinbench_need(operator_sources optimized/${component}/operator.cpp)
-  endif()
   if(variants STREQUAL library)
     twinbench_need(baseline_sources baselines/${component}/library.cpp)
   endif()
@@ -48,7 +45,7 @@ foreach(line IN LISTS lines)
   # More files of a role-named kind (optimized/.../streaming_loader.cpp) belong to the component and are found.
   foreach(top optimized baselines)
     file(GLOB more CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${top}/${component}/*.cpp")
-    list(FILTER more EXCLUDE REGEX "/(cpu|cuda|operator|baseline|library|[a-z0-9_]*_test)\\.cpp$")
+    list(FILTER more EXCLUDE REGEX "/(cpu|cuda|baseline|library|[a-z0-9_]*_test)\\.cpp$")
     if(top STREQUAL optimized)
       list(APPEND TWINBENCH_optimized_sources ${more})
     else()
@@ -57,3 +54,31 @@ foreach(line IN LISTS lines)
   endforeach()
 endforeach()
 list(REMOVE_DUPLICATES TWINBENCH_COMPONENT_IDS)
+
+# Worked examples travel inside the program: a table of the text of every goldens.json.
+set(entries "")
+foreach(id IN LISTS TWINBENCH_COMPONENT_IDS)
+  string(REPLACE "." "/" component ${id})
+  set(golden_file "${PROJECT_SOURCE_DIR}/src/${component}/goldens.json")
+  if(EXISTS "${golden_file}")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${golden_file}")
+    file(READ "${golden_file}" golden_text)
+    string(APPEND entries "      {\"${id}\", R\"goldens(${golden_text})goldens\"},\n")
+  endif()
+endforeach()
+set(TWINBENCH_golden_source "${PROJECT_BINARY_DIR}/generated/src/golden_texts.cpp")
+file(GENERATE OUTPUT "${TWINBENCH_golden_source}" CONTENT
+"// Generated from the goldens.json beside the specifications.
+#include <cstring>
+#include \"src/golden_file.h\"
+namespace twinbench {
+const char* golden_text(const std::string& component_id) {
+  struct Entry { const char* id; const char* text; };
+  static const Entry entries[] = {
+${entries}      {\"\", \"\"}};
+  for (const auto& entry : entries)
+    if (component_id == entry.id) return entry.text;
+  return \"\";
+}
+}  // namespace twinbench
+")

@@ -9,6 +9,7 @@
 #include "harness/command/tensor_file.h"
 #include "harness/parity/reference.h"
 #include "src/common/error.h"
+#include "src/inputs.h"
 
 namespace twinbench {
 namespace {
@@ -52,11 +53,13 @@ void check_names(const TensorFile& file, const NamedTensors& expected, const std
 int check_command(const CommandOptions&, const std::string& name, const std::string& from) {
   const auto cell = find_cell(name);
   auto file = read_tensor_file(from);
-  Setting setting = cell.setting();
+  Setting setting{*cell.input_case, cell.dtype};
+  setting.input_case.options = cell.setting().input_case.options;
   setting.device = c10::Device(c10::DeviceType::CPU);  // a file is judged on the CPU, wherever it was made
   take_from(file.metadata, "sizes", setting.input_case.sizes);
   take_from(file.metadata, "options", setting.input_case.options);
-  check_names(file, cell.component->spec.make_inputs(setting, 0), output_specs(cell.component->spec, setting));
+  setting = completed(cell.component->spec.signature, setting);
+  check_names(file, generate_inputs(cell.component->spec, setting, 0), output_specs(cell.component->spec, setting));
   const auto result = judge_outputs(*cell.component, setting, file.inputs, file.outputs);
   for (const auto& row : result.outputs)
     std::printf("%-24s %-10s max abs %.3g  max rel %.3g  error / allowed %.3g  %s\n", row.name.c_str(), row.tolerance_class.c_str(), row.comparison.max_absolute_error,

@@ -8,6 +8,7 @@
 #include "harness/command/tensor_file.h"
 #include "harness/compare/inputs.h"
 #include "src/common/error.h"
+#include "src/inputs.h"
 
 namespace twinbench {
 
@@ -15,15 +16,17 @@ int dump_command(const CommandOptions& options, const std::string& name, const s
   const auto cell = find_cell(name);
   if (cell.device == c10::DeviceType::CUDA && at::getNumGPUs() == 0)
     throw Error(ErrorKind::kMissingDevice, "cell", name, "no CUDA device is visible here; dump the cpu cell");
-  Setting setting = cell.setting();
+  Setting setting{*cell.input_case, cell.dtype, c10::Device(cell.device)};
   override_sizes(setting.input_case, sizes);
+  const Sizes given = setting.input_case.sizes;
+  setting = completed(cell.component->spec.signature, setting);
   TensorFile file;
   file.inputs = generated_inputs(cell.component->spec, setting, options.seed);
   const auto placed = placed_inputs(file.inputs, setting.dtype, setting.device);
   const auto runnable = cell.component->make(cell.variant, placed, setting);
   runnable->run();
   file.outputs = runnable->outputs();
-  file.metadata = {{"cell", name}, {"seed", std::to_string(options.seed)}, {"sizes", nlohmann::json(setting.input_case.sizes).dump()},
+  file.metadata = {{"cell", name}, {"seed", std::to_string(options.seed)}, {"sizes", nlohmann::json(given).dump()},
                    {"options", nlohmann::json(setting.input_case.options).dump()}};
   write_tensor_file(out, file);
   std::cout << out << ": " << file.inputs.size() << " inputs, " << file.outputs.size() << " outputs of " << name << " (seed " << options.seed << ")\n";

@@ -138,7 +138,7 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
   }
 
   const NumericTable table = numeric_table(dtype);
-  const Bound bound = dtype == Dtype::kBf16 ? spec.tolerance.bf16 : spec.tolerance.fp32;
+  const Bound& bound = spec.tolerance.bound(dtype);
   const double epsilon = epsilon_of(shape.scalar_type()), unbounded = std::numeric_limits<double>::infinity();
   const bool gradient = spec.tolerance.kind == Tolerance::Kind::kGradient;
   // A gradient class is itself a bound on the whole tensor: a baseline within twice that bound is as good as it claims.
@@ -173,7 +173,8 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
   ruling.limit("largest error (the baseline's is " + number(s.baseline_max_error) + ")", s.candidate_max_error,
                largest);
   if (gradient && s.finite > 0) {
-    const double least_cosine = dtype == Dtype::kBf16 ? 0.99 : 0.99999;
+    const bool rounds = dtype != Dtype::kFp64 && dtype != Dtype::kFp32;
+    const double least_cosine = rounds ? 0.99 : 0.99999;
     ruling.limit("L2 distance to the baseline", s.distance, bound.relative * s.baseline_norm + bound.absolute);
     if (!(s.cosine >= least_cosine))
       ruling.decide(Judgement::kRejected,

@@ -2,18 +2,19 @@
 #include "harness/compare/inputs.h"
 
 #include "src/common/error.h"
+#include "src/inputs.h"
 
 namespace twinbench {
 
 NamedTensors generated_inputs(const ComponentSpec& spec, const Setting& setting, std::uint64_t seed) {
-  NamedTensors inputs = spec.make_inputs(setting, seed);
+  NamedTensors inputs = generate_inputs(spec, setting, seed);
   for (const auto& [name, tensor] : inputs) {
     const std::string field = spec.id() + " input '" + name + "'";
-    if (!tensor.defined()) throw Error(ErrorKind::kInternal, field, "undefined", "make_inputs must fill every input");
+    if (!tensor.defined()) throw Error(ErrorKind::kInternal, field, "undefined", "finish_inputs must fill every input");
     if (!tensor.device().is_cpu())
-      throw Error(ErrorKind::kInternal, field, tensor.device().str(), "make_inputs gives CPU tensors");
+      throw Error(ErrorKind::kInternal, field, tensor.device().str(), "finish_inputs gives CPU tensors");
     if (tensor.scalar_type() == at::kDouble)
-      throw Error(ErrorKind::kBadDtype, field, "Double", "make_inputs gives fp32 or integer tensors");
+      throw Error(ErrorKind::kBadDtype, field, "Double", "finish_inputs gives fp32 or integer tensors");
   }
   return inputs;
 }
@@ -21,7 +22,10 @@ NamedTensors generated_inputs(const ComponentSpec& spec, const Setting& setting,
 NamedTensors placed_inputs(const NamedTensors& generated, Dtype dtype, c10::Device device) {
   NamedTensors placed;
   for (const auto& [name, tensor] : generated) {
-    const auto target = dtype == Dtype::kFp64 && tensor.is_floating_point() ? at::kDouble : tensor.scalar_type();
+    const bool wide = dtype == Dtype::kFp64;
+    const auto target = wide && tensor.is_complex()          ? at::kComplexDouble
+                        : wide && tensor.is_floating_point() ? at::kDouble
+                                                             : tensor.scalar_type();
     at::Tensor copy = tensor.to(device, target);
     placed.set(name, copy.is_same(tensor) ? tensor.clone() : copy);
   }

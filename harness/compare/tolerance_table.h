@@ -19,6 +19,8 @@ inline NumericTable numeric_table(Dtype dtype) {
     case Dtype::kFp64: return {1e-7, 1e-7, 2};
     case Dtype::kFp32: return {1.3e-6, 1e-5, 2};
     case Dtype::kBf16: return {1.6e-2, 1e-5, 3};
+    case Dtype::kTf32: return {1e-3, 1e-5, 3};
+    case Dtype::kFp16: return {1e-3, 1e-5, 3};
   }
   return {0, 0, 0};
 }

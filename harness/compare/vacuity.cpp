@@ -56,10 +56,10 @@ at::Tensor one_element_off(const OutputSpec& spec, const at::Tensor& answer, con
   } else if (!answer.is_floating_point()) {
     element.add_(std::max<std::int64_t>(1, static_cast<std::int64_t>(0.05 * magnitude.rms)));
   } else {
-    const bool coarse = dtype == Dtype::kBf16 || answer.element_size() == 2;
+    const bool coarse = dtype == Dtype::kBf16 || dtype == Dtype::kTf32 || dtype == Dtype::kFp16 || answer.element_size() == 2;
     double share = coarse ? 0.25 : 0.05;
     if (spec.tolerance.kind == Tolerance::Kind::kGradient) {
-      const Bound& bound = dtype == Dtype::kBf16 ? spec.tolerance.bf16 : spec.tolerance.fp32;
+      const Bound& bound = spec.tolerance.bound(dtype);
       share = std::max(share, 2 * bound.relative * std::sqrt(static_cast<double>(answer.numel())));
     }
     element.add_(magnitude.rms > 0 ? share * magnitude.rms : 1.0);

@@ -5,14 +5,13 @@
 #include "harness/compare/structure.h"
 #include "harness/parity/subject.h"
 #include "src/common/error.h"
+#include "src/inputs.h"
 
 namespace twinbench {
 
 std::optional<std::int64_t> batch_axis_of(const Subject& subject, const std::string& input) {
-  for (const auto& batched : subject.spec().batched_inputs)
-    if (batched.name == input) return batched.batch_axis;
-  for (const auto& output : subject.spec().outputs)
-    if ("grad_" + output.name == input) return output.batch_axis;
+  for (const auto& declared : inputs_of(subject.spec().signature, subject.setting))
+    if (declared.name == input) return declared.batch_axis;
   return std::nullopt;
 }
 
@@ -42,7 +41,7 @@ std::string bound_broken(const OutputSpec& spec, const at::Tensor& in_batch, con
     const std::string different = first_bit_difference({{spec.name, a}}, {{spec.name, b}});
     return different.empty() ? "" : "other bits in " + different;
   }
-  const Bound bound = dtype == Dtype::kBf16 ? spec.tolerance.bf16 : spec.tolerance.fp32;
+  const Bound& bound = spec.tolerance.bound(dtype);
   const HostElements x(a), y(b);
   if (spec.tolerance.kind == Tolerance::Kind::kGradient) {  // a bound on the whole tensor
     double distance = 0, norm = 0;

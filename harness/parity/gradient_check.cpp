@@ -24,7 +24,7 @@ class Loss {
   double change() const {
     const NamedTensors now = outputs();
     double sum = 0;
-    for (const auto& spec : subject_.spec().outputs) {
+    for (const auto& spec : output_specs(subject_.spec(), setting_)) {
       if (!inputs_.contains("grad_" + spec.name) || !now[spec.name].is_floating_point()) continue;
       sum += now[spec.name].sub(centre_[spec.name]).mul(inputs_["grad_" + spec.name]).sum().item().toDouble();
     }
@@ -46,7 +46,8 @@ class Loss {
 }  // namespace
 
 void check_gradient(const Subject& subject, CheckResult& result) {
-  if (subject.setting.option_or("not_differentiable", 0) != 0)
+  if (const auto& options = subject.setting.input_case.options;
+      options.count("not_differentiable") && options.at("not_differentiable") != 0)
     return result.skip("the case's inputs lie on a kink by design: central differences see both sides of it");
   const NamedTensors inputs = placed_inputs(subject.generated, Dtype::kFp64, c10::Device(c10::DeviceType::CPU));
   const Loss loss(subject, inputs);
@@ -54,7 +55,7 @@ void check_gradient(const Subject& subject, CheckResult& result) {
   const auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  const auto& gradients = subject.spec().gradients;
+  const auto gradients = subject.outputs_declared();
   double share = 0;
   for (const auto& spec : gradients) {
     share += subject.options.gradient_seconds / static_cast<double>(gradients.size());

@@ -9,6 +9,7 @@
 #include "harness/gpu/nvtx_range.h"
 #include "harness/parity/subject.h"
 #include "src/common/error.h"
+#include "src/golden_file.h"
 #include "src/common/nearest_name.h"
 
 namespace twinbench {
@@ -64,7 +65,7 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
     if (applies && wanted(name)) results.push_back(perform(cell_name, name, seed, check));
   };
   const bool first_case = !component.spec.cases.empty() && component.spec.cases.front().name == setting.input_case.name;
-  add("golden", first_case && !component.spec.goldens.empty(),
+  add("golden", first_case && has_worked_examples(component.spec),
       [&](CheckResult& result) { check_golden(component, variant, setting, result); });
   if (options.checks.size() == 1 && wanted("golden")) return results;
 

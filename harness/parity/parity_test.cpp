@@ -18,14 +18,14 @@ class Doubled : public Runnable {
  public:
   Doubled(const NamedTensors& inputs, const Setting& setting) : x_(inputs["x"]), setting_(setting) {}
   void run() override {
-    if (setting_.option_or("throws", 0) != 0)
+    if (setting_.on("throws"))
       throw Error(ErrorKind::kOutOfMemory, "workspace", "1 TB", "use a smaller case");
     y_ = x_ + x_;
   }
   NamedTensors outputs() override {
     NamedTensors outputs;
-    if (setting_.option_or("missing", 0) == 0) outputs.set("y", y_);
-    if (setting_.option_or("undeclared", 0) != 0) outputs.set("z", y_);
+    if (!setting_.on("missing")) outputs.set("y", y_);
+    if (setting_.on("undeclared")) outputs.set("z", y_);
     return outputs;
   }
 
@@ -48,10 +48,12 @@ Component doubled() {
   Component component;
   component.spec.pipeline = "test";
   component.spec.name = "doubled";
-  component.spec.outputs = {{"y", {}, std::nullopt, false}};
-  component.spec.make_inputs = [](const Setting& setting, std::uint64_t seed) {
-    at::manual_seed(seed);
-    return NamedTensors{{"x", at::randn({setting.size("n")})}};
+  component.spec.signature = {
+      .sizes = {{"n", 0}},
+      .options = {switch_option("throws", false, "run() throws"), switch_option("missing", false, "y is left out"),
+                  switch_option("undeclared", false, "z is added")},
+      .inputs = {data("x", "n", from_case(1))},
+      .outputs = {output("y", "n", {}).batch(std::nullopt)},
   };
   component.baseline = [](const NamedTensors& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
     return std::make_unique<Baseline>(inputs, setting);
@@ -124,14 +126,14 @@ TEST(Parity, MissingAndUndeclaredOutputsFail) {
 
 TEST(Parity, JudgesOutputsFromElsewhere) {
   const Component component = doubled();
-  const NamedTensors inputs = component.spec.make_inputs(sized(50), 3);
+  const NamedTensors inputs = generated_inputs(component.spec, sized(50), 3);
   EXPECT_EQ(judge_outputs(component, sized(50), inputs, {{"y", inputs["x"] * 2}}).verdict, CheckVerdict::kPass);
   EXPECT_EQ(judge_outputs(component, sized(50), inputs, {{"y", inputs["x"] * 2.001}}).verdict, CheckVerdict::kFail);
 }
 
 TEST(Parity, RecordRowIsStrictJson) {
   const Component component = doubled();
-  const NamedTensors inputs = component.spec.make_inputs(sized(50), 3);
+  const NamedTensors inputs = generated_inputs(component.spec, sized(50), 3);
   const auto row = to_json("a/b/c/d/e", judge_outputs(component, sized(50), inputs, {{"y", inputs["x"] / 0}}));
   EXPECT_EQ(row["verdict"], "fail");
   EXPECT_TRUE(row["outputs"][0]["worst_ratio"].is_null());

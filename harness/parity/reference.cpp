@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "harness/compare/inputs.h"
+#include "src/inputs.h"
 
 namespace twinbench {
 
@@ -15,7 +16,7 @@ NamedTensors copied_outputs(Runnable& runnable) {
 }
 
 std::vector<OutputSpec> output_specs(const ComponentSpec& spec, const Setting& setting) {
-  return setting.input_case.pass == Pass::kBackward ? spec.gradients : spec.outputs;
+  return outputs_of(spec.signature, completed(spec.signature, setting));
 }
 
 namespace {

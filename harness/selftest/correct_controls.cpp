@@ -89,7 +89,7 @@ SelftestCase product(const std::string& name, const std::string& what, Summation
 SelftestCase propagated_nan() {
   SelftestCase correct =
       control("propagated_nan", "a NaN of the input shows where it must", make<RowScale>, 6, {{"nan_row", 3}});
-  correct.component.spec.outputs.front().nan_allowed = true;
+  correct.component.spec.signature.outputs.front().nan_allowed = true;
   return correct;
 }
 

@@ -66,9 +66,7 @@ class LoopProduct : public Runnable {
   bool bf16_;
 };
 
-NamedTensors make_inputs(const Setting& setting, std::uint64_t seed) {
-  NamedTensors inputs{{"x", at::empty({setting.size("items"), setting.size("inner")})},
-                {"w", at::empty({setting.size("inner"), setting.size("columns")})}};
+void finish_inputs(NamedTensors& inputs, const Setting&, std::uint64_t seed) {
   std::uint32_t tag = 0;
   for (auto& [name, tensor] : inputs) {
     ++tag;
@@ -79,7 +77,6 @@ NamedTensors make_inputs(const Setting& setting, std::uint64_t seed) {
       values[i] = philox_normal_pair(words.w[0], words.w[1]).sine;
     }
   }
-  return inputs;
 }
 
 }  // namespace
@@ -94,9 +91,12 @@ Component project_component(Summation summation) {
   spec.pipeline = "selftest";
   spec.name = "project";
   spec.dtypes = {Dtype::kFp32, Dtype::kBf16};
-  spec.make_inputs = make_inputs;
-  spec.outputs = {{"y", {Tolerance::Kind::kBound, {2e-5, 2e-6}, {2e-5, 2e-6}, "op"}, 0, false}};
-  spec.batched_inputs = {{"x", 0}};
+  spec.signature = {
+      .sizes = {{"items", 0}, {"inner", 1}, {"columns", 1}},
+      .inputs = {data("x", "items, inner", not_drawn()), weight("w", "inner, columns", not_drawn())},
+      .outputs = {output("y", "items, columns", {Tolerance::Kind::kBound, {2e-5, 2e-6}, {2e-5, 2e-6}, "op"})},
+  };
+  spec.finish_inputs = finish_inputs;
   spec.batch_size = "items";
   spec.proof = {
       {"aten::mv", "one a row", [](const Setting& s) { return s.size("items"); }, [](const Setting&) { return 0; }}};

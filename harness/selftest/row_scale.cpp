@@ -51,24 +51,31 @@ void fill_normal(at::Tensor& tensor, std::uint64_t seed, std::uint32_t tag, floa
   }
 }
 
-NamedTensors make_inputs(const Setting& setting, std::uint64_t seed) {
-  const std::int64_t items = setting.size("items"), width = setting.size("width");
-  at::Tensor x = at::empty({items, width}, at::kFloat), scale = at::empty({items}, at::kFloat);
-  fill_normal(x, seed, 1, static_cast<float>(setting.option_or("offset", 0)));
+Signature signature() {
+  const Tolerance elementwise{Tolerance::Kind::kBound, {2e-6, 2e-6}, {2e-6, 2e-6}, "elementwise"};
+  const auto row = [](const char* name) { return of_inputs(count_option(name, -1, -1, 1 << 20, "this row is so")); };
+  return {
+      .sizes = {{"items", 0}, {"width", 1}},
+      .options = {of_inputs(real_option("offset", 0, -1e9, 1e9, "of x")),
+                  of_inputs(real_option("magnitude", 1, -1e30, 1e30, "of scale")), row("infinite_row"), row("nan_row")},
+      .inputs = {data("x", "items, width", not_drawn()), data("scale", "items", not_drawn())},
+      .outputs = {output("y", "items, width", elementwise).with_gradient(3)},
+  };
+}
+
+void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t seed) {
+  at::Tensor x = inputs["x"], scale = inputs["scale"];
+  fill_normal(x, seed, 1, static_cast<float>(setting.option("offset")));
   fill_normal(scale, seed, 2, 3);  // around 3: no row's answer is near zero
-  scale.mul_(setting.option_or("magnitude", 1));
-  const auto row = [&](const char* name) { return static_cast<std::int64_t>(setting.option_or(name, -1)); };
+  scale.mul_(setting.option("magnitude"));
+  const auto row = [&](const char* name) { return static_cast<std::int64_t>(setting.option(name)); };
   if (row("infinite_row") >= 0)
     scale.mutable_data_ptr<float>()[row("infinite_row")] = std::numeric_limits<float>::infinity();
   if (row("nan_row") >= 0)
-    x.mutable_data_ptr<float>()[row("nan_row") * width] = std::numeric_limits<float>::quiet_NaN();
-  NamedTensors inputs{{"x", x}, {"scale", scale}};
-  if (setting.input_case.pass == Pass::kBackward) {
-    at::Tensor gradient = at::empty({items, width}, at::kFloat);
-    fill_normal(gradient, seed, 3, 0);
-    inputs.set("grad_y", gradient);
-  }
-  return inputs;
+    x.mutable_data_ptr<float>()[row("nan_row") * x.size(1)] = std::numeric_limits<float>::quiet_NaN();
+  if (!setting.backward()) return;
+  at::Tensor gradient = inputs["grad_y"];
+  fill_normal(gradient, seed, 3, 0);
 }
 
 Golden worked_example() {
@@ -122,12 +129,8 @@ Component row_scale_component(Factory optimized) {
   ComponentSpec& spec = component.spec;
   spec.pipeline = "selftest";
   spec.name = "row_scale";
-  spec.make_inputs = make_inputs;
-  const Tolerance elementwise{Tolerance::Kind::kBound, {2e-6, 2e-6}, {2e-6, 2e-6}, "elementwise"};
-  const Tolerance gradient{Tolerance::Kind::kGradient, {1e-4, 0}, {5e-2, 0}, "grad"};
-  spec.outputs = {{"y", elementwise, 0, false}};
-  spec.gradients = {{"grad_x", gradient, 0, false}, {"grad_scale", gradient, 0, false}};
-  spec.batched_inputs = {{"x", 0}, {"scale", 0}};
+  spec.signature = signature();
+  spec.finish_inputs = finish_inputs;
   spec.batch_size = "items";
   spec.proof = {{"scalar_reads", "one a row", [](const Setting& s) { return s.size("items"); },
                  [](const Setting&) { return 0; }},

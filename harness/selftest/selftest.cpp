@@ -1,4 +1,5 @@
 // Runs every check of the harness on one planted twin and compares what caught it with what had to.
+#include "harness/compare/inputs.h"
 #include "harness/selftest/selftest.h"
 
 #include <time.h>
@@ -60,7 +61,7 @@ class ThreadClock : public Clock {
 
 // Noise may leave one measurement open: up to three tries for a decided one.
 TimeVerdict run_time(const SelftestCase& selftest_case, std::vector<Catch>& caught, std::string& explanation) {
-  const NamedTensors inputs = selftest_case.component.spec.make_inputs(selftest_case.setting, kSeed);
+  const NamedTensors inputs = generated_inputs(selftest_case.component.spec, selftest_case.setting, kSeed);
   const auto reference = selftest_case.reference(inputs, selftest_case.setting);
   const auto twin = selftest_case.component.optimized(inputs, selftest_case.setting);
   PairedOptions options;

@@ -1,13 +1,15 @@
-// Schemas, Meta, CPU and CUDA implementations of the custom operators, made from their definitions.
+// Meta, CPU and CUDA implementations of the custom operators, and their registration.
 #include "optimized/common/operators.h"
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "src/common/error.h"
-#include "src/registry.h"
+#include "src/common/nearest_name.h"
+#include "src/inputs.h"
 
 namespace twinbench {
 namespace {
@@ -26,9 +28,20 @@ c10::ArrayRef<IValue> arguments_of(const FunctionSchema& schema, const Stack& st
   return torch::jit::last(stack, schema.arguments().size());
 }
 
+double option_value(const Signature& signature, const std::string& name, const IValue& value) {
+  if (!value.isString()) return value.toScalar().toDouble();
+  const auto& choices = signature.find_option(name)->choices;
+  const auto found = std::find(choices.begin(), choices.end(), value.toStringRef());
+  if (found == choices.end())
+    throw Error(ErrorKind::kUnknownName, name, value.toStringRef(), "no such choice" + did_you_mean(value.toStringRef(), choices));
+  return static_cast<double>(found - choices.begin());
+}
+
 // What a Runnable is made for: the numeric mode and the options, from the call's scalars and its tensors' dtype.
-Setting setting_of(const FunctionSchema& schema, c10::ArrayRef<IValue> arguments, const NamedTensors& inputs, Pass pass) {
+Setting setting_of(const Signature& signature, const FunctionSchema& schema, c10::ArrayRef<IValue> arguments,
+                   const NamedTensors& inputs, Pass pass) {
   Setting setting;
+  setting.input_case.name = "operator";
   setting.input_case.pass = pass;
   const auto& [first_name, first] = *inputs.begin();
   setting.device = first.device();
@@ -42,7 +55,7 @@ Setting setting_of(const FunctionSchema& schema, c10::ArrayRef<IValue> arguments
     if (argument.name() == "bf16_products")
       bf16 = arguments[i].toBool();
     else
-      setting.input_case.options[argument.name()] = arguments[i].toScalar().toDouble();
+      setting.input_case.options[argument.name()] = option_value(signature, argument.name(), arguments[i]);
   }
   const bool wide = first.scalar_type() == at::kDouble;
   setting.dtype = wide ? Dtype::kFp64 : bf16 ? Dtype::kBf16 : Dtype::kFp32;
@@ -80,15 +93,15 @@ NamedTensors independent(const NamedTensors& results, const NamedTensors& inputs
 class Compute final : public c10::OperatorKernel {
  public:
   Compute(std::string component, c10::DeviceType device, Pass pass)
-      : component_(std::move(component)), device_(device), pass_(pass) {}
+      : component_(find_component(component)), device_(device), pass_(pass) {}
 
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) const {
     const auto arguments = arguments_of(op.schema(), *stack);
     const NamedTensors inputs = operators::tensors_of(op.schema(), arguments);
     NamedTensors results;
     try {
-      const Setting setting = setting_of(op.schema(), arguments, inputs, pass_);
-      const auto runnable = find_component(component_).make(Variant::kOptimized, inputs, setting);
+      const Setting setting = setting_of(component_.spec.signature, op.schema(), arguments, inputs, pass_);
+      const auto runnable = component_.make(Variant::kOptimized, device_, inputs, setting);
       runnable->run();
       results = runnable->outputs();
     } catch (const Error& error) {
@@ -98,22 +111,53 @@ class Compute final : public c10::OperatorKernel {
   }
 
  private:
-  std::string component_;
+  const Component& component_;
   c10::DeviceType device_;
   Pass pass_;
 };
 
+// The results' shapes and dtypes without their values, for tensors whose sizes may be symbols.
 class MetaForward final : public c10::OperatorKernel {
  public:
-  explicit MetaForward(NamedTensors (*empty_results)(const NamedTensors&)) : empty_results_(empty_results) {}
+  explicit MetaForward(std::string component) : signature_(find_component(component).spec.signature) {}
 
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) const {
     const NamedTensors inputs = operators::tensors_of(op.schema(), arguments_of(op.schema(), *stack));
-    operators::return_results(op.schema(), empty_results_(inputs), stack);
+    const at::Tensor* floating = nullptr;
+    for (const auto& [name, tensor] : inputs)
+      if (!floating && tensor.is_floating_point()) floating = &tensor;
+    const std::function<c10::SymInt(const std::string&)> size_of = [&](const std::string& symbol) {
+      return length(symbol, inputs, size_of);
+    };
+    NamedTensors results;
+    for (const auto& output : signature_.outputs) {
+      std::vector<c10::SymInt> shape;
+      for (const auto& extent : output.shape) shape.push_back(extent.evaluate_symbolic(size_of));
+      const bool wide = floating->scalar_type() == at::kDouble;
+      const auto dtype = scalar_type(output.element, wide ? Dtype::kFp64 : Dtype::kFp32);
+      results.set(output.name, at::empty_symint(shape, floating->options().dtype(dtype)));
+    }
+    operators::return_results(op.schema(), results, stack);
   }
 
  private:
-  NamedTensors (*empty_results_)(const NamedTensors&);
+  c10::SymInt length(const std::string& symbol, const NamedTensors& inputs,
+                     const std::function<c10::SymInt(const std::string&)>& size_of) const {
+    for (const auto& input : signature_.inputs) {
+      if (input.per == symbol) {  // as many as the list holds
+        std::int64_t count = 0;
+        while (inputs.contains(element(input.name, static_cast<std::size_t>(count)))) ++count;
+        return count;
+      }
+      for (std::size_t axis = 0; input.per.empty() && axis < input.shape.size(); ++axis)
+        if (input.shape[axis].symbol() == symbol) return inputs[input.name].sym_size(static_cast<std::int64_t>(axis));
+    }
+    for (const auto& derived : signature_.derived)
+      if (derived.name == symbol) return derived.value.evaluate_symbolic(size_of);
+    throw Error(ErrorKind::kInternal, "size", symbol, "no tensor's length tells it");
+  }
+
+  const Signature& signature_;
 };
 
 // A gradient looks like what it is the gradient of.
@@ -170,14 +214,67 @@ void operators::return_results(const FunctionSchema& schema, const NamedTensors&
   }
 }
 
-void register_operator(torch::Library& library, const OperatorDefinition& definition) {
-  std::string name = definition.component;
-  std::replace(name.begin(), name.end(), '.', '_');
-  const std::string backward = name + "_backward";
-  const auto forward_schema = torch::schema((name + "(" + definition.arguments + ") -> (" + definition.results + ")").c_str());
+namespace {
+
+std::string text_of(double value) {
+  char buffer[32];
+  std::string text(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
+  return text.find_first_of(".e") == std::string::npos ? text + "." : text;
+}
+
+std::string argument_of(const OptionSpec& option) {
+  switch (option.kind) {
+    case OptionSpec::Kind::kSwitch: return "bool " + option.name + (option.otherwise != 0 ? "=True" : "=False");
+    case OptionSpec::Kind::kCount:
+      return "int " + option.name + "=" + std::to_string(static_cast<std::int64_t>(option.otherwise));
+    case OptionSpec::Kind::kReal: return "float " + option.name + "=" + text_of(option.otherwise);
+    case OptionSpec::Kind::kChoice:
+      return "str " + option.name + "=\"" + option.choices[static_cast<std::size_t>(option.otherwise)] + "\"";
+  }
+  throw Error(ErrorKind::kInternal, "option", option.name, "a kind that schemas do not know");
+}
+
+std::string schema_text(const std::string& name, const ComponentSpec& spec) {
+  std::string arguments, results;
+  for (const auto& input : spec.signature.inputs)
+    arguments += (arguments.empty() ? "" : ", ") + std::string(input.per.empty() ? "Tensor " : "Tensor[] ") + input.name;
+  arguments += ", *";
+  for (const auto& option : spec.signature.options)
+    if (!option.of_inputs) arguments += ", " + argument_of(option);
+  const auto& modes = spec.dtypes;
+  if (std::find(modes.begin(), modes.end(), Dtype::kBf16) != modes.end()) arguments += ", bool bf16_products=False";
+  for (const auto& output : spec.signature.outputs) results += (results.empty() ? "Tensor " : ", Tensor ") + output.name;
+  return name + "(" + arguments + ") -> (" + results + ")";
+}
+
+// Arguments and results that the backward pass has no gradient of.
+std::vector<std::string> not_differentiable(const Signature& signature) {
+  std::vector<std::string> names;
+  for (const auto& input : signature.inputs)
+    if (!input.differentiable) names.push_back(input.name);
+  for (const auto& output : signature.outputs)
+    if (!output.gradient) names.push_back(output.name);
+  return names;
+}
+
+}  // namespace
+
+bool is_tensor_operator(const Component& component) {
+  const auto& signature = component.spec.signature;
+  const auto known = [](const auto& tensor) {
+    return std::none_of(tensor.shape.begin(), tensor.shape.end(), [](const Expression& extent) { return extent.is_any(); });
+  };
+  return component.has_kernel && std::all_of(signature.inputs.begin(), signature.inputs.end(), known) &&
+         std::all_of(signature.outputs.begin(), signature.outputs.end(), known) &&
+         std::none_of(signature.inputs.begin(), signature.inputs.end(), [](const auto& input) { return input.role == Role::kState; });
+}
+
+void register_operator(torch::Library& library, const ComponentSpec& spec) {
+  const std::string name = spec.pipeline + "_" + spec.name, backward = name + "_backward", id = spec.id();
+  const auto forward_schema = torch::schema(schema_text(name, spec).c_str());
   const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag};
-  library.def(backward_schema(forward_schema, definition.not_differentiable), tags);
   library.def(FunctionSchema(forward_schema), tags);
+  library.def(backward_schema(forward_schema, not_differentiable(spec.signature)), tags);
 
   std::vector<c10::DeviceType> devices = {c10::DeviceType::CPU};
 #ifdef TWINBENCH_WITH_CUDA
@@ -185,15 +282,20 @@ void register_operator(torch::Library& library, const OperatorDefinition& defini
 #endif
   for (const auto device : devices) {
     const auto key = device == c10::DeviceType::CPU ? c10::DispatchKey::CPU : c10::DispatchKey::CUDA;
-    library.impl(name.c_str(), boxed<Compute>(key, definition.component, device, Pass::kForward));
-    library.impl(backward.c_str(), boxed<Compute>(key, definition.component, device, Pass::kBackward));
+    library.impl(name.c_str(), boxed<Compute>(key, id, device, Pass::kForward));
+    library.impl(backward.c_str(), boxed<Compute>(key, id, device, Pass::kBackward));
   }
-  library.impl(name.c_str(), boxed<MetaForward>(c10::DispatchKey::Meta, definition.empty_results));
+  library.impl(name.c_str(), boxed<MetaForward>(c10::DispatchKey::Meta, id));
   library.impl(backward.c_str(),
                torch::dispatch(c10::DispatchKey::Meta, torch::CppFunction::makeFromBoxedFunction<&meta_backward>()));
   library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::Autograd, operators::autograd_function()));
   // Gradients of gradients are refused by name.
   library.impl(backward.c_str(), torch::dispatch(c10::DispatchKey::Autograd, torch::autograd::autogradNotImplementedFallback()));
+}
+
+TORCH_LIBRARY_FRAGMENT(twinbench, library) {
+  for (const auto& component : components())
+    if (is_tensor_operator(component)) register_operator(library, component.spec);
 }
 
 }  // namespace twinbench

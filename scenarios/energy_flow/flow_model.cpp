@@ -17,9 +17,7 @@ constexpr const char* kHeads = "energy_flow.carrier_heads";
 
 // A component's case "train" at the scenario's sizes.
 Setting setting_of(const Component& component, const ScenarioConfig& config, std::int64_t flows, const RunSetting& run) {
-  Setting setting = find_cell(component.spec.id() + "/baseline/cpu/fp32/train").setting();
-  setting.dtype = run.dtype;
-  setting.device = run.device;
+  Setting setting{*find_cell(component.spec.id() + "/baseline/cpu/fp32/train").input_case, run.dtype, run.device};
   const auto set = [&](const std::string& size, std::int64_t value) {
     auto& sizes = setting.input_case.sizes;
     if (const auto found = sizes.find(size); found != sizes.end()) found->second = value;

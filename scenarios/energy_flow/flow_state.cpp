@@ -33,8 +33,7 @@ at::Tensor read_batch(const ScenarioConfig& config) {
 // Surface energies [batch, cells]; the mapper's own cells measure it.
 at::Tensor surface_energies(const ScenarioConfig& config, const at::Tensor& embeddings) {
   const auto& mapper = find_component("energy_flow.embedding_mapper");
-  Setting setting = find_cell("energy_flow.embedding_mapper/optimized/cpu/fp32/train").setting();
-  setting.dtype = config.dtype;
+  Setting setting{*find_cell("energy_flow.embedding_mapper/optimized/cpu/fp32/train").input_case, config.dtype};
   auto& sizes = setting.input_case.sizes;
   sizes["rows"] = embeddings.size(0);
   sizes["embedding"] = embeddings.size(1);

@@ -28,8 +28,8 @@ class CollationBaseline : public Runnable {
   CollationBaseline(const NamedTensors& values, const Setting& setting)
       : inputs_(values["input_embeddings"]),
         targets_(values["target_embeddings"]),
-        stack_only_(setting.option_or("stack_only", 0) != 0) {
-    energy_flow::check_pairs(values);
+        stack_only_(setting.on("stack_only")) {
+    energy_flow::check_texts(values);
     const at::Tensor bytes = values["text_bytes"].contiguous(), offsets = values["text_offsets"].contiguous();
     const auto* letters = reinterpret_cast<const char*>(bytes.const_data_ptr<std::uint8_t>());
     const auto* offset = offsets.const_data_ptr<std::int64_t>();
@@ -40,7 +40,7 @@ class CollationBaseline : public Runnable {
     const std::int64_t epoch = setting.size("epoch") + setting.size("batch_index") / batches,
                        index = setting.size("batch_index") % batches;
     auto order = shuffled(rows, epoch, static_cast<std::uint64_t>(setting.size("seed")));
-    if (setting.option_or("shuffle", 1) == 0) std::sort(order.begin(), order.end());
+    if (!setting.on("shuffle")) std::sort(order.begin(), order.end());
     rows_.assign(order.begin() + index * batch, order.begin() + std::min((index + 1) * batch, rows));
   }
 

@@ -14,7 +14,7 @@ class CollationLibrary : public Runnable {
         targets_(values["target_embeddings"]),
         text_bytes_(values["text_bytes"].contiguous()),
         text_offsets_(values["text_offsets"].contiguous()) {
-    energy_flow::check_pairs(values);
+    energy_flow::check_texts(values);
     const std::int64_t rows = inputs_.size(0), batch = setting.size("batch"), batches = (rows + batch - 1) / batch;
     std::int64_t first = 0, count = 0, epoch = 0;
     if (rows > 0) {
@@ -23,7 +23,7 @@ class CollationLibrary : public Runnable {
       count = std::min(batch, rows - first);
     }
     at::Tensor order = at::arange(rows, at::kLong);
-    if (setting.option_or("shuffle", 1) != 0) {
+    if (setting.on("shuffle")) {
       const auto permutation = epoch_permutation(rows, epoch, static_cast<std::uint64_t>(setting.size("seed")));
       std::copy(permutation.begin(), permutation.end(), order.mutable_data_ptr<std::int64_t>());
     }

@@ -26,7 +26,7 @@ class DatasetLoaderBaseline : public Runnable {
         epoch_(setting.size("epoch")),
         wanted_(setting.size("batches")),
         seed_(static_cast<std::uint64_t>(setting.size("seed"))),
-        shuffle_(setting.option_or("shuffle", 1) != 0) {}
+        shuffle_(setting.on("shuffle")) {}
 
   void run() override {
     batches_.clear();

@@ -2,27 +2,24 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include "src/common/error.h"
-#include "src/energy_flow/energy_carrier/shape.h"
+#include "baselines/common/layers.h"
+#include "src/component.h"
 
 namespace twinbench::energy_flow::energy_carrier {
 namespace {
 
-using energy_flow::energy_carrier::CarrierShape;
-using energy_flow::energy_carrier::checked_carrier_shape;
-using energy_flow::energy_carrier::kCarrierGuardLimit;
-using energy_flow::energy_carrier::layer_name;
+constexpr double kGuardLimit = 10.0;
 
 at::Tensor guarded(const at::Tensor& values) {
-  return at::nan_to_num(values, 0.0).clamp_(-kCarrierGuardLimit, kCarrierGuardLimit);
+  return at::nan_to_num(values, 0.0).clamp_(-kGuardLimit, kGuardLimit);
 }
 
 class LibraryCarrier final : public Runnable {
  public:
   LibraryCarrier(const NamedTensors& inputs, const Setting& setting)
-      : shape_(checked_carrier_shape(inputs, setting)), round_(setting.dtype == Dtype::kBf16) {
+      : layers_(setting.size("layers")), round_(setting.dtype == Dtype::kBf16) {
     for (const auto& [name, tensor] : inputs)
-      inputs_.set(name, round_ && name.starts_with("weight") ? rounded(tensor).contiguous() : tensor.contiguous());
+      inputs_.set(name, (round_ && name.starts_with("weight") ? rounded_to_bf16(tensor) : tensor).contiguous());
   }
 
   void run() override {
@@ -33,38 +30,36 @@ class LibraryCarrier final : public Runnable {
     at::Tensor x = guarded(raw);
     const at::Tensor h = guarded(hidden);
     std::vector<at::Tensor> next;
-    for (std::int64_t l = 0; l < shape_.layers; ++l) {
-      x = cell(x, h.select(0, l), l);
+    for (std::int64_t l = 0; l < layers_; ++l) {
+      x = cell(x, h.select(0, l), std::to_string(l));
       next.push_back(x);
     }
     next_hidden_ = guarded(at::stack(next));
   }
 
   NamedTensors outputs() override {
-    return {{"output", next_hidden_.select(0, shape_.layers - 1)},
+    return {{"output", next_hidden_.select(0, layers_ - 1)},
             {"next_hidden", next_hidden_},
             {"guard_hits", guard_hits_}};
   }
 
  private:
-  static at::Tensor rounded(const at::Tensor& values) { return values.to(at::kBFloat16).to(at::kFloat); }
-
-  at::Tensor cell(const at::Tensor& x, const at::Tensor& h, std::int64_t l) const {
-    const at::Tensor& weight_input = inputs_[layer_name("weight_input", l)];
-    const at::Tensor& weight_hidden = inputs_[layer_name("weight_hidden", l)];
-    const at::Tensor& bias_input = inputs_[layer_name("bias_input", l)];
-    const at::Tensor& bias_hidden = inputs_[layer_name("bias_hidden", l)];
+  at::Tensor cell(const at::Tensor& x, const at::Tensor& h, const std::string& layer) const {
+    const at::Tensor& weight_input = inputs_["weight_input_" + layer];
+    const at::Tensor& weight_hidden = inputs_["weight_hidden_" + layer];
+    const at::Tensor& bias_input = inputs_["bias_input_" + layer];
+    const at::Tensor& bias_hidden = inputs_["bias_hidden_" + layer];
     if (!round_) return at::gru_cell(x, h, weight_input, weight_hidden, bias_input, bias_hidden);
     // gru_cell cannot round the products' operand and keep the fp32 state: the same operators, spelled out.
-    auto from_input = at::linear(rounded(x), weight_input, bias_input).chunk(3, 1);
-    auto from_hidden = at::linear(rounded(h), weight_hidden, bias_hidden).chunk(3, 1);
+    auto from_input = at::linear(rounded_to_bf16(x), weight_input, bias_input).chunk(3, 1);
+    auto from_hidden = at::linear(rounded_to_bf16(h), weight_hidden, bias_hidden).chunk(3, 1);
     const at::Tensor reset = from_hidden[0].add_(from_input[0]).sigmoid_();
     const at::Tensor update = from_hidden[1].add_(from_input[1]).sigmoid_();
     const at::Tensor candidate = from_input[2].add(from_hidden[2].mul_(reset)).tanh_();
     return (h - candidate).mul_(update).add_(candidate);
   }
 
-  CarrierShape shape_;
+  std::int64_t layers_;
   bool round_;
   NamedTensors inputs_;
   at::Tensor next_hidden_, guard_hits_;
@@ -73,8 +68,6 @@ class LibraryCarrier final : public Runnable {
 }  // namespace
 
 std::unique_ptr<Runnable> make_library(const NamedTensors& inputs, const Setting& setting) {
-  if (setting.input_case.pass == Pass::kBackward)
-    throw Error(ErrorKind::kBadArgument, "pass", "backward", "the library variant has a forward pass only");
   return std::make_unique<LibraryCarrier>(inputs, setting);
 }
 

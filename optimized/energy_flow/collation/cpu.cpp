@@ -18,7 +18,7 @@ class CollationOptimized : public Runnable {
         targets_(values["target_embeddings"].contiguous()),
         text_bytes_(values["text_bytes"].contiguous()),
         text_offsets_(values["text_offsets"].contiguous()) {
-    energy_flow::check_pairs(values);
+    energy_flow::check_texts(values);
     const std::int64_t rows = inputs_.size(0);
     BatchPlan plan{rows, setting.size("batch")};
     const std::int64_t batches = plan.batches();
@@ -27,7 +27,7 @@ class CollationOptimized : public Runnable {
       const std::int64_t epoch = setting.size("epoch") + setting.size("batch_index") / batches,
                          index = setting.size("batch_index") % batches;
       count = plan.rows_of(index);
-      const bool shuffle = setting.option_or("shuffle", 1) != 0;
+      const bool shuffle = setting.on("shuffle");
       const auto order = shuffle ? epoch_permutation(rows, epoch, static_cast<std::uint64_t>(setting.size("seed")))
                                  : std::vector<std::uint32_t>();
       for (std::int64_t i = index * plan.batch; i < index * plan.batch + count; ++i)

@@ -16,7 +16,7 @@ LoaderOptions loader_options(const Setting& setting) {
   options.workers = static_cast<int>(setting.size("workers"));
   options.prefetch_depth = static_cast<int>(setting.size("prefetch_depth"));
   options.seed = static_cast<std::uint64_t>(setting.size("seed"));
-  options.shuffle = setting.option_or("shuffle", 1) != 0;
+  options.shuffle = setting.on("shuffle");
   options.start = {setting.size("epoch"), 0};
   options.max_batches_per_epoch = setting.size("batches");
   return options;

@@ -19,7 +19,6 @@
 #include "src/formats/efds.h"
 #include "src/formats/efds_prepare.h"
 #include "src/formats/file_io.h"
-#include "src/draws.h"
 
 namespace twinbench::energy_flow {
 
@@ -27,26 +26,30 @@ namespace twinbench::energy_flow {
 // the same shapes. Text 3 and every 16th after it are empty, which is legal.
 inline std::int64_t sample_text_length(std::int64_t index) { return index % 16 == 3 ? 0 : 5 + index * 37 % 61; }
 
-// input_embeddings, target_embeddings [rows, width] of norm about 1; text_bytes [n] uint8, text_offsets [2 rows + 1]
-// int64. Option invalid_every = k > 0 spoils every k-th row: NaN, Inf, norm 0, norm 200, in turn. Words of lower-case
-// letters; the adversarial distribution puts bytes in that are no UTF-8.
-inline NamedTensors make_pairs(const Setting& setting, std::uint64_t seed) {
+// The inputs of the file components: embeddings of norm about 1, and all texts one after the other. finish_pairs sets
+// the texts: words of lower-case letters; the adversarial distribution puts bytes in that are no UTF-8.
+inline std::vector<InputSpec> pair_inputs() {
+  return {data("input_embeddings", "rows, width", from_case(0, 1, "width")),
+          data("target_embeddings", "rows, width", from_case(1, 1, "width")),
+          data("text_bytes", "any", not_drawn()).of(Element::kByte), keys("text_offsets", "2 * rows + 1")};
+}
+
+inline OptionSpec invalid_every_option() {
+  return of_inputs(count_option("invalid_every", 0, 0, 1 << 20, "spoils every k-th row: NaN, Inf, norm 0, norm 200, in turn"));
+}
+
+inline void finish_pairs(NamedTensors& drawn, const Setting& setting, std::uint64_t seed) {
   const std::int64_t rows = setting.size("rows"), width = setting.size("width");
-  const std::string& distribution = setting.input_case.distribution;
-  const double scale = 1.0 / std::sqrt(static_cast<double>(width));
-  at::Tensor inputs = draws::drawn(distribution, {rows, width}, seed, 0, scale);
-  at::Tensor targets = draws::drawn(distribution, {rows, width}, seed, 1, scale);
-  if (const auto every = static_cast<std::int64_t>(setting.option_or("invalid_every", 0)); every > 0) {
-    for (std::int64_t row = every - 1, kind = 0; row < rows; row += every, ++kind) {
-      float* values = (kind % 2 == 0 ? inputs : targets).mutable_data_ptr<float>() + row * width;
-      if (kind % 4 == 0) values[width / 2] = std::numeric_limits<float>::quiet_NaN();
-      if (kind % 4 == 1) values[width - 1] = -std::numeric_limits<float>::infinity();
-      if (kind % 4 == 2) std::memset(values, 0, static_cast<std::size_t>(width) * sizeof(float));
-      if (kind % 4 == 3) values[0] = 200.0f;
-    }
+  const auto every = static_cast<std::int64_t>(setting.option("invalid_every"));
+  for (std::int64_t row = every - 1, kind = 0; every > 0 && row < rows; row += every, ++kind) {
+    const at::Tensor& side = drawn[kind % 2 == 0 ? "input_embeddings" : "target_embeddings"];
+    float* values = side.mutable_data_ptr<float>() + row * width;
+    if (kind % 4 == 0) values[width / 2] = std::numeric_limits<float>::quiet_NaN();
+    if (kind % 4 == 1) values[width - 1] = -std::numeric_limits<float>::infinity();
+    if (kind % 4 == 2) std::memset(values, 0, static_cast<std::size_t>(width) * sizeof(float));
+    if (kind % 4 == 3) values[0] = 200.0f;
   }
-  at::Tensor offsets = at::empty({2 * rows + 1}, at::kLong);
-  auto* offset = offsets.mutable_data_ptr<std::int64_t>();
+  auto* offset = drawn["text_offsets"].mutable_data_ptr<std::int64_t>();
   offset[0] = 0;
   for (std::int64_t text = 0; text < 2 * rows; ++text) offset[text + 1] = offset[text] + sample_text_length(text);
   at::Tensor bytes = at::empty({offset[2 * rows]}, at::kByte);
@@ -55,32 +58,19 @@ inline NamedTensors make_pairs(const Setting& setting, std::uint64_t seed) {
     const std::uint32_t word =
         philox(seed, static_cast<std::uint32_t>(i), 0, 0, philox_tag(PhiloxStream::kSyntheticData, 3)).w[0];
     letter[i] = word % 6 == 0 ? ' ' : static_cast<std::uint8_t>('a' + (word >> 8) % 26);
-    if (distribution == "adversarial" && word % 11 == 0) letter[i] = static_cast<std::uint8_t>(0x80 | (word >> 8));
+    if (setting.input_case.distribution == "adversarial" && word % 11 == 0)
+      letter[i] = static_cast<std::uint8_t>(0x80 | (word >> 8));
   }
-  return {
-      {"input_embeddings", inputs}, {"target_embeddings", targets}, {"text_bytes", bytes}, {"text_offsets", offsets}};
+  drawn.set("text_bytes", bytes);
 }
 
-// Checks the four tensors; throws kBadShape or kDimensionMismatch.
-inline void check_pairs(const NamedTensors& inputs) {
-  const at::Tensor &x = inputs["input_embeddings"], &y = inputs["target_embeddings"];
-  if (x.dim() != 2 || x.size(1) < 1)
-    throw Error(ErrorKind::kBadShape, "input_embeddings", std::to_string(x.dim()) + " axes", "[rows, width]");
-  if (y.sizes() != x.sizes())
-    throw Error(ErrorKind::kDimensionMismatch, "target_embeddings", std::to_string(y.dim()) + " axes",
-                "the shape of input_embeddings");
-  if (inputs["text_offsets"].numel() != 2 * x.size(0) + 1) {
-    throw Error(ErrorKind::kDimensionMismatch, "text_offsets", std::to_string(inputs["text_offsets"].numel()),
-                "2 * rows + 1 offsets");
-  }
+// What the signature cannot say of the texts: their offsets must not fall or leave the bytes. Throws kCorrupt.
+inline void check_texts(const NamedTensors& inputs) {
   const at::Tensor offsets = inputs["text_offsets"].contiguous();
   const std::int64_t *at = offsets.const_data_ptr<std::int64_t>(), bytes = inputs["text_bytes"].numel();
-  for (std::int64_t i = 0; i < offsets.numel(); ++i) {
-    if (at[i] < 0 || at[i] > bytes || (i > 0 && at[i] < at[i - 1])) {
-      throw Error(ErrorKind::kCorrupt, "text_offsets", "entry " + std::to_string(i),
-                  "they must not fall or leave text_bytes");
-    }
-  }
+  for (std::int64_t i = 0; i < offsets.numel(); ++i)
+    if (at[i] < 0 || at[i] > bytes || (i > 0 && at[i] < at[i - 1]))
+      throw Error(ErrorKind::kCorrupt, "text_offsets", "entry " + std::to_string(i), "they must not fall or leave text_bytes");
 }
 
 // The pairs as an EFDS file under the system's temporary folder, removed by the destructor. Embeddings are stored as
@@ -88,7 +78,7 @@ inline void check_pairs(const NamedTensors& inputs) {
 class PairFile {
  public:
   PairFile(const NamedTensors& inputs, bool prepared) {
-    check_pairs(inputs);
+    check_texts(inputs);
     const at::Tensor x = inputs["input_embeddings"].to(at::kFloat).contiguous(),
                      y = inputs["target_embeddings"].to(at::kFloat).contiguous();
     const at::Tensor bytes = inputs["text_bytes"].contiguous(), offsets = inputs["text_offsets"].contiguous();
