@@ -1,5 +1,5 @@
-// `twinbench scenario` and `twinbench list --scenarios`: declared here so that main needs no header of scenarios/, which
-// defines them.
+// `twinbench scenario` and `twinbench list --scenarios`: declared here so that main needs no header of scenarios/,
+// where they are defined.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 namespace twinbench {
 
 struct ScenarioOptions {
-  std::string name;                  // of one scenario, or its file; empty: all below `folder` that filter and tier leave
+  std::string name;  // of one scenario, or its file; empty: all below `folder`
   std::string folder = "scenarios";
-  std::string tier = "full";         // the largest that is run: smoke, std, full
+  std::string tier = "full";  // the largest that is run: smoke, std, full
 };
 
 // Returns the ledger's exit code.

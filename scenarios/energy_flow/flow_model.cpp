@@ -16,7 +16,8 @@ constexpr const char* kCarrier = "energy_flow.energy_carrier";
 constexpr const char* kHeads = "energy_flow.carrier_heads";
 
 // A component's case "train" at the scenario's sizes.
-Setting setting_of(const Component& component, const ScenarioConfig& config, std::int64_t flows, const RunSetting& run) {
+Setting setting_of(const Component& component, const ScenarioConfig& config, std::int64_t flows,
+                   const RunSetting& run) {
   Setting setting{*find_cell(component.spec.id() + "/baseline/cpu/fp32/train").input_case, run.dtype, run.device};
   const auto set = [&](const std::string& size, std::int64_t value) {
     auto& sizes = setting.input_case.sizes;
@@ -92,8 +93,8 @@ class BatchedRun final : public FlowRun {
  public:
   BatchedRun(const ScenarioConfig& config, const RunSetting& setting, FlowState state) : FlowRun(std::move(state)) {
     const auto stage = [&](const char* id) { return Stage(id, config, items(), setting); };
-    neuron_ = stage(kNeuron).make(setting.variant,
-                                  {{"position", state_.position}, {"energy", state_.energy.unsqueeze(1)}});
+    neuron_ =
+        stage(kNeuron).make(setting.variant, {{"position", state_.position}, {"energy", state_.energy.unsqueeze(1)}});
     features_ = wired(*neuron_, "features");
     carrier_ = stage(kCarrier).make(setting.variant,
                                     {{"features", features_}, {"energy", state_.energy}, {"hidden", state_.hidden}});
@@ -156,8 +157,8 @@ class PerFlowRun final : public FlowRun {
       one.features = row(features_);
       one.carried = row(carried_);
       one.neuron = neuron.make(Variant::kBaseline, {{"position", one.position}, {"energy", one.energy.unsqueeze(1)}});
-      one.carrier = carrier.make(
-          Variant::kBaseline, {{"features", one.features}, {"energy", one.energy}, {"hidden", one.hidden}});
+      one.carrier = carrier.make(Variant::kBaseline,
+                                 {{"features", one.features}, {"energy", one.energy}, {"hidden", one.hidden}});
       one.heads = heads.make(Variant::kBaseline, {{"carried", one.carried},
                                                   {"position", one.position},
                                                   {"sample_key", row(state_.sample_key)},

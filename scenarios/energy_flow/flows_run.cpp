@@ -25,7 +25,8 @@ std::unique_ptr<Workload> prepare(const ScenarioConfig& config) { return std::ma
 RunSource make_source() {
   constexpr double kWidest = 65536;
   RunSource source;
-  source.summary = "every flow of a real batch through neuron, carrier and heads, state carried on; nothing ends a flow";
+  source.summary =
+      "every flow of a real batch through neuron, carrier and heads, state carried on; nothing ends a flow";
   source.sizes = {count_key("lattice_width", 2, kWidest, "cells along x; the mapping to [-1, 1] divides by one less"),
                   count_key("lattice_height", 2, kWidest, "cells along y"),
                   count_key("lattice_depth", 2, kWidest, "levels along z"),

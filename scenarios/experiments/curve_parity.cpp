@@ -99,8 +99,10 @@ Findings run(const Trial& trial) {
   measures["optimized.non_finite"] = {unfit, ""};
   measures["baseline.oracle_ratio"] = {most(baseline_against_oracle), ""};
   measures["baseline.travel"] = {least_travel(first, last, config), ""};
-  rows[0].timelines.push_back({{"name", "error_over_tolerance"}, {"unit", "of the oracle"}, {"values", baseline_against_oracle}});
-  rows[1].timelines.push_back({{"name", "error_over_tolerance"}, {"unit", "of the oracle"}, {"values", against_oracle}});
+  rows[0].timelines.push_back(
+      {{"name", "error_over_tolerance"}, {"unit", "of the oracle"}, {"values", baseline_against_oracle}});
+  rows[1].timelines.push_back(
+      {{"name", "error_over_tolerance"}, {"unit", "of the oracle"}, {"values", against_oracle}});
   rows[0].counters = counted(*baseline, 1, trial.device);
   rows[1].counters = counted(*optimized, 1, trial.device);
   for (const auto& row : rows) findings.variants.push_back(to_json(row));
@@ -117,8 +119,7 @@ Experiment make_experiment() {
                           "free: each run on its own state; teacher_forced: all take the baseline's before a step")
                    .or_else("free"),
                texts_key("curves", 1, "losses and outputs that are compared"),
-               real_key("relative", 0, 1, "relative tolerance"),
-               real_key("absolute", 1e-12, 1, "absolute tolerance")};
+               real_key("relative", 0, 1, "relative tolerance"), real_key("absolute", 1e-12, 1, "absolute tolerance")};
   kind.measures = {
       {"optimized.worst_ratio", Half::kOptimized, "worst error / allowed against the baseline, over all steps", true},
       {"optimized.last_ratio", Half::kOptimized, "the same at the last step"},

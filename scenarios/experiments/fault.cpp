@@ -29,7 +29,8 @@ NamedTensors planted(TrainingRun& run, const ScenarioConfig& config) {
   const auto name = config.text("plant");
   auto tensor = run.state()[name].clone();
   const auto axis = run.item_axis(name);
-  if (!axis) throw Error(ErrorKind::kOutOfRange, config.file + ": plant", name, "it has no items; plant in one that has");
+  if (!axis)
+    throw Error(ErrorKind::kOutOfRange, config.file + ": plant", name, "it has no items; plant in one that has");
   const auto last = indices(config).max().item<std::int64_t>();
   if (last >= tensor.size(*axis))
     throw Error(ErrorKind::kOutOfRange, config.file + ": items", std::to_string(last),

@@ -26,7 +26,8 @@ Windows take_windows(TrainingRun& run, const Trial& trial, VariantRow& row) {
     const auto seconds = timed_step(run, trial.device);  // a step of its own: counting slows the others
     row.counters = counted(run, trial.config.count("steps_per_window") - 1, trial.device);
     row.samples_s.push_back(seconds);
-    for (const auto& [name, field] : counter_fields()) windows[name].push_back(static_cast<double>(row.counters.*field));
+    for (const auto& [name, field] : counter_fields())
+      windows[name].push_back(static_cast<double>(row.counters.*field));
     windows["held_bytes"].push_back(held_bytes(trial.device) - start);
     for (const auto& [name, value] : run.counters()) windows["run." + name].push_back(value);
   }
@@ -84,7 +85,8 @@ Experiment make_experiment() {
     kind.measures.push_back({variant + ".per_window.*", half, "the smallest window after warm-up"});
     kind.measures.push_back({variant + ".non_finite", half, "NaN and Inf in the last step's outputs"});
   }
-  kind.measures.push_back({"optimized.growth.held_bytes", Half::kOptimized, "tensor bytes held at a window's end", true});
+  kind.measures.push_back(
+      {"optimized.growth.held_bytes", Half::kOptimized, "tensor bytes held at a window's end", true});
   kind.measures.push_back({"optimized.growth.dispatches", Half::kOptimized, "operators a window", true});
   kind.check = check;
   kind.run = run;

@@ -7,15 +7,11 @@
 namespace twinbench::fake {
 namespace {
 
-
-
-const std::string kSpeed = scenario("speed", "pairs: 8\nseconds: 0.2",
-                                    {"measure: baseline.scalar_reads_per_item, at_least: 1",
-                                     "measure: optimized.scalar_reads, equals: 0",
-                                     "measure: optimized.dispatches_growth, equals: 0",
-                                     "measure: parity.worst_ratio, at_most: 1",
-                                     "measure: optimized.non_finite, equals: 0",
-                                     "measure: speedup.lower, at_least: 0"});
+const std::string kSpeed =
+    scenario("speed", "pairs: 8\nseconds: 0.2",
+             {"measure: baseline.scalar_reads_per_item, at_least: 1", "measure: optimized.scalar_reads, equals: 0",
+              "measure: optimized.dispatches_growth, equals: 0", "measure: parity.worst_ratio, at_most: 1",
+              "measure: optimized.non_finite, equals: 0", "measure: speedup.lower, at_least: 0"});
 
 TEST(Speed, PassesACleanTwinAndNamesWhatIsPlanted) {
   const auto row = run(kSpeed);
@@ -23,36 +19,38 @@ TEST(Speed, PassesACleanTwinAndNamesWhatIsPlanted) {
   EXPECT_EQ(row["variants"].size(), 2u);
   EXPECT_NE(verdict(run(kSpeed, {.drift = 0.5})).find("parity.worst_ratio"), std::string::npos);
   EXPECT_NE(verdict(run(kSpeed, {.per_item = true})).find("optimized.scalar_reads"), std::string::npos);
-  EXPECT_NE(verdict(run(kSpeed, {.baseline_is_clean = true})).find("baseline.scalar_reads_per_item"), std::string::npos);
+  EXPECT_NE(verdict(run(kSpeed, {.baseline_is_clean = true})).find("baseline.scalar_reads_per_item"),
+            std::string::npos);
 }
 
 TEST(Speed, ABaselineOfFewerItemsIsMarkedAndScaled) {
-  const auto row = run(scenario("speed", "baseline_items: 2\npairs: 8\nseconds: 0.2",
-                                {"measure: baseline.scalar_reads, equals: 2", "measure: optimized.non_finite, equals: 0",
-                                 "measure: parity.worst_ratio, at_most: 1", "measure: speedup.lower, at_least: 0"}));
+  const auto row =
+      run(scenario("speed", "baseline_items: 2\npairs: 8\nseconds: 0.2",
+                   {"measure: baseline.scalar_reads, equals: 2", "measure: optimized.non_finite, equals: 0",
+                    "measure: parity.worst_ratio, at_most: 1", "measure: speedup.lower, at_least: 0"}));
   EXPECT_EQ(verdict(row), "pass");
   EXPECT_EQ(row["variants"][0]["extrapolated"], true);
   EXPECT_EQ(row["variants"][0]["measured_flows"], 2);
   EXPECT_EQ(row["variants"][1]["extrapolated"], false);
 }
 
-const std::string kSweep = scenario("sweep", "over: items\nvalues: [8, 16, 32]",
-                                    {"measure: baseline.exponent.scalar_reads, at_least: 0.99",
-                                     "measure: optimized.exponent.scalar_reads, equals: 0",
-                                     "measure: optimized.largest.scalar_reads, equals: 0",
-                                     "measure: parity.worst_ratio, at_most: 1"});
+const std::string kSweep = scenario(
+    "sweep", "over: items\nvalues: [8, 16, 32]",
+    {"measure: baseline.exponent.scalar_reads, at_least: 0.99", "measure: optimized.exponent.scalar_reads, equals: 0",
+     "measure: optimized.largest.scalar_reads, equals: 0", "measure: parity.worst_ratio, at_most: 1"});
 
 TEST(Sweep, TellsALawFromAConstant) {
   EXPECT_EQ(verdict(run(kSweep)), "pass");
   EXPECT_NE(verdict(run(kSweep, {.per_item = true})).find("optimized.exponent.scalar_reads"), std::string::npos);
-  EXPECT_NE(verdict(run(kSweep, {.baseline_is_clean = true})).find("baseline.exponent.scalar_reads"), std::string::npos);
+  EXPECT_NE(verdict(run(kSweep, {.baseline_is_clean = true})).find("baseline.exponent.scalar_reads"),
+            std::string::npos);
   EXPECT_NE(verdict(run(kSweep, {.drift = 0.5})).find("parity.worst_ratio"), std::string::npos);
 }
 
-const std::string kGrowth = scenario("growth", "windows: 6\nsteps_per_window: 3\nwarm_up_windows: 2",
-                                     {"measure: baseline.per_window.scalar_reads, at_least: 1",
-                                      "measure: optimized.growth.held_bytes, equals: 0",
-                                      "measure: optimized.growth.dispatches, equals: 0"});
+const std::string kGrowth =
+    scenario("growth", "windows: 6\nsteps_per_window: 3\nwarm_up_windows: 2",
+             {"measure: baseline.per_window.scalar_reads, at_least: 1",
+              "measure: optimized.growth.held_bytes, equals: 0", "measure: optimized.growth.dispatches, equals: 0"});
 
 TEST(Growth, CatchesALeakAndAGrowingStep) {
   EXPECT_EQ(verdict(run(kGrowth)), "pass");
@@ -61,16 +59,16 @@ TEST(Growth, CatchesALeakAndAGrowingStep) {
   EXPECT_NE(verdict(run(kGrowth, {.baseline_is_clean = true})).find("baseline.per_window"), std::string::npos);
 }
 
-const std::string kFault = scenario("fault", "plant: energy\nvalue: nan\nitems: [2, 5]\nat_step: 1\nsteps: 2",
-                                    {"measure: baseline.non_finite.raw, equals: 2",
-                                     "measure: optimized.non_finite.energy, equals: 0",
-                                     "measure: optimized.non_finite_at_end.energy, equals: 0",
-                                     "measure: optimized.changed_elsewhere, equals: 0"});
+const std::string kFault = scenario(
+    "fault", "plant: energy\nvalue: nan\nitems: [2, 5]\nat_step: 1\nsteps: 2",
+    {"measure: baseline.non_finite.raw, equals: 2", "measure: optimized.non_finite.energy, equals: 0",
+     "measure: optimized.non_finite_at_end.energy, equals: 0", "measure: optimized.changed_elsewhere, equals: 0"});
 
 TEST(Fault, CatchesPoisonThatSpreadsOrStays) {
   EXPECT_EQ(verdict(run(kFault)), "pass");
   EXPECT_EQ(verdict(run(kFault, {.spreads = true})), "optimized.changed_elsewhere = 0");
-  EXPECT_NE(verdict(run(kFault, {.passes_poison_on = true})).find("optimized.non_finite_at_end.energy"), std::string::npos);
+  EXPECT_NE(verdict(run(kFault, {.passes_poison_on = true})).find("optimized.non_finite_at_end.energy"),
+            std::string::npos);
 }
 
 TEST(Fault, RefusesAPlaceThatIsNotThere) {
@@ -89,10 +87,10 @@ TEST(Fault, RefusesAPlaceThatIsNotThere) {
   }
 }
 
-const std::string kCurves = scenario("curve_parity", "steps: 6\ncurves: [energy]\nrelative: 1.0e-3\nabsolute: 1.0e-4",
-                                     {"measure: baseline.travel, at_least: 10",
-                                      "measure: baseline.oracle_ratio, at_most: 1",
-                                      "measure: optimized.worst_ratio, at_most: 1"});
+const std::string kCurves =
+    scenario("curve_parity", "steps: 6\ncurves: [energy]\nrelative: 1.0e-3\nabsolute: 1.0e-4",
+             {"measure: baseline.travel, at_least: 10", "measure: baseline.oracle_ratio, at_most: 1",
+              "measure: optimized.worst_ratio, at_most: 1"});
 
 TEST(CurveParity, CatchesADivergenceThatBeginsLate) {
   EXPECT_EQ(verdict(run(kCurves)), "pass");
@@ -123,10 +121,10 @@ TEST(CurveParity, AnUnknownCurveNamesTheNearest) {
   }
 }
 
-const std::string kResume = scenario("resume", "steps_before: 3\nsteps_after: 2\nforget: energy",
-                                     {"measure: baseline.mismatches, equals: 0",
-                                      "measure: baseline.mismatches_when_forgetting, at_least: 1",
-                                      "measure: optimized.mismatches, equals: 0"});
+const std::string kResume =
+    scenario("resume", "steps_before: 3\nsteps_after: 2\nforget: energy",
+             {"measure: baseline.mismatches, equals: 0", "measure: baseline.mismatches_when_forgetting, at_least: 1",
+              "measure: optimized.mismatches, equals: 0"});
 
 TEST(Resume, CatchesAStateThatIsNotAll) {
   EXPECT_EQ(verdict(run(kResume)), "pass");

@@ -13,8 +13,8 @@ namespace {
 
 // Through a file on disk, so that only what a checkpoint holds can reach the resumed run.
 NamedTensors through_a_file(const NamedTensors& state) {
-  const auto path = std::filesystem::temp_directory_path() /
-                    ("twinbench_resume_" + std::to_string(getpid()) + ".safetensors");
+  const auto path =
+      std::filesystem::temp_directory_path() / ("twinbench_resume_" + std::to_string(getpid()) + ".safetensors");
   TensorFile file;
   for (const auto& [name, tensor] : state) file.outputs.set(name, tensor.cpu().contiguous());
   write_tensor_file(path.string(), file);

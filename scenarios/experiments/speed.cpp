@@ -36,8 +36,8 @@ Findings run(const Trial& trial) {
 
   PairedOptions timing;
   timing.seed = config.seed;
-  timing.max_pairs = static_cast<std::size_t>(trial.quick ? std::min<std::int64_t>(config.count("pairs"), 12)
-                                                          : config.count("pairs"));
+  timing.max_pairs =
+      static_cast<std::size_t>(trial.quick ? std::min<std::int64_t>(config.count("pairs"), 12) : config.count("pairs"));
   timing.time_budget_s = config.real("seconds");
   timing.target_half_width = kReportHalfWidth;
   Side one, other;
@@ -50,10 +50,12 @@ Findings run(const Trial& trial) {
   unfit += non_finite(optimized->outputs());  // after all the timed steps, too
 
   findings.configuration["items"] = all;
-  findings.variants.push_back(
-      to_json(VariantRow{Variant::kBaseline, few, scale, paired.samples_a, baseline_counters}));
+  findings.variants.push_back(to_json(VariantRow{Variant::kBaseline, few, scale, paired.samples_a, baseline_counters}));
   findings.variants.push_back(to_json(VariantRow{Variant::kOptimized, all, 1, paired.samples_b, optimized_counters}));
-  findings.speedup = {{"ratio", paired.ratio * scale}, {"lower", nullptr}, {"upper", nullptr}, {"n", paired.n},
+  findings.speedup = {{"ratio", paired.ratio * scale},
+                      {"lower", nullptr},
+                      {"upper", nullptr},
+                      {"n", paired.n},
                       {"extrapolated", few != all}};
   auto& measures = findings.measures;
   measures["speedup.lower"] = {std::nullopt, "too few pairs for an interval in the time budget"};
@@ -79,16 +81,15 @@ Findings run(const Trial& trial) {
 Experiment make_experiment() {
   Experiment kind;
   kind.proves = "the same work by both variants: counters, results and times side by side";
-  kind.keys = {count_key("baseline_items", 0, 1e9, "items that the baseline takes, extrapolated linearly; 0: all")
-                   .or_else(0),
-               count_key("pairs", 8, 10000, "at most so many timed pairs; an interval needs 8"),
-               real_key("seconds", 0.1, 3600, "about so many seconds of timing")};
-  kind.measures = {
-      {"parity.worst_ratio", Half::kNeither, "both variants compute the same step", true},
-      {"optimized.non_finite", Half::kOptimized, "no NaN or Inf leaves the step", true},
-      {"speedup.lower", Half::kNeither, "lower bound of baseline time over optimized time", true},
-      {"optimized.dispatches_growth", Half::kOptimized, "dispatches with all items less those with few"},
-      {"gpu.busy_fraction", Half::kNeither, "share of a step in which the device works"}};
+  kind.keys = {
+      count_key("baseline_items", 0, 1e9, "items that the baseline takes, extrapolated linearly; 0: all").or_else(0),
+      count_key("pairs", 8, 10000, "at most so many timed pairs; an interval needs 8"),
+      real_key("seconds", 0.1, 3600, "about so many seconds of timing")};
+  kind.measures = {{"parity.worst_ratio", Half::kNeither, "both variants compute the same step", true},
+                   {"optimized.non_finite", Half::kOptimized, "no NaN or Inf leaves the step", true},
+                   {"speedup.lower", Half::kNeither, "lower bound of baseline time over optimized time", true},
+                   {"optimized.dispatches_growth", Half::kOptimized, "dispatches with all items less those with few"},
+                   {"gpu.busy_fraction", Half::kNeither, "share of a step in which the device works"}};
   for (const auto& [name, field] : counter_fields()) {
     kind.measures.push_back({"baseline." + name, Half::kBaseline, "of one step"});
     kind.measures.push_back({"baseline." + name + "_per_item", Half::kBaseline, "of one step, by items"});

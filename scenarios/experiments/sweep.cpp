@@ -30,7 +30,8 @@ ScenarioConfig with_value(const ScenarioConfig& config, const std::string& name,
 void check(const ScenarioConfig& config) {
   const auto values = config.counts("values");
   if (std::adjacent_find(values.begin(), values.end(), std::greater_equal<>()) != values.end())
-    throw Error(ErrorKind::kOutOfRange, config.file + ": values", "not rising", "list them from small to large, each once");
+    throw Error(ErrorKind::kOutOfRange, config.file + ": values", "not rising",
+                "list them from small to large, each once");
   with_value(config, config.text("over"), values.front());
 }
 
@@ -71,8 +72,7 @@ void add_series(Findings& findings, Variant variant, const std::vector<std::int6
   }
   auto& differing = findings.measures[prefix + "differing_values"];
   double count = 0;
-  for (const auto& outputs : series.outputs)
-    count += mismatched_bits(series.outputs.front(), outputs) > 0 ? 1 : 0;
+  for (const auto& outputs : series.outputs) count += mismatched_bits(series.outputs.front(), outputs) > 0 ? 1 : 0;
   differing = {count, ""};
   findings.variants.push_back(to_json(row));
 }
@@ -125,7 +125,8 @@ Experiment make_experiment() {
   kind.measures = {
       {"parity.worst_ratio", Half::kNeither, "both variants compute the same step at every value", true},
       {"optimized.non_finite", Half::kOptimized, "no NaN or Inf leaves a step"},
-      {"baseline.exponent.*", Half::kBaseline, "the power of the swept value that a counter of a step grows with", true},
+      {"baseline.exponent.*", Half::kBaseline, "the power of the swept value that a counter of a step grows with",
+       true},
       {"optimized.exponent.*", Half::kOptimized, "the power of the swept value that a counter of a step grows with",
        true},
       {"baseline.largest.*", Half::kBaseline, "a counter of a step, the largest over the values"},

@@ -6,9 +6,9 @@
 
 namespace twinbench {
 
-#define TWINBENCH_EXPERIMENT(kind)  \
-  namespace experiments::kind {     \
-  Experiment make_experiment();     \
+#define TWINBENCH_EXPERIMENT(kind) \
+  namespace experiments::kind {    \
+  Experiment make_experiment();    \
   }
 #define TWINBENCH_TRAINING_RUN(pipeline, run) \
   namespace pipeline::run {                   \
@@ -22,12 +22,12 @@ namespace {
 
 Catalogue expand() {
   Catalogue all;
-#define TWINBENCH_EXPERIMENT(kind)                              \
+#define TWINBENCH_EXPERIMENT(kind)                                 \
   all.experiments.push_back(experiments::kind::make_experiment()); \
   all.experiments.back().name = #kind;
-#define TWINBENCH_TRAINING_RUN(space, run)          \
-  all.runs.push_back(space::run::make_source());    \
-  all.runs.back().pipeline = #space;                \
+#define TWINBENCH_TRAINING_RUN(space, run)       \
+  all.runs.push_back(space::run::make_source()); \
+  all.runs.back().pipeline = #space;             \
   all.runs.back().name = #run;
 #include "scenarios/catalogue.inc"
 #undef TWINBENCH_EXPERIMENT

@@ -61,8 +61,7 @@ void check_source(const ScenarioConfig& config) {
     throw Error(ErrorKind::kOutOfRange, field, config.source,
                 "give the pipeline and the scenario's number, such as 'energy_flow SC21' or 'sem S4'");
   if (found[1] != config.pipeline())
-    throw Error(ErrorKind::kOutOfRange, field, config.source,
-                "it is of another pipeline than the run " + config.run);
+    throw Error(ErrorKind::kOutOfRange, field, config.source, "it is of another pipeline than the run " + config.run);
 }
 
 bool matches(const MeasureSpec& spec, const std::string& measure) {
@@ -156,9 +155,9 @@ ScenarioConfig read_scenario(const std::string& path, const Catalogue& catalogue
   config.dtype = values["dtype"] == "bf16" ? Dtype::kBf16 : Dtype::kFp32;
   config.keys = json::object();
   for (const auto& key : experiment.keys) config.keys[key.name] = values[key.name];
-  const auto shows = read_keys(root["shows"], path + ": shows",
-                               {text_key("baseline", "what the baseline must show"),
-                                text_key("optimized", "what the optimized run must not")});
+  const auto shows = read_keys(
+      root["shows"], path + ": shows",
+      {text_key("baseline", "what the baseline must show"), text_key("optimized", "what the optimized run must not")});
   config.baseline_shows = shows["baseline"];
   config.optimized_shows = shows["optimized"];
   config.sizes = read_keys(root["sizes"], path + ": sizes", source.sizes).get<Sizes>();
@@ -179,7 +178,8 @@ ScenarioConfig read_scenario(const std::string& path, const Catalogue& catalogue
 std::vector<ScenarioConfig> read_scenarios(const std::string& folder, const Catalogue& catalogue) {
   std::vector<std::string> files;
   std::error_code failed;
-  for (std::filesystem::recursive_directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed))
+  for (std::filesystem::recursive_directory_iterator it(folder, failed), end; !failed && it != end;
+       it.increment(failed))
     if (it->path().extension() == ".yaml") files.push_back(it->path().string());
   if (files.empty())
     throw Error(ErrorKind::kInputOutput, "scenario folder", folder,

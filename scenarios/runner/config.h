@@ -1,4 +1,4 @@
-// A scenario file: what is run, at which sizes, by which kind of experiment, held against which criteria. Read strictly.
+// A scenario file: what is run, at which sizes, by which kind of experiment, held against which criteria.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace twinbench {
 
 struct Catalogue;
 
-enum class Tier { kSmoke, kStd, kFull };  // seconds; minutes; as long as it takes
-std::string to_string(Tier tier);         // smoke, std, full
+enum class Tier { kSmoke, kStd, kFull };                             // seconds; minutes; as long as it takes
+std::string to_string(Tier tier);                                    // smoke, std, full
 Tier tier_named(const std::string& word, const std::string& field);  // throws kUnknownName
 
 struct ScenarioConfig {
@@ -27,12 +27,12 @@ struct ScenarioConfig {
   Tier tier = Tier::kFull;
   std::string summary;
   std::string baseline_shows, optimized_shows;  // both halves, in words
-  std::string dataset;     // a dataset file; "default" is the one `twinbench data make` writes
+  std::string dataset;                          // a dataset file; "default" is the one `twinbench data make` writes
   std::uint64_t seed = 0;
   Dtype dtype = Dtype::kFp32;
   Sizes sizes;
   Options options;
-  nlohmann::json keys;     // of the kind: {"windows": 20}
+  nlohmann::json keys;  // of the kind: {"windows": 20}
   std::vector<Criterion> criteria;
 
   std::string pipeline() const { return run.substr(0, run.find('.')); }
@@ -43,9 +43,9 @@ struct ScenarioConfig {
   std::vector<std::string> texts(const std::string& key) const { return keys.at(key); }
 };
 
-// Throws Error, each beginning with the file: kInputOutput, kBadArgument (not YAML, wrong type, key missing or twice),
-// kUnknownName (kind, run, key or measure that does not exist, with the nearest), kOutOfRange (a value beyond its range,
-// a criterion that the kind requires is missing, a source or need that does not fit).
+// Throws Error that names the file: kInputOutput, kBadArgument (not YAML, wrong type, key missing or twice), kUnknownName
+// (kind, run, key or measure that does not exist, with the nearest), kOutOfRange (a value beyond its range, a criterion
+// missing that the kind requires, a source or need that does not fit).
 ScenarioConfig read_scenario(const std::string& path, const Catalogue& catalogue);
 
 // All scenario files below `folder`, sorted by path. Throws kInputOutput where there is none, kBadArgument where two

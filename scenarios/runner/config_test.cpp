@@ -9,10 +9,10 @@
 namespace twinbench::fake {
 namespace {
 
-const std::string kGood = scenario("growth", "windows: 6\nsteps_per_window: 3",
-                                   {"measure: baseline.per_window.allocations, at_least: 1",
-                                    "measure: optimized.growth.held_bytes, equals: 0",
-                                    "measure: optimized.growth.dispatches, equals: 0"});
+const std::string kGood =
+    scenario("growth", "windows: 6\nsteps_per_window: 3",
+             {"measure: baseline.per_window.allocations, at_least: 1",
+              "measure: optimized.growth.held_bytes, equals: 0", "measure: optimized.growth.dispatches, equals: 0"});
 
 // kGood with one text replaced by another.
 std::string changed(const std::string& from, const std::string& to) {
@@ -47,10 +47,14 @@ TEST_P(RefusedFile, NamesFileEntryAndRemedy) {
 INSTANTIATE_TEST_SUITE_P(
     Scenario, RefusedFile,
     testing::Values(
-        Wrong{"kind", changed("experiment: growth", "experiment: grwoth"), ErrorKind::kUnknownName,
+        Wrong{"kind",
+              changed("experiment: growth", "experiment: grwoth"),
+              ErrorKind::kUnknownName,
               {"grwoth", "speed", "sweep", "did you mean 'growth'"}},
         Wrong{"run", changed("energy_flow.fake", "energy_flow.fqke"), ErrorKind::kUnknownName, {"'energy_flow.fake'"}},
-        Wrong{"key", changed("windows: 6", "windows: 6\nwarm_up_window: 1"), ErrorKind::kUnknownName,
+        Wrong{"key",
+              changed("windows: 6", "windows: 6\nwarm_up_window: 1"),
+              ErrorKind::kUnknownName,
               {"warm_up_window", "did you mean 'warm_up_windows'"}},
         Wrong{"key_of_another_kind", changed("windows: 6", "windows: 6\npairs: 8"), ErrorKind::kUnknownName, {"pairs"}},
         Wrong{"missing_key", changed("windows: 6\n", ""), ErrorKind::kBadArgument, {"windows", "it is missing"}},
@@ -58,23 +62,35 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"range", changed("windows: 6", "windows: 3"), ErrorKind::kOutOfRange, {"windows", "4 to 100000"}},
         Wrong{"type", changed("windows: 6", "windows: six"), ErrorKind::kBadArgument, {"windows", "whole number"}},
         Wrong{"list", changed("windows: 6", "windows: [6]"), ErrorKind::kBadArgument, {"windows", "a list"}},
-        Wrong{"check", changed("windows: 6", "windows: 4\nwarm_up_windows: 3"), ErrorKind::kOutOfRange,
+        Wrong{"check",
+              changed("windows: 6", "windows: 4\nwarm_up_windows: 3"),
+              ErrorKind::kOutOfRange,
               {"windows", "two more than warm_up_windows"}},
-        Wrong{"source_form", changed("energy_flow SC21", "energy_flow 21"), ErrorKind::kOutOfRange,
+        Wrong{"source_form",
+              changed("energy_flow SC21", "energy_flow 21"),
+              ErrorKind::kOutOfRange,
               {"source", "energy_flow SC21"}},
         Wrong{"source_of_another", changed("energy_flow SC21", "sem S4"), ErrorKind::kOutOfRange, {"another pipeline"}},
         Wrong{"tier", changed("tier: smoke", "tier: smok"), ErrorKind::kUnknownName, {"did you mean 'smoke'"}},
         Wrong{"dtype", changed("dtype: fp32", "dtype: fp64"), ErrorKind::kUnknownName, {"fp64", "bf16"}},
-        Wrong{"half", changed("shows: {baseline: the sin, ", "shows: {"), ErrorKind::kBadArgument, {"shows", "baseline"}},
+        Wrong{
+            "half", changed("shows: {baseline: the sin, ", "shows: {"), ErrorKind::kBadArgument, {"shows", "baseline"}},
         Wrong{"size", changed("{items: 8}", "{itmes: 8}"), ErrorKind::kUnknownName, {"sizes", "did you mean 'items'"}},
         Wrong{"size_range", changed("{items: 8}", "{items: 0}"), ErrorKind::kOutOfRange, {"sizes: items"}},
-        Wrong{"option", changed("sizes:", "options: {noise: 1}\nsizes:"), ErrorKind::kUnknownName, {"options", "noise"}},
-        Wrong{"measure", changed("optimized.growth.held_bytes", "optimised.growth.held_bytes"), ErrorKind::kUnknownName,
+        Wrong{
+            "option", changed("sizes:", "options: {noise: 1}\nsizes:"), ErrorKind::kUnknownName, {"options", "noise"}},
+        Wrong{"measure",
+              changed("optimized.growth.held_bytes", "optimised.growth.held_bytes"),
+              ErrorKind::kUnknownName,
               {"criteria[1]", "measures no such thing"}},
-        Wrong{"required_criterion", changed("optimized.growth.dispatches", "optimized.growth.copies"),
-              ErrorKind::kOutOfRange, {"optimized.growth.dispatches is not judged"}},
-        Wrong{"no_baseline_half", changed("baseline.per_window.allocations", "optimized.per_window.allocations"),
-              ErrorKind::kOutOfRange, {"what the baseline shows is not judged"}},
+        Wrong{"required_criterion",
+              changed("optimized.growth.dispatches", "optimized.growth.copies"),
+              ErrorKind::kOutOfRange,
+              {"optimized.growth.dispatches is not judged"}},
+        Wrong{"no_baseline_half",
+              changed("baseline.per_window.allocations", "optimized.per_window.allocations"),
+              ErrorKind::kOutOfRange,
+              {"what the baseline shows is not judged"}},
         Wrong{"two_limits", changed("at_least: 1", "at_least: 1, equals: 2"), ErrorKind::kOutOfRange, {"2 limits"}},
         Wrong{"no_limit", changed(", at_least: 1", ""), ErrorKind::kOutOfRange, {"0 limits"}},
         Wrong{"limit_not_finite", changed("at_least: 1", "at_least: .nan"), ErrorKind::kNonFinite, {"at_least"}},
@@ -83,9 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"no_map", "- a", ErrorKind::kBadArgument, {"not a map"}}),
     [](const auto& instance) { return instance.param.what; });
 
-TEST(Scenario, WithoutACriterionIsRefused) {
-  EXPECT_THROW(read(kGood.substr(0, kGood.find("criteria:"))), Error);
-}
+TEST(Scenario, WithoutACriterionIsRefused) { EXPECT_THROW(read(kGood.substr(0, kGood.find("criteria:"))), Error); }
 
 TEST(Scenario, IsReadWithDefaults) {
   const auto config = read(kGood);
@@ -97,10 +111,10 @@ TEST(Scenario, IsReadWithDefaults) {
 }
 
 TEST(Scenario, ANeedThatTheRunDoesNotMeetIsRefused) {
-  const auto text = scenario("resume", "steps_before: 3\nsteps_after: 2\nforget: energy",
-                             {"measure: baseline.mismatches, equals: 0",
-                              "measure: baseline.mismatches_when_forgetting, at_least: 1",
-                              "measure: optimized.mismatches, equals: 0"});
+  const auto text =
+      scenario("resume", "steps_before: 3\nsteps_after: 2\nforget: energy",
+               {"measure: baseline.mismatches, equals: 0", "measure: baseline.mismatches_when_forgetting, at_least: 1",
+                "measure: optimized.mismatches, equals: 0"});
   auto stateless = text;
   stateless.replace(stateless.find(".fake"), 5, ".stateless");
   EXPECT_NO_THROW(read(text));
@@ -154,8 +168,9 @@ TEST(Catalogue, EveryKindSaysWhatItProvesAndRequires) {
     EXPECT_TRUE(std::any_of(kind.measures.begin(), kind.measures.end(), [](const auto& one) { return one.required; }))
         << kind.name;
     for (const auto half : {Half::kBaseline, Half::kOptimized})
-      EXPECT_TRUE(std::any_of(kind.measures.begin(), kind.measures.end(), [&](const auto& one) { return one.half == half; }))
-          << kind.name;
+      EXPECT_TRUE(std::any_of(kind.measures.begin(), kind.measures.end(), [&](const auto& one) {
+        return one.half == half;
+      })) << kind.name;
   }
 }
 

@@ -21,8 +21,8 @@ Criterion read_criterion(const YAML::Node& node, const std::string& where) {
   criterion.measure = values["measure"];
   criterion.why = values["why"];
   int limits = 0;
-  for (auto [name, limit] : {std::pair{"equals", &criterion.equals}, {"at_least", &criterion.at_least},
-                             {"at_most", &criterion.at_most}}) {
+  for (auto [name, limit] :
+       {std::pair{"equals", &criterion.equals}, {"at_least", &criterion.at_least}, {"at_most", &criterion.at_most}}) {
     if (!node[name]) continue;
     *limit = values[name].get<double>();
     ++limits;
@@ -55,8 +55,11 @@ nlohmann::json judge(const Criterion& criterion, const Measures& measures) {
                 "the run measured no such thing" + did_you_mean(criterion.measure, names));
   }
   const auto& measure = found->second;
-  nlohmann::json row = {{"name", criterion.measure + " " + criterion.limit()}, {"verdict", "skip"},
-                        {"reason", measure.reason}, {"measured", nullptr}, {"limit", criterion.limit()}};
+  nlohmann::json row = {{"name", criterion.measure + " " + criterion.limit()},
+                        {"verdict", "skip"},
+                        {"reason", measure.reason},
+                        {"measured", nullptr},
+                        {"limit", criterion.limit()}};
   if (!measure.value) return row;
   const bool holds = criterion.holds(*measure.value);
   row["measured"] = *measure.value;

@@ -18,9 +18,9 @@ struct Measure {
 using Measures = std::map<std::string, Measure>;
 
 struct Criterion {
-  std::string measure;                               // "optimized.scalar_reads"
-  std::optional<double> equals, at_least, at_most;   // exactly one is set
-  std::string why;                                   // one phrase for the report
+  std::string measure;                              // "optimized.scalar_reads"
+  std::optional<double> equals, at_least, at_most;  // exactly one is set
+  std::string why;                                  // one phrase for the report
 
   std::string limit() const;  // "= 0", ">= 8"
   bool holds(double value) const;

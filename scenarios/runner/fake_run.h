@@ -3,12 +3,12 @@
 
 #include <ATen/ATen.h>
 
+#include <unistd.h>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include "scenarios/runner/judge.h"
@@ -19,16 +19,16 @@ namespace twinbench::fake {
 // Mistakes of the optimized run. The baseline has the sins that a scenario's first half shows: it reads a scalar back
 // for every item and allocates. A test plants one mistake, or takes a sin from the baseline, and sees the verdict.
 struct Plan {
-  double drift = 0;             // added to the optimized energies at each step
-  double drift_from = 0;        // first step that drifts
-  bool leaks = false;           // every step keeps a tensor
-  bool grows_dispatches = false;  // one operator more at every step
-  bool spreads = false;         // an item that is not finite reaches its neighbour
-  bool passes_poison_on = false;  // it is kept in the state
-  bool forgets_velocity = false;  // state() lacks what the next step needs
-  bool per_item = false;        // the optimized run dispatches and reads for every item
+  double drift = 0;                // added to the optimized energies at each step
+  double drift_from = 0;           // first step that drifts
+  bool leaks = false;              // every step keeps a tensor
+  bool grows_dispatches = false;   // one operator more at every step
+  bool spreads = false;            // an item that is not finite reaches its neighbour
+  bool passes_poison_on = false;   // it is kept in the state
+  bool forgets_velocity = false;   // state() lacks what the next step needs
+  bool per_item = false;           // the optimized run dispatches and reads for every item
   bool baseline_is_clean = false;  // the baseline commits no sin
-  bool stands_still = false;    // neither run changes anything
+  bool stands_still = false;       // neither run changes anything
 };
 inline Plan plan;
 
@@ -109,7 +109,8 @@ inline Catalogue fake_catalogue() {
 }
 
 // A scenario of that kind: its own lines and criteria ("measure: x, equals: 0"), the rest as it must be.
-inline std::string scenario(const std::string& kind, const std::string& lines, const std::vector<std::string>& criteria) {
+inline std::string scenario(const std::string& kind, const std::string& lines,
+                            const std::vector<std::string>& criteria) {
   std::string text = "name: planted\nexperiment: " + kind + R"(
 run: energy_flow.fake
 source: energy_flow SC21

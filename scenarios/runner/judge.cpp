@@ -29,7 +29,8 @@ json judged(const ScenarioConfig& config, const Findings& findings, c10::Device 
   auto& configuration = row["configuration"];
   for (const auto& [name, value] : config.sizes) configuration[name] = value;
   for (const auto& [name, value] : config.options) configuration[name] = value;
-  for (const auto& [name, value] : config.keys.items()) configuration[name] = value.is_array() ? json(value.dump()) : value;
+  for (const auto& [name, value] : config.keys.items())
+    configuration[name] = value.is_array() ? json(value.dump()) : value;
   configuration["dtype"] = to_string(config.dtype);
   configuration["seed"] = config.seed;
   std::string failed;
@@ -53,7 +54,8 @@ json judged(const ScenarioConfig& config, const Findings& findings, c10::Device 
 
 json run_scenario(const ScenarioConfig& config, const Catalogue& catalogue, c10::Device device, bool quick) {
   const auto& experiment = catalogue.experiment(config.experiment, config.file + ": experiment");
-  return judged(config, experiment.run({config, catalogue.run(config.run, config.file + ": run"), device, quick}), device);
+  return judged(config, experiment.run({config, catalogue.run(config.run, config.file + ": run"), device, quick}),
+                device);
 }
 
 std::vector<c10::DeviceType> devices_of(const RunSource& source) {

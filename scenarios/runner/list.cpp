@@ -20,15 +20,23 @@ json names_of(const RunSource& source, bool devices) {
 
 json keys_of(const std::vector<Key>& keys) {
   json rows = json::array();
-  for (const auto& key : keys) rows.push_back({{"name", key.name}, {"meaning", key.meaning}, {"default", key.otherwise}});
+  for (const auto& key : keys)
+    rows.push_back({{"name", key.name}, {"meaning", key.meaning}, {"default", key.otherwise}});
   return rows;
 }
 
 json scenario_row(const ScenarioConfig& config) {
   const auto& source = catalogue().run(config.run, config.file + ": run");
-  return {{"name", config.name}, {"pipeline", config.pipeline()}, {"source", config.source}, {"part", config.part},
-          {"experiment", config.experiment}, {"run", config.run}, {"tier", to_string(config.tier)},
-          {"summary", config.summary}, {"variants", names_of(source, false)}, {"devices", names_of(source, true)},
+  return {{"name", config.name},
+          {"pipeline", config.pipeline()},
+          {"source", config.source},
+          {"part", config.part},
+          {"experiment", config.experiment},
+          {"run", config.run},
+          {"tier", to_string(config.tier)},
+          {"summary", config.summary},
+          {"variants", names_of(source, false)},
+          {"devices", names_of(source, true)},
           {"components", source.components},
           {"shows", {{"baseline", config.baseline_shows}, {"optimized", config.optimized_shows}}},
           {"file", config.file}};
@@ -45,9 +53,13 @@ json everything(const std::vector<ScenarioConfig>& configs) {
         {{"name", kind.name}, {"proves", kind.proves}, {"keys", keys_of(kind.keys)}, {"measures", measures}});
   }
   for (const auto& source : catalogue().runs)
-    all["runs"].push_back({{"id", source.id()}, {"summary", source.summary}, {"components", source.components},
-                           {"variants", names_of(source, false)}, {"devices", names_of(source, true)},
-                           {"sizes", keys_of(source.sizes)}, {"options", keys_of(source.options)}});
+    all["runs"].push_back({{"id", source.id()},
+                           {"summary", source.summary},
+                           {"components", source.components},
+                           {"variants", names_of(source, false)},
+                           {"devices", names_of(source, true)},
+                           {"sizes", keys_of(source.sizes)},
+                           {"options", keys_of(source.options)}});
   return all;
 }
 

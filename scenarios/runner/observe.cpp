@@ -25,7 +25,8 @@ bool same_kind(const at::Tensor& left, const at::Tensor& right) {
 }  // namespace
 
 void wait_for(c10::Device device) {
-  if (!device.is_cpu()) c10::impl::getDeviceGuardImpl(device.type())->synchronizeDevice(device.has_index() ? device.index() : 0);
+  if (!device.is_cpu())
+    c10::impl::getDeviceGuardImpl(device.type())->synchronizeDevice(device.has_index() ? device.index() : 0);
 }
 
 CounterSnapshot counted(TrainingRun& run, std::int64_t steps, c10::Device device) {

@@ -46,9 +46,9 @@ void add_counters(Measures& measures, const std::string& prefix, const CounterSn
 // A variant's row in the record.
 struct VariantRow {
   Variant variant = Variant::kBaseline;
-  std::int64_t items = 0;            // that were measured
-  double extrapolated_by = 1;        // to the whole configuration
-  std::vector<double> samples_s;     // seconds a step, as measured
+  std::int64_t items = 0;         // that were measured
+  double extrapolated_by = 1;     // to the whole configuration
+  std::vector<double> samples_s;  // seconds a step, as measured
   CounterSnapshot counters;
   nlohmann::json timelines = nlohmann::json::array();  // {name, unit, values}: one value a step or window
 };

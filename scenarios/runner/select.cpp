@@ -20,7 +20,8 @@ std::vector<ScenarioConfig> selected_scenarios(const ScenarioOptions& scenario, 
     const auto largest = tier_named(scenario.tier, "--tier");
     std::erase_if(configs, [&](const ScenarioConfig& config) { return config.tier > largest; });
     if (configs.empty())
-      throw Error(ErrorKind::kUnknownName, "--tier", scenario.tier, "no scenario in " + scenario.folder + " is so small");
+      throw Error(ErrorKind::kUnknownName, "--tier", scenario.tier,
+                  "no scenario in " + scenario.folder + " is so small");
     return configs;
   }
   std::erase_if(configs, [&](const ScenarioConfig& config) {
@@ -42,7 +43,8 @@ std::vector<PlannedScenario> planned_scenarios(const std::vector<ScenarioConfig>
   try {
     pattern = std::regex(options.filter);
   } catch (const std::regex_error& error) {
-    throw Error(ErrorKind::kBadArgument, "--filter", options.filter, std::string("not a regular expression: ") + error.what());
+    throw Error(ErrorKind::kBadArgument, "--filter", options.filter,
+                std::string("not a regular expression: ") + error.what());
   }
   std::vector<PlannedScenario> planned;
   for (const auto& config : configs)

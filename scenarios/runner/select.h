@@ -9,8 +9,8 @@
 
 namespace twinbench {
 
-// The scenario of that name or file, or all below the folder up to the tier. Throws kUnknownName where that leaves none,
-// and whatever reading throws: a file that is wrong is an error, whether it is wanted or not.
+// The scenario of that name or file, or all below the folder up to the tier. Throws kUnknownName where that leaves
+// none, and whatever reading throws: a file that is wrong is an error, whether it is wanted or not.
 std::vector<ScenarioConfig> selected_scenarios(const ScenarioOptions& scenario, const Catalogue& catalogue);
 
 // A scenario on a device: a row of the record, an entry of the ledger.
@@ -22,6 +22,7 @@ struct PlannedScenario {
 };
 
 // Of each scenario the devices the command line asks for; throws kUnknownName where the filter leaves none.
-std::vector<PlannedScenario> planned_scenarios(const std::vector<ScenarioConfig>& configs, const CommandOptions& options);
+std::vector<PlannedScenario> planned_scenarios(const std::vector<ScenarioConfig>& configs,
+                                               const CommandOptions& options);
 
 }  // namespace twinbench

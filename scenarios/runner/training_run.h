@@ -40,8 +40,10 @@ class TrainingRun {
   virtual std::optional<std::int64_t> item_axis(const std::string& tensor) const = 0;
   virtual std::int64_t items() const = 0;  // flows, samples, rows: what cost and poison are told by
 
-  virtual Readings losses() { return {}; }    // scalars of the last step
-  virtual Readings counters() { return {}; }  // what the run counts itself, since it was made: slots free, windows skipped
+  virtual Readings losses() { return {}; }  // scalars of the last step
+  virtual Readings counters() {
+    return {};
+  }  // what the run counts itself, since it was made: slots free, windows skipped
 };
 
 struct RunSetting {
@@ -61,13 +63,13 @@ class Workload {
 
 // scenarios/<pipeline>/<name>_run.cpp: what a scenario file calls `run: <pipeline>.<name>`.
 struct RunSource {
-  std::string pipeline, name;         // of its path
-  std::string summary;                // one sentence
-  std::vector<Key> sizes, options;    // of the blocks of that name in a scenario file
+  std::string pipeline, name;           // of its path
+  std::string summary;                  // one sentence
+  std::vector<Key> sizes, options;      // of the blocks of that name in a scenario file
   std::vector<std::string> components;  // ids of those it is made of: it runs where all of them do
   std::vector<Variant> variants = {Variant::kBaseline, Variant::kOptimized};
   bool gives_state = true, gives_losses = false;  // state() and losses() are not empty
-  Tolerance step_tolerance;           // of one step's floating results, optimized against baseline
+  Tolerance step_tolerance;                       // of one step's floating results, optimized against baseline
   std::unique_ptr<Workload> (*prepare)(const ScenarioConfig& config) = nullptr;
 
   std::string id() const { return pipeline + "." + name; }
