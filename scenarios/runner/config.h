@@ -43,9 +43,9 @@ struct ScenarioConfig {
   std::vector<std::string> texts(const std::string& key) const { return keys.at(key); }
 };
 
-// Throws Error that names the file: kInputOutput, kBadArgument (not YAML, wrong type, key missing or twice), kUnknownName
-// (kind, run, key or measure that does not exist, with the nearest), kOutOfRange (a value beyond its range, a criterion
-// missing that the kind requires, a source or need that does not fit).
+// Throws Error that names the file: kInputOutput, kBadArgument (not YAML, wrong type, key missing or twice),
+// kUnknownName (kind, run, key or measure that does not exist, with the nearest), kOutOfRange (a value beyond its
+// range, a criterion missing that the kind requires, a source or need that does not fit).
 ScenarioConfig read_scenario(const std::string& path, const Catalogue& catalogue);
 
 // All scenario files below `folder`, sorted by path. Throws kInputOutput where there is none, kBadArgument where two
