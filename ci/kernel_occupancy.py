@@ -106,7 +106,8 @@ def compiled(source: str, flags: list[str], given: str = "") -> str:
     with tempfile.TemporaryDirectory() as folder:
         path, program = Path(folder) / "program.cpp", Path(folder) / "program"
         path.write_text(source)
-        done = subprocess.run(["g++", "-std=c++20", "-O1", *flags, str(path), "-o", str(program)], capture_output=True, text=True)
+        done = subprocess.run(["g++", "-std=c++20", "-O1", *flags,
+                               str(path), "-o", str(program)], capture_output=True, text=True)
         if done.returncode != 0:
             raise LaunchError(done.stderr.strip())
         ran = subprocess.run([str(program)], input=given, capture_output=True, text=True)

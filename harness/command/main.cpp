@@ -62,7 +62,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Twinbench: every component twice, naive and optimized; parity, counters, time, scenarios.\n"
+  CLI::App app{"Twinbench: every component twice, baseline and optimized; parity, counters, time, scenarios.\n"
                "Exit codes: 0 pass, 1 regression or failure, 2 usage or tool error, 3 inconclusive or nothing measured."};
   app.require_subcommand(1);
   CommandOptions options;

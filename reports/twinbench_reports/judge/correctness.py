@@ -1,4 +1,5 @@
-"""Rules that need no clock: parity, counters, proofs, scenarios, self-test. A "pass" that contradicts its numbers fails."""
+"""Rules that need no clock: parity, counters, proofs, scenarios, self-test. A "pass" that contradicts its numbers
+fails."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def judge_correctness(block: dict[str, Any]) -> Iterator[Finding]:
             elif row["verdict"] == "pass":
                 contradiction = _CONTRADICTIONS[section](row)
                 if contradiction:
-                    yield Finding("fail", section, name, f"says pass, but {contradiction}", command, magnitude(section, row))
+                    yield Finding("fail", section, name, f"says pass, but {contradiction}", command,
+                                  magnitude(section, row))
             elif not row["reason"]:
                 yield Finding("inconclusive", section, name, "skipped without a reason", command)
 
@@ -34,7 +36,9 @@ def magnitude(section: str, row: Row) -> float | None:
         return None if not ratios or None in ratios else max(ratios)
     if section == "proofs":
         sides = [row[side] for side in ("baseline", "optimized")]
-        gaps = [abs(side["measured"] - side["expected"]) for side in sides if None not in (side["measured"], side["expected"])]
+        gaps = [
+            abs(side["measured"] - side["expected"]) for side in sides
+            if None not in (side["measured"], side["expected"])]
         return float(max(gaps)) if len(gaps) == 2 else None
     if section == "counters":
         excess = counter_differences(row["values"], row["pinned"] or {})
@@ -42,9 +46,11 @@ def magnitude(section: str, row: Row) -> float | None:
     return None
 
 
-def counter_differences(values: dict[str, int | None], expected: dict[str, int | None]) -> list[tuple[str, int | None, int]]:
+def counter_differences(values: dict[str, int | None],
+                        expected: dict[str, int | None]) -> list[tuple[str, int | None, int]]:
     """(counter, now, expected) for every expected counter that is another number now, or is gone."""
-    return [(name, values.get(name), pin) for name, pin in sorted(expected.items()) if pin is not None and values.get(name) != pin]
+    return [(name, values.get(name), pin) for name, pin in sorted(expected.items())
+            if pin is not None and values.get(name) != pin]
 
 
 def _parity(row: Row) -> str:
@@ -102,5 +108,10 @@ def _selftest(row: Row) -> str:
     return "" if row["expected"] in row["got"].split(",") else f"expected {row['expected']!r} and got {row['got']!r}"
 
 
-_CONTRADICTIONS = {"parity": _parity, "counters": _counters, "proofs": _proof, "timings": _timing, "scenarios": _scenario,
-                   "selftest": _selftest}
+_CONTRADICTIONS = {
+    "parity": _parity,
+    "counters": _counters,
+    "proofs": _proof,
+    "timings": _timing,
+    "scenarios": _scenario,
+    "selftest": _selftest}
