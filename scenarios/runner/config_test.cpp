@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{
             "option", changed("sizes:", "options: {noise: 1}\nsizes:"), ErrorKind::kUnknownName, {"options", "noise"}},
         Wrong{"measure",
-              changed("optimized.growth.held_bytes", "optimised.growth.held_bytes"),
+              changed("optimized.growth.held_bytes", "optimized.grwth.held_bytes"),
               ErrorKind::kUnknownName,
               {"criteria[1]", "measures no such thing"}},
         Wrong{"required_criterion",
