@@ -122,8 +122,8 @@ def launch_lines(ptx: dict[str, tuple[int, bool]], sources: list[Path], kernels:
     types = {name: kernel_occupancy.kernel_type(text) for name, text in zip(ptx, demangled)}
     dynamic = [name for name, (_, is_dynamic) in ptx.items() if is_dynamic]
     sizes = kernel_occupancy.dynamic_shared_bytes([types[name] for name in dynamic], kernels)
-    threads_of = {types[name].rsplit("::", 1)[-1]: threads for name, (threads, _) in ptx.items() if types[name]}
-    kernel_occupancy.check_launch_sites(sources, sorted(kernels.rglob("*.h")), threads_of)
+    threads_of_type = {types[name]: threads for name, (threads, _) in ptx.items() if types[name]}
+    kernel_occupancy.check_launch_sites(sources, kernels, threads_of_type)
     return "".join(f"twinbench launch: {name} threads {threads} dynamic {sizes[types[name]] if is_dynamic else 0}\n"
                    for name, (threads, is_dynamic) in ptx.items())
 

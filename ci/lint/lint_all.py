@@ -23,7 +23,7 @@ MAY_INCLUDE = {
 # Torch-free headers of src/common that both sides of a comparison share, kernels included.
 SHARED_WITH_KERNELS = {"src/common/philox.h", "src/common/host_device.h", "src/common/cpu_clones.h"}
 # The host executor of the SIMT layer and its tests run kernels by design; the CUDA timer has kernels of its own.
-EXEMPT_PREFIXES = {("harness/simt/", "kernels"), ("harness/cuda_timing/", "kernels/common"), ("harness/fuzz/", "src"),
+EXEMPT_PREFIXES = {("harness/simt/", "kernels"), ("harness/device/cuda/", "kernels/common"), ("harness/fuzz/", "src"),
                    ("kernels/", "harness/simt")}
 # Habits that the tree does not keep everywhere yet: their breaches are counted (--pending shows them) but refuse nothing.
 PENDING: Collection[str] = {"columns", "words", "argument structs"}
@@ -90,9 +90,8 @@ def text_breaches(path: str, text: str) -> list[str]:
             breaches.append(f"{path}:{number}: unreplayable randomness; derive the seed")
         if re.search(r"\b(TODO|FIXME|XXX)\b", line):
             breaches.append(f"{path}:{number}: unfinished mark")
-        if "cudaDeviceSynchronize" in code and not path.startswith(("harness/timing/", "harness/cuda_timing/")):
-            breaches.append(f"{path}:{number}: device-wide synchronisation outside harness/timing and "
-                            "harness/cuda_timing")
+        if "cudaDeviceSynchronize" in code and not path.startswith("harness/device/cuda/"):
+            breaches.append(f"{path}:{number}: device-wide synchronisation outside harness/device/cuda")
         if re.match(r"\s*//\s*(TEST|TEST_F|TEST_P)\(", line):
             breaches.append(f"{path}:{number}: commented-out test")
     return breaches

@@ -140,3 +140,96 @@ def test_interruption_keeps_what_was_measured(tmp_path):
 def test_refused_output_leaves_nothing_behind(tmp_path):
     result = run("counters", "--filter", "simple_neuron/optimized/cpu/fp32/tiny", "--out", "/proc/nowhere/record.json")
     assert result.returncode == 2 and "--out" in result.stderr
+
+
+# What libgomp itself says it read, at the last of the program's starts.
+def waiting(**variables):
+    environment = {name: value for name, value in os.environ.items() if name not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "TWINBENCH_WAIT_POLICY")}
+    result = run("list", env={**environment, "OMP_DISPLAY_ENV": "verbose", **variables})
+    assert result.returncode == 0, result.stderr
+    read = [line.split("=")[1].strip(" '") for line in result.stderr.splitlines() if "OMP_WAIT_POLICY =" in line]
+    spins = [line.split("=")[1].strip(" '") for line in result.stderr.splitlines() if "GOMP_SPINCOUNT =" in line]
+    assert len(read) == len(spins) <= 2, result.stderr
+    return read[-1], spins[-1], len(read), result.stderr
+
+
+@pytest.mark.parametrize("variables, policy, spins, starts, said", [
+    ({}, "PASSIVE", "0", 2, ""),
+    ({"OMP_WAIT_POLICY": "PASSIVE"}, "PASSIVE", "0", 1, ""),
+    ({"OMP_WAIT_POLICY": "ACTIVE"}, "PASSIVE", "0", 2, "passive, not OMP_WAIT_POLICY=ACTIVE;"),
+    ({"GOMP_SPINCOUNT": "77"}, "PASSIVE", "0", 2, "passive, not GOMP_SPINCOUNT=77;"),
+    ({"TWINBENCH_WAIT_POLICY": "environment", "GOMP_SPINCOUNT": "77"}, "PASSIVE", "77", 1, ""),
+    ({"TWINBENCH_WAIT_POLICY": "active", "OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE", None, 1, ""),
+])
+def test_waiting_threads_do_what_the_projects_variable_says(variables, policy, spins, starts, said):
+    read, count, seen, stderr = waiting(**variables)
+    assert (read, seen) == (policy, starts) and count == (spins or count), stderr
+    assert said in stderr if said else "waiting threads" not in stderr
+
+
+def test_an_unknown_wait_policy_is_a_usage_error():
+    result = run("list", env={**os.environ, "TWINBENCH_WAIT_POLICY": "spin"})
+    assert result.returncode == 2 and "bad_argument" in result.stderr and "TWINBENCH_WAIT_POLICY" in result.stderr
+
+
+def test_the_record_says_how_threads_waited(tmp_path):
+    out = tmp_path / "record.json"
+    result = run("bench", "--quick", "--filter", "collation/.*/cpu/fp32/", "--out", out, env={**os.environ, "OMP_WAIT_POLICY": "ACTIVE"})
+    assert result.returncode in (0, 3), result.stderr
+    assert "waiting threads: passive\n" in result.stderr
+    environment = json.loads(out.read_text())["twinbench"]["provenance"]["environment"]
+    assert environment["OMP_WAIT_POLICY"] == "PASSIVE" and environment["TWINBENCH_WAIT_OVERRIDDEN"] == "OMP_WAIT_POLICY=ACTIVE"
+
+
+def cells_of(path, section="parity"):
+    """Cell -> its rows, without those that only say that the cell was left out."""
+    rows = json.loads(path.read_text())["twinbench"][section]
+    return ({row["cell"] for row in rows if row.get("check") != "left_out" and row["verdict"] != "skip"},
+            {row["cell"]: row["reason"] for row in rows if row.get("check") == "left_out" or row["verdict"] == "skip" and "check" not in row})
+
+
+@pytest.mark.parametrize("engine", ["parity", "counters"])
+def test_the_quick_tier_names_the_large_cells_that_it_leaves_out(engine, tmp_path):
+    out = tmp_path / "record.json"
+    # From the environment, as a replay would give it.
+    result = subprocess.run([PROGRAM, engine, "--tier", "quick", "--filter", "collation/", "--out", str(out)], cwd=ROOT, capture_output=True, text=True,
+                            env={**os.environ, "TWINBENCH_SAMPLE": "abc"})
+    assert result.returncode == 0, result.stdout + result.stderr
+    judged, left_out = cells_of(out, engine)
+    listed = run("list", "--cells", "--filter", "collation/.*/cpu/").stdout.split()
+    assert judged | set(left_out) == set(listed) and not judged & set(left_out)
+    assert left_out and all("--tier full" in reason and "sample abc" in reason for reason in left_out.values())
+    assert "--sample abc" in result.stdout and "skipped" in result.stdout
+    again = tmp_path / "again.json"
+    assert run(engine, "--tier", "quick", "--sample", "abc", "--filter", "collation/", "--out", str(again)).returncode == 0
+    assert cells_of(again, engine) == (judged, left_out)
+
+
+def test_shards_are_disjoint_and_together_everything(tmp_path):
+    parts = []
+    for index in (1, 2, 3):
+        out = tmp_path / f"{index}.json"
+        result = run("parity", "--checks", "golden,oracle", "--shard", f"{index}/3", "--filter", "simple_neuron/(baseline|optimized)/cpu/fp32/.*(tiny|odd|one|empty|tile)", "--out", str(out))
+        assert f"shard {index}/3" in result.stdout
+        parts.append(cells_of(out)[0])
+    whole = run("list", "--cells", "--filter", "simple_neuron/(baseline|optimized)/cpu/fp32/.*(tiny|odd|one|empty|tile)").stdout.split()
+    assert sum(len(part) for part in parts) == len(set.union(*parts)) == len(whole) and set.union(*parts) == set(whole)
+
+
+@pytest.mark.parametrize("engine", ["parity", "counters", "bench"])
+def test_a_spent_budget_names_what_it_leaves_out_and_is_no_pass(engine, tmp_path):
+    out = tmp_path / "record.json"
+    case = "train" if engine == "bench" else "tiny"
+    result = run(engine, "--minutes", "0.0001", "--filter", f"simple_neuron/.*/cpu/fp32/{case}$", "--out", str(out))
+    assert result.returncode == 3, result.stdout + result.stderr
+    assert "left out, budget" in result.stdout and "inconclusive" in result.stdout
+    block = json.loads(out.read_text())["twinbench"]
+    rows = block["speedups" if engine == "bench" else engine]
+    assert rows and all("budget" in row["reason"] for row in rows)
+    assert all(row["verdict"] in ("skip", "inconclusive") for row in rows)
+
+
+@pytest.mark.parametrize("arguments, named", [(["--shard", "3/2"], "--shard"), (["--shard", "half"], "--shard"), (["--tier", "quik"], "quick"), (["--minutes", "-1"], "--minutes")])
+def test_bad_shares_are_usage_errors(arguments, named):
+    result = run("parity", *arguments)
+    assert result.returncode == 2 and named in result.stderr

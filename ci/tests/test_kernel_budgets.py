@@ -187,12 +187,28 @@ class Occupancy(unittest.TestCase):
             )
             header = Path(folder) / "demo.h"
             header.write_text("static constexpr int kRows = 4 * 2;")
-            kernel_occupancy.check_launch_sites([source], [header], {"Plain": 256})
+            kernel_occupancy.check_launch_sites([source], Path(folder), {"Plain": 256})
             with self.assertRaisesRegex(kernel_occupancy.LaunchError, "Plain with blocks of 256 threads"):
-                kernel_occupancy.check_launch_sites([source], [header], {"Plain": 128})
+                kernel_occupancy.check_launch_sites([source], Path(folder), {"Plain": 128})
             source.write_text("simt::launch(Plain{}, 1, a.threads, 0);")
             with self.assertRaisesRegex(kernel_occupancy.LaunchError, "a.threads"):
-                kernel_occupancy.check_launch_sites([source], [header], {"Plain": 128})
+                kernel_occupancy.check_launch_sites([source], Path(folder), {"Plain": 128})
+
+    def test_kernels_of_one_name_are_told_apart_by_their_namespace(self):
+        with tempfile.TemporaryDirectory() as folder:
+            kernels = Path(folder)
+            for component, threads in (("one", 128), ("other", 256)):
+                place = kernels / "pipeline" / component
+                place.mkdir(parents=True)
+                (place / "kernel.h").write_text(f"namespace twinbench::pipeline::{component} {{\nstruct Forward {{\n"
+                                                f"static int documented_shared_bytes() {{ return {threads}; }} }};\n}}\n")
+                (place / "launch.cu").write_text(f"simt::launch(Forward{{}}, 1, {threads}, 0);")
+            types = {f"twinbench::pipeline::{name}::Forward": threads for name, threads in (("one", 128), ("other", 256))}
+            self.assertEqual(kernel_occupancy.dynamic_shared_bytes(list(types), kernels), types)
+            sources = sorted(kernels.rglob("*.cu"))
+            kernel_occupancy.check_launch_sites(sources, kernels, types)
+            with self.assertRaisesRegex(kernel_occupancy.LaunchError, "Forward with blocks of 128 threads"):
+                kernel_occupancy.check_launch_sites(sources, kernels, dict(zip(types, (256, 128))))
 
     def test_a_dynamic_kernel_states_its_bytes(self):
         with tempfile.TemporaryDirectory() as folder:

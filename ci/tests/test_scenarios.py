@@ -73,6 +73,19 @@ def test_a_missing_device_is_refused_or_skipped_and_never_replaced(folder):
     assert required.returncode == 1 and "energy_flow/flow_scaling/cuda" in required.stdout
 
 
+def test_shards_are_disjoint_and_a_spent_budget_is_never_a_pass(folder):
+    def names(*arguments):
+        out = folder / "part.json"
+        out.unlink(missing_ok=True)
+        arguments = ("scenario", "--filter", "resume|scaling|steady", "--tier", "smoke", "--out", out, *arguments)
+        code = run(*arguments, "--folder", ROOT / "scenarios", cwd=folder).returncode
+        return code, [row["name"] for row in json.loads(out.read_text())["twinbench"]["scenarios"]]
+
+    parts = [name for shard in ("1/2", "2/2") for name in names("--shard", shard)[1]]
+    assert sorted(parts) == ["flow_resume", "flow_scaling", "steady_flow_steps"]
+    assert names("--minutes", "1e-9") == (3, [])
+
+
 @pytest.mark.parametrize("arguments, part", [
     (["--tier", "tiny"], "--tier"),
     (["--filter", "flow_scalling"], "flow_scaling"),

@@ -52,7 +52,7 @@ def empty() -> dict[str, Any]:
             "num_cpus": 2, "mhz_per_cpu": 2600, "cpu_scaling_enabled": False, "caches": [], "load_avg": [0.4, 0.3, 0.2],
             "library_version": "1.7.1", "library_build_type": "release", "json_schema_version": 1}, "benchmarks": [],
         "twinbench": {
-            "schema_version": "1.0", "engines": [], "provenance": provenance(), "ceilings": [], "session": None,
+            "schema_version": "1.1", "engines": [], "provenance": provenance(), "ceilings": [], "session": None,
             "components": [], "parity": [], "counters": [], "proofs": [], "timings": [], "speedups": [],
             "scenarios": [], "selftest": [], "ledger": {
                 "planned": 0, "passed": 0, "failed": 0, "errors": 0, "skipped": 0, "inconclusive": 0, "exit_code": 3,
@@ -244,13 +244,24 @@ def failing() -> dict[str, Any]:
     undecided = block["speedups"][5]
     undecided.update(verdict="inconclusive", reason="the interval is still 14 % wide after 40 pairs", ratio=1.04,
                      lower=0.97, upper=1.11)
+    reject(root, block["timings"][-1]["cell"])
     return balance(root)
+
+
+def reject(root: dict[str, Any], spoilt: str) -> None:
+    """Rejects a timing, and every speedup that rests on it, as `twinbench bench` does."""
+    block = root["twinbench"]
+    for row in (row for row in block["timings"] if row["cell"] == spoilt):
+        row.update(verdict="rejected", reason="answer_after_timing: on changed inputs output 'y' is wrong")
+    for row in block["speedups"]:
+        if spoilt in (cell(row["component"], row[side], row["dtype"]) for side in ("from", "to")):
+            row.update(verdict="rejected", reason="optimized: answer_after_timing", ratio=None, lower=None, upper=None, log_ratios=[])
 
 
 def balance(root: dict[str, Any]) -> dict[str, Any]:
     """Rewrites the ledger to agree with the rows."""
     block = root["twinbench"]
-    words = {"pass": "passed", "fail": "failed", "error": "errors", "skip": "skipped"}
+    words = {"pass": "passed", "fail": "failed", "error": "errors", "skip": "skipped", "rejected": "failed"}
     ledger: dict[str, Any] = dict.fromkeys(("planned", "passed", "failed", "errors", "skipped", "inconclusive"), 0)
     ledger["skip_reasons"] = {}
     for section in ("parity", "counters", "proofs", "timings", "scenarios", "selftest"):
@@ -281,7 +292,7 @@ def on_device() -> dict[str, Any]:
         "device": "cuda", "name": "copy", "unit": "B/s", "value": 2e12, "data_sheet": 4e12, "method": "made up",
         "data_sheet_source": "made-up data sheet"}, {
             "device": "cuda", "name": "gemm_fp32", "unit": "FLOP/s", "value": 3e13, "data_sheet": None,
-            "method": "made up", "data_sheet_source": "'Made Up 9000' is not in harness/roofline/data_sheets.json"
+            "method": "made up", "data_sheet_source": "'Made Up 9000' is not in harness/device/data_sheets.json"
         }, {"device": "cuda", "name": "launch", "unit": "s", "value": 2.5e-6, "data_sheet": None, "method": "made up"}]
     block["session"]["device"] = {
         "name": "Made Up 9000", "empty_span_s": 1.5e-6, "empty_wall_s": 9e-6, "empty_samples": 101, "clock_mhz": 1234.0,

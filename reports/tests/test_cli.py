@@ -43,8 +43,8 @@ def test_junit_names_every_failure(save, cli, tmp_path):
     root["twinbench"]["parity"][8]["reason"] = "a < b & \x1b[31m ]]> \ud7ff"
     cli("gate", save(root), "--junit", tmp_path / "j.xml")
     suites = ElementTree.parse(tmp_path / "j.xml").getroot()
-    assert int(suites.get("failures")) == 3 and int(suites.get("skipped")) >= 1
-    assert {suite.get("name") for suite in suites} >= {"parity", "proofs", "selftest", "speedups"}
+    assert int(suites.get("failures")) == 4 and int(suites.get("skipped")) >= 1
+    assert {suite.get("name") for suite in suites} >= {"parity", "proofs", "timings", "selftest", "speedups"}
     cli("gate", save(synthetic.empty()), "--junit", tmp_path / "j.xml")
     assert int(ElementTree.parse(tmp_path / "j.xml").getroot().get("errors")) == 1
 

@@ -84,6 +84,40 @@ def test_a_pass_that_contradicts_its_numbers_fails(load, plant):
     assert verdict.exit_code == 1 and "says pass, but" in verdict.findings[0].message
 
 
+def rejected(cell):
+    root = synthetic.full()
+    synthetic.reject(root, cell)
+    return synthetic.balance(root)
+
+
+def test_a_rejected_timing_fails_once_and_has_no_speedup(load):
+    cell = synthetic.full()["twinbench"]["timings"][1]["cell"]
+    verdict = judge(load(rejected(cell)))
+    assert verdict.exit_code == 1 and subjects(verdict, "fail") == [cell]
+    assert "answer_after_timing" in verdict.of("fail")[0].message and verdict.of("fail")[0].magnitude is None
+
+
+def test_a_rejected_timing_fails_where_times_are_advisory(load):
+    root = rejected(synthetic.full()["twinbench"]["timings"][1]["cell"])
+    assert judge(load(root), timing_advisory=True).exit_code == 1
+
+
+def test_a_speedup_on_a_rejected_timing_fails(load):
+    root = synthetic.full()
+    root["twinbench"]["timings"][1].update(verdict="rejected", reason="planted")
+    verdict = judge(load(synthetic.balance(root)))
+    assert sorted(finding.kind for finding in verdict.of("fail")) == ["speedups", "timings"]
+
+
+def test_a_rejected_speedup_fails_by_itself(load):
+    root = synthetic.full()
+    root["twinbench"]["speedups"][0].update(verdict="rejected", reason="optimized: planted", ratio=None, lower=None, upper=None, log_ratios=[])
+    verdict = judge(load(root))
+    assert verdict.exit_code == 1 and [finding.kind for finding in verdict.of("fail")] == ["speedups"]
+    root["twinbench"]["speedups"][0]["ratio"] = 3.0
+    assert "holds a speedup" in judge(load(root)).of("fail")[0].message
+
+
 def test_a_time_below_a_floor_that_does_not_bind_is_fast_and_not_wrong(load):
     root = synthetic.full()
     root["twinbench"]["timings"][0].update(floor_s=root["twinbench"]["timings"][0]["median_s"] * 2,

@@ -332,7 +332,7 @@ def test_ceilings_stand_beside_the_data_sheet(load):
     page = html_report(record, judge(record), None)
     rows = page[page.index("Ceilings measured on this machine"):]
     for shown in ("2.00 TB/s", "4.00 TB/s", "50.0 %", "made-up data sheet",
-                  "is not in harness/roofline/data_sheets.json", "2.50 µs"):
+                  "is not in harness/device/data_sheets.json", "2.50 µs"):
         assert shown in rows, shown
 
 

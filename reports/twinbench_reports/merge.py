@@ -13,7 +13,7 @@ from twinbench_reports.cells import JUDGED_SECTIONS, ROW_NAMES
 from twinbench_reports.errors import ReportError
 from twinbench_reports.load import Record, check_record
 
-_LEDGER_OF = {"pass": "passed", "fail": "failed", "error": "errors", "skip": "skipped"}
+_LEDGER_OF = {"pass": "passed", "fail": "failed", "error": "errors", "skip": "skipped", "rejected": "failed"}
 # Rows that describe rather than judge: every engine writes them, so that the same row twice is no conflict.
 _DESCRIPTIONS = ("components", "ceilings")
 

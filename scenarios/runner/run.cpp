@@ -57,7 +57,14 @@ Job job_of(const PlannedScenario& planned, const CommandOptions& options) {
 
 int scenario_command(const CommandOptions& options, const ScenarioOptions& scenario) {
   const auto configs = selected_scenarios(scenario, catalogue());
+  const TimeBudget budget(options.minutes);
+  const Shard shard = shard_named(options.shard);
   auto planned = planned_scenarios(configs, options);
+  std::erase_if(planned, [&](const PlannedScenario& one) { return !shard.has(one.name()); });
+  // The quick ones first: a time budget then leaves out as few as can be.
+  std::stable_sort(planned.begin(), planned.end(), [](const PlannedScenario& left, const PlannedScenario& right) {
+    return left.config->tier < right.config->tier;
+  });
   if (options.device == "cuda") require_cuda(!options.in_process);
   Ledger ledger;
   for (const auto& one : planned) ledger.plan(one.name());
@@ -66,7 +73,7 @@ int scenario_command(const CommandOptions& options, const ScenarioOptions& scena
   Record record = open_record(options, "scenario");
   std::vector<Job> jobs;
   for (const auto& one : planned) jobs.push_back(job_of(one, options));
-  run_with_progress(jobs, record, [&](const JobResult& result) {
+  const auto on_result = [&](const JobResult& result) {
     if (!result.ok()) {
       ledger.record(result.name, Outcome::kError, failure_of(result));
       return;
@@ -74,6 +81,10 @@ int scenario_command(const CommandOptions& options, const ScenarioOptions& scena
     record.add("scenarios", result.value);
     print_scenario(result.name, result.value);
     record_outcome(ledger, result.name, result.value);
+  };
+  run_with_progress(jobs, record, on_result, budget, [&](const std::string& name) {
+    ledger.record(name, Outcome::kInconclusive, budget.reason());
+    std::cout << name << ": left out, " << budget.reason() << '\n';
   });
   return finish("scenario", options, ledger, record);
 }

@@ -52,7 +52,7 @@ def _ledger(block: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("missing", "ledger", "planned work",
                       f"{ledger['planned']} were planned and {results} have a result: the rest is lost")
     rows = [row for section in JUDGED_SECTIONS for row in block[section]]
-    if ledger["failed"] + ledger["errors"] and not any(row["verdict"] in ("fail", "error") for row in rows):
+    if ledger["failed"] + ledger["errors"] and not any(row["verdict"] in ("fail", "error", "rejected") for row in rows):
         yield Finding("fail", "ledger", "failures",
                       f"the ledger counts {ledger['failed']} failures and {ledger['errors']} errors that no row names")
 

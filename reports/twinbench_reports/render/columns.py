@@ -13,6 +13,7 @@ from typing import TextIO
 _CODES = {
     "fail": "1;31",
     "error": "1;31",
+    "rejected": "1;31",
     "slower": "31",
     "misses": "31",
     "missing": "1;33",

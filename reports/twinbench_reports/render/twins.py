@@ -9,7 +9,7 @@ from typing import Any
 from twinbench_reports.cells import Row, parse_cell
 
 Key = tuple[str, str, str, str]  # component, device, dtype, case
-VERDICT_ORDER = ("error", "fail", "slower", "inconclusive", "skip", "same", "faster", "pass", "")
+VERDICT_ORDER = ("error", "fail", "rejected", "slower", "inconclusive", "skip", "same", "faster", "pass", "")
 
 
 @dataclass

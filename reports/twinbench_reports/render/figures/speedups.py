@@ -17,7 +17,8 @@ MARKERS = {
     "faster": ("o", "blue", True),
     "slower": ("v", "vermillion", True),
     "same": ("s", "muted", False),
-    "inconclusive": ("D", "purple", False)}
+    "inconclusive": ("D", "purple", False),
+    "rejected": ("X", "vermillion", True)}
 
 
 def speedup_drawings(twins: Sequence[Twin]) -> list[Drawing]:
@@ -45,7 +46,7 @@ def speedup_finding(twins: Sequence[Twin]) -> str:
     known = sorted((twin for twin in rows if twin.ratio), key=lambda twin: twin.ratio)
     text = f"{count['faster']} of {numbers.plural(len(rows), 'pair')} {'is' if count['faster'] == 1 else 'are'} faster"
     if known:
-        rest = "".join(f", {count[word]} {word}" for word in ("slower", "same", "inconclusive") if count[word])
+        rest = "".join(f", {count[word]} {word}" for word in ("rejected", "slower", "same", "inconclusive") if count[word])
         text += (f"{rest}. The ratios run from {numbers.ratio(known[0].ratio)} ({known[0].component}) to "
                  f"{numbers.ratio(known[-1].ratio)} ({known[-1].component})")
     return text + "."
