@@ -1,7 +1,7 @@
 // Kind `growth`: many steps in windows; what a window costs and what is held at its end must not grow.
 #include <algorithm>
 
-#include "harness/memory/device_allocator.h"
+#include "harness/device/device_allocator.h"
 #include "harness/memory/tracked_allocator.h"
 #include "scenarios/runner/experiment.h"
 #include "scenarios/runner/observe.h"
