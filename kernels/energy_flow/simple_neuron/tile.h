@@ -88,8 +88,8 @@ struct Gradients {
   }
 };
 
-// From the gradient of GELU(LN(product)) of hidden layer `l`, in t.gradient(l), to that of the product, in place, and of
-// what the layer multiplied, in `below`.
+// From the gradient of GELU(LN(product)) of hidden layer `l`, in t.gradient(l), to that of the product, in place, and
+// to that of what the layer multiplied, in `below`.
 template <int kLanes, class Real>
 TWINBENCH_HOST_DEVICE void layer_backward(const Tile<kLanes, Real>& t, int l, const Real* __restrict weights,
                                           bool round, const Gradients<kLanes, Real>& sum, Real* below) {
