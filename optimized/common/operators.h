@@ -27,6 +27,8 @@ namespace operators {
 NamedTensors tensors_of(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
 // Replaces the call's arguments by its results, in the schema's order.
 void return_results(const c10::FunctionSchema& schema, const NamedTensors& results, torch::jit::Stack* stack);
+// The implementation on a device of a component's operator, or of its backward operator. Keeps set-ups: operator_cache.h.
+torch::CppFunction compute_function(const std::string& component, c10::DeviceType device, Pass pass);
 // The Autograd implementation of any operator defined above; the same for all.
 torch::CppFunction autograd_function();
 
