@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Holds every kernel to its pinned registers, spills, stack, shared memory and occupancy, for sm_90 and sm_120.
 
-Compiles kernels/*/*/launch.cu with the flags of the build, or reads what an earlier run stored (--report), and compares with
-ci/kernel_budgets.json. More of anything, or fewer warps on a multiprocessor, fails and is named: kernel, architecture,
-field, old -> new. --pin writes the file anew. Needs no GPU.
+Compiles kernels/*/*/launch.cu with the flags of the build, or reads what an earlier run stored (--report), and compares
+with ci/kernel_budgets.json. More of anything, or fewer warps on a multiprocessor, fails and is named: kernel,
+architecture, field, old -> new. --pin writes the file anew. Needs no GPU.
 Exit 0 pass, 1 a budget is exceeded, 2 usage or tool error, 3 nothing measured or another compiler than the pinned one.
 """
 import argparse
@@ -122,8 +122,8 @@ def launch_lines(ptx: dict[str, tuple[int, bool]], sources: list[Path], kernels:
     types = {name: kernel_occupancy.kernel_type(text) for name, text in zip(ptx, demangled)}
     dynamic = [name for name, (_, is_dynamic) in ptx.items() if is_dynamic]
     sizes = kernel_occupancy.dynamic_shared_bytes([types[name] for name in dynamic], kernels)
-    threads_of = {types[name].rsplit("::", 1)[-1]: threads for name, (threads, _) in ptx.items() if types[name]}
-    kernel_occupancy.check_launch_sites(sources, sorted(kernels.rglob("*.h")), threads_of)
+    threads_of_type = {types[name]: threads for name, (threads, _) in ptx.items() if types[name]}
+    kernel_occupancy.check_launch_sites(sources, kernels, threads_of_type)
     return "".join(f"twinbench launch: {name} threads {threads} dynamic {sizes[types[name]] if is_dynamic else 0}\n"
                    for name, (threads, is_dynamic) in ptx.items())
 
@@ -134,8 +134,9 @@ def compile_report(nvcc: str, sources: list[Path], extra: list[str] = [], kernel
     report, ptx = "", {}
     for source in sources:
         with tempfile.TemporaryDirectory() as folder:
-            command = [nvcc, *FLAGS, *extra, *targets, "--threads", "2", "--keep", "--keep-dir", folder, "-c", str(source),
-                       "-o", f"{folder}/kernel.o"]
+            command = [
+                nvcc, *FLAGS, *extra, *targets, "--threads", "2", "--keep", "--keep-dir", folder, "-c",
+                str(source), "-o", f"{folder}/kernel.o"]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode != 0:
                 raise ToolError(f"{source} does not compile:\n{done.stdout}{done.stderr}")
@@ -153,7 +154,8 @@ def compare(pinned: dict, measured: dict) -> tuple[list[str], list[str]]:
             where = f"{kernel} {architecture}"
             shared = values["shared_bytes"] + values["dynamic_shared_bytes"]
             if shared > MOST_SHARED_BYTES:
-                failures.append(f"{where} shared_bytes + dynamic_shared_bytes {shared} > {MOST_SHARED_BYTES}, all sm_120 has")
+                failures.append(
+                    f"{where} shared_bytes + dynamic_shared_bytes {shared} > {MOST_SHARED_BYTES}, all sm_120 has")
             old = pinned.get(kernel, {}).get(architecture)
             if old is None:
                 failures.append(f"{where} is not pinned; look at its figures, then run ci/kernel_budgets.py --pin")

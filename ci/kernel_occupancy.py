@@ -36,8 +36,15 @@ def kernel_type(demangled: str) -> str | None:
     return match.group(1) if match else None
 
 
-def header_of(type_name: str, folder: Path) -> Path:
-    short = type_name.rsplit("::", 1)[-1]
+def folder_of(type_name: str, kernels: Path) -> Path:
+    """Where a kernel lies, which its namespace says; all of `kernels` where there is no such folder."""
+    spaces = type_name.split("::")[1:-1]
+    folder = kernels / "common" if spaces == ["kernels"] else kernels.joinpath(*spaces)
+    return folder if spaces and folder.is_dir() else kernels
+
+
+def header_of(type_name: str, kernels: Path) -> Path:
+    short, folder = type_name.rsplit("::", 1)[-1], folder_of(type_name, kernels)
     for header in sorted(folder.rglob("*.h")):
         if re.search(rf"\bstruct {short}\b[^;]*\{{", header.read_text()):
             return header
@@ -86,12 +93,15 @@ def arguments_at(text: str, start: int) -> list[str]:
     return arguments
 
 
-def check_launch_sites(sources: list[Path], headers: list[Path], threads_of: dict[str, int]) -> None:
+def check_launch_sites(sources: list[Path], kernels: Path, threads_of_type: dict[str, int]) -> None:
     """Every simt::launch starts blocks of as many threads as the kernel's launch bound, from which occupancy is worked
-    out. `threads_of`: kernel's bare name -> launch bound."""
+    out. `threads_of_type`: kernel's type -> launch bound. A source launches kernels of its own folder, or shared ones."""
     for source in sources:
         text = source.read_text()
-        values = constants([*headers, source])
+        near = list(dict.fromkeys([kernels / "common", source.parent]))
+        values = constants([*(header for folder in near for header in sorted(folder.glob("*.h"))), source])
+        threads_of = {name.rsplit("::", 1)[-1]: threads for folder in near for name, threads in threads_of_type.items()
+                      if folder_of(name, kernels) == folder}
         for match in re.finditer(r"simt::launch\(", text):
             kernel, _, block = arguments_at(text, match.end())[:3]
             name = kernel.removesuffix("{}").rsplit("::", 1)[-1]
@@ -106,7 +116,8 @@ def compiled(source: str, flags: list[str], given: str = "") -> str:
     with tempfile.TemporaryDirectory() as folder:
         path, program = Path(folder) / "program.cpp", Path(folder) / "program"
         path.write_text(source)
-        done = subprocess.run(["g++", "-std=c++20", "-O1", *flags, str(path), "-o", str(program)], capture_output=True, text=True)
+        done = subprocess.run(["g++", "-std=c++20", "-O1", *flags,
+                               str(path), "-o", str(program)], capture_output=True, text=True)
         if done.returncode != 0:
             raise LaunchError(done.stderr.strip())
         ran = subprocess.run([str(program)], input=given, capture_output=True, text=True)

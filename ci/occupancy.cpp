@@ -54,7 +54,8 @@ int main() {
       return 2;
     }
     const int blocks = result.activeBlocksPerMultiprocessor;
-    std::cout << blocks << ' ' << blocks * ((threads + 31) / 32) << ' ' << chip.maxThreadsPerMultiprocessor / 32 << '\n';
+    std::cout << blocks << ' ' << blocks * ((threads + 31) / 32) << ' ' << chip.maxThreadsPerMultiprocessor / 32
+              << '\n';
   }
   return std::cin.eof() ? 0 : 2;
 }

@@ -59,7 +59,7 @@ void check_tensor(const InputSpec& input, const at::Tensor& tensor, const Settin
   const auto expected = extents(input.shape, setting);
   for (std::size_t axis = 0; axis < expected.size(); ++axis)
     if (expected[axis] >= 0 && tensor.size(static_cast<std::int64_t>(axis)) != expected[axis])
-      wrong_shape(input, tensor, c10::str(expected, ", ", written(input.shape)));
+      wrong_shape(input, tensor, c10::str(at::IntArrayRef(expected), ", ", written(input.shape)));
 }
 
 }  // namespace

@@ -42,6 +42,8 @@ struct ProofCounter {
   std::string formula;  // the baseline's formula in words, for the report
   std::function<std::int64_t(const Setting&)> baseline;
   std::function<std::int64_t(const Setting&)> optimized;
+  // Where the data decides the counts (iterations until convergence): both formulas get the run's outputs instead.
+  std::function<std::int64_t(Variant, const NamedTensors& outputs, const Setting&)> of_result = {};
 };
 
 // What any version must move and compute, once, for the roofline.
@@ -106,6 +108,8 @@ struct ComponentSpec {
   // that rounding may decide it, by the specification's margins for the setting's dtype. Their outputs are not compared,
   // and they may be at most 1 % of the items (25 % in kBf16). Gets the forward outputs of the fp64 oracle.
   std::function<at::Tensor(const NamedTensors& oracle_outputs, const Setting&)> ambiguous;
+  // Why the specified gradient is not the derivative of the forward pass, where it is not: no central differences then.
+  std::string custom_gradient;
   // Where the specification's bound depends on weights, options or data: what an output's bound is multiplied with.
   std::function<double(const std::string& output, const NamedTensors& inputs, const Setting&)> bound_factor;
   std::string batch_size;  // the size that counts batch items ("flows"); empty: not batched

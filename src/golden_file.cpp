@@ -124,7 +124,7 @@ class GoldenReader {
     const std::int64_t count = c10::multiply_integers(shape);
     if (flat.numel() != count)
       throw Error(ErrorKind::kBadShape, at(spec.name), std::to_string(flat.numel()) + " values",
-                  c10::str("expected ", shape, ", ", count, " values"));
+                  c10::str("expected ", at::IntArrayRef(shape), ", ", count, " values"));
     return flat.reshape(shape).to(dtype);
   }
 

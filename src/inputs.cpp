@@ -76,6 +76,7 @@ at::Tensor generated(const InputSpec& input, const Setting& setting, std::uint64
   const bool complex = input.element == Element::kComplex && input.draw.kind != Draw::Kind::kNone;
   if (complex) shape.push_back(2);  // real and imaginary part, one after the other
   at::Tensor values = values_of(input, shape, setting, seed);
+  if (input.element == Element::kDouble) values = values.to(at::kDouble);
   if (input.shift != 0) values.add_(input.shift);
   if (input.limits) values.clamp_(input.limits->first, input.limits->second);
   return complex ? at::view_as_complex(values).contiguous() : values;
@@ -159,6 +160,7 @@ at::ScalarType scalar_type(Element element, Dtype dtype) {
     case Element::kFloating:
     case Element::kPlanar: return floating_type(dtype);
     case Element::kComplex: return dtype == Dtype::kFp64 ? at::kComplexDouble : at::kComplexFloat;
+    case Element::kDouble: return at::kDouble;
     case Element::kInt64: return at::kLong;
     case Element::kInt32: return at::kInt;
     case Element::kByte: return at::kByte;

@@ -96,7 +96,7 @@ InputSpec InputSpec::one_per(std::string size, std::uint32_t step) const {
 InputSpec InputSpec::of(Element what) const {
   InputSpec copy = *this;
   copy.element = what;
-  if (what != Element::kFloating && what != Element::kComplex && what != Element::kPlanar) copy.differentiable = false;
+  if (what >= Element::kInt64) copy.differentiable = false;
   return copy;
 }
 
@@ -177,7 +177,7 @@ std::string to_string(Role role) {
   return names[static_cast<int>(role)];
 }
 std::string to_string(Element element) {
-  constexpr const char* names[] = {"floating", "complex", "planar", "int64", "int32", "byte", "bool"};
+  constexpr const char* names[] = {"floating", "complex", "planar", "double", "int64", "int32", "byte", "bool"};
   return names[static_cast<int>(element)];
 }
 

@@ -16,8 +16,8 @@ namespace twinbench {
 
 // What a tensor's elements are. Floating and complex ones follow the cell's numeric mode (see Dtype). kPlanar: complex
 // numbers as two real planes, a floating tensor whose first axis has length 2. Complex and planar values are compared as
-// complex numbers; the gradient of z = x + iy is dL/dx + i dL/dy, as PyTorch has it.
-enum class Element { kFloating, kComplex, kPlanar, kInt64, kInt32, kByte, kBool };
+// complex numbers; kDouble: fp64 in every mode. The gradient of z = x + iy is dL/dx + i dL/dy, as PyTorch has it.
+enum class Element { kFloating, kComplex, kPlanar, kDouble, kInt64, kInt32, kByte, kBool };
 
 // What an input is for. kWeight: an operand of matrix products, rounded in the modes that round operands. kBias, kGain:
 // parameters added to or multiplied with rows. kState: data that run() advances in place (see Runnable::reset).
@@ -125,11 +125,11 @@ OutputSpec output(std::string name, const std::string& shape, Tolerance toleranc
 OutputSpec exact_output(std::string name, const std::string& shape, Element element = Element::kFloating);
 
 struct Signature {
-  std::vector<SizeSpec> sizes;
-  std::vector<DerivedSize> derived;
-  std::vector<OptionSpec> options;
-  std::vector<InputSpec> inputs;
-  std::vector<OutputSpec> outputs;
+  std::vector<SizeSpec> sizes = {};
+  std::vector<DerivedSize> derived = {};
+  std::vector<OptionSpec> options = {};
+  std::vector<InputSpec> inputs = {};
+  std::vector<OutputSpec> outputs = {};
   Tolerance gradient{Tolerance::Kind::kGradient, {1e-4, 0}, {5e-2, 0}, "grad"};  // of every grad_<input>
 
   const OptionSpec* find_option(const std::string& name) const;
@@ -140,6 +140,6 @@ struct Signature {
 std::vector<Expression> shape_of(const std::string& text);
 
 std::string to_string(Role role);        // data, weight, bias, gain, state
-std::string to_string(Element element);  // floating, complex, planar, int64, int32, byte, bool
+std::string to_string(Element element);  // floating, complex, planar, double, int64, int32, byte, bool
 
 }  // namespace twinbench

@@ -14,9 +14,10 @@ struct Bound {
 
 // The tolerance class of an output. `exact` compares bitwise. Otherwise the spec's bound for that dtype holds in
 // addition to the comparer's oracle-relative rules. `gradient` compares relative L2 error and cosine (bound.relative is
-// the L2 limit). Complex values are compared as such: |a - b| and |a| are moduli.
+// the L2 limit). `measured` values (times, bytes held) differ from run to run: they must be finite and not below zero.
+// Complex values are compared as such: |a - b| and |a| are moduli.
 struct Tolerance {
-  enum class Kind { kExact, kBound, kGradient } kind = Kind::kBound;
+  enum class Kind { kExact, kBound, kGradient, kMeasured } kind = Kind::kBound;
   Bound fp32{2e-5, 2e-6};
   Bound bf16{2e-5, 2e-6};
   std::string spec_class;  // "op", "elementwise", "step", "grad", "exact", or the component's own

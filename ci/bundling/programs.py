@@ -8,8 +8,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
-# The target brings these itself: the C and C++ runtimes (with torch's own needs they are newer or as new), and the driver.
-SYSTEM = re.compile(r"^(ld-linux.*|linux-vdso|libc|libm|libdl|librt|libpthread|libutil|libstdc\+\+|libgcc_s|libcuda|libnvidia.*)\.so")
+# The target brings these itself: the C and C++ runtimes (with torch's own needs they are newer or as new), and the
+# driver.
+SYSTEM = re.compile(
+    r"^(ld-linux.*|linux-vdso|libc|libm|libdl|librt|libpthread|libutil|libstdc\+\+|libgcc_s|libcuda|libnvidia.*)\.so")
 
 
 def tool(*command: str) -> str:
@@ -54,5 +56,7 @@ def newest_version(files: list[Path], prefix: str) -> str:
 
 def foreign_run_paths(files: list[Path]) -> list[str]:
     """Files whose run path leaves the bundle: they would work here and nowhere else."""
-    return [f"{file.name}: {path}" for file in files for path in tool("patchelf", "--print-rpath", str(file)).strip().split(":")
-            if path and not path.startswith("$ORIGIN")]
+    return [
+        f"{file.name}: {path}" for file in files
+        for path in tool("patchelf", "--print-rpath", str(file)).strip().split(":")
+        if path and not path.startswith("$ORIGIN")]

@@ -13,20 +13,25 @@ from pathlib import Path
 REQUIREMENTS = "ci/requirements-bundle.txt"
 INSIDE = "nvidia/cu13/compute-sanitizer/"
 LEFT_OUT = ("docs/", "include/", "x86/")
-NEEDED = {"compute-sanitizer", "TreeLauncherSubreaper", "libsanitizer-collection.so", "libTreeLauncherTargetInjection.so"}
+NEEDED = {
+    "compute-sanitizer", "TreeLauncherSubreaper", "libsanitizer-collection.so", "libTreeLauncherTargetInjection.so"}
 
 
 def add_sanitizer(root: Path, folder: Path) -> str:
     """Puts it into the folder and returns its version; else returns why it is left out."""
     cache = root / "build/bundle/wheels"
-    pinned = [line.strip() for line in (root / REQUIREMENTS).read_text().splitlines() if line.strip() and not line.startswith("#")]
+    pinned = [
+        line.strip() for line in (root / REQUIREMENTS).read_text().splitlines()
+        if line.strip() and not line.startswith("#")]
     name, version = pinned[0].split("==")
     pattern = f"{name.replace('-', '_')}-{version}-*.whl"
     if not list(cache.glob(pattern)):
-        answer = subprocess.run([python_of(root), "-m", "pip", "download", "-q", "--no-deps", "--disable-pip-version-check", "-d", str(cache), pinned[0]],
-                                capture_output=True, text=True)
+        answer = subprocess.run([
+            python_of(root), "-m", "pip", "download", "-q", "--no-deps", "--disable-pip-version-check", "-d",
+            str(cache), pinned[0]], capture_output=True, text=True)
         if answer.returncode != 0:
-            return f"left out: {pinned[0]} could not be downloaded: {(answer.stderr.strip().splitlines() or ['no reason given'])[-1][:200]}"
+            return (f"left out: {pinned[0]} could not be downloaded: "
+                    f"{(answer.stderr.strip().splitlines() or ['no reason given'])[-1][:200]}")
     with zipfile.ZipFile(next(cache.glob(pattern))) as wheel:
         for entry in wheel.namelist():
             inside = entry.removeprefix(INSIDE)
@@ -41,7 +46,10 @@ def add_sanitizer(root: Path, folder: Path) -> str:
             (folder / "License.txt").write_bytes(wheel.read(licence))
     lacking = NEEDED - {path.name for path in folder.iterdir()} if folder.is_dir() else NEEDED
     if lacking:
-        raise RuntimeError(f"bad_file: {pinned[0]} lacks {', '.join(sorted(lacking))}; remedy: pin a complete release in {REQUIREMENTS}")
+        raise RuntimeError(
+            f"bad_file: {pinned[0]} lacks {', '.join(sorted(lacking))}; remedy: pin a complete release in "
+            f"{REQUIREMENTS}"
+        )
     return version
 
 

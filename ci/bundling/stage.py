@@ -16,17 +16,20 @@ UNIT_TESTS = ("kernel_tests",)  # those that need no source tree and no fake dri
 IGNORED = shutil.ignore_patterns("__pycache__", "*.pyc", "*.egg-info")
 README = """# Twinbench {revision}, packed for a machine with a GPU
 
-Needs Linux x86-64, glibc {glibc}, Python 3.11 with torch {torch} (and jsonschema, jinja2, matplotlib, numpy for the report).
+Needs Linux x86-64, glibc {glibc}, Python 3.11 with torch {torch} (and jsonschema, jinja2, matplotlib,
+numpy for the report).
 
     ./gpu_suite --out results                  # 9 minutes; the most valuable first
     ./gpu_suite --out results --resume         # goes on where the last call stopped
     ./gpu_suite --help
 
-Results: results/summary.md, report.html, record.json, results.tar.gz. `--work DIR` keeps the folder of single steps elsewhere.
+Results: results/summary.md, report.html, record.json, results.tar.gz. `--work DIR` keeps the folder of single steps
+elsewhere.
 """
 
 
-def stage(root: Path, build: Path, folder: Path, programs: list[str], revision: str, *, with_sanitizer: bool) -> dict[str, Any]:
+def stage(root: Path, build: Path, folder: Path, programs: list[str], revision: str, *,
+          with_sanitizer: bool) -> dict[str, Any]:
     """Fills the folder anew; returns the manifest it wrote."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -41,18 +44,29 @@ def stage(root: Path, build: Path, folder: Path, programs: list[str], revision: 
     copy_tree(root / "reports/twinbench_reports", folder / "reports/twinbench_reports")
     copy_tree(root / "reports/schema", folder / "reports/schema")
     copy_tree(root / "ci/suite", folder / "ci/suite")
-    for name in ("ci/gpu_suite", "ci/counters.json", "ci/kernel_budgets.json", "data/default.efds", "data/default.efds.valid",
-                 *(str(path.relative_to(root)) for path in sorted((root / "scenarios").rglob("*.yaml")))):
+    for name in ("ci/gpu_suite", "ci/counters.json", "ci/kernel_budgets.json", "data/default.efds",
+                 "data/default.efds.valid", *(str(path.relative_to(root))
+                                              for path in sorted((root / "scenarios").rglob("*.yaml")))):
         if (root / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(root / name, folder / name)
     (folder / "gpu_suite").symlink_to("ci/gpu_suite")
     sanitizer = add_sanitizer(root, folder / "sanitizer") if with_sanitizer else "left out: --no-sanitizer"
-    needs = {"torch": torch_version(torch), "glibc": newest_version(ours, "GLIBC"), "libstdc++": newest_version(ours, "GLIBCXX"), "python": "3.11",
-             "packages": ["torch", "jsonschema", "jinja2", "matplotlib", "numpy"]}
+    needs = {
+        "torch": torch_version(torch),
+        "glibc": newest_version(ours, "GLIBC"),
+        "libstdc++": newest_version(ours, "GLIBCXX"),
+        "python": "3.11",
+        "packages": ["torch", "jsonschema", "jinja2", "matplotlib", "numpy"]}
     (folder / "README.md").write_text(README.format(revision=revision, glibc=needs["glibc"], torch=needs["torch"]))
-    manifest = {"schema": 1, "revision": revision, "needs": needs, "sanitizer": sanitizer, "unit_tests": [name for name in UNIT_TESTS if name in programs],
-                "carried_libraries": sorted(path.name for path in (folder / "lib").glob("*")), "files": checksums(folder)}
+    manifest = {
+        "schema": 1,
+        "revision": revision,
+        "needs": needs,
+        "sanitizer": sanitizer,
+        "unit_tests": [name for name in UNIT_TESTS if name in programs],
+        "carried_libraries": sorted(path.name for path in (folder / "lib").glob("*")),
+        "files": checksums(folder)}
     (folder / "MANIFEST.json").write_text(json.dumps(manifest, indent=1) + "\n")
     return manifest
 
@@ -63,8 +77,9 @@ def copy_tree(source: Path, target: Path) -> None:
 
 def checksums(folder: Path) -> dict[str, str]:
     """sha256 of every file but the manifest, by its name in the bundle."""
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(folder.rglob("*"))
-            if path.is_file() and not path.is_symlink()}
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*")) if path.is_file() and not path.is_symlink()}
 
 
 def torch_package(root: Path) -> Path:

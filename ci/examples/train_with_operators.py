@@ -1,7 +1,12 @@
 """Trains a small recurrent model whose GRU is the optimized energy carrier: python train_with_operators.py LIBRARY [DEVICE]."""
 import sys
+from pathlib import Path
 
-import torch
+sys.path.insert(0, str(Path(__file__).parent))
+import waiting_threads  # noqa: E402
+
+waiting_threads.settle()  # before torch loads
+import torch  # noqa: E402
 
 torch.ops.load_library(sys.argv[1])  # build/<preset>/lib/libtwinbench_ops.so
 device = sys.argv[2] if len(sys.argv) > 2 else "cpu"

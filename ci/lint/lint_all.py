@@ -2,7 +2,12 @@
 import re
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from argument_structs import argument_breaches  # noqa: E402
+from habits import column_breaches, word_breaches  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,14 +23,18 @@ MAY_INCLUDE = {
 # Torch-free headers of src/common that both sides of a comparison share, kernels included.
 SHARED_WITH_KERNELS = {"src/common/philox.h", "src/common/host_device.h", "src/common/cpu_clones.h"}
 # The host executor of the SIMT layer and its tests run kernels by design; the CUDA timer has kernels of its own.
-EXEMPT_PREFIXES = {("harness/simt/", "kernels"), ("harness/cuda_timing/", "kernels/common"), ("harness/fuzz/", "src"), ("kernels/", "harness/simt")}
+EXEMPT_PREFIXES = {("harness/simt/", "kernels"), ("harness/device/cuda/", "kernels/common"), ("harness/fuzz/", "src"),
+                   ("kernels/", "harness/simt")}
+# Habits that the tree does not keep everywhere yet: their breaches are counted (--pending shows them) but refuse nothing.
+PENDING: Collection[str] = {"columns", "words", "argument structs"}
 LONGEST_FILE = 500
 COMPONENT_FILE = re.compile(r"(src|kernels|baselines|optimized)/(\w+)/(\w+)/")
 SOURCE = re.compile(r"\.(h|cpp|cu|py|cmake)$")
 
 
 def tracked_files(root: Path) -> list[str]:
-    listed = subprocess.run(["git", "-C", str(root), "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
+    command = ["git", "-C", str(root), "ls-files", "-co", "--exclude-standard"]
+    listed = subprocess.run(command, capture_output=True, text=True)
     if listed.returncode == 0 and listed.stdout:
         return [line for line in listed.stdout.splitlines() if (root / line).is_file()]
     return [str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()]
@@ -74,14 +83,15 @@ def text_breaches(path: str, text: str) -> list[str]:
     for number, line in enumerate(lines, 1):
         code = line.split("//")[0]
         # _exit is how a forked child leaves without running its parent's destructors.
-        if re.search(r"(?<![\w_.>])(std::)?(exit|abort|quick_exit)\s*\(", code) and not is_test and not path.endswith("main.cpp"):
+        leaves = re.search(r"(?<![\w_.>])(std::)?(exit|abort|quick_exit)\s*\(", code)
+        if leaves and not is_test and not path.endswith("main.cpp"):
             breaches.append(f"{path}:{number}: only main exits; throw twinbench::Error")
         if "random_device" in code:
             breaches.append(f"{path}:{number}: unreplayable randomness; derive the seed")
         if re.search(r"\b(TODO|FIXME|XXX)\b", line):
             breaches.append(f"{path}:{number}: unfinished mark")
-        if "cudaDeviceSynchronize" in code and not path.startswith(("harness/timing/", "harness/cuda_timing/")):
-            breaches.append(f"{path}:{number}: device-wide synchronisation outside harness/timing and harness/cuda_timing")
+        if "cudaDeviceSynchronize" in code and not path.startswith("harness/device/cuda/"):
+            breaches.append(f"{path}:{number}: device-wide synchronisation outside harness/device/cuda")
         if re.match(r"\s*//\s*(TEST|TEST_F|TEST_P)\(", line):
             breaches.append(f"{path}:{number}: commented-out test")
     return breaches
@@ -128,18 +138,32 @@ def inventory_breaches(root: Path, files: list[str]) -> list[str]:
     return breaches
 
 
-def main(root: Path = ROOT) -> int:
+def breaches_by_rule(root: Path) -> tuple[int, dict[str, list[str]]]:
+    """How many files there are, and what each rule says of them."""
     files = tracked_files(root)
-    breaches = []
-    for path in files:
-        if not path.endswith((".h", ".cpp", ".cu", ".py", ".cmake")):
-            continue
-        text = (root / path).read_text(errors="replace")
-        breaches += include_breaches(path, text) + text_breaches(path, text)
-    breaches += inventory_breaches(root, files)
-    print("\n".join(breaches) if breaches else f"lint: {len(files)} files, no breach")
-    return 1 if breaches else 0
+    texts = {path: (root / path).read_text(errors="replace") for path in files}
+    sources = {path: text for path, text in texts.items() if SOURCE.search(path)}
+    found: dict[str, list[str]] = {
+        "includes": [breach for path, text in sources.items() for breach in include_breaches(path, text)],
+        "text": [breach for path, text in sources.items() for breach in text_breaches(path, text)],
+        "inventory": inventory_breaches(root, files),
+        "columns": [breach for path, text in sources.items() for breach in column_breaches(path, text)],
+        "words": [breach for path, text in texts.items() for breach in word_breaches(path, text)],
+        "argument structs": argument_breaches(sources),
+    }
+    return len(files), found
+
+
+def main(root: Path = ROOT, pending: Collection[str] = PENDING) -> int:
+    count, found = breaches_by_rule(root)
+    refused = [breach for rule, breaches in found.items() if rule not in pending for breach in breaches]
+    print("\n".join(refused) if refused else f"lint: {count} files, no breach")
+    for rule in pending:
+        if found[rule]:
+            print(f"lint: {len(found[rule])} breaches of '{rule}', not refused yet; ci/lint/lint_all.py --pending")
+    return 1 if refused else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT))
+    arguments = [argument for argument in sys.argv[1:] if argument != "--pending"]
+    sys.exit(main(Path(arguments[0]).resolve() if arguments else ROOT, () if "--pending" in sys.argv else PENDING))

@@ -42,10 +42,12 @@ class Bench:
     def record_of(self, name: str) -> Path:
         return self.steps / f"{name}.json"
 
-    def run(self, name: str, command: list[str], limit_s: float, budget_s: float, environment: Mapping[str, str] | None = None) -> Ended:
+    def run(self, name: str, command: list[str], limit_s: float, budget_s: float,
+            environment: Mapping[str, str] | None = None) -> Ended:
         """Runs a program in the root folder, its output in the step's log."""
-        return run_limited(command, environment=environment or self.environment, folder=self.root, log=self.log_of(name),
-                           limit_s=self.limit_s or limit_s, budget_s=budget_s, interrupted=self.interrupted, grace_s=self.grace_s)
+        return run_limited(command, environment=environment or self.environment, folder=self.root,
+                           log=self.log_of(name), limit_s=self.limit_s or limit_s, budget_s=budget_s,
+                           interrupted=self.interrupted, grace_s=self.grace_s)
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -89,7 +91,8 @@ def run_engine(bench: Bench, step: Step, budget_s: float, extra: tuple[str, ...]
 def judge_engine(bench: Bench, step: Step, ended: Ended) -> StepResult:
     """A stopped engine keeps what it had measured, and is never a pass."""
     record, problem = take_record(bench, step.name)
-    result = StepResult(step.name, "done", "error", seconds=round(ended.seconds, 2), exit_code=ended.code, record=bench.record_of(step.name).name if record else "")
+    result = StepResult(step.name, "done", "error", seconds=round(ended.seconds, 2), exit_code=ended.code,
+                        record=bench.record_of(step.name).name if record else "")
     said = last_line(bench.log_of(step.name))
     if ended.how in ("cut", "interrupted"):
         result.status, result.verdict, result.reason = ended.how, "inconclusive", ended.what
@@ -102,15 +105,19 @@ def judge_engine(bench: Bench, step: Step, ended: Ended) -> StepResult:
         result.reason = "" if ended.code == 0 else said
         if record is None and result.verdict != "error":
             result.verdict, result.reason = "error", problem
-    if result.verdict in ("error", "inconclusive") and record is None and problem not in result.reason and "left no record" not in problem:
+    if result.verdict in ("error", "inconclusive"
+                          ) and record is None and problem not in result.reason and "left no record" not in problem:
         result.reason = f"{result.reason}; {problem}"
     if record:
-        result.detail = {key: record["twinbench"]["ledger"][key] for key in ("planned", "passed", "failed", "errors", "skipped", "inconclusive")}
+        result.detail = {
+            key: record["twinbench"]["ledger"][key]
+            for key in ("planned", "passed", "failed", "errors", "skipped", "inconclusive")}
     return result
 
 
 def run_counters(bench: Bench, step: Step, budget_s: float, pins: Path) -> StepResult:
-    """Counts against the pins. Cells that have none are counted into a candidate file, and say so: unpinned is no pass."""
+    """Counts against the pins. Cells that have none are counted into a candidate file, and say so: unpinned is no
+    pass."""
     pinned = json.loads(pins.read_text()) if pins.is_file() else {}
     mine = {cell for cell in pinned if cell.startswith(f"{step.component}/") and f"/{bench.device}/" in cell}
     if mine:
@@ -126,14 +133,17 @@ def run_counters(bench: Bench, step: Step, budget_s: float, pins: Path) -> StepR
             row["pinned"] = None  # the program held them against what it had just written itself
         write_json(path, root)
     if result.verdict == "pass":
-        result.verdict, result.reason = "inconclusive", f"no {bench.device} cell of it is pinned yet; proofs hold, candidates in pin_candidates/{candidate.name}"
+        result.verdict = "inconclusive"
+        result.reason = (f"no {bench.device} cell of it is pinned yet; proofs hold, candidates in "
+                         f"pin_candidates/{candidate.name}")
     return result
 
 
 def run_unit_tests(bench: Bench, step: Step, budget_s: float) -> StepResult:
     """A GoogleTest program: no record, its exit code is the verdict."""
     ended = bench.run(step.name, [str(bench.program.with_name(step.arguments[0]))], step.limit_s, budget_s)
-    result = StepResult(step.name, "done", "pass" if ended.code == 0 else "fail", seconds=round(ended.seconds, 2), exit_code=ended.code)
+    result = StepResult(step.name, "done", "pass" if ended.code == 0 else "fail", seconds=round(ended.seconds, 2),
+                        exit_code=ended.code)
     if ended.how in ("cut", "interrupted"):
         result.status, result.verdict = ended.how, "inconclusive"
     elif ended.how != "exited":

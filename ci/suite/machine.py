@@ -18,7 +18,8 @@ from suite.errors import SuiteError
 TORCH_RELEASE = "2.11.0"
 # What the report package imports. jsonschema: every record is read through it; the others: the page and its figures.
 REPORT_PACKAGES = ("jsonschema", "jinja2", "matplotlib", "numpy")
-_GPU_FIELDS = ("name", "uuid", "driver_version", "memory.total", "pstate", "temperature.gpu", "power.limit", "clocks.sm", "clocks.max.sm", "compute_mode")
+_GPU_FIELDS = ("name", "uuid", "driver_version", "memory.total", "pstate", "temperature.gpu", "power.limit",
+               "clocks.sm", "clocks.max.sm", "compute_mode")
 _FIND_TORCH = "import importlib.util as u; s = u.find_spec('torch'); print(s.origin if s else '')"
 
 
@@ -30,7 +31,8 @@ def torch_folder() -> Path:
     if not origin and other:
         origin = subprocess.run([other, "-c", _FIND_TORCH], capture_output=True, text=True, timeout=60).stdout.strip()
     if not origin:
-        raise SuiteError("missing_package", "torch", "not importable by this python3", f"python3 -m pip install torch=={TORCH_RELEASE}")
+        raise SuiteError("missing_package", "torch", "not importable by this python3",
+                         f"python3 -m pip install torch=={TORCH_RELEASE}")
     return Path(origin).resolve().parent
 
 
@@ -42,7 +44,9 @@ def torch_version(folder: Path) -> str:
             exec(line, scope)  # noqa: S102 one assignment of the installed wheel
     version = str(scope.get("__version__", "unknown"))
     if version.split("+")[0] != TORCH_RELEASE:
-        raise SuiteError("version_mismatch", "torch", version, f"the programs are linked against {TORCH_RELEASE}: python3 -m pip install torch=={TORCH_RELEASE}")
+        raise SuiteError(
+            "version_mismatch", "torch", version,
+            f"the programs are linked against {TORCH_RELEASE}: python3 -m pip install torch=={TORCH_RELEASE}")
     return version
 
 
@@ -59,6 +63,8 @@ def environment_of(root: Path, torch: Path, revision: str) -> dict[str, str]:
     variables["LD_LIBRARY_PATH"] = os.pathsep.join([*map(str, library_folders(root, torch)), *given])
     variables["PYTHONPATH"] = os.pathsep.join([str(root / "reports"), *filter(None, [variables.get("PYTHONPATH")])])
     variables["PYTHONDONTWRITEBYTECODE"] = "1"
+    if not {"TWINBENCH_WAIT_POLICY", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & variables.keys():
+        variables["OMP_WAIT_POLICY"] = "PASSIVE"  # the program's own default: it need not start again, which a sanitizer cannot follow
     if revision:
         variables["TWINBENCH_REVISION"] = revision
     return variables
@@ -85,17 +91,21 @@ def check_bundle(root: Path, listed: Mapping[str, Any]) -> None:
             raise SuiteError("bad_bundle", name, "its checksum is not the manifest's", "unpack the archive again")
     needed, present = listed.get("needs", {}).get("glibc", ""), platform.libc_ver()[1]
     if needed and present and _numbers(present) < _numbers(needed):
-        raise SuiteError("version_mismatch", "glibc", present, f"the programs need {needed} or newer: build on this machine instead")
+        raise SuiteError("version_mismatch", "glibc", present,
+                         f"the programs need {needed} or newer: build on this machine instead")
 
 
 def gpu_status(log: Path) -> dict[str, str]:
-    """What nvidia-smi says of the first GPU; {"status": why not} where it says nothing. Its whole answer goes to the log."""
+    """What nvidia-smi says of the first GPU; {"status": why not} where it says nothing. Its whole answer goes to the
+    log."""
     program = shutil.which("nvidia-smi")
     if not program:
         return {"status": "no nvidia-smi on PATH"}
     try:
-        answer = subprocess.run([program, f"--query-gpu={','.join(_GPU_FIELDS)}", "--format=csv,noheader,nounits"], capture_output=True, text=True, timeout=30)
-        log.write_text(answer.stdout + answer.stderr + subprocess.run([program, "-q"], capture_output=True, text=True, timeout=30).stdout)
+        answer = subprocess.run([program, f"--query-gpu={','.join(_GPU_FIELDS)}", "--format=csv,noheader,nounits"],
+                                capture_output=True, text=True, timeout=30)
+        log.write_text(answer.stdout + answer.stderr
+                       + subprocess.run([program, "-q"], capture_output=True, text=True, timeout=30).stdout)
     except (OSError, subprocess.TimeoutExpired) as error:
         return {"status": f"nvidia-smi: {error}"}
     values = [value.strip() for value in (answer.stdout.splitlines() or [""])[0].split(",")]

@@ -24,22 +24,32 @@ from suite.results import device_pins, make_report, pack, summary_of, write_summ
 from suite.sanitizer_steps import run_sanitizer
 from suite.state import State, StepResult
 
-_EPILOG = """exit codes: 0 pass; 1 a failure; 2 usage error, or a step that could not do its work; 3 inconclusive, cut by the
-budget, or nothing measured. --out holds summary.md, summary.json, record.json, report.html, results.tar.gz and gpu_suite.log."""
+_EPILOG = """exit codes: 0 pass; 1 a failure; 2 usage error, or a step that could not do its work; 3 inconclusive, cut by
+the budget, or nothing measured. --out holds summary.md, summary.json, record.json, report.html, results.tar.gz and
+gpu_suite.log."""
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="gpu_suite", description=__doc__, epilog=_EPILOG, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the results go: at most eight files")
-    parser.add_argument("--work", type=Path, metavar="DIR", help="where records and logs of single steps are kept between calls (default: OUT/work)")
-    parser.add_argument("--minutes", type=float, default=9, help="time budget of this call, the report included (default: %(default)s)")
-    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda", help="default: %(default)s; cpu is a dry run")
+    parser = argparse.ArgumentParser(prog="gpu_suite", description=__doc__, epilog=_EPILOG, allow_abbrev=False,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR",
+                        help="where the results go: at most eight files")
+    parser.add_argument("--work", type=Path, metavar="DIR",
+                        help="where records and logs of single steps are kept between calls (default: OUT/work)")
+    parser.add_argument("--minutes", type=float, default=9,
+                        help="time budget of this call, the report included (default: %(default)s)")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda",
+                        help="default: %(default)s; cpu is a dry run")
     parser.add_argument("--resume", action="store_true", help="go on where the last call with this work folder stopped")
-    parser.add_argument("--quick", action="store_true", help="pass --quick to the engines: fewer pairs, smaller budgets")
-    parser.add_argument("--only", default=".", metavar="RE", help="only steps whose name matches, such as '^(parity|bench)[.]'")
+    parser.add_argument("--quick", action="store_true",
+                        help="pass --quick to the engines: fewer pairs, smaller budgets")
+    parser.add_argument("--only", default=".", metavar="RE",
+                        help="only steps whose name matches, such as '^(parity|bench)[.]'")
     parser.add_argument("--list", action="store_true", help="print the steps in their order, and run none")
-    parser.add_argument("--program", type=Path, metavar="FILE", help="the twinbench program (default: the bundle's, else the newest built preset's)")
-    parser.add_argument("--step-limit", type=float, metavar="SECONDS", help="after which a step counts as hung, instead of its own limit")
+    parser.add_argument("--program", type=Path, metavar="FILE",
+                        help="the twinbench program (default: the bundle's, else the newest built preset's)")
+    parser.add_argument("--step-limit", type=float, metavar="SECONDS",
+                        help="after which a step counts as hung, instead of its own limit")
     options = parser.parse_args(arguments)
     if not options.minutes > 0:
         parser.error(f"--minutes {options.minutes}: give a positive number")
@@ -71,18 +81,26 @@ class Suite:
             for folder in (self.out, self.work / "steps"):
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise SuiteError("input_output", "--out", error.filename, f"{error.strerror}: name another folder") from error
+            raise SuiteError("input_output", "--out", error.filename,
+                             f"{error.strerror}: name another folder") from error
         self.listed = listed = machine.manifest(root)
         machine.check_bundle(root, listed)
         torch = machine.torch_folder()
         self.torch = machine.torch_version(torch)
         self.revision = listed.get("revision", "")
         self.missing = machine.missing_packages()
-        self.gpu = machine.gpu_status(self.work / "steps/nvidia_smi.log") if options.device == "cuda" else {"status": "not used (--device cpu)"}
-        self.bench = Bench(root, self._program(), self.work, options.device, machine.environment_of(root, torch, self.revision), limit_s=options.step_limit,
+        self.gpu = machine.gpu_status(self.work / "steps/nvidia_smi.log") if options.device == "cuda" else {
+            "status": "not used (--device cpu)"}
+        self.bench = Bench(root, self._program(), self.work, options.device,
+                           machine.environment_of(root, torch, self.revision), limit_s=options.step_limit,
                            grace_s=min(GRACE_S, options.step_limit or GRACE_S))
-        identity = {"revision": self.revision, "program": listed.get("files", {}).get("bin/twinbench", ""), "torch": self.torch, "device": options.device,
-                    "gpu": self.gpu.get("name", ""), "quick": str(options.quick)}
+        identity = {
+            "revision": self.revision,
+            "program": listed.get("files", {}).get("bin/twinbench", ""),
+            "torch": self.torch,
+            "device": options.device,
+            "gpu": self.gpu.get("name", ""),
+            "quick": str(options.quick)}
         self.state = State.begin(self.work / "state.json", identity, resume=options.resume)
         self.plan: list[Step] = []
         self.report: list[StepResult] = []
@@ -91,10 +109,13 @@ class Suite:
 
     def _program(self) -> Path:
         given = self.options.program
-        candidates = [given] if given else [self.root / "bin/twinbench", *(self.root / f"build/{preset}/bin/twinbench" for preset in ("gpu", "cuda-compile", "cpu"))]
+        candidates = [given] if given else [
+            self.root / "bin/twinbench", *(self.root / f"build/{preset}/bin/twinbench"
+                                           for preset in ("gpu", "cuda-compile", "cpu"))]
         found = next((candidate.absolute() for candidate in candidates if candidate.is_file()), None)
         if not found:
-            raise SuiteError("missing_file", "--program", candidates[0], "unpack the bundle, or build with `cmake --build --preset gpu`")
+            raise SuiteError("missing_file", "--program", candidates[0],
+                             "unpack the bundle, or build with `cmake --build --preset gpu`")
         return found
 
     def run(self) -> int:
@@ -114,7 +135,10 @@ class Suite:
             self._note(f"{step.name} ...")
             result = self._run_step(step, left)
             self.state.put(result)
-            self._note(f"{step.name}: {result.verdict} in {result.seconds:.1f} s{'; ' + result.reason if result.reason else ''}")
+            self._note(
+                f"{step.name}: {result.verdict} in {result.seconds:.1f} "
+                f"s{'; ' + result.reason if result.reason else ''}"
+            )
             write_summary(self.out, self._summary())
             if "missing_device" in result.reason:
                 break  # every other step would say the same
@@ -123,26 +147,34 @@ class Suite:
     def _plan_steps(self) -> None:
         cells, table = self._ask("--cells"), self._ask("--json")
         try:
-            full = make_plan(cells.split(), json.loads(table), scenario_names(self.root), device=self.options.device, quick=self.options.quick,
-                             unit_tests=self.listed.get("unit_tests", []))
+            full = make_plan(cells.split(), json.loads(table), scenario_names(self.root), device=self.options.device,
+                             quick=self.options.quick, unit_tests=self.listed.get("unit_tests", []))
         except (ValueError, KeyError, IndexError) as error:
-            raise SuiteError("bad_answer", "twinbench list", repr(error), "the program and the suite are of different revisions: take both from one bundle") from error
+            raise SuiteError(
+                "bad_answer", "twinbench list", repr(error),
+                "the program and the suite are of different revisions: take both from one bundle") from error
         self.plan = [step for step in full if re.search(self.options.only, step.name)]
         if not self.plan:
             raise SuiteError("unknown_name", "--only", self.options.only, "it matches no step; --list prints them")
         facts = f"python {sys.version.split()[0]}, torch {self.torch}, GPU {self.gpu.get('name') or self.gpu['status']}"
         facts += f"; missing packages: {', '.join(self.missing)}" if self.missing else ""
-        self.state.put(StepResult("environment", "done", "pass", facts, detail={"gpu": self.gpu, "program": str(self.bench.program)}))
-        self._note(f"{facts}; {len(self.plan)} steps, {sum(self.state.finished(step.name) for step in self.plan)} done before")
+        self.state.put(
+            StepResult("environment", "done", "pass", facts, detail={
+                "gpu": self.gpu,
+                "program": str(self.bench.program)}))
+        self._note(
+            f"{facts}; {len(self.plan)} steps, {sum(self.state.finished(step.name) for step in self.plan)} done before")
 
     def _ask(self, flag: str) -> str:
         """What `twinbench list` prints: also the first sign whether the program loads here at all."""
         try:
-            answer = subprocess.run([str(self.bench.program), "list", flag], cwd=self.root, env=dict(self.bench.environment), capture_output=True, text=True, timeout=120)
+            answer = subprocess.run([str(self.bench.program), "list", flag], cwd=self.root,
+                                    env=dict(self.bench.environment), capture_output=True, text=True, timeout=120)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise SuiteError("cannot_run", str(self.bench.program), error, "the program does not start here") from error
         if answer.returncode != 0:
-            raise SuiteError("cannot_run", str(self.bench.program), answer.stderr.strip()[-400:] or f"exit code {answer.returncode}",
+            raise SuiteError("cannot_run", str(self.bench.program),
+                             answer.stderr.strip()[-400:] or f"exit code {answer.returncode}",
                              "a shared library is missing or too old: compare MANIFEST.json with this machine")
         return answer.stdout
 
@@ -156,19 +188,30 @@ class Suite:
         extra: tuple[str, ...] = ()
         if step.group in ("null", "bench"):
             # Roofs and null test are measured once, not again for every component.
-            sessions = [name for name in ("ceilings", "null") if name in self.state.results and self.state.results[name].record and name != step.name]
+            sessions = [
+                name for name in ("ceilings", "null")
+                if name in self.state.results and self.state.results[name].record and name != step.name]
             extra = tuple(word for name in sessions for word in ("--session-from", str(self.bench.record_of(name))))
         return run_engine(self.bench, step, left_s, extra)
 
     def _summary(self) -> dict[str, Any]:
-        about = {"schema": 1, "utc": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), "revision": self.revision, "device": self.options.device,
-                 "torch": self.torch, "gpu": self.gpu, "missing_packages": self.missing, "minutes": self.options.minutes,
-                 "seconds": round(time.monotonic() - self.started, 1), "command_line": sys.argv[1:]}
+        about = {
+            "schema": 1,
+            "utc": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "revision": self.revision,
+            "device": self.options.device,
+            "torch": self.torch,
+            "gpu": self.gpu,
+            "missing_packages": self.missing,
+            "minutes": self.options.minutes,
+            "seconds": round(time.monotonic() - self.started, 1),
+            "command_line": sys.argv[1:]}
         return summary_of(about, self.plan, self.state, self.report)
 
     def _finish(self) -> int:
         self.bench.interrupted.clear()  # a second signal ends the report too
-        self.report = make_report(self.bench, self.state, self.out, device_pins(self.root, self.work, self.options.device, self.plan), self.missing)
+        self.report = make_report(self.bench, self.state, self.out,
+                                  device_pins(self.root, self.work, self.options.device, self.plan), self.missing)
         for result in self.report:
             self._note(f"{result.name}: {result.verdict}{'; ' + result.reason if result.reason else ''}")
         summary = self._summary()
@@ -176,7 +219,8 @@ class Suite:
         left_out = pack(self.bench, self.out)
         if left_out:
             self._note(left_out)
-        self._note(f"exit code {summary['exit_code']}; {len(summary['not_run'])} steps not run; see {self.out}/summary.md")
+        self._note(
+            f"exit code {summary['exit_code']}; {len(summary['not_run'])} steps not run; see {self.out}/summary.md")
         return summary["exit_code"]
 
     def _note(self, text: str) -> None:

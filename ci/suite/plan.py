@@ -10,7 +10,16 @@ from typing import Any
 
 GROUPS = ("environment", "ceilings", "parity", "sanitizer", "counters", "null", "bench", "scenario", "selftest", "unit")
 # Seconds after which a step counts as hung. Far above what one takes: the budget cuts slow ones.
-LIMITS = {"ceilings": 120, "parity": 300, "sanitizer": 150, "counters": 240, "null": 240, "bench": 420, "scenario": 300, "selftest": 240, "unit": 120}
+LIMITS = {
+    "ceilings": 120,
+    "parity": 300,
+    "sanitizer": 150,
+    "counters": 240,
+    "null": 240,
+    "bench": 420,
+    "scenario": 300,
+    "selftest": 240,
+    "unit": 120}
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 NULL_CELLS, NULL_BLOCKS = 10, 40
 
@@ -31,16 +40,18 @@ class Step:
         return LIMITS[self.group]
 
 
-def make_plan(cells: Sequence[str], table: Sequence[Mapping[str, Any]], scenarios: Sequence[str], *, device: str, quick: bool, unit_tests: Sequence[str] = ()) -> list[Step]:
-    """All steps on a device. `cells`: of `twinbench list --cells`; `table`: of `twinbench list --json`; `unit_tests`: programs
-    beside twinbench."""
+def make_plan(cells: Sequence[str], table: Sequence[Mapping[str, Any]], scenarios: Sequence[str], *, device: str,
+              quick: bool, unit_tests: Sequence[str] = ()) -> list[Step]:
+    """All steps on a device. `cells`: of `twinbench list --cells`; `table`: of `twinbench list --json`; `unit_tests`:
+    programs beside twinbench."""
     here = [cell for cell in cells if cell.split("/")[2] == device]
     components = list(dict.fromkeys(cell.split("/")[0] for cell in here))
     timed = {row["id"] for row in table if any(case["timed"] for case in row["cases"])}
     hurry = ("--quick",) if quick else ()
 
     def engine(group: str, component: str, *flags: str) -> Step:
-        return Step(f"{group}.{component}", group, (group, "--device", device, "--filter", f"^{re.escape(component)}/", *flags), component=component)
+        return Step(f"{group}.{component}", group,
+                    (group, "--device", device, "--filter", f"^{re.escape(component)}/", *flags), component=component)
 
     steps = [Step("ceilings", "ceilings", ("ceilings", "--device", device, *hurry))]
     steps += [engine("parity", component, *hurry) for component in components]
@@ -48,11 +59,17 @@ def make_plan(cells: Sequence[str], table: Sequence[Mapping[str, Any]], scenario
         steps.append(Step(f"sanitizer.{tool}.probe", "sanitizer", tool=tool))
         for component in components:
             smallest = smallest_cells(component, here, table)
-            steps.append(Step(f"sanitizer.{tool}.{component}", "sanitizer", tool=tool, component=component, cells=tuple(smallest)))
+            steps.append(
+                Step(f"sanitizer.{tool}.{component}", "sanitizer", tool=tool, component=component,
+                     cells=tuple(smallest)))
     steps += [engine("counters", component) for component in components]
-    steps.append(Step("null", "null", ("bench", "--device", device, "--session-only", "--null-cells", str(NULL_CELLS), "--null-blocks", str(NULL_BLOCKS), *hurry)))
+    steps.append(
+        Step("null", "null",
+             ("bench", "--device", device, "--session-only", "--null-cells", str(NULL_CELLS), "--null-blocks",
+              str(NULL_BLOCKS), *hurry)))
     steps += [engine("bench", component, *hurry) for component in components if component in timed]
-    steps += [Step(f"scenario.{name}", "scenario", ("scenario", name, "--device", device, *hurry)) for name in scenarios]
+    steps += [
+        Step(f"scenario.{name}", "scenario", ("scenario", name, "--device", device, *hurry)) for name in scenarios]
     steps.append(Step("selftest", "selftest", ("selftest", "--device", device)))
     return [*steps, *(Step(f"unit.{name}", "unit", (name,)) for name in unit_tests)]
 
@@ -62,7 +79,9 @@ def smallest_cells(component: str, cells: Sequence[str], table: Sequence[Mapping
     row = next((row for row in table if row["id"] == component), None)
     cases: list[str] = []
     for direction in ("forward", "backward"):
-        usable = [case for case in (row or {"cases": []})["cases"] if case["pass"] == direction and not case["degenerate"]]
+        usable = [
+            case for case in (row or {
+                "cases": []})["cases"] if case["pass"] == direction and not case["degenerate"]]
         if usable:
             cases.append(min(usable, key=_work)["name"])
     return [cell for cell in cells if cell.startswith(f"{component}/optimized/") and cell.rsplit("/", 1)[1] in cases]

@@ -36,8 +36,8 @@ def run_limited(command: Sequence[str], *, environment: Mapping[str, str], folde
         output.write(f"$ {' '.join(command)}\n".encode())
         output.flush()
         try:
-            process = subprocess.Popen(command, env=dict(environment), cwd=folder, stdin=subprocess.DEVNULL, stdout=output,
-                                       stderr=subprocess.STDOUT, start_new_session=True)
+            process = subprocess.Popen(command, env=dict(environment), cwd=folder, stdin=subprocess.DEVNULL,
+                                       stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
         except OSError as error:
             output.write(f"not started: {error}\n".encode())
             return Ended("not_started", 127, 0.0, str(error))

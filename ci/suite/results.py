@@ -1,4 +1,5 @@
-"""What leaves the machine: the merged record, gate, page, summary and one archive, few enough and small enough to send."""
+"""What leaves the machine: the merged record, gate, page, summary and one archive, few enough and small enough to
+send."""
 
 from __future__ import annotations
 
@@ -27,17 +28,26 @@ def make_report(bench: Bench, state: State, out: Path, pins: Path | None, missin
     """Merges the records, judges them and draws the page. Each is a step of its own: one that fails loses no other."""
     records = [str(bench.steps / result.record) for result in state.results.values() if result.record]
     if missing:
-        why = f"missing_package: {', '.join(missing)}; remedy: python3 -m pip install {' '.join(missing)}, or merge steps/*.json of results.tar.gz elsewhere"
+        why = (f"missing_package: {', '.join(missing)}; remedy: python3 -m pip install {' '.join(missing)}, or merge "
+               "steps/*.json of results.tar.gz elsewhere")
         return [StepResult(name, "failed_to_run", "error", why) for name in ("merge", "gate", "html")]
     if not records:
-        return [StepResult(name, "skipped", "inconclusive", "no step left a record") for name in ("merge", "gate", "html")]
+        return [
+            StepResult(name, "skipped", "inconclusive", "no step left a record") for name in ("merge", "gate", "html")]
     merged = bench.work / "record.json"
     timing = "gate" if bench.device == "cuda" else "advisory"
     judging = ["--timing", timing, *(["--pins", str(pins)] if pins else [])]
     results = [_report(bench, "merge", ["merge", *records, "--latest", "--other-boards", "-o", str(merged)])]
     if results[0].verdict != "pass":
-        return [*results, *(StepResult(name, "skipped", "inconclusive", "there is no merged record") for name in ("gate", "html"))]
-    results.append(_report(bench, "gate", ["gate", str(merged), *judging, "--verdict", str(bench.work / "verdict.json"), "--summary", str(bench.work / "gate.md")]))
+        return [
+            *results,
+            *(StepResult(name, "skipped", "inconclusive", "there is no merged record") for name in ("gate", "html"))]
+    results.append(
+        _report(bench, "gate", [
+            "gate",
+            str(merged), *judging, "--verdict",
+            str(bench.work / "verdict.json"), "--summary",
+            str(bench.work / "gate.md")]))
     results.append(_report(bench, "html", ["html", str(merged), *judging, "-o", str(bench.work / "report.html")]))
     for name in ("record.json", "report.html"):
         if (bench.work / name).is_file():
@@ -49,7 +59,8 @@ def _report(bench: Bench, name: str, arguments: list[str]) -> StepResult:
     bench.log_of(name).unlink(missing_ok=True)
     ended = bench.run(name, [sys.executable, "-m", "twinbench_reports", *arguments], REPORT_LIMIT_S, REPORT_LIMIT_S)
     verdict = {0: "pass", 1: "fail", 3: "inconclusive"}.get(ended.code, "error") if ended.how == "exited" else "error"
-    return StepResult(name, "done" if ended.how == "exited" else "failed_to_run", verdict, ended.what or ("" if verdict == "pass" else _headline(bench, name)),
+    return StepResult(name, "done" if ended.how == "exited" else "failed_to_run",
+                      verdict, ended.what or ("" if verdict == "pass" else _headline(bench, name)),
                       round(ended.seconds, 2), exit_code=ended.code)
 
 
@@ -78,21 +89,30 @@ def exit_code_of(steps: Sequence[StepResult], not_run: Sequence[str]) -> int:
     return INCONCLUSIVE if verdicts["inconclusive"] or not_run or not measured else PASS
 
 
-def summary_of(about: dict[str, Any], plan: Sequence[Step], state: State, report: Sequence[StepResult]) -> dict[str, Any]:
+def summary_of(about: dict[str, Any], plan: Sequence[Step], state: State,
+               report: Sequence[StepResult]) -> dict[str, Any]:
     """The summary as data."""
     done = [state.results[name] for name in ["environment", *(step.name for step in plan)] if name in state.results]
     not_run = [step.name for step in plan if step.name not in state.results]
     rows = [*done, *report]
-    return {**about, "exit_code": exit_code_of(rows, not_run), "verdicts": dict(Counter(row.verdict for row in rows)), "not_run": not_run,
-            "steps": [{key: value for key, value in vars(row).items() if value not in (None, "")} for row in rows]}
+    return {
+        **about, "exit_code": exit_code_of(rows, not_run),
+        "verdicts": dict(Counter(row.verdict for row in rows)),
+        "not_run": not_run,
+        "steps": [{
+            key: value for key, value in vars(row).items() if value not in (None, "")} for row in rows]}
 
 
 def summary_markdown(summary: dict[str, Any]) -> str:
     """One page: the verdict, what is wrong or open, then every group in a line."""
     word = {PASS: "pass", FAIL: "fail", TOOL_ERROR: "error", INCONCLUSIVE: "inconclusive"}[summary["exit_code"]]
     gpu = summary["gpu"].get("name") or summary["gpu"].get("status", "none")
-    lines = [f"# GPU suite: {word}", "", f"revision {summary['revision'] or 'unknown'}, device {summary['device']}, GPU {gpu}, torch {summary['torch']}, "
-             f"{summary['seconds']:.0f} s in this call, {summary['utc']}", "", "| steps | pass | fail | error | inconclusive | skip | seconds |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        f"# GPU suite: {word}", "",
+        f"revision {summary['revision'] or 'unknown'}, device {summary['device']}, GPU {gpu}, torch "
+        f"{summary['torch']}, "
+        f"{summary['seconds']:.0f} s in this call, {summary['utc']}", "",
+        "| steps | pass | fail | error | inconclusive | skip | seconds |", "|---|---|---|---|---|---|---|"]
     groups: dict[str, list[dict[str, Any]]] = {}
     for step in summary["steps"]:
         groups.setdefault(step["name"].split(".")[0], []).append(step)
@@ -106,11 +126,14 @@ def summary_markdown(summary: dict[str, Any]) -> str:
             reasons.setdefault((step["verdict"], step.get("reason", "")), []).append(step["name"])
     if reasons:
         lines += ["", "## Not passed", ""]
-        for (verdict, reason), names in sorted(reasons.items(), key=lambda item: ("fail", "error", "inconclusive", "skip").index(item[0][0])):
+        for (verdict,
+             reason), names in sorted(reasons.items(), key=lambda item:
+                                      ("fail", "error", "inconclusive", "skip").index(item[0][0])):
             shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
             lines.append(f"- **{verdict}** {shown}: {' '.join(reason.split())[:400] or 'no reason given'}")
     if summary["not_run"]:
-        lines += ["", f"Not run, {len(summary['not_run'])}: {', '.join(summary['not_run'])}. Call again with `--resume`."]
+        lines += [
+            "", f"Not run, {len(summary['not_run'])}: {', '.join(summary['not_run'])}. Call again with `--resume`."]
     return "\n".join(lines) + "\n"
 
 
@@ -124,7 +147,8 @@ def pack(bench: Bench, out: Path) -> str:
 
     Returns what had to be left out to stay below the limit, or "".
     """
-    kept = sorted(path for path in bench.work.rglob("*") if path.is_file() and path.name != "record.json" and not path.name.startswith("."))
+    kept = sorted(path for path in bench.work.rglob("*")
+                  if path.is_file() and path.name != "record.json" and not path.name.startswith("."))
     for leave_out in (set(), {".log"}, {".log", ".html"}):
         data = _archive(bench.work, [path for path in kept if path.suffix not in leave_out])
         if len(data) <= LARGEST_FILE:
@@ -149,8 +173,8 @@ def _archive(folder: Path, files: Sequence[Path]) -> bytes:
 
 
 def device_pins(root: Path, work: Path, device: str, plan: Sequence[Step]) -> Path | None:
-    """The pinned cells of this device and of the components whose counters are planned, so that the gate misses no cell that
-    --only left out; None where there are none."""
+    """The pinned cells of this device and of the components whose counters are planned, so that the gate misses no cell
+    that --only left out; None where there are none."""
     file = root / "ci/counters.json"
     counted = {step.component for step in plan if step.group == "counters"}
     pins = {cell: value for cell, value in (json.loads(file.read_text()) if file.is_file() else {}).items()

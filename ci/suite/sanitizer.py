@@ -12,26 +12,32 @@ from pathlib import Path
 TOOLKIT = "/usr/local/cuda/bin/compute-sanitizer"
 ERROR_CODE = 86  # of compute-sanitizer where it found something
 # Words by which it says that it cannot work on this machine at all.
-_REFUSALS = ("Device not supported", "device is not supported", "Unable to find injection library", "is not supported on this platform",
-             "Insufficient privileges", "driver version is insufficient", "unsupported driver")
+_REFUSALS = ("Device not supported", "device is not supported", "Unable to find injection library",
+             "is not supported on this platform", "Insufficient privileges", "driver version is insufficient",
+             "unsupported driver")
 _NEVER_RAN = "terminated before first instrumented API call"
 _SUMMARY = re.compile(r"^=+ (?:ERROR SUMMARY: (\d+) errors?|RACECHECK SUMMARY: (\d+) hazards? displayed)", re.MULTILINE)
 _REPORT = re.compile(r"^=+ (?!COMPUTE-SANITIZER|ERROR SUMMARY|RACECHECK SUMMARY|\s|$)(.+)$", re.MULTILINE)
 # In each tool: the words its report of the planted bug must hold, so that another error does not count for it.
-PLANTED = {"memcheck": r"Invalid __global__ (write|read)", "racecheck": r"(?i)race reported|hazard", "initcheck": r"Uninitialized __global__ memory read",
-           "synccheck": r"Barrier error|[Dd]ivergent"}
+PLANTED = {
+    "memcheck": r"Invalid __global__ (write|read)",
+    "racecheck": r"(?i)race reported|hazard",
+    "initcheck": r"Uninitialized __global__ memory read",
+    "synccheck": r"Barrier error|[Dd]ivergent"}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one run of a tool showed. verdict: clean, found, refused (the tool cannot work here), broken (no summary)."""
+    """What one run of a tool showed. verdict: clean, found, refused (the tool cannot work here), broken (no
+    summary)."""
 
     verdict: str
     reason: str = ""
 
 
 def find_sanitizer(root: Path) -> tuple[str, str]:
-    """(program, "") : the toolkit's on PATH or in /usr/local/cuda, else the bundle's; ("", reason) where there is none."""
+    """(program, "") : the toolkit's on PATH or in /usr/local/cuda, else the bundle's; ("", reason) where there is
+    none."""
     for candidate in (shutil.which("compute-sanitizer"), TOOLKIT, str(root / "sanitizer/compute-sanitizer")):
         if candidate and Path(candidate).is_file():
             return candidate, ""

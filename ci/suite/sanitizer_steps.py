@@ -21,9 +21,13 @@ def run_sanitizer(bench: Bench, state: State, step: Step, budget_s: float) -> St
     program, missing = find_sanitizer(bench.root)
     if bench.device != "cuda":
         missing = "compute-sanitizer checks CUDA kernels only"
-    refused = next((result.reason for tool in TOOLS if (result := state.results.get(f"sanitizer.{tool}.probe")) and result.verdict == "skip"), "")
+    refused = next(
+        (result.reason
+         for tool in TOOLS if (result := state.results.get(f"sanitizer.{tool}.probe")) and result.verdict == "skip"),
+        "")
     if not step.component:
-        return StepResult(step.name, "skipped", "skip", missing or refused) if missing or refused else _probe(bench, program, step, budget_s)
+        return StepResult(step.name, "skipped", "skip", missing or refused) if missing or refused else _probe(
+            bench, program, step, budget_s)
     if missing or refused:
         return StepResult(step.name, "skipped", "skip", missing or refused)
     if not step.cells:
@@ -39,21 +43,25 @@ def _probe(bench: Bench, program: str, step: Step, budget_s: float) -> StepResul
     seconds = 0.0
     for what in (step.tool, f"{step.tool}_correct"):
         log_before = _size(bench.log_of(step.name))
-        ended = bench.run(step.name, sanitized(program, step.tool, [str(probe), what]), step.limit_s, budget_s - seconds)
+        ended = bench.run(step.name, sanitized(program, step.tool, [str(probe), what]), step.limit_s,
+                          budget_s - seconds)
         seconds += ended.seconds
         if ended.how != "exited":
             return _stopped(step, ended, seconds)
         texts[what] = _text_from(bench.log_of(step.name), log_before)
         findings[what] = read_output(texts[what], ended.code)
     verdict, reason = probe_verdict(step.tool, findings[step.tool], texts[step.tool], findings[f"{step.tool}_correct"])
-    return StepResult(step.name, "skipped" if verdict == "skip" else "done", verdict, reason, round(seconds, 2), detail={"sanitizer": program})
+    return StepResult(step.name, "skipped" if verdict == "skip" else "done", verdict, reason, round(seconds, 2),
+                      detail={"sanitizer": program})
 
 
 def _check(bench: Bench, state: State, program: str, step: Step, budget_s: float) -> StepResult:
     """The component's cells in one process under the tool; its findings become rows of the step's record."""
     cells = "|".join(re.escape(cell) for cell in step.cells)
-    command = [str(bench.program), "parity", "--in-process", "--device", bench.device, "--filter", f"^({cells})$", "--checks", "oracle",
-               "--out", str(bench.record_of(step.name))]
+    command = [
+        str(bench.program), "parity", "--in-process", "--device", bench.device, "--filter", f"^({cells})$", "--checks",
+        "oracle", "--out",
+        str(bench.record_of(step.name))]
     bench.record_of(step.name).unlink(missing_ok=True)
     before = _size(bench.log_of(step.name))
     # Each tensor its own allocation: in one pooled block the tools see no bounds between tensors.
@@ -67,12 +75,16 @@ def _check(bench: Bench, state: State, program: str, step: Step, budget_s: float
     ran = {row["cell"] for row in record["twinbench"]["parity"]} if record else set()
     probe = state.results.get(f"sanitizer.{step.tool}.probe")
     fired = probe is not None and probe.verdict == "pass"
-    verdict, reason = {"found": ("fail", finding.reason), "refused": ("skip", finding.reason), "broken": ("error", finding.reason)}.get(
-        finding.verdict, ("pass", ""))
+    verdict, reason = {
+        "found": ("fail", finding.reason),
+        "refused": ("skip", finding.reason),
+        "broken": ("error", finding.reason)}.get(finding.verdict, ("pass", ""))
     if verdict == "pass" and not set(step.cells) <= ran:
-        verdict, reason = "error", f"clean, but {len(set(step.cells) - ran)} of its cells did not run: {problem or 'no row for them'}"
+        verdict = "error"
+        reason = f"clean, but {len(set(step.cells) - ran)} of its cells did not run: {problem or 'no row for them'}"
     if verdict == "pass" and not fired:
-        verdict, reason = "inconclusive", f"clean, but the planted bug was not reported either: {probe.reason if probe else 'the probe did not run'}"
+        why = probe.reason if probe else "the probe did not run"
+        verdict, reason = "inconclusive", f"clean, but the planted bug was not reported either: {why}"
     if record:
         _rewrite(bench.record_of(step.name), step, verdict, reason)
     return StepResult(step.name, "done", verdict, reason, round(ended.seconds, 2), exit_code=ended.code,
@@ -86,13 +98,31 @@ def _rewrite(path: Path, step: Step, verdict: str, reason: str) -> None:
     word = {"inconclusive": "skip"}.get(verdict, verdict)
     said = f"inconclusive: {reason}" if verdict == "inconclusive" else reason
     seed = block["provenance"]["seed"]
-    block["parity"] = [{"cell": cell, "check": step.tool, "verdict": word, "reason": said, "seed": seed, "seconds": 0.0, "outputs": [], "vacuity": None}
-                       for cell in step.cells]
+    block["parity"] = [{
+        "cell": cell,
+        "check": step.tool,
+        "verdict": word,
+        "reason": said,
+        "seed": seed,
+        "seconds": 0.0,
+        "outputs": [],
+        "vacuity": None} for cell in step.cells]
     count = len(step.cells)
     ledger = dict.fromkeys(("planned", "passed", "failed", "errors", "skipped", "inconclusive"), 0)
     ledger["planned"] = count
-    ledger[{"pass": "passed", "fail": "failed", "error": "errors", "skip": "skipped", "inconclusive": "inconclusive"}[verdict]] = count
-    block["ledger"] = {**ledger, "exit_code": {"pass": 0, "fail": 1, "error": 1}.get(verdict, 3), "skip_reasons": {reason: count} if verdict == "skip" else {}}
+    ledger[{
+        "pass": "passed",
+        "fail": "failed",
+        "error": "errors",
+        "skip": "skipped",
+        "inconclusive": "inconclusive"}[verdict]] = count
+    block["ledger"] = {
+        **ledger, "exit_code": {
+            "pass": 0,
+            "fail": 1,
+            "error": 1}.get(verdict, 3),
+        "skip_reasons": {
+            reason: count} if verdict == "skip" else {}}
     write_json(path, root)
 
 

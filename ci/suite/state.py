@@ -17,7 +17,8 @@ FINISHED = ("done", "failed_to_run", "skipped")
 
 @dataclass
 class StepResult:
-    """One step. `status`: done, cut, interrupted, failed_to_run, skipped. `verdict`: pass, fail, error, skip, inconclusive."""
+    """One step. `status`: done, cut, interrupted, failed_to_run, skipped. `verdict`: pass, fail, error, skip,
+    inconclusive."""
 
     name: str
     status: str
@@ -39,23 +40,31 @@ class State:
 
     @classmethod
     def begin(cls, file: Path, identity: dict[str, str], *, resume: bool) -> State:
-        """A fresh state, or the one in the file; throws where that would mix two programs or machines, or lose results."""
+        """A fresh state, or the one in the file; throws where that would mix two programs or machines, or lose
+        results."""
         state = cls(file, identity)
         if not file.exists():
             return state
         if not resume:
-            raise SuiteError("would_overwrite", "--out", file.parent, "it holds an earlier run: add --resume to go on with it, or name another folder")
+            raise SuiteError("would_overwrite", "--out", file.parent,
+                             "it holds an earlier run: add --resume to go on with it, or name another folder")
         try:
             stored = json.loads(file.read_text())
             if stored["version"] != VERSION:
                 raise ValueError(f"version {stored['version']}")
             known = {field.name for field in fields(StepResult)}
-            results = [StepResult(**{key: value for key, value in row.items() if key in known}) for row in stored["steps"]]
+            results = [
+                StepResult(**{
+                    key: value for key, value in row.items() if key in known}) for row in stored["steps"]]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise SuiteError("bad_file", "state file", f"{file} ({error})", "remove it and start anew in another folder") from error
-        differ = [f"{key}: {stored['identity'].get(key)} then, {value} now" for key, value in identity.items() if stored["identity"].get(key) != value]
+            raise SuiteError("bad_file", "state file", f"{file} ({error})",
+                             "remove it and start anew in another folder") from error
+        differ = [
+            f"{key}: {stored['identity'].get(key)} then, {value} now" for key, value in identity.items()
+            if stored["identity"].get(key) != value]
         if differ:
-            raise SuiteError("other_machine", "--resume", "; ".join(differ), "results of two programs or machines do not mix: name another folder")
+            raise SuiteError("other_machine", "--resume", "; ".join(differ),
+                             "results of two programs or machines do not mix: name another folder")
         state.results = {result.name: result for result in results}
         return state
 
@@ -70,4 +79,7 @@ class State:
         self.save()
 
     def save(self) -> None:
-        write_json(self.file, {"version": VERSION, "identity": self.identity, "steps": [asdict(result) for result in self.results.values()]})
+        write_json(self.file, {
+            "version": VERSION,
+            "identity": self.identity,
+            "steps": [asdict(result) for result in self.results.values()]})

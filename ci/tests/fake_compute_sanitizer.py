@@ -6,8 +6,11 @@ import os
 import subprocess
 import sys
 
-REPORTS = {"memcheck": "Invalid __global__ write of size 4 bytes", "racecheck": "Error: Race reported between Write access and Read access",
-           "initcheck": "Uninitialized __global__ memory read of size 4 bytes", "synccheck": "Barrier error detected. Divergent thread(s) in warp"}
+REPORTS = {
+    "memcheck": "Invalid __global__ write of size 4 bytes",
+    "racecheck": "Error: Race reported between Write access and Read access",
+    "initcheck": "Uninitialized __global__ memory read of size 4 bytes",
+    "synccheck": "Barrier error detected. Divergent thread(s) in warp"}
 behaviour = json.loads(os.environ.get("FAKE_SANITIZER", "{}"))
 tool = sys.argv[sys.argv.index("--tool") + 1]
 start = next(index for index, word in enumerate(sys.argv) if word.endswith(("/twinbench", "/sanitizer_probe")))
@@ -30,7 +33,10 @@ else:
 if found:
     print(f"========= {REPORTS[tool]}\n=========     at twinbench::kernel+0x90")
 if tool == "racecheck":
-    print(f"========= RACECHECK SUMMARY: {int(found)} hazard{'' if found else 's'} displayed ({int(found)} errors, 0 warnings)")
+    print(
+        f"========= RACECHECK SUMMARY: {int(found)} hazard{'' if found else 's'} displayed ({int(found)} errors, 0 "
+        "warnings)"
+    )
 else:
     print(f"========= ERROR SUMMARY: {int(found)} error{'' if found else 's'}")
 sys.exit(86 if found else 0)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A twinbench that does as $FAKE_BEHAVIOUR says, step by step: what the GPU suite's tests run in place of the program.
 
-$FAKE_BEHAVIOUR: JSON, step name (the stem of --out) -> ok, fail, hang, crash, half, killed_while_writing, slow, missing_device.
+$FAKE_BEHAVIOUR: JSON, step name (the stem of --out) -> ok, fail, hang, crash, half, killed_while_writing, slow,
+missing_device.
 $FAKE_RECORD: an empty valid record. $FAKE_CALLS: a file that gets a line for every call.
 """
 import json
@@ -14,8 +15,10 @@ import time
 from pathlib import Path
 
 COMPONENTS = ("energy_flow.first", "energy_flow.second")
-CELLS = [f"{component}/{variant}/{device}/{dtype}/{case}" for component in COMPONENTS for variant in ("baseline", "optimized") for device in ("cpu", "cuda")
-         for dtype in ("fp32", "bf16") for case in ("tiny", "train", "backward_tiny")]
+CELLS = [
+    f"{component}/{variant}/{device}/{dtype}/{case}" for component in COMPONENTS
+    for variant in ("baseline", "optimized") for device in ("cpu", "cuda") for dtype in ("fp32", "bf16")
+    for case in ("tiny", "train", "backward_tiny")]
 CASES = [{"name": "train", "sizes": {"n": 512}, "pass": "forward", "timed": True, "degenerate": False},
          {"name": "empty", "sizes": {"n": 0}, "pass": "forward", "timed": False, "degenerate": True},
          {"name": "tiny", "sizes": {"n": 4}, "pass": "forward", "timed": False, "degenerate": False},
@@ -31,11 +34,21 @@ def write_record(out: Path, engine: str, verdict: str) -> None:
     block = root["twinbench"]
     block["engines"] = [engine]
     if engine == "parity":
-        block["parity"] = [{"cell": cell, "check": "oracle", "verdict": verdict, "reason": "" if verdict == "pass" else "planted", "seed": 1, "seconds": 0.1,
-                            "outputs": [], "vacuity": None}
-                           for cell in CELLS if re.search(flag("--filter", "."), cell) and f"/{flag('--device')}/" in cell]
+        block["parity"] = [{
+            "cell": cell,
+            "check": "oracle",
+            "verdict": verdict,
+            "reason": "" if verdict == "pass" else "planted",
+            "seed": 1,
+            "seconds": 0.1,
+            "outputs": [],
+            "vacuity": None} for cell in CELLS
+                           if re.search(flag("--filter", "."), cell) and f"/{flag('--device')}/" in cell]
     count = max(1, len(block["parity"]))
-    block["ledger"].update({"planned": count, "passed" if verdict == "pass" else "failed": count, "exit_code": 0 if verdict == "pass" else 1})
+    block["ledger"].update({
+        "planned": count,
+        "passed" if verdict == "pass" else "failed": count,
+        "exit_code": 0 if verdict == "pass" else 1})
     out.write_text(json.dumps(root))
 
 
@@ -44,13 +57,16 @@ def main() -> int:
         calls.write(" ".join(sys.argv[1:]) + "\n")
     engine = sys.argv[1]
     if engine == "list":
-        print("\n".join(CELLS) if "--cells" in sys.argv else json.dumps([{"id": component, "cases": CASES} for component in COMPONENTS]))
+        print("\n".join(CELLS) if "--cells" in sys.argv else json.dumps([{
+            "id": component,
+            "cases": CASES} for component in COMPONENTS]))
         return 0
     out = Path(flag("--out"))
     behaviour = json.loads(os.environ.get("FAKE_BEHAVIOUR", "{}")).get(out.stem, "ok")
     if behaviour == "hang":
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        child = subprocess.Popen([sys.executable, "-c", "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)"])
+        child = subprocess.Popen([
+            sys.executable, "-c", "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)"])
         Path(os.environ["FAKE_CALLS"] + ".child").write_text(str(child.pid))
         time.sleep(60)
     if behaviour == "crash":

@@ -1,4 +1,5 @@
-"""A real bundle of the programs that are built, unpacked elsewhere and run by one command with the source tree hidden."""
+"""A real bundle of the programs that are built, unpacked elsewhere and run by one command with the source tree
+hidden."""
 import json
 import os
 import shutil
@@ -13,14 +14,16 @@ from twinbench_reports.load import load_record
 
 ROOT = Path(__file__).resolve().parents[2]
 PRESET = Path(os.environ["TWINBENCH_PROGRAM"]).parents[1].name
-STEPS = r"^(ceilings|parity[.]energy_flow[.]simple_neuron|sanitizer[.]memcheck|counters[.]energy_flow[.]simple_neuron|unit)"
+STEPS = (r"^(ceilings|parity[.]energy_flow[.]simple_neuron|sanitizer[.]memcheck|"
+         r"counters[.]energy_flow[.]simple_neuron|unit)")
 
 
 def hidden(command, folder):
     """Runs it with an empty environment and nothing of the source tree but the virtual environment in sight."""
     folders = [path for path in ROOT.iterdir() if path.is_dir() and not path.is_symlink() and path.name != ".venv"]
     mounts = " && ".join(f"mount -t tmpfs none '{path}'" for path in folders)
-    script = f"{mounts} && cd '{folder}' && exec env -i HOME=/nonexistent PATH='{Path(sys.executable).parent}:/usr/bin:/bin' {command}"
+    script = (f"{mounts} && cd '{folder}' && exec env -i HOME=/nonexistent "
+              f"PATH='{Path(sys.executable).parent}:/usr/bin:/bin' {command}")
     return subprocess.run(["unshare", "-m", "bash", "-c", script], capture_output=True, text=True, timeout=400)
 
 
@@ -28,8 +31,10 @@ def hidden(command, folder):
 def bundle(tmp_path_factory):
     folder = tmp_path_factory.mktemp("elsewhere")
     archive = folder / "bundle.tar.xz"
-    run = subprocess.run([sys.executable, str(ROOT / "ci/bundle"), "--no-build", "--preset", PRESET, "--no-sanitizer", "--out", str(archive)],
-                         cwd=folder, capture_output=True, text=True)
+    run = subprocess.run([
+        sys.executable,
+        str(ROOT / "ci/bundle"), "--no-build", "--preset", PRESET, "--no-sanitizer", "--out",
+        str(archive)], cwd=folder, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert archive.stat().st_size < 60_000_000
     with tarfile.open(archive) as packed:
@@ -41,39 +46,52 @@ def test_manifest_lists_every_file_and_no_program_looks_outside(bundle):
     manifest = json.loads((bundle / "MANIFEST.json").read_text())
     present = {str(path.relative_to(bundle)) for path in bundle.rglob("*") if path.is_file() and not path.is_symlink()}
     assert present == set(manifest["files"]) | {"MANIFEST.json"}
-    assert manifest["needs"]["torch"].startswith("2.11.0") and manifest["needs"]["glibc"] and "libyaml-cpp.so.0.7" in " ".join(manifest["carried_libraries"])
-    assert not [name for name in manifest["carried_libraries"] if name.startswith(("libtorch", "libc10", "libc.", "libcuda", "libgomp"))]
+    assert manifest["needs"]["torch"].startswith("2.11.0") and manifest["needs"]["glibc"]
+    assert "libyaml-cpp.so.0.7" in " ".join(manifest["carried_libraries"])
+    assert not [
+        name for name in manifest["carried_libraries"]
+        if name.startswith(("libtorch", "libc10", "libc.", "libcuda", "libgomp"))]
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="hiding the source tree needs root")
 def test_one_command_elsewhere_with_the_sources_hidden(bundle, tmp_path):
-    run = hidden(f"'{bundle}/gpu_suite' --device cpu --quick --minutes 4 --only '{STEPS}' --out '{tmp_path}/out' --work '{tmp_path}/work'", tmp_path)
+    run = hidden(
+        f"'{bundle}/gpu_suite' --device cpu --quick --minutes 4 --only '{STEPS}' --out '{tmp_path}/out' --work "
+        f"'{tmp_path}/work'",
+        tmp_path)
     assert run.returncode == 0, run.stdout + run.stderr
     summary = json.loads((tmp_path / "out/summary.json").read_text())
     verdicts = {step["name"]: step["verdict"] for step in summary["steps"]}
-    for name in ("ceilings", "parity.energy_flow.simple_neuron", "counters.energy_flow.simple_neuron", "unit.kernel_tests", "merge", "html"):
+    for name in ("ceilings", "parity.energy_flow.simple_neuron", "counters.energy_flow.simple_neuron",
+                 "unit.kernel_tests", "merge", "html"):
         assert verdicts[name] == "pass", run.stdout
     assert verdicts["sanitizer.memcheck.probe"] == "skip" and summary["not_run"] == []
     record = load_record(tmp_path / "out/record.json")
-    assert record.provenance["revision"] == summary["revision"] == json.loads((bundle / "MANIFEST.json").read_text())["revision"]
+    assert record.provenance["revision"] == summary["revision"] == json.loads(
+        (bundle / "MANIFEST.json").read_text())["revision"]
     assert len(list((tmp_path / "out").iterdir())) <= 8
 
 
 def finished(folder):
     """Steps that will not be run again, as they were stored."""
-    return {step["name"]: step for step in json.loads((folder / "state.json").read_text())["steps"] if step["status"] in ("done", "failed_to_run", "skipped")}
+    return {
+        step["name"]: step for step in json.loads((folder / "state.json").read_text())["steps"]
+        if step["status"] in ("done", "failed_to_run", "skipped")}
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="hiding the source tree needs root")
 def test_the_whole_plan_cut_by_its_budget_and_resumed(bundle, tmp_path):
-    """The dry run: no step is chosen, the budget ends it, the second call goes on; every record is valid and the page is there."""
+    """The dry run: no step is chosen, the budget ends it, the second call goes on; every record is valid and the page
+    is there."""
     out, work = tmp_path / "out", tmp_path / "work"
     command = f"'{bundle}/gpu_suite' --device cpu --quick --out '{out}' --work '{work}'"
     first = hidden(f"{command} --minutes 1", tmp_path)
     summary = json.loads((out / "summary.json").read_text())
-    assert first.returncode == summary["exit_code"] == 3 and summary["not_run"] and summary["seconds"] < 75, first.stdout + first.stderr
+    assert first.returncode == summary["exit_code"] == 3 and summary["not_run"] and summary[
+        "seconds"] < 75, first.stdout + first.stderr
     before = finished(work)
-    assert "ceilings" in before and not [step for step in before.values() if step["verdict"] in ("fail", "error")], first.stdout
+    assert "ceilings" in before and not [step for step in before.values() if step["verdict"] in ("fail", "error")
+                                         ], first.stdout
     again = hidden(f"{command} --minutes 1", tmp_path)
     assert again.returncode == 2 and "would_overwrite" in again.stderr, "without --resume nothing is lost"
     second = hidden(f"{command} --minutes 2 --resume", tmp_path)
@@ -86,12 +104,16 @@ def test_the_whole_plan_cut_by_its_budget_and_resumed(bundle, tmp_path):
     records = sorted((work / "steps").glob("*.json"))
     assert len(records) >= 10 and all(load_record(path).provenance["gpu_reason"] for path in records)
     page = (out / "report.html").read_text()
-    assert page.startswith("<!DOCTYPE html>") and page.rstrip().endswith("</html>") and (out / "results.tar.gz").stat().st_size < 15 << 20
+    assert page.startswith("<!DOCTYPE html>") and page.rstrip().endswith("</html>")
+    assert (out / "results.tar.gz").stat().st_size < 15 << 20
 
 
 def test_an_archive_above_the_limit_is_refused(tmp_path):
-    script = ("import sys; sys.argv = ['ci/bundle', '--no-build', '--preset', %r, '--no-sanitizer', '--out', %r]; import runpy; sys.path.insert(0, 'ci'); "
-              "import bundling.archive as archive; archive.LARGEST = 1000; runpy.run_path('ci/bundle', run_name='__main__')" % (PRESET, str(tmp_path / "b.tar.xz")))
+    script = (
+        "import sys; sys.argv = ['ci/bundle', '--no-build', '--preset', %r, '--no-sanitizer', '--out', %r]; import "
+        "runpy; sys.path.insert(0, 'ci'); "
+        "import bundling.archive as archive; archive.LARGEST = 1000; runpy.run_path('ci/bundle', run_name='__main__')" %
+        (PRESET, str(tmp_path / "b.tar.xz")))
     run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 2 and "out_of_range" in run.stderr and not (tmp_path / "b.tar.xz").exists(), run.stderr
 
@@ -100,5 +122,6 @@ def test_a_changed_file_is_refused(bundle, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(bundle, copy, symlinks=True)
     (copy / "ci/counters.json").write_text("{}")
-    run = subprocess.run([str(copy / "gpu_suite"), "--device", "cpu", "--out", str(tmp_path / "out")], capture_output=True, text=True)
+    run = subprocess.run([str(copy / "gpu_suite"), "--device", "cpu", "--out",
+                          str(tmp_path / "out")], capture_output=True, text=True)
     assert run.returncode == 2 and "bad_bundle: ci/counters.json" in run.stderr

@@ -13,10 +13,13 @@ PROGRAM = os.environ["TWINBENCH_PROGRAM"]
 
 
 def run(*arguments, timeout=180, **keywords):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, cwd=keywords.pop("cwd", ROOT), **keywords)
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=timeout,
+                          cwd=keywords.pop("cwd", ROOT), **keywords)
 
 
-@pytest.mark.parametrize("command", [[], ["list"], ["parity"], ["counters"], ["bench"], ["scenario"], ["selftest"], ["dump"], ["check"], ["data"], ["data", "make"], ["data", "info"], ["data", "convert"]])
+@pytest.mark.parametrize("command",
+                         [[], ["list"], ["parity"], ["counters"], ["bench"], ["scenario"], ["selftest"], ["dump"],
+                          ["check"], ["data"], ["data", "make"], ["data", "info"], ["data", "convert"]])
 def test_help_everywhere(command):
     result = run(*command, "--help")
     assert result.returncode == 0 and "--help" in result.stdout
@@ -36,16 +39,13 @@ def test_unknown_names_suggest_the_nearest(arguments, hint):
 
 
 @pytest.mark.parametrize("arguments, field", [
-    (["parity", "--filter", "("], "--filter"),
-    (["parity", "--threads", "-3"], "--threads"),
-    (["parity", "--device", "tpu"], "--device"),
-    (["parity", "--seed", "abc"], "--seed"),
+    (["parity", "--filter", "("], "--filter"), (["parity", "--threads", "-3"], "--threads"),
+    (["parity", "--device", "tpu"], "--device"), (["parity", "--seed", "abc"], "--seed"),
     (["data", "info", "/nonexistent.efds"], "nonexistent"),
     (["data", "make", "--words", "9", "3", "--out", "/nonexistent/x.efds"], "9 to 3"),
-    (["scenario", "--folder", "/nonexistent"], "nonexistent"),
-    (["scenario", "no_such_scenario"], "no_such_scenario"),
-    (["dump", "energy_flow.simple_neuron/optimized/cpu/fp32/tiny", "--size", "flows=-1", "--out", "x.safetensors"], "flows=-1"),
-])
+    (["scenario", "--folder", "/nonexistent"], "nonexistent"), (["scenario", "no_such_scenario"], "no_such_scenario"),
+    (["dump", "energy_flow.simple_neuron/optimized/cpu/fp32/tiny", "--size", "flows=-1", "--out", "x.safetensors"
+      ], "flows=-1"), ])
 def test_bad_input_is_exit_code_2_and_names_the_field(arguments, field):
     result = run(*arguments)
     assert result.returncode == 2 and field in result.stderr, result.stderr
@@ -53,7 +53,10 @@ def test_bad_input_is_exit_code_2_and_names_the_field(arguments, field):
 
 def test_text_limits_of_data_make(tmp_path):
     text = tmp_path / "text.txt"
-    text.write_text("One two three four five. Six seven eight nine ten. Short one here. Alpha beta gamma delta epsilon. Zeta eta theta iota kappa.\n")
+    text.write_text(
+        "One two three four five. Six seven eight nine ten. Short one here. Alpha beta gamma delta epsilon. Zeta eta "
+        "theta iota kappa.\n"
+    )
 
     def rows(*arguments):
         result = run("data", "make", str(text), "--out", str(tmp_path / "pairs.efds"), *arguments)
@@ -72,7 +75,9 @@ def test_cuda_where_there_is_none():
 
 def test_list_json_is_the_components_table():
     table = json.loads(run("list", "--json").stdout)
-    listed = [line for line in (ROOT / "src/components.def").read_text().splitlines() if line.startswith("TWINBENCH_COMPONENT(")]
+    listed = [
+        line for line in (ROOT / "src/components.def").read_text().splitlines()
+        if line.startswith("TWINBENCH_COMPONENT(")]
     assert len(table) == len(listed) > 0
     for component in table:
         assert component["sin"] and component["proof"] and component["cases"] and component["summary"]
@@ -87,7 +92,8 @@ def test_cell_names_are_unique_and_well_formed():
 
 def test_google_benchmark_json_loads_in_compare_py(tmp_path):
     out = tmp_path / "gb.json"
-    result = run("bench", "--filter", "simple_neuron/.*/cpu/fp32/tiny", f"--benchmark_out={out}", "--benchmark_min_time=0.01")
+    result = run("bench", "--filter", "simple_neuron/.*/cpu/fp32/tiny", f"--benchmark_out={out}",
+                 "--benchmark_min_time=0.01")
     assert result.returncode == 0, result.stderr
     names = [row["name"] for row in json.loads(out.read_text())["benchmarks"]]
     assert any("energy_flow.simple_neuron/optimized/cpu/fp32/tiny" in name for name in names)
@@ -108,16 +114,21 @@ def compare(path):
     script = next((s for s in scripts if s.exists()), None)
     listed = subprocess.run(["dpkg", "-L", "libbenchmark-tools"], capture_output=True, text=True).stdout.split()
     script = script or next(Path(p) for p in listed if p.endswith("compare.py"))
-    result = subprocess.run(["/usr/bin/env", "python3", str(script), "--no-color", "benchmarks", str(path), str(path)], capture_output=True, text=True)
+    result = subprocess.run(
+        ["/usr/bin/env", "python3",
+         str(script), "--no-color", "benchmarks",
+         str(path), str(path)], capture_output=True, text=True)
     if "No module named" in result.stderr:
         venv = Path(os.environ["TWINBENCH_VENV"]) / "bin/python"
-        result = subprocess.run([str(venv), str(script), "--no-color", "benchmarks", str(path), str(path)], capture_output=True, text=True)
+        result = subprocess.run([str(venv), str(script), "--no-color", "benchmarks",
+                                 str(path), str(path)], capture_output=True, text=True)
     assert result.returncode == 0 and "OVERALL_GEOMEAN" in result.stdout, result.stderr + result.stdout
 
 
 def test_interruption_keeps_what_was_measured(tmp_path):
     out = tmp_path / "record.json"
-    process = subprocess.Popen([PROGRAM, "parity", "--out", str(out)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([PROGRAM, "parity", "--out", str(out)], cwd=ROOT, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
     time.sleep(6)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=60)
@@ -129,3 +140,96 @@ def test_interruption_keeps_what_was_measured(tmp_path):
 def test_refused_output_leaves_nothing_behind(tmp_path):
     result = run("counters", "--filter", "simple_neuron/optimized/cpu/fp32/tiny", "--out", "/proc/nowhere/record.json")
     assert result.returncode == 2 and "--out" in result.stderr
+
+
+# What libgomp itself says it read, at the last of the program's starts.
+def waiting(**variables):
+    environment = {name: value for name, value in os.environ.items() if name not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "TWINBENCH_WAIT_POLICY")}
+    result = run("list", env={**environment, "OMP_DISPLAY_ENV": "verbose", **variables})
+    assert result.returncode == 0, result.stderr
+    read = [line.split("=")[1].strip(" '") for line in result.stderr.splitlines() if "OMP_WAIT_POLICY =" in line]
+    spins = [line.split("=")[1].strip(" '") for line in result.stderr.splitlines() if "GOMP_SPINCOUNT =" in line]
+    assert len(read) == len(spins) <= 2, result.stderr
+    return read[-1], spins[-1], len(read), result.stderr
+
+
+@pytest.mark.parametrize("variables, policy, spins, starts, said", [
+    ({}, "PASSIVE", "0", 2, ""),
+    ({"OMP_WAIT_POLICY": "PASSIVE"}, "PASSIVE", "0", 1, ""),
+    ({"OMP_WAIT_POLICY": "ACTIVE"}, "PASSIVE", "0", 2, "passive, not OMP_WAIT_POLICY=ACTIVE;"),
+    ({"GOMP_SPINCOUNT": "77"}, "PASSIVE", "0", 2, "passive, not GOMP_SPINCOUNT=77;"),
+    ({"TWINBENCH_WAIT_POLICY": "environment", "GOMP_SPINCOUNT": "77"}, "PASSIVE", "77", 1, ""),
+    ({"TWINBENCH_WAIT_POLICY": "active", "OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE", None, 1, ""),
+])
+def test_waiting_threads_do_what_the_projects_variable_says(variables, policy, spins, starts, said):
+    read, count, seen, stderr = waiting(**variables)
+    assert (read, seen) == (policy, starts) and count == (spins or count), stderr
+    assert said in stderr if said else "waiting threads" not in stderr
+
+
+def test_an_unknown_wait_policy_is_a_usage_error():
+    result = run("list", env={**os.environ, "TWINBENCH_WAIT_POLICY": "spin"})
+    assert result.returncode == 2 and "bad_argument" in result.stderr and "TWINBENCH_WAIT_POLICY" in result.stderr
+
+
+def test_the_record_says_how_threads_waited(tmp_path):
+    out = tmp_path / "record.json"
+    result = run("bench", "--quick", "--filter", "collation/.*/cpu/fp32/", "--out", out, env={**os.environ, "OMP_WAIT_POLICY": "ACTIVE"})
+    assert result.returncode in (0, 3), result.stderr
+    assert "waiting threads: passive\n" in result.stderr
+    environment = json.loads(out.read_text())["twinbench"]["provenance"]["environment"]
+    assert environment["OMP_WAIT_POLICY"] == "PASSIVE" and environment["TWINBENCH_WAIT_OVERRIDDEN"] == "OMP_WAIT_POLICY=ACTIVE"
+
+
+def cells_of(path, section="parity"):
+    """Cell -> its rows, without those that only say that the cell was left out."""
+    rows = json.loads(path.read_text())["twinbench"][section]
+    return ({row["cell"] for row in rows if row.get("check") != "left_out" and row["verdict"] != "skip"},
+            {row["cell"]: row["reason"] for row in rows if row.get("check") == "left_out" or row["verdict"] == "skip" and "check" not in row})
+
+
+@pytest.mark.parametrize("engine", ["parity", "counters"])
+def test_the_quick_tier_names_the_large_cells_that_it_leaves_out(engine, tmp_path):
+    out = tmp_path / "record.json"
+    # From the environment, as a replay would give it.
+    result = subprocess.run([PROGRAM, engine, "--tier", "quick", "--filter", "collation/", "--out", str(out)], cwd=ROOT, capture_output=True, text=True,
+                            env={**os.environ, "TWINBENCH_SAMPLE": "abc"})
+    assert result.returncode == 0, result.stdout + result.stderr
+    judged, left_out = cells_of(out, engine)
+    listed = run("list", "--cells", "--filter", "collation/.*/cpu/").stdout.split()
+    assert judged | set(left_out) == set(listed) and not judged & set(left_out)
+    assert left_out and all("--tier full" in reason and "sample abc" in reason for reason in left_out.values())
+    assert "--sample abc" in result.stdout and "skipped" in result.stdout
+    again = tmp_path / "again.json"
+    assert run(engine, "--tier", "quick", "--sample", "abc", "--filter", "collation/", "--out", str(again)).returncode == 0
+    assert cells_of(again, engine) == (judged, left_out)
+
+
+def test_shards_are_disjoint_and_together_everything(tmp_path):
+    parts = []
+    for index in (1, 2, 3):
+        out = tmp_path / f"{index}.json"
+        result = run("parity", "--checks", "golden,oracle", "--shard", f"{index}/3", "--filter", "simple_neuron/(baseline|optimized)/cpu/fp32/.*(tiny|odd|one|empty|tile)", "--out", str(out))
+        assert f"shard {index}/3" in result.stdout
+        parts.append(cells_of(out)[0])
+    whole = run("list", "--cells", "--filter", "simple_neuron/(baseline|optimized)/cpu/fp32/.*(tiny|odd|one|empty|tile)").stdout.split()
+    assert sum(len(part) for part in parts) == len(set.union(*parts)) == len(whole) and set.union(*parts) == set(whole)
+
+
+@pytest.mark.parametrize("engine", ["parity", "counters", "bench"])
+def test_a_spent_budget_names_what_it_leaves_out_and_is_no_pass(engine, tmp_path):
+    out = tmp_path / "record.json"
+    case = "train" if engine == "bench" else "tiny"
+    result = run(engine, "--minutes", "0.0001", "--filter", f"simple_neuron/.*/cpu/fp32/{case}$", "--out", str(out))
+    assert result.returncode == 3, result.stdout + result.stderr
+    assert "left out, budget" in result.stdout and "inconclusive" in result.stdout
+    block = json.loads(out.read_text())["twinbench"]
+    rows = block["speedups" if engine == "bench" else engine]
+    assert rows and all("budget" in row["reason"] for row in rows)
+    assert all(row["verdict"] in ("skip", "inconclusive") for row in rows)
+
+
+@pytest.mark.parametrize("arguments, named", [(["--shard", "3/2"], "--shard"), (["--shard", "half"], "--shard"), (["--tier", "quik"], "quick"), (["--minutes", "-1"], "--minutes")])
+def test_bad_shares_are_usage_errors(arguments, named):
+    result = run("parity", *arguments)
+    assert result.returncode == 2 and named in result.stderr

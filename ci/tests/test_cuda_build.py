@@ -1,4 +1,5 @@
-"""The program with the CUDA side linked in: it runs where there is no GPU, lists the CUDA cells, and says what is missing."""
+"""The program with the CUDA side linked in: it runs where there is no GPU, lists the CUDA cells, and says what is
+missing."""
 import json
 import os
 import subprocess
@@ -12,7 +13,9 @@ without_gpu = pytest.mark.skipif(Path("/proc/driver/nvidia").exists(), reason="t
 
 
 def run(*arguments, **environment):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=180, cwd=ROOT, env={**os.environ, **environment})
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=180, cwd=ROOT, env={
+        **os.environ,
+        **environment})
 
 
 def _kernel_components():
@@ -59,7 +62,8 @@ def test_all_devices_skips_the_missing_one_by_name(tmp_path, engine, more, code,
 @pytest.mark.parametrize("command", [["bench", "--quick", "--filter", "simple_neuron/.*/fp32/train"], ["ceilings"]])
 def test_a_card_that_the_runtime_cannot_open_is_an_error_of_one_line(command):
     fakes = Path(PROGRAM).parents[1] / "fake"
-    result = run(*command, "--device", "cuda", TWINBENCH_CUDA_LIBRARY=str(fakes / "libfake_cuda.so"), TWINBENCH_NVML_LIBRARY=str(fakes / "libfake_nvml.so"))
+    result = run(*command, "--device", "cuda", TWINBENCH_CUDA_LIBRARY=str(fakes / "libfake_cuda.so"),
+                 TWINBENCH_NVML_LIBRARY=str(fakes / "libfake_nvml.so"))
     assert result.returncode == 1, result.stdout + result.stderr
     assert "missing_device: CUDA device 0" in result.stdout and "cudaErrorInsufficientDriver" in result.stdout
     assert "frame #" not in result.stdout + result.stderr

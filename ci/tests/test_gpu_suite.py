@@ -36,10 +36,18 @@ class Suite:
         (folder / "record.json").write_text(json.dumps(synthetic.empty()))
 
     def __call__(self, *flags, behaviour=None, sanitizer=None, device="cuda", out=None, minutes=1):
-        variables = {"PATH": f"{self.folder / 'bin'}:{Path(sys.executable).parent}:/usr/bin:/bin", "FAKE_BEHAVIOUR": json.dumps(behaviour or {}),
-                     "FAKE_SANITIZER": json.dumps(sanitizer or {}), "FAKE_RECORD": str(self.folder / "record.json"), "FAKE_CALLS": str(self.folder / "calls")}
-        command = [sys.executable, str(ROOT / "ci/gpu_suite"), "--program", str(self.folder / "bin/twinbench"), "--device", device, "--minutes", str(minutes),
-                   "--out", str(out or self.out), *flags]
+        variables = {
+            "PATH": f"{self.folder / 'bin'}:{Path(sys.executable).parent}:/usr/bin:/bin",
+            "FAKE_BEHAVIOUR": json.dumps(behaviour or {}),
+            "FAKE_SANITIZER": json.dumps(sanitizer or {}),
+            "FAKE_RECORD": str(self.folder / "record.json"),
+            "FAKE_CALLS": str(self.folder / "calls")}
+        command = [
+            sys.executable,
+            str(ROOT / "ci/gpu_suite"), "--program",
+            str(self.folder / "bin/twinbench"), "--device", device, "--minutes",
+            str(minutes), "--out",
+            str(out or self.out), *flags]
         return subprocess.run(command, env=variables, cwd="/", capture_output=True, text=True, timeout=120)
 
     def summary(self):
@@ -64,18 +72,22 @@ def test_everything_passes_in_the_order_of_value_and_what_returns_is_small_and_w
     assert groups == list(GROUPS[1:-1]), "the most valuable first; unit tests only where a manifest names some"
     verdicts = suite.verdicts()
     assert {name for name, verdict in verdicts.items() if verdict == "fail" or verdict == "error"} == set(), run.stdout
-    assert verdicts["sanitizer.memcheck.probe"] == verdicts["sanitizer.synccheck.energy_flow.second"] == "pass", run.stdout
+    assert verdicts["sanitizer.memcheck.probe"] == verdicts[
+        "sanitizer.synccheck.energy_flow.second"] == "pass", run.stdout
     # Never pinned on this device: counted, candidates kept, and no pass.
     assert verdicts["counters.energy_flow.first"] == "inconclusive" and run.returncode == 3
     returned = [path for path in suite.out.rglob("*") if path.is_file()]
     assert len(returned) <= 8 and all(path.parent == suite.out and path.stat().st_size < 16 << 20 for path in returned)
     merged = load_record(suite.out / "record.json").block
     assert {row["check"] for row in merged["parity"]} == {"oracle", "memcheck", "racecheck", "initcheck", "synccheck"}
-    assert "<html" in (suite.out / "report.html").read_text()[:300].lower() and "# GPU suite" in (suite.out / "summary.md").read_text()
+    assert "<html" in (suite.out / "report.html").read_text()[:300].lower()
+    assert "# GPU suite" in (suite.out / "summary.md").read_text()
     with tarfile.open(suite.out / "results.tar.gz") as archive:
-        assert {"state.json", "steps/parity.energy_flow.first.json", "steps/parity.energy_flow.first.log"} <= set(archive.getnames())
+        assert {"state.json", "steps/parity.energy_flow.first.json",
+                "steps/parity.energy_flow.first.log"} <= set(archive.getnames())
     calls = (suite.folder / "calls").read_text()
-    assert "--null-cells 10 --null-blocks 40" in calls and calls.count("--session-from") >= 3, "roofs and null test are measured once"
+    assert "--null-cells 10 --null-blocks 40" in calls and calls.count(
+        "--session-from") >= 3, "roofs and null test are measured once"
 
 
 def test_exit_code_0_only_where_everything_passed(suite):
@@ -86,11 +98,15 @@ def test_exit_code_0_only_where_everything_passed(suite):
 
 
 def test_a_failure_outranks_an_error_and_an_open_end(suite):
-    run = suite("--only", "^parity", behaviour={"parity.energy_flow.first": "fail", "parity.energy_flow.second": "crash"})
+    run = suite("--only", "^parity", behaviour={
+        "parity.energy_flow.first": "fail",
+        "parity.energy_flow.second": "crash"})
     assert run.returncode == 1 and suite.verdicts()["parity.energy_flow.first"] == "fail"
-    assert suite.verdicts()["parity.energy_flow.second"] == "error" and "SIGSEGV" in suite.reason("parity.energy_flow.second")
+    assert suite.verdicts()["parity.energy_flow.second"] == "error"
+    assert "SIGSEGV" in suite.reason("parity.energy_flow.second")
     assert results.exit_code_of([StepResult("a", "done", "error"), StepResult("b", "done", "inconclusive")], []) == 2
-    assert results.exit_code_of([StepResult("a", "done", "pass", record="a.json")], ["b"]) == 3, "something planned did not run"
+    assert results.exit_code_of([StepResult("a", "done", "pass", record="a.json")],
+                                ["b"]) == 3, "something planned did not run"
     assert results.exit_code_of([StepResult("a", "skipped", "skip", "why")], []) == 3, "nothing measured is never 0"
 
 
@@ -98,17 +114,22 @@ def test_a_hung_step_is_killed_with_all_it_started_and_the_rest_runs(suite):
     start = time.monotonic()
     run = suite("--only", "^parity", "--step-limit", "1.5", behaviour={"parity.energy_flow.first": "hang"})
     assert time.monotonic() - start < 20 and run.returncode == 2
-    assert "no end within its limit" in suite.reason("parity.energy_flow.first") and suite.verdicts()["parity.energy_flow.second"] == "pass"
+    assert "no end within its limit" in suite.reason("parity.energy_flow.first")
+    assert suite.verdicts()["parity.energy_flow.second"] == "pass"
     child = int((suite.folder / "calls.child").read_text())
     status = Path(f"/proc/{child}/status")
     assert not status.exists() or "State:\tZ" in status.read_text(), "the program's own child survived"
-    assert not suite("--only", "^parity", "--resume").stdout.count("parity.energy_flow.first ..."), "a step that hung is not tried again"
+    assert not suite("--only", "^parity",
+                     "--resume").stdout.count("parity.energy_flow.first ..."), "a step that hung is not tried again"
 
 
 def test_half_a_record_is_no_record(suite):
-    run = suite("--only", "^parity", behaviour={"parity.energy_flow.first": "half", "parity.energy_flow.second": "killed_while_writing"})
+    run = suite("--only", "^parity", behaviour={
+        "parity.energy_flow.first": "half",
+        "parity.energy_flow.second": "killed_while_writing"})
     assert run.returncode == 2 and suite.verdicts()["merge"] == "inconclusive"
-    assert "bad_record" in suite.reason("parity.energy_flow.first") and "SIGKILL" in suite.reason("parity.energy_flow.second")
+    assert "bad_record" in suite.reason("parity.energy_flow.first")
+    assert "SIGKILL" in suite.reason("parity.energy_flow.second")
     steps = suite.out / "work/steps"
     assert (steps / "parity.energy_flow.first.json.rejected").is_file()
     assert not list(steps.glob("*.json")) and not list(steps.glob("*.partial.*")), "everything called a record is one"
@@ -119,14 +140,17 @@ def test_the_budget_cuts_resume_goes_on_and_no_result_is_lost(suite):
     run = suite("--only", "^(ceilings|parity|selftest)", behaviour={"parity.energy_flow.second": "slow"}, minutes=0.12)
     assert time.monotonic() - start < 20 and run.returncode == 3
     summary = suite.summary()
-    assert summary["not_run"] == ["selftest"] and suite.reason("parity.energy_flow.second") == "the time budget ended first"
-    assert len(load_record(suite.out / "record.json").block["parity"]) > 0, "what was measured before the cut is in the record"
+    assert summary["not_run"] == ["selftest"]
+    assert suite.reason("parity.energy_flow.second") == "the time budget ended first"
+    assert len(load_record(suite.out
+                           / "record.json").block["parity"]) > 0, "what was measured before the cut is in the record"
     (suite.folder / "calls").unlink()
     run = suite("--only", "^(ceilings|parity|selftest)", "--resume")
     calls = (suite.folder / "calls").read_text()
     assert run.returncode == 0 and suite.summary()["not_run"] == [], run.stdout
     assert "ceilings" not in calls and "first" not in calls and "second" in calls and "selftest" in calls
-    assert next(step["attempts"] for step in suite.summary()["steps"] if step["name"] == "parity.energy_flow.second") == 2
+    assert next(step["attempts"] for step in suite.summary()["steps"]
+                if step["name"] == "parity.energy_flow.second") == 2
 
 
 def test_without_a_device_it_says_so_and_stops(suite):
@@ -136,14 +160,22 @@ def test_without_a_device_it_says_so_and_stops(suite):
 
 def test_a_planted_bug_that_is_not_reported_makes_clean_results_inconclusive(suite):
     only = "^sanitizer[.](memcheck|racecheck|initcheck)"
-    run = suite("--only", only, sanitizer={"memcheck": "silent", "racecheck": "accuses_all", "found": "energy_flow.second"})
+    run = suite("--only", only, sanitizer={
+        "memcheck": "silent",
+        "racecheck": "accuses_all",
+        "found": "energy_flow.second"})
     verdicts = suite.verdicts()
-    assert verdicts["sanitizer.memcheck.probe"] == verdicts["sanitizer.racecheck.probe"] == "inconclusive" and verdicts["sanitizer.initcheck.probe"] == "pass"
-    assert verdicts["sanitizer.memcheck.energy_flow.first"] == "inconclusive" and "planted" in suite.reason("sanitizer.memcheck.energy_flow.first")
+    assert verdicts["sanitizer.memcheck.probe"] == verdicts["sanitizer.racecheck.probe"] == "inconclusive"
+    assert verdicts["sanitizer.initcheck.probe"] == "pass"
+    assert verdicts["sanitizer.memcheck.energy_flow.first"] == "inconclusive"
+    assert "planted" in suite.reason("sanitizer.memcheck.energy_flow.first")
     assert verdicts["sanitizer.initcheck.energy_flow.first"] == "pass"
     assert verdicts["sanitizer.initcheck.energy_flow.second"] == "fail" and run.returncode == 1
-    rows = {(row["cell"].split("/")[0], row["check"]): row for row in load_record(suite.out / "record.json").block["parity"]}
-    assert rows["energy_flow.first", "memcheck"]["verdict"] == "skip" and rows["energy_flow.second", "initcheck"]["verdict"] == "fail"
+    rows = {
+        (row["cell"].split("/")[0], row["check"]): row
+        for row in load_record(suite.out / "record.json").block["parity"]}
+    assert rows["energy_flow.first", "memcheck"]["verdict"] == "skip"
+    assert rows["energy_flow.second", "initcheck"]["verdict"] == "fail"
 
 
 def test_a_refused_device_skips_every_tool_with_the_reason(suite):
@@ -157,7 +189,8 @@ def test_a_tool_that_checked_nothing_is_no_clean_result(suite):
     assert suite.verdicts()["sanitizer.memcheck.energy_flow.second"] == "error"
     assert sanitizer.read_output("========= COMPUTE-SANITIZER\n", 0).verdict == "broken", "no summary line, no verdict"
     assert sanitizer.read_output("========= ERROR SUMMARY: 0 errors\n", 0).verdict == "clean"
-    assert sanitizer.read_output("========= RACECHECK SUMMARY: 2 hazards displayed (2 errors, 0 warnings)\n", 86).verdict == "found"
+    assert sanitizer.read_output("========= RACECHECK SUMMARY: 2 hazards displayed (2 errors, 0 warnings)\n",
+                                 86).verdict == "found"
 
 
 def test_no_sanitizer_is_a_skip_with_its_reason(suite, tmp_path, monkeypatch):
@@ -169,7 +202,8 @@ def test_no_sanitizer_is_a_skip_with_its_reason(suite, tmp_path, monkeypatch):
     (tmp_path / "sanitizer/compute-sanitizer").write_text("")
     assert sanitizer.find_sanitizer(tmp_path)[0] == str(tmp_path / "sanitizer/compute-sanitizer")
     suite("--only", "^sanitizer.memcheck", device="cpu")
-    assert suite.verdicts()["sanitizer.memcheck.probe"] == "skip" and "CUDA kernels only" in suite.reason("sanitizer.memcheck.energy_flow.first")
+    assert suite.verdicts()["sanitizer.memcheck.probe"] == "skip"
+    assert "CUDA kernels only" in suite.reason("sanitizer.memcheck.energy_flow.first")
 
 
 def test_state_of_another_machine_or_program_is_refused(tmp_path):
@@ -195,13 +229,16 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
 def test_an_interruption_ends_the_step_at_once(tmp_path):
     stop = Event()
     stop.set()
-    ended = run_limited(["sleep", "30"], environment=os.environ, folder=tmp_path, log=tmp_path / "log", limit_s=30, budget_s=30, interrupted=stop, grace_s=1)
+    ended = run_limited(["sleep", "30"], environment=os.environ, folder=tmp_path, log=tmp_path / "log", limit_s=30,
+                        budget_s=30, interrupted=stop, grace_s=1)
     assert ended.how == "interrupted" and ended.seconds < 5
-    assert run_limited(["/nonexistent"], environment=os.environ, folder=tmp_path, log=tmp_path / "log", limit_s=1, budget_s=1, interrupted=Event()).how == "not_started"
+    assert run_limited(["/nonexistent"], environment=os.environ, folder=tmp_path, log=tmp_path / "log", limit_s=1,
+                       budget_s=1, interrupted=Event()).how == "not_started"
 
 
 def test_wrong_flags_are_usage_errors(suite):
-    assert suite("--only", "no such step").returncode == 2 and suite("--minutes", "0").returncode == 2 and suite("--only", "(").returncode == 2
+    assert suite("--only", "no such step").returncode == 2 and suite("--minutes", "0").returncode == 2
+    assert suite("--only", "(").returncode == 2
 
 
 def test_pins_are_held_only_against_what_is_planned(tmp_path):

@@ -121,7 +121,8 @@ class KernelBudgets(unittest.TestCase):
         folder = Path(self.folder.name) / "kernels" / "demo"
         folder.mkdir(parents=True)
         source = folder / "many_values.cu"
-        source.write_text("""// Keeps 64 values alive at once: with the registers that a block of 1024 leaves it must spill.
+        source.write_text(
+            """// Keeps 64 values alive at once: with the registers that a block of 1024 leaves it must spill.
 extern "C" __global__ void __launch_bounds__(BLOCK) many_values(const float* in, float* out) {
   float v[64];
 #pragma unroll
@@ -134,8 +135,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) many_values(const float* in,
 }
 """)
         nvcc = kernel_budgets.find_nvcc()
-        roomy, tight = (kernel_budgets.parse_report(kernel_budgets.compile_report(nvcc, [source], [f"-DBLOCK={threads}"]))
-                        for threads in (128, 1024))
+        roomy, tight = (kernel_budgets.parse_report(
+            kernel_budgets.compile_report(nvcc, [source], [f"-DBLOCK={threads}"])) for threads in (128, 1024))
         for figures in (roomy, tight):
             kernel_budgets.add_occupancy(figures)
         failures, _ = kernel_budgets.compare(roomy, tight)
@@ -143,8 +144,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) many_values(const float* in,
 
 
 class Occupancy(unittest.TestCase):
-    """Against figures worked out by hand from the chips' limits: 64 K registers given out in 256 to a warp, 228 or 100 KB
-    of shared memory with 1 KB a block reserved, 64 or 48 warps, 32 or 24 blocks."""
+    """Against figures worked out by hand from the chips' limits: 64 K registers given out in 256 to a warp, 228 or 100
+    KB of shared memory with 1 KB a block reserved, 64 or 48 warps, 32 or 24 blocks."""
 
     def test_by_hand(self):
         rows = {("sm_90", 32, 0, 0, 256): (8, 64, 64), ("sm_120", 32, 0, 0, 256): (6, 48, 48),  # threads bind
@@ -180,20 +181,40 @@ class Occupancy(unittest.TestCase):
     def test_a_launch_of_other_blocks_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder) / "demo.cu"
-            source.write_text("constexpr int kLanes = 32;\n simt::launch(demo::Plain{}, grid_of(a, b), dim3(kLanes, Plain::kRows), 0);")
+            source.write_text(
+                "constexpr int kLanes = 32;\n simt::launch(demo::Plain{}, grid_of(a, b), dim3(kLanes, Plain::kRows), "
+                "0);"
+            )
             header = Path(folder) / "demo.h"
             header.write_text("static constexpr int kRows = 4 * 2;")
-            kernel_occupancy.check_launch_sites([source], [header], {"Plain": 256})
+            kernel_occupancy.check_launch_sites([source], Path(folder), {"Plain": 256})
             with self.assertRaisesRegex(kernel_occupancy.LaunchError, "Plain with blocks of 256 threads"):
-                kernel_occupancy.check_launch_sites([source], [header], {"Plain": 128})
+                kernel_occupancy.check_launch_sites([source], Path(folder), {"Plain": 128})
             source.write_text("simt::launch(Plain{}, 1, a.threads, 0);")
             with self.assertRaisesRegex(kernel_occupancy.LaunchError, "a.threads"):
-                kernel_occupancy.check_launch_sites([source], [header], {"Plain": 128})
+                kernel_occupancy.check_launch_sites([source], Path(folder), {"Plain": 128})
+
+    def test_kernels_of_one_name_are_told_apart_by_their_namespace(self):
+        with tempfile.TemporaryDirectory() as folder:
+            kernels = Path(folder)
+            for component, threads in (("one", 128), ("other", 256)):
+                place = kernels / "pipeline" / component
+                place.mkdir(parents=True)
+                (place / "kernel.h").write_text(f"namespace twinbench::pipeline::{component} {{\nstruct Forward {{\n"
+                                                f"static int documented_shared_bytes() {{ return {threads}; }} }};\n}}\n")
+                (place / "launch.cu").write_text(f"simt::launch(Forward{{}}, 1, {threads}, 0);")
+            types = {f"twinbench::pipeline::{name}::Forward": threads for name, threads in (("one", 128), ("other", 256))}
+            self.assertEqual(kernel_occupancy.dynamic_shared_bytes(list(types), kernels), types)
+            sources = sorted(kernels.rglob("*.cu"))
+            kernel_occupancy.check_launch_sites(sources, kernels, types)
+            with self.assertRaisesRegex(kernel_occupancy.LaunchError, "Forward with blocks of 128 threads"):
+                kernel_occupancy.check_launch_sites(sources, kernels, dict(zip(types, (256, 128))))
 
     def test_a_dynamic_kernel_states_its_bytes(self):
         with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "demo_kernel.h").write_text("struct Stated { static int documented_shared_bytes() { return 4096; } };\n"
-                                                        "struct Silent {\n};\n")
+            (Path(folder) / "demo_kernel.h").write_text(
+                "struct Stated { static int documented_shared_bytes() { return 4096; } };\n"
+                "struct Silent {\n};\n")
             self.assertEqual(kernel_occupancy.dynamic_shared_bytes(["Stated"], Path(folder)), {"Stated": 4096})
             with self.assertRaisesRegex(kernel_occupancy.LaunchError, "documented_shared_bytes"):
                 kernel_occupancy.dynamic_shared_bytes(["Silent"], Path(folder))

@@ -1,4 +1,5 @@
-"""libtwinbench_ops.so from Python: values and gradients against plain torch, opcheck, gradcheck, training, compile, errors."""
+"""libtwinbench_ops.so from Python: values and gradients against plain torch, opcheck, gradcheck, training, compile,
+errors."""
 import os
 import runpy
 from pathlib import Path
@@ -23,14 +24,15 @@ def drawn(*shape, scale=0.5):
     return torch.randn(*shape, dtype=torch.float64) * scale
 
 
-# ---- the operators: named arguments in fp64, and the same in plain torch ----------------------------------------------
+# ---- the operators: named arguments in fp64, and the same in plain torch ---------------------------------------------
 
 
 def mapper_arguments(rows=3, embedding=5, inner=7, middle=6, height=2, width=2):
     cells = height * width
-    return dict(embedding=drawn(rows, embedding), weight_1=drawn(inner, embedding), bias_1=drawn(inner), gain_1=1 + drawn(inner),
-                shift_1=drawn(inner), weight_2=drawn(middle, inner), bias_2=drawn(middle), gain_2=1 + drawn(middle), shift_2=drawn(middle),
-                weight_3=drawn(cells, middle), bias_3=drawn(cells), scale=1 + drawn(1), offset=drawn(1), cell_offset=drawn(height, width))
+    return dict(embedding=drawn(rows, embedding), weight_1=drawn(inner, embedding), bias_1=drawn(inner),
+                gain_1=1 + drawn(inner), shift_1=drawn(inner), weight_2=drawn(middle, inner), bias_2=drawn(middle),
+                gain_2=1 + drawn(middle), shift_2=drawn(middle), weight_3=drawn(cells, middle), bias_3=drawn(cells),
+                scale=1 + drawn(1), offset=drawn(1), cell_offset=drawn(height, width))
 
 
 def plain_mapper(a):
@@ -38,14 +40,15 @@ def plain_mapper(a):
     for layer in "12":
         x = F.gelu(F.linear(x, a[f"weight_{layer}"], a[f"bias_{layer}"]))
         x = F.layer_norm(x, x.shape[1:], a[f"gain_{layer}"], a[f"shift_{layer}"])
-    return (torch.tanh(F.linear(x, a["weight_3"], a["bias_3"])) * a["scale"] + a["offset"] + a["cell_offset"].reshape(1, -1),)
+    return (torch.tanh(F.linear(x, a["weight_3"], a["bias_3"])) * a["scale"] + a["offset"]
+            + a["cell_offset"].reshape(1, -1), )
 
 
 def neuron_arguments(flows=5, hidden=6, outputs=4):
-    return dict(position=drawn(flows, 3), energy=drawn(flows, 1), coordinate_weight=drawn(3, 3), coordinate_bias=drawn(3),
-                weight_1=drawn(hidden, 4), bias_1=drawn(hidden), gain_1=1 + drawn(hidden), shift_1=drawn(hidden),
-                weight_2=drawn(hidden, hidden), bias_2=drawn(hidden), gain_2=1 + drawn(hidden), shift_2=drawn(hidden),
-                weight_3=drawn(outputs, hidden), bias_3=drawn(outputs))
+    return dict(position=drawn(flows, 3), energy=drawn(flows, 1), coordinate_weight=drawn(3, 3),
+                coordinate_bias=drawn(3), weight_1=drawn(hidden, 4), bias_1=drawn(hidden), gain_1=1 + drawn(hidden),
+                shift_1=drawn(hidden), weight_2=drawn(hidden, hidden), bias_2=drawn(hidden), gain_2=1 + drawn(hidden),
+                shift_2=drawn(hidden), weight_3=drawn(outputs, hidden), bias_3=drawn(outputs))
 
 
 def plain_neuron(a):
@@ -76,7 +79,8 @@ def plain_carrier(a):
 
 
 def heads_arguments(flows=4, hidden=5, energy_width=3, head_width=4):
-    arguments = dict(carried=drawn(flows, hidden), position=drawn(flows, 3), sample_key=torch.arange(flows) // 2, local_id=torch.arange(flows))
+    arguments = dict(carried=drawn(flows, hidden), position=drawn(flows, 3), sample_key=torch.arange(flows) // 2,
+                     local_id=torch.arange(flows))
     for head, width, out in (("energy", energy_width, 1), ("displacement", head_width, 3), ("gate", head_width, 1)):
         arguments |= {f"{head}_hidden_weight": drawn(width, hidden), f"{head}_hidden_bias": drawn(width),
                       f"{head}_out_weight": drawn(out, width), f"{head}_out_bias": drawn(out)}
@@ -122,7 +126,9 @@ def made(case, dtype=torch.float64, **sizes):
             return tensor
         return tensor.to(dtype).requires_grad_(not name.startswith(constant or "-"))
 
-    return {name: [leaf(name, t) for t in value] if isinstance(value, list) else leaf(name, value) for name, value in make(**sizes).items()}
+    return {
+        name: [leaf(name, t) for t in value] if isinstance(value, list) else leaf(name, value)
+        for name, value in make(**sizes).items()}
 
 
 def flat(arguments):
@@ -144,7 +150,7 @@ def differentiable(case, results):
     return tuple(result for result, name in zip(as_tuple(results), names) if "grad_" + name in taken)
 
 
-# ---- tests ------------------------------------------------------------------------------------------------------------
+# ---- tests -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype, tolerance", [(torch.float64, 1e-11), (torch.float32, 2e-5)])
@@ -186,7 +192,8 @@ def test_opcheck(case):
 
 def test_whole_step_compiles_without_a_break():
     """Neuron, carrier and heads in one graph, traced through their Meta implementations, forward and back."""
-    neuron, carrier, heads = (made(name, torch.float32) for name in ("simple_neuron", "energy_carrier", "carrier_heads"))
+    neuron, carrier, heads = (made(name, torch.float32)
+                              for name in ("simple_neuron", "energy_carrier", "carrier_heads"))
     position, energy = neuron.pop("position"), neuron.pop("energy")
     flows = position.shape[0]
     carrier = made("energy_carrier", torch.float32, flows=flows, features=4, hidden=5)
@@ -197,7 +204,8 @@ def test_whole_step_compiles_without_a_break():
         features = OPERATORS.energy_flow_simple_neuron(position, energy, *neuron.values())
         given = {**carrier, "energy": energy.squeeze(1)}
         carried, _, _ = OPERATORS.energy_flow_energy_carrier(features, *given.values())
-        new_energy, _, _, raw, _, _, _ = OPERATORS.energy_flow_carrier_heads(carried, *{**heads, "position": position}.values(), noise=0.05)
+        new_energy, _, _, raw, _, _, _ = OPERATORS.energy_flow_carrier_heads(carried, *{
+            **heads, "position": position}.values(), noise=0.05)
         return new_energy.square().sum() + raw.square().sum()
 
     eager = torch.autograd.grad(loss(position, energy), (position, energy))
@@ -207,7 +215,9 @@ def test_whole_step_compiles_without_a_break():
 
 def test_the_noise_is_an_argument():
     """Zero weights leave position + noise: the generator's documented normals, whatever was drawn before."""
-    arguments = {name: torch.zeros_like(t, dtype=torch.float32 if t.is_floating_point() else None) for name, t in heads_arguments(flows=2).items()}
+    arguments = {
+        name: torch.zeros_like(t, dtype=torch.float32 if t.is_floating_point() else None)
+        for name, t in heads_arguments(flows=2).items()}
     arguments["local_id"] = torch.tensor([0, 1])
     raw = OPERATORS.energy_flow_carrier_heads(*arguments.values(), noise=1.0, seed=1234)[3]
     expected = torch.tensor([[0.0783465, 0.1982568, -0.0405787], [1.9910079, -0.0578598, 0.6379464]])
@@ -243,7 +253,8 @@ class Recurrent(torch.nn.Module):
 
 
 def our_cell(cell, x, state):
-    return OPERATORS.energy_flow_energy_carrier(x[:, :2], x[:, 2], state[None], [cell.weight_ih], [cell.weight_hh], [cell.bias_ih], [cell.bias_hh])[0]
+    return OPERATORS.energy_flow_energy_carrier(x[:, :2], x[:, 2], state[None], [cell.weight_ih], [cell.weight_hh],
+                                                [cell.bias_ih], [cell.bias_hh])[0]
 
 
 def losses_of(step, steps=30):
@@ -291,7 +302,9 @@ def test_the_example_learns(capsys, monkeypatch):
     ("carrier_heads", "displacement_out_weight", lambda t: t[:2], ValueError),
 ])
 def test_bad_tensors_are_named(case, name, change, error):
-    arguments = {key: [t.detach() for t in value] if isinstance(value, list) else value.detach() for key, value in made(case, torch.float32).items()}
+    arguments = {
+        key: [t.detach() for t in value] if isinstance(value, list) else value.detach()
+        for key, value in made(case, torch.float32).items()}
     arguments[name] = change(arguments[name])
     with pytest.raises(error, match=name):
         operator_of(case)(*arguments.values())
@@ -306,7 +319,8 @@ def test_bad_settings_are_named():
 
 def test_gradients_of_gradients_are_refused():
     arguments = made("simple_neuron")
-    (gradient,) = torch.autograd.grad(operator_of("simple_neuron")(*arguments.values()).sum(), arguments["weight_1"], create_graph=True)
+    (gradient, ) = torch.autograd.grad(
+        operator_of("simple_neuron")(*arguments.values()).sum(), arguments["weight_1"], create_graph=True)
     with pytest.raises(RuntimeError, match="energy_flow_simple_neuron_backward.*not implemented"):
         gradient.sum().backward()
 
@@ -324,8 +338,10 @@ def test_results_share_no_memory(case):
 
 @pytest.mark.parametrize("case", list(CASES)[:4])
 def test_other_devices_get_pytorchs_own_answer(case):
-    """Without CUDA kernels in the build, CUDA tensors meet the dispatcher's usual error; here seen on another backend."""
-    arguments = {key: value if isinstance(value, list) else value.detach() for key, value in made(case, torch.float32).items()}
+    """Without CUDA kernels in the build, CUDA tensors meet the dispatcher's usual error; here seen on another
+    backend."""
+    arguments = {
+        key: value if isinstance(value, list) else value.detach() for key, value in made(case, torch.float32).items()}
     first = next(iter(arguments))
     arguments[first] = arguments[first].to_mkldnn()
     with pytest.raises(NotImplementedError, match=f"energy_flow_{case}.*'MkldnnCPU' backend"):

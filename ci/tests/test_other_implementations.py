@@ -18,7 +18,8 @@ def run(*arguments, cwd=None):
 
 
 def test_the_documented_example_passes(tmp_path):
-    result = subprocess.run([sys.executable, str(ROOT / "ci/examples/check_gru.py"), PROGRAM], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    result = subprocess.run([sys.executable, str(ROOT / "ci/examples/check_gru.py"), PROGRAM], cwd=tmp_path,
+                            capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr
 
 

@@ -9,9 +9,15 @@
 
 namespace twinbench {
 
-// Registers `cells` under their names and hands `arguments` (all --benchmark_* flags) to Google Benchmark. Set-up (inputs,
-// factory, first run) is outside the timed loop. Returns the number of cells that ran, 0 where the filter matched none.
-// Throws Error(kBadArgument) on a flag that Google Benchmark does not know.
-std::size_t run_google_benchmark(const std::vector<Cell>& cells, const std::vector<std::string>& arguments, std::uint64_t seed);
+struct GoogleBenchmarkRun {
+  std::size_t ran = 0;     // cells; 0 where the filter matched none
+  std::size_t errors = 0;  // rows with an error instead of a time: the run threw, or its answers were rejected
+};
+
+// Registers `cells` under their names and hands `arguments` (all --benchmark_* flags) to Google Benchmark. Set-up
+// (inputs, factory, first run) and the judging of the answers before and after (see JudgedVariant) are outside the
+// timed loop. Throws Error(kBadArgument) on a flag that Google Benchmark does not know.
+GoogleBenchmarkRun run_google_benchmark(const std::vector<Cell>& cells, const std::vector<std::string>& arguments,
+                                        std::uint64_t seed);
 
 }  // namespace twinbench

@@ -1,35 +1,10 @@
 // Rows of timings and speedups.
 #include "harness/bench/twin_rows.h"
 
-#include <ATen/ATen.h>
-
 #include "harness/timing/record.h"
 
 namespace twinbench {
-namespace {
-
 using nlohmann::json;
-
-bool agree(const at::Tensor& now, const at::Tensor& then, double relative) {
-  if (!then.is_floating_point()) return now.eq(then).all().item<bool>();
-  const auto both_nan = now.isnan().logical_and(then.isnan());
-  if (relative == 0) return now.eq(then).logical_or(both_nan).all().item<bool>();
-  if (!now.isnan().eq(then.isnan()).all().item<bool>()) return false;
-  const auto before = then.masked_fill(both_nan, 0).to(at::kDouble), after = now.masked_fill(both_nan, 0).to(at::kDouble);
-  const auto apart = (after - before).masked_fill(before.eq(after), 0);  // equal infinities are no difference
-  return apart.norm().item<double>() <= relative * before.norm().item<double>();
-}
-
-}  // namespace
-
-std::string difference(const NamedTensors& now, const NamedTensors& then, double relative) {
-  for (const auto& [name, tensor] : then) {
-    const auto& other = now[name];
-    if (!other.sizes().equals(tensor.sizes())) return "output " + name + " changed its shape while it was timed";
-    if (!agree(other, tensor, relative)) return "output " + name + " of the last timed run differs from that of the first run";
-  }
-  return "";
-}
 
 json timing_row(const Cell& cell, const std::string& regime, const Cost& cost, const std::vector<double>& samples_s, std::int64_t iterations) {
   json row = {{"cell", cell.name()}, {"verdict", "pass"}, {"reason", ""}, {"regime", regime},
@@ -67,6 +42,11 @@ void fail(json& row, const std::string& reason) {
   row["reason"] = reason;
 }
 
+void reject(json& row, const std::string& rule) {
+  row["verdict"] = "rejected";
+  row["reason"] = rule;
+}
+
 json speedup_row(const Twin& twin, Variant from, Variant to, const std::string& regime, const PairedResult& result) {
   json row = speedup_fields(result);
   row["component"] = twin.component->spec.id();
@@ -83,6 +63,16 @@ void withdraw(json& speedup, const std::string& reason) {
   speedup["verdict"] = "inconclusive";
   speedup["reason"] = reason;
   speedup["ratio"] = speedup["lower"] = speedup["upper"] = nullptr;
+}
+
+void reject_speedup(json& speedup, const Cell& cell, const std::string& rule) {
+  const std::string before = speedup["verdict"] == "rejected" ? speedup["reason"].get<std::string>() + "; " : "";
+  withdraw(speedup, before + to_string(cell.variant) + ": " + rule);
+  speedup["verdict"] = "rejected";
+  speedup["log_ratios"] = json::array();
+  if (!speedup.contains("decomposition")) return;
+  for (auto& factor : speedup["decomposition"]) factor = nullptr;
+  speedup["decomposition_reason"] = "rejected";
 }
 
 void doubt(json& speedup, const std::string& reason) {

@@ -12,11 +12,6 @@
 
 namespace twinbench {
 
-// Which output of a later run differs from that of the first on the same inputs; empty where none does. `relative` 0: bit
-// for bit, NaN equal to NaN. Above 0: NaN in the same places, and the rest within so much of it by L2 norm; integers bit
-// for bit always.
-std::string difference(const NamedTensors& now, const NamedTensors& then, double relative);
-
 // A "timings" row: quartiles of the samples (seconds a run); verdict error where there is none. No floor yet.
 nlohmann::json timing_row(const Cell& cell, const std::string& regime, const Cost& cost, const std::vector<double>& samples_s, std::int64_t iterations);
 
@@ -27,11 +22,16 @@ std::string judge_against_floor(nlohmann::json& row, const Cell& cell, const Cos
 
 void fail(nlohmann::json& row, const std::string& reason);
 
+// The answers broke `rule`: the row keeps its samples as evidence, and nothing may be concluded from them.
+void reject(nlohmann::json& row, const std::string& rule);
+
 // A "speedups" row: time of `from` over time of `to`.
 nlohmann::json speedup_row(const Twin& twin, Variant from, Variant to, const std::string& regime, const PairedResult& result);
 
 // The ratio means nothing: inconclusive, without a figure.
 void withdraw(nlohmann::json& speedup, const std::string& reason);
+// A side's answers broke `rule` (see JudgedVariant): no ratio, nothing that one could be computed from.
+void reject_speedup(nlohmann::json& speedup, const Cell& cell, const std::string& rule);
 // The ratio stands, but nobody may conclude from it.
 void doubt(nlohmann::json& speedup, const std::string& reason);
 

@@ -3,13 +3,14 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
+#include <tuple>
 
+#include "harness/bench/timed_answers.h"
 #include "harness/bench/twin_rows.h"
 #include "harness/compare/inputs.h"
-#include "harness/parity/reference.h"
 #include "harness/timing/null_comparison.h"
 #include "harness/timing/paired.h"
 #include "harness/timing/record.h"
@@ -19,26 +20,27 @@ namespace {
 
 using nlohmann::json;
 
-// Inputs and both ends of a timed variant's life: set up once, run many times, outputs read at the end.
 struct TimedVariant {
   Cell cell;
-  std::unique_ptr<Runnable> runnable;
+  JudgedVariant judged;
+  std::string wrong;  // the rule that its answers broke, and how
   std::vector<double> samples;
   std::int64_t iterations = 1;
-  std::string broken;  // why its time is worth nothing
+
+  Runnable& runnable() const { return *judged.copies().front(); }
 };
 
 Side side_of(const TimedVariant& timed) {
   Side side;
   side.name = timed.cell.name();
-  side.run = [runnable = timed.runnable.get()] { runnable->run(); };
+  side.run = [runnable = &timed.runnable()] { runnable->run(); };
   return side;
 }
 
 json row_of(const TimedVariant& timed, const Cost& cost, const std::vector<Ceiling>& ceilings) {
   json row = timing_row(timed.cell, timed.cell.component->spec.regime, cost, timed.samples, timed.iterations);
   if (!timed.samples.empty()) judge_against_floor(row, timed.cell, cost, ceilings, last_level_cache_bytes(), measure_cpu_ceiling);
-  if (!timed.broken.empty()) fail(row, timed.broken);
+  if (!timed.wrong.empty()) reject(row, timed.wrong);
   return row;
 }
 
@@ -80,14 +82,17 @@ std::vector<Twin> twins_of(const std::vector<Cell>& cells) {
 
 json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::vector<Ceiling>& ceilings) {
   const auto setting = twin.cell(Variant::kBaseline).setting();
-  const auto inputs = placed_inputs(generated_inputs(twin.component->spec, setting, options.seed), setting.dtype, setting.device);
+  JudgingTime judging;
+  std::optional<TimedAnswers> answers;
+  judging.spend([&] { answers.emplace(*twin.component, setting, options.seed); });
   std::map<Variant, TimedVariant> timed;
-  std::map<Variant, NamedTensors> first;
   for (const auto variant : twin.variants()) {
-    TimedVariant one{twin.cell(variant), twin.component->make(variant, inputs, setting), {}, 1, ""};
-    one.runnable->run();
-    first[variant] = copied_outputs(*one.runnable);
-    timed.emplace(variant, std::move(one));
+    const auto cell = twin.cell(variant);
+    auto& one = timed.emplace(variant, TimedVariant{cell, JudgedVariant(variant, cell.device, *answers), {}, {}, 1}).first->second;
+    judging.spend([&] {
+      if (variant == Variant::kBaseline) answers->require_another_answer(one.judged.first());
+      one.wrong = one.judged.judge_before();
+    });
   }
   json result = {{"timings", json::array()}, {"speedups", json::array()}};
   const auto compare = [&](Variant from, Variant to) {
@@ -105,17 +110,18 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
 
   const Cost cost = twin.component->spec.cost ? twin.component->spec.cost(setting) : Cost{};
   for (auto& [variant, one] : timed) {
-    one.broken = difference(one.runnable->outputs(), first.at(variant), 0);
+    judging.spend([&] {
+      if (one.wrong.empty()) one.wrong = one.judged.judge_after();
+    });
     result["timings"].push_back(row_of(one, cost, ceilings));
   }
   for (const auto& [from, to, paired] : comparisons) {
     auto row = speedup_row(twin, from, to, twin.component->spec.regime, paired);
-    const std::string broken = timed.at(from).broken + timed.at(to).broken;
-    if (!broken.empty()) {
-      withdraw(row, broken);
-    }
+    for (const auto variant : {from, to})
+      if (const TimedVariant& one = timed.at(variant); !one.wrong.empty()) reject_speedup(row, one.cell, one.wrong);
     result["speedups"].push_back(std::move(row));
   }
+  result["judging_s"] = judging.seconds();
   return result;
 }
 

@@ -35,9 +35,10 @@ struct TwinTimingOptions {
   ClockQuality clock;
 };
 
-// {"timings": [a row a variant], "speedups": [a row a comparison]} as the record wants them. Comparisons: baseline to
-// optimized, and, where there is one, library to optimized. The outputs of the last timed sample are compared with a
-// fresh run on the same inputs: a variant that answers differently once it is timed gets no time (verdict fail).
+// {"timings": [a row a variant], "speedups": [a row a comparison]} as the record wants them, and "judging_s": how long it
+// took to judge the answers. Comparisons: baseline to optimized, and, where there is one, library to optimized. Every
+// variant is judged on changed inputs before and after it is timed (see JudgedVariant): one that answers wrongly, or
+// otherwise than in its first run, is `rejected` and gets no speedup.
 nlohmann::json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::vector<Ceiling>& ceilings);
 
 // The null comparison: the optimized variant of each twin against itself, as the record's session holds it.

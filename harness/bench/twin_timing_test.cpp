@@ -18,15 +18,22 @@ class Product : public Runnable {
   at::Tensor x_, y_;
 };
 
-// Answers with what the constructor computed: right, and far too fast.
-class NoWork : public Product {
+// Multiplies where its inputs have changed and never else: right, and far too fast.
+class WorksOnce : public Product {
  public:
   using Product::Product;
-  void run() override {}
+  void run() override {
+    const float now = x_.const_data_ptr<float>()[0];
+    if (now != seen_) Product::run();
+    seen_ = now;
+  }
+
+ private:
+  float seen_ = 0;
 };
 
 std::unique_ptr<Runnable> product(const NamedTensors& inputs, const Setting&) { return std::make_unique<Product>(inputs); }
-std::unique_ptr<Runnable> no_work(const NamedTensors& inputs, const Setting&) { return std::make_unique<NoWork>(inputs); }
+std::unique_ptr<Runnable> works_once(const NamedTensors& inputs, const Setting&) { return std::make_unique<WorksOnce>(inputs); }
 
 Component planted(Factory optimized) {
   Component component;
@@ -39,6 +46,8 @@ Component planted(Factory optimized) {
   component.spec.cases = {input};
   component.spec.signature.sizes = {{"n", 1}};
   component.spec.signature.inputs = {data("x", "n, n", from_case(1))};
+  component.spec.signature.outputs = {output("y", "n, n", {Tolerance::Kind::kBound, {2e-5, 2e-5}, {2e-5, 2e-5}, "op"})};
+  component.spec.batch_size = "n";
   component.spec.cost = [](const Setting& setting) {
     const double n = static_cast<double>(setting.size("n"));
     return Cost{8 * n * n, 2 * n * n * n};
@@ -67,7 +76,7 @@ TEST(TwinTiming, AStaleCeilingRejectsNoHonestTime) {
 }
 
 TEST(TwinTiming, ATwinThatDoesNoWorkIsRejected) {
-  const auto component = planted(no_work);
+  const auto component = planted(works_once);
   const auto row = optimized_timing(component, 190e9);
   EXPECT_EQ(row["verdict"], "fail");
   EXPECT_NE(row["reason"].get<std::string>().find("physical floor"), std::string::npos) << row["reason"];

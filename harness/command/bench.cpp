@@ -1,16 +1,19 @@
 // `twinbench bench`: ceilings and null test first, then every timed twin, each in its own process.
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 
-#include "harness/bench/device_twin_timing.h"
 #include "harness/bench/google_benchmark.h"
+#include "harness/bench/twin_order.h"
+#include "harness/bench/twin_rows.h"
 #include "harness/bench/twin_timing.h"
 #include "harness/command/command.h"
-#include "harness/command/device_rows.h"
 #include "harness/command/jobs.h"
 #include "harness/counters/counter_scope.h"
+#include "harness/device/bench/device_rows.h"
+#include "harness/device/bench/device_twin_timing.h"
 #include "harness/ledger/ledger.h"
 #include "harness/record/record.h"
 #include "src/common/error.h"
@@ -132,17 +135,23 @@ json time_on_its_device(const Twin& twin, const DeviceTimingOptions& timing, con
 int bench_command(const CommandOptions& options, const SessionOptions& session_options, const std::vector<std::string>& google_benchmark_flags) {
   if (!google_benchmark_flags.empty()) {
     at::set_num_threads(options.threads);
-    return run_google_benchmark(selected_cells(options), google_benchmark_flags, options.seed) > 0 ? kExitPass : kExitInconclusive;
+    const GoogleBenchmarkRun run = run_google_benchmark(selected_cells(options), google_benchmark_flags, options.seed);
+    return run.errors > 0 ? kExitFailure : run.ran > 0 ? kExitPass : kExitInconclusive;
   }
 
+  const TimeBudget budget(options.minutes);
+  const Shard shard = shard_named(options.shard);
   auto twins = twins_of(selected_cells(options));
+  if (twins.empty()) throw Error(ErrorKind::kUnknownName, "--filter", options.filter, "it matches no timed case; `twinbench list` marks them with *");
+  std::erase_if(twins, [&](const Twin& twin) { return !shard.has(twin.name()); });
   Ledger ledger;
   Record record = open_record(options, "bench");
+  const std::string sample = sample_of(options, record);
+  twins = most_valuable_first(std::move(twins), decided_twins(session_options.earlier), sample);
   SteadyClock clock;
   const auto timing = timing_options(options, measure_clock(clock));
   if (!session_options.only)
     for (const auto& twin : twins) ledger.plan(twin.name());
-  if (twins.empty()) throw Error(ErrorKind::kUnknownName, "--filter", options.filter, "it matches no timed case; `twinbench list` marks them with *");
   set_aside_missing_device(twins, options, ledger);
   if (twins.empty()) return finish("bench", options, ledger, record);
 
@@ -170,13 +179,17 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
     else ledger.record(session, Outcome::kInconclusive, "null test: " + null["reason"].get<std::string>());
   });
 
+  double judging_s = 0, twins_s = 0;
   std::vector<Job> jobs;
   for (const auto& twin : session_options.only ? std::vector<Twin>() : twins) jobs.push_back(limited_job(options, twin.name(), [&, twin] { return time_on_its_device(twin, timing, opened, ceilings); }));
+  std::size_t cut = 0;
   if (going) run_with_progress(jobs, record, [&](const JobResult& result) {
     if (!result.ok()) {
       ledger.record(result.name, Outcome::kError, failure_of(result));
       return;
     }
+    judging_s += result.value["judging_s"].get<double>();
+    twins_s += result.seconds;
     std::string broken;
     for (const auto& row : result.value["timings"]) {
       record.add("timings", row);
@@ -190,7 +203,16 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
     // A slow or undecided speedup is a finding, not a failure of the run: the gate judges it. A wrong answer is a failure.
     if (broken.empty()) ledger.record(result.name, Outcome::kPass);
     else ledger.record(result.name, Outcome::kFail, broken);
+  }, budget, [&](const std::string& name) {
+    ledger.record(name, Outcome::kInconclusive, budget.reason());
+    const auto twin = std::find_if(twins.begin(), twins.end(), [&](const Twin& one) { return one.name() == name; });
+    json row = speedup_row(*twin, Variant::kBaseline, Variant::kOptimized, twin->component->spec.regime, PairedResult());
+    withdraw(row, budget.reason());
+    record.add("speedups", row);
+    ++cut;
   });
+  print_left_out(options, false, sample, 0, cut, budget);
+  if (twins_s > 0) std::printf("answers judged before and after timing: %.1f s of %.1f s (%.0f %%)\n", judging_s, twins_s, 100 * judging_s / twins_s);
   return finish("bench", options, ledger, record);
 }
 

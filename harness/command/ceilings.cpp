@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <iostream>
 
-#include "harness/bench/bench_device.h"
 #include "harness/command/command.h"
-#include "harness/command/device_rows.h"
 #include "harness/command/jobs.h"
+#include "harness/device/bench/bench_device.h"
+#include "harness/device/bench/device_rows.h"
 #include "harness/ledger/ledger.h"
 #include "harness/record/record.h"
 

@@ -12,6 +12,7 @@
 #include "harness/counters/count_component.h"
 #include "harness/counters/pins.h"
 #include "harness/counters/trace_component.h"
+#include "harness/parity/tier.h"
 #include "harness/record/record.h"
 
 namespace twinbench {
@@ -87,19 +88,53 @@ std::vector<std::vector<Cell>> by_twin(const std::vector<Cell>& cells) {
 
 int counters_command(const CommandOptions& options, const std::string& pins_file, bool pin, bool trace_all) {
   auto pins = Pins::load(pins_file);
+  const TimeBudget budget(options.minutes);
+  const Tier tier = options.quick ? Tier::kQuick : tier_named(options.tier);
+  const Shard shard = shard_named(options.shard);
   auto cells = selected_cells(options);
+  std::erase_if(cells, [&](const Cell& cell) { return !shard.has(case_name(cell)); });
   Ledger ledger;
   for (const auto& cell : cells) ledger.plan(cell.name());
   set_aside_missing_device(cells, options, ledger);
   Record record = open_record(options, "counters");
-  std::vector<Job> jobs;
+  const std::string sample = sample_of(options, record);
+  std::size_t unsampled = 0, cut = 0;
+  const auto leave_out = [&](const Cell& cell, const std::string& why) {
+    record.add("counters", {{"cell", cell.name()}, {"verdict", "skip"}, {"reason", why}, {"values", json::object()}, {"by_name", json::object()}, {"pinned", nullptr}});
+  };
+  std::erase_if(cells, [&](const Cell& cell) {
+    const std::string why = not_sampled(cell, tier, sample);
+    if (why.empty()) return false;
+    ledger.record(cell.name(), Outcome::kSkip, why);
+    leave_out(cell, why + " (sample " + sample + ")");
+    ++unsampled;
+    return true;
+  });
+  cells = most_valuable_first(std::move(cells), sample);
+  std::vector<Batch> batches;
   const auto twins = by_twin(cells);
   std::map<std::string, const std::vector<Cell>*> cells_of;
-  for (const auto& twin : twins) {
-    cells_of[twin.front().name()] = &twin;
-    jobs.push_back(limited_job(options, twin.front().name(), [&twin, &options, trace_all] { return count(twin, options.seed, trace_all); }));
+  for (std::size_t first = 0; first < twins.size();) {
+    std::vector<std::string> members;
+    const auto* component = twins[first].front().component;
+    std::size_t last = first;
+    for (; last < twins.size() && twins[last].front().component == component; ++last) {
+      cells_of[twins[last].front().name()] = &twins[last];
+      members.push_back(twins[last].front().name());
+    }
+    batches.push_back(limited_batch(options, component->spec.id(), std::move(members), [&twins, &options, first, trace_all](std::size_t member) {
+      return MemberOutcome{count(twins[first + member], options.seed, trace_all), true};
+    }));
+    first = last;
   }
-  bool all_counted = run_with_progress(jobs, record, [&](const JobResult& job) {
+  const auto on_left_out = [&](const std::string& twin) {
+    for (const auto& cell : *cells_of.at(twin)) {
+      ledger.record(cell.name(), Outcome::kInconclusive, budget.reason());
+      leave_out(cell, budget.reason());
+      ++cut;
+    }
+  };
+  bool all_counted = run_with_progress(batches, record, [&](const JobResult& job) {
     if (!job.ok()) {
       for (const auto& cell : *cells_of.at(job.name)) {
         ledger.record(cell.name(), Outcome::kError, failure_of(job));
@@ -129,7 +164,7 @@ int counters_command(const CommandOptions& options, const std::string& pins_file
       if (broken.empty()) ledger.record(name, Outcome::kPass);
       else ledger.record(name, Outcome::kFail, broken);
     }
-  });
+  }, budget, on_left_out);
   if (pin && all_counted) {
     // Cells that no longer exist leave the file with the next pin; a filter touches only its own cells.
     std::set<std::string> existing;
@@ -139,9 +174,10 @@ int counters_command(const CommandOptions& options, const std::string& pins_file
       if (!existing.count(cell) && cell.find("/cpu/") != std::string::npos) vanished.push_back(cell);
     for (const auto& cell : vanished) pins.remove(cell);
     pins.save(pins_file);
-    std::cout << "pinned " << cells.size() << " cells in " << pins_file << (vanished.empty() ? "" : ", dropped " + std::to_string(vanished.size())) << '\n';
+    std::cout << "pinned " << cells.size() - cut << " cells in " << pins_file << (vanished.empty() ? "" : ", dropped " + std::to_string(vanished.size())) << '\n';
   }
-  std::cout << "counters: " << cells.size() << " cells\n";
+  std::cout << "counters: " << cells.size() - cut << " cells\n";
+  print_left_out(options, tier == Tier::kQuick, sample, unsampled, cut, budget);
   return finish("counters", options, ledger, record);
 }
 

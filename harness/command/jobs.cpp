@@ -41,6 +41,35 @@ Job limited_job(const CommandOptions& options, const std::string& name, std::fun
   return job;
 }
 
+Batch limited_batch(const CommandOptions& options, const std::string& name, std::vector<std::string> members,
+                    std::function<MemberOutcome(std::size_t)> work) {
+  Batch batch;
+  batch.name = name;
+  batch.members = std::move(members);
+  batch.work = [work = std::move(work), names = batch.members, threads = options.threads](std::size_t member) {
+    const NvtxRange range(names[member], "job");
+    at::set_num_threads(threads);
+    return work(member);
+  };
+  batch.in_process = options.in_process;
+  batch.limits = limited_job(options, name, nullptr).limits;
+  batch.limits.part_s = options.time_limit_s;
+  batch.limits.wall_s = options.time_limit_s * static_cast<double>(batch.members.size());
+  return batch;
+}
+
+std::string sample_of(const CommandOptions& options, const Record& record) {
+  if (!options.sample.empty()) return options.sample;
+  return record.json()["twinbench"]["provenance"]["revision"].get<std::string>();
+}
+
+void print_left_out(const CommandOptions& options, bool quick, const std::string& sample, std::size_t unsampled,
+                    std::size_t cut, const TimeBudget& budget) {
+  if (!options.shard.empty()) std::cout << "  shard " << options.shard << ": the other parts are other runs\n";
+  if (quick) std::cout << "  tier quick: " << unsampled << " large cells not sampled; --sample " << sample << " repeats this run, --tier full takes all\n";
+  if (cut > 0) std::cout << "  " << cut << " left out, " << budget.reason() << "; --sample " << sample << " keeps their order\n";
+}
+
 namespace {
 
 // Samples the card while jobs run, and notes when each began and ended. Where there is no card: null, with the reason.
@@ -69,29 +98,72 @@ class JobTimeline {
 
 }  // namespace
 
-bool run_with_progress(const std::vector<Job>& jobs, Record& record, const std::function<void(const JobResult&)>& on_result) {
-  ProgressOptions progress_options;
-  progress_options.style = terminal_style(STDERR_FILENO);
-  Progress progress(std::cerr, jobs.size(), progress_options);
-  std::size_t done = 0;
-  RunnerOptions runner;
-  JobTimeline timeline(std::any_of(jobs.begin(), jobs.end(), [](const Job& job) { return job.in_process; }));
-  runner.on_start = [&](const Job& job) {
-    timeline.begin();
-    progress.update(done, job.name);
-  };
-  runner.on_result = [&](const JobResult& result) {
-    timeline.end(result.name);
-    progress.update(++done, result.name);
-    if (!result.ok()) progress.print(result.name + ": " + result.reason());
-    // A job stopped by the user or by a time budget did nothing wrong: it has no row, and the ledger misses it.
+namespace {
+
+// The progress line and the card's timeline over whatever runs.
+class Watch {
+ public:
+  Watch(std::size_t planned, bool in_process) : progress_(std::cerr, planned, options()), timeline_(in_process) {}
+  void begin(const std::string& name) {
+    timeline_.begin();
+    progress_.update(done_, name);
+  }
+  void end(const JobResult& result, const std::function<void(const JobResult&)>& on_result) {
+    timeline_.end(result.name);
+    progress_.update(++done_, result.name);
+    if (!result.ok()) progress_.print(result.name + ": " + result.reason());
+    // What was stopped by the user did nothing wrong: it has no row, and the ledger misses it.
     if (result.status != JobStatus::kInterrupted) on_result(result);
-  };
+  }
+  void finish(Record& record) {
+    progress_.finish();
+    record.add_timeline(timeline_.row());
+  }
+  std::size_t done() const { return done_; }
+
+ private:
+  static ProgressOptions options() {
+    ProgressOptions options;
+    options.style = terminal_style(STDERR_FILENO);
+    return options;
+  }
+  Progress progress_;
+  JobTimeline timeline_;
+  std::size_t done_ = 0;
+};
+
+bool told_of_interruption(bool interrupted, std::size_t done, std::size_t planned) {
+  if (interrupted) std::cerr << "interrupted: " << planned - done << " of " << planned << " were not finished; what was measured is kept\n";
+  return !interrupted;
+}
+
+}  // namespace
+
+bool run_with_progress(const std::vector<Job>& jobs, Record& record, const std::function<void(const JobResult&)>& on_result,
+                       const TimeBudget& budget, const std::function<void(const std::string&)>& on_left_out) {
+  Watch watch(jobs.size(), std::any_of(jobs.begin(), jobs.end(), [](const Job& job) { return job.in_process; }));
+  RunnerOptions runner;
+  runner.on_start = [&](const Job& job) { watch.begin(job.name); };
+  runner.on_result = [&](const JobResult& result) { watch.end(result, on_result); };
+  runner.enough = [&] { return budget.spent(); };
   const RunReport report = run_jobs(jobs, runner);
-  progress.finish();
-  record.add_timeline(timeline.row());
-  if (report.interrupted) std::cerr << "interrupted: " << report.not_started << " of " << jobs.size() << " jobs were not started; what was measured is kept\n";
-  return !report.interrupted;
+  watch.finish(record);
+  if (!report.interrupted && on_left_out)
+    for (std::size_t job = jobs.size() - report.not_started; job < jobs.size(); ++job) on_left_out(jobs[job].name);
+  return told_of_interruption(report.interrupted, watch.done(), jobs.size());
+}
+
+bool run_with_progress(const std::vector<Batch>& batches, Record& record, const std::function<void(const JobResult&)>& on_result,
+                       const TimeBudget& budget, const std::function<void(const std::string&)>& on_left_out) {
+  std::size_t planned = 0;
+  for (const auto& batch : batches) planned += batch.members.size();
+  Watch watch(planned, std::any_of(batches.begin(), batches.end(), [](const Batch& batch) { return batch.in_process; }));
+  const BatchReport report = run_batches(batches, {.on_start = [&](const std::string& member) { watch.begin(member); },
+                                                   .on_result = [&](const JobResult& result) { watch.end(result, on_result); },
+                                                   .enough = [&] { return budget.spent(); }});
+  watch.finish(record);
+  for (const auto& member : report.left_out) on_left_out(member);
+  return told_of_interruption(report.interrupted, watch.done(), planned);
 }
 
 std::string failure_of(const JobResult& result) {

@@ -8,7 +8,9 @@
 
 #include "harness/command/command.h"
 #include "harness/record/record.h"
+#include "harness/runner/batch.h"
 #include "harness/runner/runner.h"
+#include "harness/runner/share.h"
 
 namespace twinbench {
 
@@ -17,6 +19,17 @@ Record open_record(const CommandOptions& options, const std::string& engine);
 
 // A job under the limits of the command line.
 Job limited_job(const CommandOptions& options, const std::string& name, std::function<nlohmann::json()> work);
+
+// Members that share a child, each under the limits of the command line.
+Batch limited_batch(const CommandOptions& options, const std::string& name, std::vector<std::string> members,
+                    std::function<MemberOutcome(std::size_t)> work);
+
+// What decides samples and order: --sample, else the record's revision.
+std::string sample_of(const CommandOptions& options, const Record& record);
+
+// One line for each way in which this run did less than everything, with what repeats or completes it.
+void print_left_out(const CommandOptions& options, bool quick, const std::string& sample, std::size_t unsampled,
+                    std::size_t cut, const TimeBudget& budget);
 
 // Where `--device all` meets a machine without CUDA: takes what wants it out of `planned` (cells or twins, whose names the
 // ledger has planned) and records each as skipped, or as an error under --require-device.
@@ -32,7 +45,12 @@ void set_aside_missing_device(std::vector<Planned>& planned, const CommandOption
 // Runs all jobs one at a time and hands each result on as it comes; the card's timeline over them goes into the record.
 // Returns false if the run was interrupted (Ctrl-C):
 // what was handed on is all that was measured.
-bool run_with_progress(const std::vector<Job>& jobs, Record& record, const std::function<void(const JobResult&)>& on_result);
+// With a budget: jobs that it leaves out are handed to `on_left_out` by name.
+bool run_with_progress(const std::vector<Job>& jobs, Record& record, const std::function<void(const JobResult&)>& on_result,
+                       const TimeBudget& budget = TimeBudget(), const std::function<void(const std::string&)>& on_left_out = {});
+// The same for the members of batches.
+bool run_with_progress(const std::vector<Batch>& batches, Record& record, const std::function<void(const JobResult&)>& on_result,
+                       const TimeBudget& budget, const std::function<void(const std::string&)>& on_left_out);
 
 // reason() with the last line a dying child wrote, where it wrote any.
 std::string failure_of(const JobResult& result);

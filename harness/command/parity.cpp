@@ -1,11 +1,14 @@
-// `twinbench parity`: every check of every selected cell, a child process a cell.
+// `twinbench parity`: every check of every selected cell, a child process a component.
 #include "harness/parity/parity.h"
 
 #include <iostream>
+#include <memory>
 #include <sstream>
 
 #include "harness/command/command.h"
 #include "harness/command/jobs.h"
+#include "harness/parity/shared_case.h"
+#include "harness/parity/tier.h"
 #include "harness/record/record.h"
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
@@ -25,38 +28,72 @@ std::set<std::string> chosen_checks(const std::string& list) {
   return checks;
 }
 
+// Cells that one child judges: of one component and of one worth, in their order.
+std::vector<std::vector<Cell>> by_component(const std::vector<Cell>& cells) {
+  std::vector<std::vector<Cell>> groups;
+  for (const auto& cell : cells) {
+    const bool same = !groups.empty() && groups.back().front().component == cell.component && groups.back().front().device == cell.device &&
+                      value_class(groups.back().front()) == value_class(cell);
+    if (!same) groups.emplace_back();
+    groups.back().push_back(cell);
+  }
+  return groups;
+}
+
+nlohmann::json row_of(const std::string& cell, const char* check, const char* verdict, const std::string& reason, std::uint64_t seed, double seconds) {
+  return {{"cell", cell}, {"check", check}, {"verdict", verdict}, {"reason", reason}, {"seed", seed}, {"seconds", seconds}, {"outputs", nlohmann::json::array()}, {"vacuity", nullptr}};
+}
+
+// In the child. What a wrong cell did to the process is unknown: the cells after it go on in a fresh one.
+MemberOutcome judge(const Cell& cell, const ParityOptions& options, std::uint64_t seed, SharedCases& shared) {
+  MemberOutcome outcome{nlohmann::json::array(), true};
+  for (const auto& result : check_cell(*cell.component, cell.variant, cell.setting(), seed, options, shared)) {
+    outcome.sound = outcome.sound && (result.verdict == CheckVerdict::kPass || result.verdict == CheckVerdict::kSkip);
+    outcome.value.push_back(to_json(cell.name(), result));
+  }
+  return outcome;
+}
+
 }  // namespace
 
 int parity_command(const CommandOptions& options, const std::string& checks) {
-  ParityOptions parity;
-  parity.checks = chosen_checks(checks);
-  if (options.quick) {
-    parity.repeats = 3;
-    parity.gradient_seconds = 1;
-    parity.thorough_elements = 200'000;
-  }
+  const TimeBudget budget(options.minutes);
+  const Tier tier = options.quick ? Tier::kQuick : tier_named(options.tier);
+  const Shard shard = shard_named(options.shard);
+  const auto chosen = chosen_checks(checks);
   auto cells = selected_cells(options);
+  const std::size_t matched = cells.size();
+  std::erase_if(cells, [&](const Cell& cell) { return !shard.has(case_name(cell)); });
   Ledger ledger;
   for (const auto& cell : cells) ledger.plan(cell.name());
   set_aside_missing_device(cells, options, ledger);
   Record record = open_record(options, "parity");
-  std::vector<Job> jobs;
-  for (const auto& cell : cells) {
-    // A baseline is judged as the oracle that it is: worked examples, gradients, invariants, inputs left alone. What it
-    // allocates or copies at set-up is its sin, not a fault.
-    ParityOptions chosen = parity;
-    if (cell.variant == Variant::kBaseline && chosen.checks.empty()) chosen.checks = {"golden", "gradient", "invariant", "input_mutation", "determinism"};
-    jobs.push_back(limited_job(options, cell.name(), [cell, parity = chosen, &options] {
-      nlohmann::json rows = nlohmann::json::array();
-      for (const auto& result : check_cell(cell, options.seed, parity)) rows.push_back(to_json(cell.name(), result));
-      return rows;
-    }));
+  const std::string sample = sample_of(options, record);
+  std::size_t unsampled = 0, cut = 0, checks_run = 0;
+  std::erase_if(cells, [&](const Cell& cell) {
+    const std::string why = not_sampled(cell, tier, sample);
+    if (why.empty()) return false;
+    ledger.record(cell.name(), Outcome::kSkip, why);
+    record.add("parity", row_of(cell.name(), "left_out", "skip", why + " (sample " + sample + ")", options.seed, 0));
+    ++unsampled;
+    return true;
+  });
+  cells = most_valuable_first(std::move(cells), sample);
+  std::vector<Batch> batches;
+  for (auto& group : by_component(cells)) {
+    std::vector<std::string> members;
+    for (const auto& cell : group) members.push_back(cell.name());
+    batches.push_back(limited_batch(options, group.front().component->spec.id(), std::move(members),
+                                    [group, tier, chosen, seed = options.seed, shared = std::make_shared<SharedCases>()](std::size_t member) {
+                                      ParityOptions parity = parity_options(tier, group[member].variant);
+                                      if (!chosen.empty()) parity.checks = chosen;
+                                      return judge(group[member], parity, seed, *shared);
+                                    }));
   }
-  std::size_t checks_run = 0;
-  run_with_progress(jobs, record, [&](const JobResult& job) {
+  const auto on_result = [&](const JobResult& job) {
     if (!job.ok()) {
       ledger.record(job.name, Outcome::kError, failure_of(job));
-      record.add("parity", {{"cell", job.name}, {"check", "process"}, {"verdict", "error"}, {"reason", failure_of(job)}, {"seed", options.seed}, {"seconds", job.seconds}, {"outputs", nlohmann::json::array()}, {"vacuity", nullptr}});
+      record.add("parity", row_of(job.name, "process", "error", failure_of(job), options.seed, job.seconds));
       return;
     }
     std::string broken;
@@ -75,8 +112,14 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
     if (!broken.empty()) ledger.record(job.name, outcome, broken);
     else if (judged == 0) ledger.record(job.name, Outcome::kSkip, "no check applies to this cell");
     else ledger.record(job.name, Outcome::kPass);
+  };
+  run_with_progress(batches, record, on_result, budget, [&](const std::string& cell) {
+    ledger.record(cell, Outcome::kInconclusive, budget.reason());
+    record.add("parity", row_of(cell, "left_out", "skip", budget.reason(), options.seed, 0));
+    ++cut;
   });
-  std::cout << "parity: " << checks_run << " checks on " << cells.size() << " cells (seed " << options.seed << ")\n";
+  std::cout << "parity: " << checks_run << " checks on " << cells.size() - cut << " of " << matched << " cells (seed " << options.seed << ")\n";
+  print_left_out(options, tier == Tier::kQuick, sample, unsampled, cut, budget);
   return finish("parity", options, ledger, record);
 }
 

@@ -3,8 +3,8 @@
 
 #include "harness/compare/inputs.h"
 #include "harness/counters/counter_scope.h"
+#include "harness/device/device_allocator.h"
 #include "harness/gpu/nvtx_range.h"
-#include "harness/memory/device_allocator.h"
 #include "harness/memory/tracked_allocator.h"
 
 namespace twinbench {

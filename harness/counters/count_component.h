@@ -36,8 +36,8 @@ struct GrowthResult {
   std::string reason;
 };
 
-// Live memory after each of `runs` runs that follow a warm-up must be the same: an optimized twin and a naive one alike
-// may not keep anything from run to run.
+// Live memory after each of `runs` runs that follow a warm-up must be the same: no variant, baseline or optimized,
+// may keep anything from run to run.
 GrowthResult check_growth(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
                           int runs = 6);
 

@@ -10,8 +10,8 @@
 #include <array>
 #include <chrono>
 
-#include "harness/counters/device_memory.h"
 #include "harness/counters/operator_counts.h"
+#include "harness/device/device_memory.h"
 #include "harness/memory/tracked_allocator.h"
 
 namespace twinbench {

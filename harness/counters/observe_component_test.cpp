@@ -8,8 +8,8 @@
 
 #include "harness/counters/case_memory.h"
 #include "harness/counters/trace_component.h"
+#include "harness/device/device_allocator.h"
 #include "harness/gpu/test_environment.h"
-#include "harness/memory/device_allocator.h"
 
 namespace twinbench {
 namespace {

@@ -13,7 +13,7 @@ namespace {
 // "The application": tells the fake library what the device did.
 class FakeDevice {
  public:
-  FakeDevice() : library_(dlopen(TWINBENCH_FAKE_CUPTI, RTLD_NOW)) {
+  FakeDevice() : library_(dlopen(fake_library("cupti").c_str(), RTLD_NOW)) {
     kernel = reinterpret_cast<void (*)(const char*, std::uint64_t, std::uint64_t)>(dlsym(library_, "fake_kernel"));
     copy = reinterpret_cast<void (*)(std::uint8_t, std::uint8_t, std::uint64_t, std::uint64_t)>(dlsym(library_, "fake_copy"));
     synchronise = reinterpret_cast<void (*)()>(dlsym(library_, "fake_synchronise"));
@@ -72,7 +72,8 @@ TEST_F(CuptiTraceTest, JsonHoldsEveryTotal) {
 }
 
 struct Refusal {
-  const char *variable, *value;
+  const char* variable;
+  std::string value;
   GpuStatus status;
   const char* word;
 };
@@ -98,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(EveryKind, CuptiRefusal,
                                          Refusal{"FAKE_CUPTI_FLUSH", "999", GpuStatus::kCuptiFailed, "cuptiActivityFlushAll"},
                                          Refusal{"FAKE_CUPTI_DROPPED", "5", GpuStatus::kRecordsDropped, "5 dropped"},
                                          Refusal{"TWINBENCH_CUPTI_LIBRARY", "/nonexistent/libcupti.so.13", GpuStatus::kCuptiAbsent, "/nonexistent"},
-                                         Refusal{"TWINBENCH_CUPTI_LIBRARY", TWINBENCH_FAKE_NVML, GpuStatus::kCuptiTooOld, "lacks functions"}));
+                                         Refusal{"TWINBENCH_CUPTI_LIBRARY", fake_library("nvml"), GpuStatus::kCuptiTooOld, "lacks functions"}));
 
 TEST_F(CuptiTraceTest, OneTraceAtATime) {
   CuptiTrace first, second;

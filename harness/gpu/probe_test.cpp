@@ -41,7 +41,8 @@ TEST(GpuProbe, AGoodCard) {
 }
 
 struct State {
-  const char *variable, *value;
+  const char* variable;
+  std::string value;
   GpuStatus status;
   bool usable;
   const char* word;
@@ -66,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
     EveryKind, CardState,
     testing::Values(State{"TWINBENCH_CUDA_LIBRARY", "/nonexistent/libcuda.so.1", GpuStatus::kNoDriver, false, "/nonexistent"},
                     State{"FAKE_CUDA_VERSION", "12040", GpuStatus::kDriverTooOld, false, "CUDA 12.4"},
-                    State{"TWINBENCH_CUDA_LIBRARY", TWINBENCH_FAKE_NVML, GpuStatus::kDriverFailed, false, "cuDriverGetVersion"},
+                    State{"TWINBENCH_CUDA_LIBRARY", fake_library("nvml"), GpuStatus::kDriverFailed, false, "cuDriverGetVersion"},
                     State{"FAKE_CUDA_INIT", "100", GpuStatus::kNoDevice, false, "CUDA_ERROR_NO_DEVICE"},
                     State{"FAKE_CUDA_INIT", "802", GpuStatus::kDriverFailed, false, "CUDA_ERROR_SYSTEM_NOT_READY"},
                     State{"FAKE_CUDA_COUNT", "0", GpuStatus::kNoDevice, false, "no_device"},
@@ -76,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
                     State{"FAKE_NVML_MIG", "1", GpuStatus::kMigEnabled, true, "nvidia-smi -mig 0"},
                     State{"FAKE_NVML_PROCESSES", "11 12", GpuStatus::kOtherProcesses, true, "2 of them"},
                     State{"TWINBENCH_NVML_LIBRARY", "/nonexistent/libnvidia-ml.so.1", GpuStatus::kNvmlAbsent, true, "/nonexistent"},
-                    State{"TWINBENCH_NVML_LIBRARY", TWINBENCH_FAKE_OLD_NVML, GpuStatus::kNvmlIncomplete, true, "nvmlDeviceGetCurrentClocksEventReasons: missing"},
+                    State{"TWINBENCH_NVML_LIBRARY", fake_library("old_nvml"), GpuStatus::kNvmlIncomplete, true, "nvmlDeviceGetCurrentClocksEventReasons: missing"},
                     State{"FAKE_NVML_INIT", "9", GpuStatus::kNvmlIncomplete, true, "Driver Not Loaded"},
                     State{"FAKE_CUPTI_SUBSCRIBE", "39", GpuStatus::kCuptiBusy, true, "cupti_busy"},
                     State{"TWINBENCH_CUPTI_LIBRARY", "/nonexistent/libcupti.so.13", GpuStatus::kCuptiAbsent, true, "cupti_absent"}));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,10 +27,17 @@ class TestVariable {
   std::optional<std::string> before_;
 };
 
+// A driver library that the build made: <build>/fake, beside the tests' <build>/bin. Found at run time, so that no test's
+// object depends on the folder it is built in.
+inline std::string fake_library(const std::string& name) {
+  const auto program = std::filesystem::read_symlink("/proc/self/exe");
+  return (program.parent_path().parent_path() / "fake" / ("libfake_" + name + ".so")).string();
+}
+
 // All three libraries are the fakes that the build made beside the test.
 struct FakeCard {
-  TestVariable cuda{"TWINBENCH_CUDA_LIBRARY", TWINBENCH_FAKE_CUDA}, nvml{"TWINBENCH_NVML_LIBRARY", TWINBENCH_FAKE_NVML},
-      cupti{"TWINBENCH_CUPTI_LIBRARY", TWINBENCH_FAKE_CUPTI};
+  TestVariable cuda{"TWINBENCH_CUDA_LIBRARY", fake_library("cuda")}, nvml{"TWINBENCH_NVML_LIBRARY", fake_library("nvml")},
+      cupti{"TWINBENCH_CUPTI_LIBRARY", fake_library("cupti")};
 };
 
 }  // namespace twinbench

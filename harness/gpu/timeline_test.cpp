@@ -63,12 +63,12 @@ TEST(DeviceTimeline, WithoutTheLibraryItIsNullWithAReason) {
 
 // NVTX looks for a tool at its first use in a process; nothing else here uses it.
 TEST(NvtxRange, OpensAndClosesInItsOwnDomain) {
-  const TestVariable tool("NVTX_INJECTION64_PATH", TWINBENCH_FAKE_NVTX_TOOL);
+  const TestVariable tool("NVTX_INJECTION64_PATH", fake_library("nvtx_tool"));
   {
     const NvtxRange outer("energy_flow.mapper/optimized/cuda/fp32/train", "setup");
     const NvtxRange inner("a", "timed");
   }
-  void* library = dlopen(TWINBENCH_FAKE_NVTX_TOOL, RTLD_NOW);
+  void* library = dlopen(fake_library("nvtx_tool").c_str(), RTLD_NOW);
   ASSERT_NE(library, nullptr);
   const auto seen = reinterpret_cast<const char* (*)()>(dlsym(library, "fake_nvtx_seen"));
   EXPECT_STREQ(seen(), "twinbench:+energy_flow.mapper/optimized/cuda/fp32/train/setup+a/timed--");

@@ -5,8 +5,10 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "harness/gpu/nvtx_range.h"
+#include "harness/memory/tracked_allocator.h"
 #include "harness/parity/subject.h"
 #include "src/common/error.h"
 #include "src/golden_file.h"
@@ -42,16 +44,17 @@ CheckResult perform(const std::string& cell, const std::string& name, std::uint6
   return result;
 }
 
-std::int64_t elements_of(const NamedTensors& inputs) {
-  std::int64_t elements = 0;
-  for (const auto& [name, tensor] : inputs) elements += tensor.numel();
-  return elements;
+// What holds for every variant is judged once; this cell's row keeps its own seconds.
+void take(const CheckResult& shared, CheckResult& result) {
+  result.verdict = shared.verdict;
+  result.reason = shared.reason;
+  result.vacuity = shared.vacuity;
 }
 
 }  // namespace
 
 std::vector<CheckResult> check_cell(const Component& component, Variant variant, const Setting& setting,
-                                    std::uint64_t seed, const ParityOptions& options) {
+                                    std::uint64_t seed, const ParityOptions& options, SharedCases& cases) {
   const auto& names = parity_check_names();
   for (const auto& name : options.checks)
     if (std::find(names.begin(), names.end(), name) == names.end())
@@ -70,19 +73,25 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   if (options.checks.size() == 1 && wanted("golden")) return results;
 
   // The right answer first, then the candidate: recycled memory must not hold the candidate's answer.
-  std::unique_ptr<Reference> reference;
   std::unique_ptr<Subject> subject;
   bool large = false;
   CheckResult oracle = perform(cell_name, "oracle", seed, [&](CheckResult& result) {
-    NamedTensors generated = generated_inputs(component.spec, setting, seed);
-    large = elements_of(generated) > options.thorough_elements;
-    reference = std::make_unique<Reference>(component, setting, generated);
+    SharedCase& shared = cases.of(component, setting, seed);
+    large = shared.elements() > options.thorough_elements;
     auto candidate = std::make_unique<Subject>(
-        Subject{component, variant, setting, seed, options, std::move(generated), *reference, {}});
+        Subject{component, variant, setting, seed, options, shared, shared.generated(), shared.reference(), {}, {}, 0});
+    if (variant == Variant::kBaseline && !wanted("oracle")) {  // its first run is the reference's
+      candidate->outputs = shared.reference().baseline_run();
+      subject = std::move(candidate);
+      return;
+    }
+    // Recycled memory may hold the right answer of another variant: where no guard_bands follow, fresh memory is poisoned.
+    std::optional<GuardScope> poison;
+    if (large && setting.device.is_cpu()) poison.emplace();
     const Prepared prepared = candidate->prepare(candidate->placed());
     prepared.runnable->run();
     const NamedTensors outputs = prepared.runnable->outputs();
-    reference->judge(outputs, result);
+    shared.reference().judge(outputs, result);
     for (const auto& [name, tensor] : outputs)
       if (!tensor.defined())
         throw Error(ErrorKind::kInternal, "output '" + name + "'", "undefined", "run() must fill every output");
@@ -93,7 +102,7 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   if (wanted("oracle") || !ran) results.push_back(std::move(oracle));
   if (!ran) return results;
 
-  const Subject& cell = *subject;
+  Subject& cell = *subject;
   const auto thorough = [&](const std::string& name, bool applies, void (*check)(const Subject&, CheckResult&)) {
     add(name, applies, [&](CheckResult& result) {
       if (large) return result.skip("large case: the smaller ones show this");
@@ -102,7 +111,7 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   };
   const bool backward = setting.input_case.pass == Pass::kBackward, batched = batch_items(component.spec, setting) > 1;
   add("vacuity", !setting.input_case.degenerate,
-      [&](CheckResult& result) { reference->check_vacuity(cell.placed(), result); });
+      [&](CheckResult& result) { take(cell.shared.vacuity(), result); });
   add("determinism", true, [&](CheckResult& result) { check_determinism(cell, result); });
   add("input_mutation", true, [&](CheckResult& result) { check_input_mutation(cell, result); });
   thorough("guard_bands", true, check_guard_bands);
@@ -110,14 +119,21 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   thorough("stale", !setting.input_case.degenerate, check_stale);
   thorough("batch_invariance", batched, check_batch_invariance);
   thorough("poisoned_neighbour", batched, check_poisoned_neighbour);
-  thorough("gradient", backward && variant == Variant::kBaseline && setting.device.is_cpu(), check_gradient);
+  add("gradient", backward && variant == Variant::kBaseline && setting.device.is_cpu(), [&](CheckResult& result) {
+    if (large || (setting.input_case.timed && !options.gradients_of_large)) return result.skip("large case: the smaller ones show this");
+    if (const auto& given = setting.input_case.options; given.count("not_differentiable") && given.at("not_differentiable") != 0)
+      return result.skip("the case's inputs lie on a kink by design: central differences see both sides of it");
+    take(cell.shared.gradient(options), result);
+  });
   add("invariant", !backward && !component.spec.invariants.empty(),
       [&](CheckResult& result) { check_invariants(cell, result); });
   return results;
 }
 
-std::vector<CheckResult> check_cell(const Cell& cell, std::uint64_t seed, const ParityOptions& options) {
-  return check_cell(*cell.component, cell.variant, cell.setting(), seed, options);
+std::vector<CheckResult> check_cell(const Component& component, Variant variant, const Setting& setting,
+                                    std::uint64_t seed, const ParityOptions& options) {
+  SharedCases cases;
+  return check_cell(component, variant, setting, seed, options, cases);
 }
 
 }  // namespace twinbench

@@ -11,6 +11,8 @@
 
 namespace twinbench {
 
+class SharedCases;
+
 struct ParityOptions {
   std::set<std::string> checks;  // empty: all
   int repeats = 8;  // runs of one runnable that must agree bit for bit
@@ -18,8 +20,10 @@ struct ParityOptions {
   // Above this many input elements only oracle, vacuity, determinism, input_mutation and invariant run: the other checks
   // are about indexing and state, which smaller cases show.
   std::int64_t thorough_elements = 2'000'000;
-  int gradient_samples = 64;  // entries per gradient checked by central differences
+  int gradient_directions = 2;  // through all entries of a gradient, checked by central differences
+  int gradient_samples = 64;  // and so many single entries
   double gradient_seconds = 4;  // and no longer than this, once a few entries are done
+  bool gradients_of_large = true;  // of timed cases too
 };
 
 // Names, in the order they run:
@@ -39,9 +43,12 @@ struct ParityOptions {
 //   invariant          the component's own properties (forward cases)
 // A check that does not apply gives no row; one that applies but cannot be judged is skip with its reason; an exception is
 // an error row. Never throws for what a variant does; throws kUnknownName for an unknown check name.
+// `cases` keeps what the variants of a case have in common from one call to the next; consecutive calls should be of the
+// same case (then of the same dtype).
+std::vector<CheckResult> check_cell(const Component& component, Variant variant, const Setting& setting,
+                                    std::uint64_t seed, const ParityOptions& options, SharedCases& cases);
 std::vector<CheckResult> check_cell(const Component& component, Variant variant, const Setting& setting,
                                     std::uint64_t seed, const ParityOptions& options = {});
-std::vector<CheckResult> check_cell(const Cell& cell, std::uint64_t seed, const ParityOptions& options = {});
 
 const std::vector<std::string>& parity_check_names();
 

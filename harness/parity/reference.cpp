@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "harness/compare/inputs.h"
+#include "harness/memory/tensor_hash.h"
 #include "src/inputs.h"
 
 namespace twinbench {
@@ -30,19 +31,42 @@ NamedTensors baseline_outputs(const Component& component, const Setting& setting
 
 }  // namespace
 
-Reference::Reference(const Component& component, const Setting& setting, const NamedTensors& generated)
-    : spec_(component.spec),
-      setting_(setting),
-      oracle_(baseline_outputs(component, oracle_setting(setting), generated)),
-      baseline_(baseline_outputs(component, setting, generated)) {
-  if (spec_.ambiguous) set_ambiguous_aside(component, generated);
+std::string OracleCache::key_of(const Setting& setting, const NamedTensors& generated) {
+  std::string key = setting.input_case.name + "/" + to_string(setting.input_case.pass);
+  for (const auto& [name, tensor] : generated) key += "/" + name + ":" + std::to_string(hash_of(tensor));
+  return key;
 }
 
-void Reference::set_ambiguous_aside(const Component& component, const NamedTensors& generated) {
-  Setting forward = oracle_setting(setting_);
+const NamedTensors& OracleCache::outputs(const Component& component, const Setting& setting, const NamedTensors& generated) {
+  const std::string key = key_of(setting, generated);
+  const auto found = outputs_.find(key);
+  if (found != outputs_.end()) return found->second;
+  return outputs_.emplace(key, baseline_outputs(component, oracle_setting(setting), generated)).first->second;
+}
+
+const CheckResult& OracleCache::judged(const Setting& setting, const NamedTensors& generated, const std::function<CheckResult()>& check) {
+  const std::string key = key_of(setting, generated);
+  const auto found = judged_.find(key);
+  return found != judged_.end() ? found->second : judged_.emplace(key, check()).first->second;
+}
+
+Reference::Reference(const Component& component, const Setting& setting, const NamedTensors& generated)
+    : Reference(component, setting, generated, *std::make_unique<OracleCache>()) {}
+
+Reference::Reference(const Component& component, const Setting& setting, const NamedTensors& generated, OracleCache& oracles)
+    : spec_(component.spec),
+      setting_(setting),
+      oracle_(oracles.outputs(component, setting, generated)),
+      baseline_run_(baseline_outputs(component, setting, generated)),
+      baseline_(baseline_run_) {
+  if (spec_.ambiguous) set_ambiguous_aside(component, generated, oracles);
+}
+
+void Reference::set_ambiguous_aside(const Component& component, const NamedTensors& generated, OracleCache& oracles) {
+  Setting forward = setting_;
   forward.input_case.pass = Pass::kForward;
   const bool backward = setting_.input_case.pass == Pass::kBackward;
-  const at::Tensor mask = spec_.ambiguous(backward ? baseline_outputs(component, forward, generated) : oracle_, setting_);
+  const at::Tensor mask = spec_.ambiguous(backward ? oracles.outputs(component, forward, generated) : oracle_, setting_);
   if (!mask.any().item<bool>()) return;
   const double share = static_cast<double>(mask.sum().item<std::int64_t>()) / static_cast<double>(mask.numel());
   const double most = setting_.dtype == Dtype::kBf16 ? 0.25 : 0.01;

@@ -1,7 +1,11 @@
 // The right answer for one set of inputs: the oracle's outputs and the baseline's, and the judge of a third set.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <set>
 
 #include "harness/parity/check_result.h"
 #include "src/registry.h"
@@ -14,10 +18,25 @@ NamedTensors copied_outputs(Runnable& runnable);
 // The outputs a case has: the component's, or its gradients where the case is a backward one.
 std::vector<OutputSpec> output_specs(const ComponentSpec& spec, const Setting& setting);
 
+// Results of the oracle by what they were computed from, so that nothing is computed twice. Of one component.
+class OracleCache {
+ public:
+  // The oracle's outputs in `setting`'s case and pass (its dtype and device do not matter).
+  const NamedTensors& outputs(const Component& component, const Setting& setting, const NamedTensors& generated);
+  // What `check` finds about the oracle alone on those inputs.
+  const CheckResult& judged(const Setting& setting, const NamedTensors& generated, const std::function<CheckResult()>& check);
+
+ private:
+  static std::string key_of(const Setting& setting, const NamedTensors& generated);
+  std::map<std::string, NamedTensors> outputs_;
+  std::map<std::string, CheckResult> judged_;
+};
+
 class Reference {
  public:
   // Runs the baseline in fp64 on the CPU, and in the setting's dtype on its device, on inputs as they were generated.
   Reference(const Component& component, const Setting& setting, const NamedTensors& generated);
+  Reference(const Component& component, const Setting& setting, const NamedTensors& generated, OracleCache& oracles);
 
   // Compares every declared output, adds a row each and fails `result` with the first reason. An undeclared or missing
   // output fails too.
@@ -26,16 +45,17 @@ class Reference {
 
   const NamedTensors& oracle() const { return oracle_; }
   const NamedTensors& baseline() const { return baseline_; }
+  const NamedTensors& baseline_run() const { return baseline_run_; }  // as it ran: disputed items are its own
 
  private:
   // Marks the items whose decisions rounding may take, and gives the baseline the oracle's values there.
-  void set_ambiguous_aside(const Component& component, const NamedTensors& generated);
+  void set_ambiguous_aside(const Component& component, const NamedTensors& generated, OracleCache& oracles);
   // The candidate's output with the baseline's values at ambiguous items.
   at::Tensor undisputed(const OutputSpec& spec, const at::Tensor& candidate) const;
 
   const ComponentSpec& spec_;
   Setting setting_;
-  NamedTensors oracle_, baseline_;
+  NamedTensors oracle_, baseline_run_, baseline_;
   at::Tensor ambiguous_;  // [items] bool; undefined where nothing is ambiguous
   std::string too_ambiguous_;  // why the case is invalid
 };

@@ -1,6 +1,7 @@
 // Checks that run the candidate again: the same bits, untouched inputs, guarded memory, strides, changed contents.
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 
@@ -12,26 +13,22 @@
 
 namespace twinbench {
 
-void check_determinism(const Subject& subject, CheckResult& result) {
-  const Prepared prepared = subject.prepare(subject.placed());
+void check_determinism(Subject& subject, CheckResult& result) {
   const auto start = std::chrono::steady_clock::now();
   for (int run = 1; run <= subject.options.repeats; ++run) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (run > 2 && seconds > subject.options.repeat_seconds) return;
-    prepared.runnable->run();
-    const std::string different = first_bit_difference(subject.outputs, copied_outputs(*prepared.runnable));
+    const std::string different = first_bit_difference(subject.outputs, copied_outputs(subject.run_again(1)));
     if (!different.empty())
       return result.fail("run " + std::to_string(run) +
                          " of the same runnable differs from a first run in the bits of " + different);
   }
 }
 
-void check_input_mutation(const Subject& subject, CheckResult& result) {
-  const Prepared prepared = subject.prepare(subject.placed());
+void check_input_mutation(Subject& subject, CheckResult& result) {
+  subject.run_again(std::max(0, 2 - subject.repeats)).outputs();
   const NamedTensors before = subject.placed();
-  for (int run = 0; run < 2; ++run) prepared.runnable->run();
-  prepared.runnable->outputs();
-  for (const auto& [name, tensor] : prepared.inputs)
+  for (const auto& [name, tensor] : subject.repeated.inputs)
     if (hash_of(tensor) != hash_of(before[name])) return result.fail("input '" + name + "' was changed");
 }
 
@@ -119,29 +116,20 @@ NamedTensors outputs_after_change(const Subject& subject, const NamedTensors& ch
   return copied_outputs(*prepared.runnable);
 }
 
-// Empty, or why these inputs are no case: the baseline itself would not pass.
-std::string no_case(const Reference& reference) {
-  CheckResult control;
-  reference.judge(reference.baseline(), control);
-  return control.reason;
-}
-
 // The setup may keep a copy of an input in its own layout (a state that lives there between steps). Changing one batched
 // input at a time, each must be followed or wholly ignored, and one that matters must be followed: else run() computes
 // nothing. Returns the inputs that the setup copied.
-std::string inputs_taken_by_setup(const Subject& subject, const NamedTensors& other, CheckResult& result) {
+std::string inputs_taken_by_setup(const Subject& subject, CheckResult& result) {
   std::string taken;
   bool any_followed = false;
-  for (const auto& [name, tensor] : other) {
+  for (const auto& [name, tensor] : subject.shared.other_inputs()) {
     if (!batch_axis_of(subject, name)) continue;
-    NamedTensors changed = subject.generated;
-    changed.set(name, tensor);
-    const Reference reference(subject.component, subject.setting, changed);
-    if (!no_case(reference).empty()) continue;
-    const bool matters = !first_bit_difference(subject.reference.baseline(), reference.baseline()).empty();
-    const NamedTensors outputs = outputs_after_change(subject, changed);
+    const auto& changed = subject.shared.changed({name});
+    if (!changed.no_case.empty()) continue;
+    const bool matters = !first_bit_difference(subject.reference.baseline(), changed.reference.baseline()).empty();
+    const NamedTensors outputs = outputs_after_change(subject, changed.generated);
     CheckResult followed;
-    reference.judge(outputs, followed);
+    changed.reference.judge(outputs, followed);
     if (followed.verdict == CheckVerdict::kPass) {
       any_followed = any_followed || matters;
     } else if (first_bit_difference(subject.outputs, outputs).empty()) {
@@ -157,36 +145,36 @@ std::string inputs_taken_by_setup(const Subject& subject, const NamedTensors& ot
 }  // namespace
 
 void check_stale(const Subject& subject, CheckResult& result) {
-  const NamedTensors other = generated_inputs(subject.spec(), subject.setting, subject.seed + 1);
+  const NamedTensors& other = subject.shared.other_inputs();
   // With batched inputs, weights stay: a variant may prepare them in its setup. Without, everything changes and only a
   // fresh runnable must follow.
-  NamedTensors changed = subject.generated;
+  std::set<std::string> names;
   bool batched = false, any = false;
   for (const auto& [name, tensor] : other) batched = batched || batch_axis_of(subject, name).has_value();
   for (const auto& [name, tensor] : other) {
     if (batched && !batch_axis_of(subject, name)) continue;
-    if (!changed.contains(name) || changed[name].sizes() != tensor.sizes())
+    if (!subject.generated.contains(name) || subject.generated[name].sizes() != tensor.sizes())
       return result.skip("input '" + name + "' has another shape under another seed");
-    any = any || hash_of(tensor) != hash_of(changed[name]);
-    changed.set(name, tensor);
+    any = any || hash_of(tensor) != hash_of(subject.generated[name]);
+    names.insert(name);
   }
   if (!any) return result.skip("another seed gives the same inputs");
-  const Reference reference(subject.component, subject.setting, changed);
-  if (const std::string why = no_case(reference); !why.empty()) return result.skip("with other inputs: " + why);
+  const auto& changed = subject.shared.changed(names);
+  if (!changed.no_case.empty()) return result.skip("with other inputs: " + changed.no_case);
   std::string taken;
   if (batched) {
     CheckResult same_runnable;
-    reference.judge(outputs_after_change(subject, changed), same_runnable);
-    if (same_runnable.verdict != CheckVerdict::kPass) taken = inputs_taken_by_setup(subject, other, result);
+    changed.reference.judge(outputs_after_change(subject, changed.generated), same_runnable);
+    if (same_runnable.verdict != CheckVerdict::kPass) taken = inputs_taken_by_setup(subject, result);
     if (result.verdict != CheckVerdict::kPass) return;
   }
   const Prepared prepared = subject.prepare(subject.placed());
   prepared.runnable->run();
-  const NamedTensors replacement = placed_inputs(changed, subject.setting.dtype, subject.setting.device);
+  const NamedTensors replacement = placed_inputs(changed.generated, subject.setting.dtype, subject.setting.device);
   for (auto& [name, tensor] : prepared.inputs) tensor.copy_(replacement[name]);
   const Prepared fresh = subject.prepare(prepared.inputs);
   fresh.runnable->run();
-  reference.judge(fresh.runnable->outputs(), result);
+  changed.reference.judge(fresh.runnable->outputs(), result);
   if (result.verdict == CheckVerdict::kFail)
     result.reason = "a fresh runnable on changed contents at the same addresses: " + result.reason;
   else if (!taken.empty())

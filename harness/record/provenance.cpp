@@ -8,15 +8,18 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iomanip>
 #include <sstream>
 #include <thread>
 
+#include "harness/record/source_folder.h"
 #include "src/registry.h"
 
 extern char** environ;
@@ -58,18 +61,20 @@ std::string utc_now() {
   return text.str();
 }
 
-// "crc32:xxxxxxxx" over the files that exist, so that a changed baseline is seen; null where the sources are not here.
-json hash_of_files(const std::vector<std::string>& paths) {
+// "crc32:xxxxxxxx" over a folder's files, so that a changed baseline is seen; null where the sources are not here.
+json hash_of_folder(const std::string& folder) {
+  std::vector<std::filesystem::path> paths;
+  std::error_code missing;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(kSourceFolder) + "/" + folder, missing))
+    if (entry.is_regular_file()) paths.push_back(entry.path());
+  if (paths.empty()) return nullptr;
+  std::sort(paths.begin(), paths.end());
   uLong crc = crc32(0L, Z_NULL, 0);
-  bool any = false;
   for (const auto& path : paths) {
-    std::ifstream file(std::string(TWINBENCH_SOURCE_FOLDER) + "/" + path, std::ios::binary);
-    if (!file) continue;
+    std::ifstream file(path, std::ios::binary);
     const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     crc = crc32(crc, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(text.size()));
-    any = true;
   }
-  if (!any) return nullptr;
   std::ostringstream hex;
   hex << "crc32:" << std::hex << std::setw(8) << std::setfill('0') << crc;
   return hex.str();
@@ -79,16 +84,23 @@ json source_hashes() {
   json hashes = json::object();
   for (const auto& component : components()) {
     const auto place = component.spec.pipeline + "/" + component.spec.name;
-    hashes[component.spec.id()] = {{"baseline", hash_of_files({"baselines/" + place + ".cpp"})},
-                                   {"optimized", hash_of_files({"optimized/" + place + ".cpp", "optimized/" + place + "_cuda.cpp"})},
-                                   {"kernel", hash_of_files({"kernels/" + place + "_math.h", "kernels/" + place + ".cu"})}};
+    hashes[component.spec.id()] = {{"baseline", hash_of_folder("baselines/" + place)},
+                                   {"optimized", hash_of_folder("optimized/" + place)},
+                                   {"kernel", hash_of_folder("kernels/" + place)}};
   }
   return hashes;
 }
 
+// Asked of the registry, so that this file is the same object in a build with CUDA and in one without.
+bool built_with_cuda() {
+  return std::any_of(components().begin(), components().end(), [](const Component& component) {
+    return component.supports(Variant::kOptimized, c10::DeviceType::CUDA, component.spec.dtypes.front());
+  });
+}
+
 json relevant_environment() {
   json variables = json::object();
-  const std::vector<std::string> prefixes = {"TWINBENCH_", "OMP_", "MKL_", "CUDA_", "CUBLAS_", "NVIDIA_TF32", "PYTORCH_", "GTEST_", "BENCHMARK_", "KMP_", "ATEN_", "NO_COLOR"};
+  const std::vector<std::string> prefixes = {"TWINBENCH_", "OMP_", "GOMP_", "MKL_", "CUDA_", "CUBLAS_", "NVIDIA_TF32", "PYTORCH_", "GTEST_", "BENCHMARK_", "KMP_", "ATEN_", "NO_COLOR"};
   for (char** entry = environ; *entry; ++entry) {
     const std::string text = *entry;
     const auto equals = text.find('=');
@@ -101,7 +113,7 @@ json relevant_environment() {
 }  // namespace
 
 json provenance(std::uint64_t seed, const std::string& command_line) {
-  const std::string git = "git -C '" TWINBENCH_SOURCE_FOLDER "' ";
+  const std::string git = std::string("git -C '") + kSourceFolder + "' ";
   // A bundle says what it was built from: where it runs, the build machine's folder is missing or something else.
   const char* bundled = std::getenv("TWINBENCH_REVISION");
   std::string revision = bundled && *bundled ? bundled : first_line_of(git + "rev-parse --short=12 HEAD");
@@ -117,7 +129,7 @@ json provenance(std::uint64_t seed, const std::string& command_line) {
           {"compiler_flags", TWINBENCH_COMPILER_FLAGS},
           {"cxx_standard", std::to_string(__cplusplus)},
           {"libtorch", TORCH_VERSION},
-          {"cuda_toolkit", or_null(TWINBENCH_CUDA_TOOLKIT)},
+          {"cuda_toolkit", built_with_cuda() ? json(TWINBENCH_CUDA_TOOLKIT) : json(nullptr)},
           {"cuda_runtime", nullptr},
           {"driver", or_null(file_field("/proc/driver/nvidia/version", "NVRM version"))},
           {"cudnn", nullptr},

@@ -94,14 +94,15 @@ void run_child(const Job& job, int result, int output, int parent) {
   _exit(0);
 }
 
-JobResult run_here(const Job& job) {
+JobResult run_here(const Job& job, const std::function<void(const Job&, const nlohmann::json& part)>& on_part) {
   const auto started = std::chrono::steady_clock::now();
-  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  JobContext context(nowhere);  // nobody reads parts or signs of life
-  const nlohmann::json outcome = outcome_of(job, context);
-  close(nowhere);
-  flush_output();
   JobResult result;
+  JobContext context([&](const nlohmann::json& part) {
+    result.parts.push_back(part);
+    if (on_part) on_part(job, part);
+  });
+  const nlohmann::json outcome = outcome_of(job, context);
+  flush_output();
   result.name = job.name;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   if (outcome["kind"] == "result") {

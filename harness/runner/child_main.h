@@ -10,7 +10,8 @@ namespace twinbench {
 // error over `result`, and ends the process without running the parent's destructors.
 [[noreturn]] void run_child(const Job& job, int result, int output, int parent);
 
-// Runs the job in this process, without limits; what it throws becomes its error. Its output goes where ours goes.
-JobResult run_here(const Job& job);
+// Runs the job in this process, without limits; what it throws becomes its error. Its output goes where ours goes, its
+// parts to `on_part` (may be empty).
+JobResult run_here(const Job& job, const std::function<void(const Job&, const nlohmann::json& part)>& on_part);
 
 }  // namespace twinbench

@@ -83,7 +83,7 @@ ChildProcess::ChildProcess(const Job& job, OnPart on_part) : job_(job), on_part_
   std::fflush(nullptr);  // what is buffered now would be written a second time by the child
   const pid_t parent = getpid();
   inherited_bytes_ = held_bytes(parent);
-  started_s_ = last_sign_s_ = now_s();
+  started_s_ = last_sign_s_ = last_part_s_ = now_s();
   process_ = fork();
   if (process_ == 0) {
     close(result_ends[0]);
@@ -144,6 +144,7 @@ void ChildProcess::take(const nlohmann::json& message) {
   const std::string& kind = message["kind"].get_ref<const std::string&>();
   if (kind == "alive") return;
   if (kind == "part") {
+    last_part_s_ = now_s();
     result_.parts.push_back(message.value("value", nlohmann::json()));
     if (on_part_) on_part_(job_, result_.parts.back());
     return;
@@ -196,7 +197,7 @@ void ChildProcess::attend() {
 double ChildProcess::seconds_to_next_limit() const {
   if (result_pipe_ < 0 || stopped_ || answered_) return 0.001;
   const double now = now_s();
-  return std::max(0.0, std::min(started_s_ + job_.limits.wall_s, last_sign_s_ + job_.limits.silence_s) - now);
+  return std::max(0.0, std::min({started_s_ + job_.limits.wall_s, last_sign_s_ + job_.limits.silence_s, last_part_s_ + job_.limits.part_s}) - now);
 }
 
 void ChildProcess::enforce_limits() {
@@ -211,6 +212,8 @@ void ChildProcess::enforce_limits() {
                                       std::to_string(job_.limits.memory_bytes >> 20) + " MiB");
   else if (now - started_s_ > job_.limits.wall_s)
     stop(JobStatus::kTimeout, "longer than " + seconds_text(job_.limits.wall_s));
+  else if (now - last_part_s_ > job_.limits.part_s)
+    stop(JobStatus::kTimeout, "longer than " + seconds_text(job_.limits.part_s));
   else if (now - last_sign_s_ > job_.limits.silence_s)
     stop(JobStatus::kSilent, "no sign of life for " + seconds_text(job_.limits.silence_s));
 }

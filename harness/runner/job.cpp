@@ -39,9 +39,13 @@ nlohmann::json to_json(const JobResult& result) {
           {"peak_resident_bytes", result.peak_resident_bytes}};
 }
 
-void JobContext::report(const nlohmann::json& part) { send_message(descriptor_, {{"kind", "part"}, {"value", part}}); }
+void JobContext::report(const nlohmann::json& part) {
+  if (on_part_) return on_part_(part);
+  send_message(descriptor_, {{"kind", "part"}, {"value", part}});
+}
 
 void JobContext::alive() {
+  if (on_part_) return;
   const double now = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   if (sent_at_ >= 0 && now - sent_at_ < 0.1) return;
   sent_at_ = now;

@@ -20,12 +20,15 @@ struct JobLimits {
   // count.
   // 0: no limit. Memory of a CUDA device is not covered.
   std::uint64_t memory_bytes = 0;
+  double part_s = kNoLimit;  // from its start or one report() to the next: for a job of many parts
 };
 
 // The child's line to the runner.
 class JobContext {
  public:
   explicit JobContext(int descriptor) : descriptor_(descriptor) {}
+  // For a job that runs in the runner's own process: its parts are handed over directly.
+  explicit JobContext(std::function<void(const nlohmann::json&)> on_part) : descriptor_(-1), on_part_(std::move(on_part)) {}
 
   // Hands over a finished part. It is kept even when the child dies later.
   void report(const nlohmann::json& part);
@@ -33,11 +36,12 @@ class JobContext {
   // Says that work goes on. Cheap: sent at most ten times a second.
   void alive();
 
-  // The write end of the result pipe.
+  // The write end of the result pipe; -1 in the runner's own process.
   int descriptor() const { return descriptor_; }
 
  private:
   int descriptor_;
+  std::function<void(const nlohmann::json&)> on_part_;
   double sent_at_ = -1;
 };
 

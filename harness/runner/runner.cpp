@@ -55,6 +55,7 @@ void check(const std::vector<Job>& jobs, const RunnerOptions& options) {
     if (!job.run) throw Error(ErrorKind::kBadArgument, "job", job.name, "give it a function to run");
     positive(job.name + " wall_s", job.limits.wall_s);
     positive(job.name + " silence_s", job.limits.silence_s);
+    positive(job.name + " part_s", job.limits.part_s);
   }
 }
 
@@ -64,8 +65,9 @@ class Run {
 
   RunReport all() {
     InterruptionWatch watch;
-    while ((next_ < jobs_.size() && !watch.interrupted()) || !children_.empty()) {
-      while (next_ < jobs_.size() && children_.size() < options_.parallel && !watch.interrupted()) start(next_++);
+    const auto starting = [&] { return next_ < jobs_.size() && !watch.interrupted() && !(options_.enough && options_.enough()); };
+    while (starting() || !children_.empty()) {
+      while (starting() && children_.size() < options_.parallel) start(next_++);
       wait();
       for (auto& [index, child] : children_) {
         if (watch.interrupted()) child.stop(JobStatus::kInterrupted, "the run was interrupted");
@@ -85,7 +87,7 @@ class Run {
     const Job& job = jobs_[index];
     if (options_.on_start) options_.on_start(job);
     if (job.in_process) {
-      keep(index, run_here(job));
+      keep(index, run_here(job, options_.on_part));
       return;
     }
     const int threads = thread_count();

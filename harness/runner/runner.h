@@ -17,12 +17,13 @@ struct RunnerOptions {
   std::function<void(const Job&)> on_start;
   std::function<void(const Job&, const nlohmann::json& part)> on_part;
   std::function<void(const JobResult&)> on_result;
+  std::function<bool()> enough;  // asked before a job is started; true: neither it nor any after it is (a budget is spent)
 };
 
 struct RunReport {
   std::vector<JobResult> results;  // of the jobs that started, in the order of the jobs
   bool interrupted = false;        // SIGINT or SIGTERM came: children were killed, the rest was not started
-  std::size_t not_started = 0;
+  std::size_t not_started = 0;     // the last ones of the list
 };
 
 // Forks each child from this process, which should have everything loaded and must not have run a parallel region yet:

@@ -1,13 +1,16 @@
 // Runs every check of the harness on one planted twin and compares what caught it with what had to.
-#include "harness/compare/inputs.h"
 #include "harness/selftest/selftest.h"
 
 #include <time.h>
 
+#include <algorithm>
+
+#include "harness/bench/twin_timing.h"
+#include "harness/compare/inputs.h"
 #include "harness/counters/case_memory.h"
 #include "harness/counters/count_component.h"
 #include "harness/counters/pins.h"
-#include "harness/parity/parity.h"
+#include "harness/parity/tier.h"
 #include "harness/selftest/cases.h"
 #include "harness/selftest/row_scale.h"
 #include "harness/timing/paired.h"
@@ -22,10 +25,25 @@ struct Catch {
   std::string check, reason;
 };
 
-void run_parity(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
-  for (const auto& result : check_cell(selftest_case.component, selftest_case.variant, selftest_case.setting, kSeed))
+std::vector<Catch> caught_by_parity(const SelftestCase& selftest_case, Tier tier) {
+  ParityOptions options = parity_options(tier, selftest_case.variant);
+  options.checks.clear();  // a planted baseline gets every check too
+  std::vector<Catch> caught;
+  for (const auto& result : check_cell(selftest_case.component, selftest_case.variant, selftest_case.setting, kSeed, options))
     if (result.verdict == CheckVerdict::kFail || result.verdict == CheckVerdict::kError)
       caught.push_back({result.check, std::string(name_of(result.verdict)) + ": " + result.reason});
+  return caught;
+}
+
+// What both tiers catch; where they differ, a row of its own says so, which nothing expects.
+void run_parity(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
+  const auto quick = caught_by_parity(selftest_case, Tier::kQuick), full = caught_by_parity(selftest_case, Tier::kFull);
+  const auto has = [](const std::vector<Catch>& list, const std::string& check) {
+    return std::any_of(list.begin(), list.end(), [&](const Catch& one) { return one.check == check; });
+  };
+  for (const auto& one : full) caught.push_back(has(quick, one.check) ? one : Catch{one.check + " (tier full only)", one.reason});
+  for (const auto& one : quick)
+    if (!has(full, one.check)) caught.push_back({one.check + " (tier quick only)", one.reason});
 }
 
 void run_counters(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
@@ -82,6 +100,23 @@ TimeVerdict run_time(const SelftestCase& selftest_case, std::vector<Catch>& caug
   return result.verdict;
 }
 
+// A few short samples are enough: it is the answers around them that are judged.
+void run_bench(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
+  Component component = selftest_case.component;
+  component.spec.cases = {selftest_case.setting.input_case};
+  const Case& input_case = component.spec.cases.front();
+  TwinTimingOptions options;
+  options.seed = kSeed;
+  options.max_pairs = 4;
+  options.seconds = 0.5;
+  options.clock = {1e-9, 50e-9};
+  const auto rows = time_twin({&component, c10::DeviceType::CPU, selftest_case.setting.dtype, &input_case}, options, {});
+  for (const auto& row : rows["timings"])
+    if (row["verdict"] == "rejected") caught.push_back({"answers", row["reason"]});
+  for (const auto& row : rows["speedups"])
+    if ((row["verdict"] == "rejected" || row["ratio"].is_null()) && caught.empty()) caught.push_back({"speedup", row["reason"]});
+}
+
 std::string joined(const std::vector<Catch>& caught, std::string Catch::*field, const char* separator) {
   std::string text;
   for (const auto& one : caught)
@@ -94,7 +129,7 @@ std::string joined(const std::vector<Catch>& caught, std::string Catch::*field, 
 const std::vector<SelftestCase>& selftest_cases() {
   static const std::vector<SelftestCase> cases = [] {
     std::vector<SelftestCase> all = selftest::wrong_answers();
-    for (auto& list : {selftest::wrong_behaviour(), selftest::correct_controls()})
+    for (auto& list : {selftest::wrong_behaviour(), selftest::wrong_when_timed(), selftest::correct_controls(), selftest::correct_when_timed()})
       all.insert(all.end(), list.begin(), list.end());
     return all;
   }();
@@ -115,6 +150,8 @@ SelftestRow run(const SelftestCase& selftest_case) {
   try {
     if (selftest_case.reference) {
       open = run_time(selftest_case, caught, explanation) == TimeVerdict::kInconclusive;
+    } else if (selftest_case.benched) {
+      run_bench(selftest_case, caught);
     } else {
       run_parity(selftest_case, caught);
       run_counters(selftest_case, caught);

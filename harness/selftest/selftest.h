@@ -18,6 +18,8 @@ struct SelftestCase {
   // Times the optimized twin against this factory instead of running the other checks ("time").
   Factory reference = nullptr;
   Setting setting;
+  // Times the cell as `bench` does instead of running the other checks ("answers").
+  bool benched = false;
 
   bool wrong() const { return !caught_by.empty(); }
 };
@@ -35,7 +37,7 @@ struct SelftestRow {
 
 // Checks that may catch: those of the parity engine, "proof" (counters against their formulas), "growth" (memory from run
 // to run), "leak" (memory that outlives the twin), "pins" (counters against those of a correct twin), "time" (paired timing
-// against a correct twin).
+// against a correct twin), "answers" (what bench judges of a variant that it times).
 const std::vector<SelftestCase>& selftest_cases();
 
 SelftestRow run(const SelftestCase& selftest_case);

@@ -82,4 +82,7 @@ TWINBENCH_HOST_DEVICE float round_to_bf16(float x) {
 // By way of float. The numeric mode that rounds is one of fp32: here so that templates over both compile.
 TWINBENCH_HOST_DEVICE double round_to_bf16(double x) { return round_to_bf16(static_cast<float>(x)); }
 
+// An operand of a matrix product: rounded to bf16 in that mode.
+TWINBENCH_HOST_DEVICE float operand(float x, bool round) { return round ? round_to_bf16(x) : x; }
+
 }  // namespace twinbench::kernels

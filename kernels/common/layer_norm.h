@@ -26,10 +26,10 @@ TWINBENCH_HOST_DEVICE Moments<Real> merge(const Moments<Real>& a, const Moments<
           multiply_add(difference * difference, a.count * share, a.squared_deviations + b.squared_deviations)};
 }
 
-// 1 / sqrt(variance + epsilon) with correctly rounded square root and division: same bits on host and device,
-// unlike the approximate reciprocal square root.
+// 1 / sqrt(variance + epsilon), epsilon as PyTorch has it by default, with correctly rounded square root and division:
+// same bits on host and device, unlike the approximate reciprocal square root.
 template <class Real>
-TWINBENCH_HOST_DEVICE Real inverse_deviation(Real variance, Real epsilon) {
+TWINBENCH_HOST_DEVICE Real inverse_deviation(Real variance, Real epsilon = Real(1e-5)) {
 #if defined(__CUDA_ARCH__)
   if constexpr (sizeof(Real) == 4) return __fdiv_rn(1.0f, __fsqrt_rn(variance + epsilon));
 #endif
@@ -41,10 +41,10 @@ TWINBENCH_HOST_DEVICE Real normalized(Real x, Real mean, Real inverse) {
   return (x - mean) * inverse;
 }
 
-// gain * normalized + bias.
+// gain * normalized + shift.
 template <class Real>
-TWINBENCH_HOST_DEVICE Real layer_norm(Real x, Real mean, Real inverse, Real gain, Real bias) {
-  return multiply_add(normalized(x, mean, inverse), gain, bias);
+TWINBENCH_HOST_DEVICE Real scaled(Real normal, Real gain, Real shift) {
+  return multiply_add(normal, gain, shift);
 }
 
 // Gradient of one input: inverse * (g - mean(g) - normalized * mean(g * normalized)), g = output gradient * gain,

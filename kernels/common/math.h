@@ -29,6 +29,12 @@ TWINBENCH_HOST_DEVICE double guard(double a, double limit) {
 TWINBENCH_HOST_DEVICE float guard_derivative(float a, float limit) { return absolute(a) <= limit ? 1.0f : 0.0f; }
 TWINBENCH_HOST_DEVICE double guard_derivative(double a, double limit) { return absolute(a) <= limit ? 1.0 : 0.0; }
 
+// What passes back through guard at a: the gradient, or 0 where the guard acted (whatever the gradient is, NaN too).
+template <class Real>
+TWINBENCH_HOST_DEVICE Real guard_gradient(Real a, Real limit, Real gradient) {
+  return guard_derivative(a, limit) != Real(0) ? gradient : Real(0);
+}
+
 // ---- exponential --------------------------------------------------------------------------------------------------
 TWINBENCH_HOST_DEVICE double exp(double x) { return std::exp(x); }
 

@@ -80,6 +80,8 @@ __global__ void __launch_bounds__(Kernel::kMaxThreads, min_blocks_per_sm<Kernel>
   Kernel{}(block, arguments...);
 }
 
+inline dim3 grid(std::int64_t blocks) { return static_cast<unsigned>(blocks); }
+
 // Launches asynchronously on `stream`. Throws CudaError if the launch is refused. An empty grid launches nothing.
 template <class Kernel, class... Arguments>
 void launch(Kernel, dim3 grid, dim3 block, std::size_t dynamic_shared_bytes, Stream stream,

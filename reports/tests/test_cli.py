@@ -43,8 +43,8 @@ def test_junit_names_every_failure(save, cli, tmp_path):
     root["twinbench"]["parity"][8]["reason"] = "a < b & \x1b[31m ]]> \ud7ff"
     cli("gate", save(root), "--junit", tmp_path / "j.xml")
     suites = ElementTree.parse(tmp_path / "j.xml").getroot()
-    assert int(suites.get("failures")) == 3 and int(suites.get("skipped")) >= 1
-    assert {suite.get("name") for suite in suites} >= {"parity", "proofs", "selftest", "speedups"}
+    assert int(suites.get("failures")) == 4 and int(suites.get("skipped")) >= 1
+    assert {suite.get("name") for suite in suites} >= {"parity", "proofs", "timings", "selftest", "speedups"}
     cli("gate", save(synthetic.empty()), "--junit", tmp_path / "j.xml")
     assert int(ElementTree.parse(tmp_path / "j.xml").getroot().get("errors")) == 1
 
@@ -76,8 +76,10 @@ def test_the_summary_is_appended_to_github_s_file_only(save, cli, tmp_path, monk
     assert path.read_text() == once * 2
 
 
-@pytest.mark.parametrize("arguments, hint", [(("gaet", "x"), "'gate'"), (("gate", "x", "--baselin", "y"), "'--baseline'"), (("html", "x", "--figure=d"), "'--figures'"),
-                                             (("zzz",), "there are: gate, history")])
+@pytest.mark.parametrize("arguments, hint", [(("gaet", "x"), "'gate'"),
+                                             (("gate", "x", "--baselin", "y"), "'--baseline'"),
+                                             (("html", "x", "--figure=d"), "'--figures'"),
+                                             (("zzz", ), "there are: gate, history")])
 def test_mistyped_words_get_a_suggestion(cli, capsys, arguments, hint):
     assert cli(*arguments) == 2
     assert hint in capsys.readouterr().err
@@ -94,8 +96,14 @@ def test_pins_and_waivers_files_are_checked(save, cli, tmp_path):
         return json.dumps({synthetic.cell("sem.scan", "optimized"): counters})
 
     pins = tmp_path / "pins.json"
-    for text, code in (("{}", 2), ('{"a": {"b": 1.5}}', 2), ('{"a": 1}', 2), ("[]", 2), (pin({"dispatches": 5, "by_name": {"aten::add": 5}, "forward_calls_by_name": {"a": 1}}), 0),
-                       (pin({"dispatches": 4}), 1), (pin({"by_name": {"aten::add": 4}}), 1), (pin({"by_name": {"aten::mul": 1}}), 1)):
+    for text, code in (("{}", 2), ('{"a": {"b": 1.5}}', 2), ('{"a": 1}', 2), ("[]", 2), (pin({
+            "dispatches": 5,
+            "by_name": {
+                "aten::add": 5},
+            "forward_calls_by_name": {
+                "a": 1}}), 0), (pin({"dispatches": 4}), 1), (pin({"by_name": {
+                    "aten::add": 4}}), 1), (pin({"by_name": {
+                        "aten::mul": 1}}), 1)):
         pins.write_text(text)
         assert cli("gate", save(synthetic.full()), "--pins", pins) == code
     assert cli("gate", save(synthetic.full()), "--waivers", tmp_path / "none.toml") == 2
@@ -103,14 +111,20 @@ def test_pins_and_waivers_files_are_checked(save, cli, tmp_path):
 
 def test_only_pins_that_match_the_filter_are_missed(save, cli, tmp_path):
     pins = tmp_path / "pins.json"
-    pins.write_text(json.dumps({synthetic.cell("sem.scan", "optimized"): {"dispatches": 5}, "no.such/optimized/cpu/fp32/train": {"dispatches": 5}}))
+    pins.write_text(
+        json.dumps({
+            synthetic.cell("sem.scan", "optimized"): {
+                "dispatches": 5},
+            "no.such/optimized/cpu/fp32/train": {
+                "dispatches": 5}}))
     for pattern, code in ((".", 3), ("^sem[.]scan/", 0), ("^no[.]such/", 3), ("^nothing$", 2), ("(", 2)):
         assert cli("gate", save(synthetic.full()), "--pins", pins, "--filter", pattern) == code
 
 
 def test_merge_validate_table_ledger_history(save, cli, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
-    one, two = save(synthetic.only(synthetic.full(), "parity"), "one.json"), save(synthetic.only(synthetic.full(), "speedups"), "two.json")
+    one, two = save(synthetic.only(synthetic.full(), "parity"),
+                    "one.json"), save(synthetic.only(synthetic.full(), "speedups"), "two.json")
     folder = tmp_path / "merged"
     assert cli("merge", one, two, "-o", folder / "all.json") == 0
     assert cli("validate", folder / "all.json", one) == 0

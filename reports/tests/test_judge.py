@@ -57,7 +57,15 @@ def plant_parity_ratio(block): block["parity"][0]["outputs"][0]["worst_ratio"] =
 def plant_parity_null(block): block["parity"][0]["outputs"][0]["worst_ratio"] = None
 def plant_vacuity(block): block["parity"][0]["vacuity"]["rejected"] = 4
 def plant_pin(block): block["counters"][0]["pinned"] = {"dispatches": 1}
-def plant_leak(block): block["counters"][0]["memory"] = {"host": {"allocations": 3, "peak_bytes": 4096, "leaked_bytes": 64}, "device": None}
+
+
+def plant_leak(block):
+    block["counters"][0]["memory"] = {
+        "host": {
+            "allocations": 3,
+            "peak_bytes": 4096,
+            "leaked_bytes": 64},
+        "device": None}
 def plant_lost_counter(block): block["counters"][0]["pinned"] = {"graph_launches": 1}
 def plant_sinless_baseline(block): block["proofs"][0]["baseline"]["measured"] -= 1
 def plant_uncounted(block): block["proofs"][0]["optimized"]["measured"] = None
@@ -76,9 +84,44 @@ def test_a_pass_that_contradicts_its_numbers_fails(load, plant):
     assert verdict.exit_code == 1 and "says pass, but" in verdict.findings[0].message
 
 
+def rejected(cell):
+    root = synthetic.full()
+    synthetic.reject(root, cell)
+    return synthetic.balance(root)
+
+
+def test_a_rejected_timing_fails_once_and_has_no_speedup(load):
+    cell = synthetic.full()["twinbench"]["timings"][1]["cell"]
+    verdict = judge(load(rejected(cell)))
+    assert verdict.exit_code == 1 and subjects(verdict, "fail") == [cell]
+    assert "answer_after_timing" in verdict.of("fail")[0].message and verdict.of("fail")[0].magnitude is None
+
+
+def test_a_rejected_timing_fails_where_times_are_advisory(load):
+    root = rejected(synthetic.full()["twinbench"]["timings"][1]["cell"])
+    assert judge(load(root), timing_advisory=True).exit_code == 1
+
+
+def test_a_speedup_on_a_rejected_timing_fails(load):
+    root = synthetic.full()
+    root["twinbench"]["timings"][1].update(verdict="rejected", reason="planted")
+    verdict = judge(load(synthetic.balance(root)))
+    assert sorted(finding.kind for finding in verdict.of("fail")) == ["speedups", "timings"]
+
+
+def test_a_rejected_speedup_fails_by_itself(load):
+    root = synthetic.full()
+    root["twinbench"]["speedups"][0].update(verdict="rejected", reason="optimized: planted", ratio=None, lower=None, upper=None, log_ratios=[])
+    verdict = judge(load(root))
+    assert verdict.exit_code == 1 and [finding.kind for finding in verdict.of("fail")] == ["speedups"]
+    root["twinbench"]["speedups"][0]["ratio"] = 3.0
+    assert "holds a speedup" in judge(load(root)).of("fail")[0].message
+
+
 def test_a_time_below_a_floor_that_does_not_bind_is_fast_and_not_wrong(load):
     root = synthetic.full()
-    root["twinbench"]["timings"][0].update(floor_s=root["twinbench"]["timings"][0]["median_s"] * 2, impossible_below_s=None)
+    root["twinbench"]["timings"][0].update(floor_s=root["twinbench"]["timings"][0]["median_s"] * 2,
+                                           impossible_below_s=None)
     assert judge(load(root)).exit_code == 0
 
 
@@ -126,7 +169,8 @@ def slower(root, factor, revision="another"):
 def test_a_fallen_speedup_fails_against_the_baseline(load):
     verdict = judge(load(slower(synthetic.full(), 1.5)), load(synthetic.full(), "before.json"))
     assert verdict.exit_code == 1
-    assert all(finding.kind == "speedups" and finding.magnitude == pytest.approx(1 / 3) for finding in verdict.of("fail"))
+    assert all(finding.kind == "speedups" and finding.magnitude == pytest.approx(1 / 3)
+               for finding in verdict.of("fail"))
 
 
 def test_a_risen_speedup_and_a_small_change_pass(load):

@@ -14,7 +14,8 @@ from twinbench_reports.merge import load_merged, merge_records
 def parts(load):
     parity = synthetic.only(synthetic.full(), "parity", "selftest")
     bench = synthetic.only(synthetic.full(), "timings", "speedups", "counters", "proofs", "scenarios")
-    parity["twinbench"]["engines"], bench["twinbench"]["engines"] = ["parity", "selftest"], ["bench", "counters", "scenario"]
+    parity["twinbench"]["engines"] = ["parity", "selftest"]
+    bench["twinbench"]["engines"] = ["bench", "counters", "scenario"]
     parity["twinbench"]["session"] = None
     return load(parity, "a.json"), load(bench, "b.json")
 
@@ -47,7 +48,12 @@ def test_the_same_row_twice_is_refused_unless_the_latest_is_asked_for(load):
     assert merged["ledger"]["exit_code"] == 1
 
 
-@pytest.mark.parametrize("change", [{"revision": "other"}, {"cpu_model": "other"}, {"libtorch": "2.10"}, {"gpu": {"name": "H100"}}])
+@pytest.mark.parametrize("change", [{
+    "revision": "other"}, {
+        "cpu_model": "other"}, {
+            "libtorch": "2.10"}, {
+                "gpu": {
+                    "name": "H100"}}])
 def test_another_revision_machine_or_build_is_refused(load, change):
     other = synthetic.only(synthetic.full(), "parity")
     other["twinbench"]["provenance"].update(change)

@@ -81,14 +81,17 @@ def test_the_page_is_one_well_formed_file_without_script_or_network(page):
 
 
 def test_sections_come_in_reading_order(page):
-    wanted = ["do", "speedups", "claims", "counters", "parity", "device", "roofline", "scenarios", "selftest", "environment", "data"]
+    wanted = [
+        "do", "speedups", "claims", "counters", "parity", "device", "roofline", "scenarios", "selftest", "environment",
+        "data"]
     assert re.findall(r'<section id="([a-z]+)"', page) == wanted
     assert page.index('id="verdict"') < page.index('id="do"')
 
 
 def test_failures_come_first_with_their_command(page):
     first = page[page.index('class="actions"'):]
-    assert "build/cpu/bin/twinbench parity --filter &#39;^energy_flow\\.simple_neuron/optimized/cpu/fp32/train$&#39;" in first[:2000]
+    command = "build/cpu/bin/twinbench parity --filter &#39;^energy_flow\\.simple_neuron/optimized/cpu/fp32/train$&#39;"
+    assert command in first[:2000]
 
 
 def test_every_figure_has_title_finding_and_table(page):
@@ -135,7 +138,8 @@ def contrast(one, other):
 def test_contrast(palette):
     for ground in (palette.surface, palette.stripe):
         assert min(contrast(text, ground) for text in (palette.ink, palette.muted)) >= 4.5
-        assert min(contrast(mark, ground) for mark in (palette.blue, palette.vermillion, palette.green, palette.purple)) >= 3
+        assert min(
+            contrast(mark, ground) for mark in (palette.blue, palette.vermillion, palette.green, palette.purple)) >= 3
 
 
 def test_names_are_escaped_everywhere(load):
@@ -156,8 +160,14 @@ def test_the_same_input_gives_the_same_bytes_in_another_process(save, page):
     path = save(synthetic.failing())
     code = "import sys; from twinbench_reports.cli import main; sys.exit(main(sys.argv[1:]))"
     for seed, out in (("1", "one.html"), ("2", "two.html")):
-        subprocess.run([sys.executable, "-c", code, "html", str(path), "-o", str(path.parent / out)], check=True, capture_output=True,
-                       env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[1]), "PATH": "", "TZ": f"UTC{seed}", "HOME": str(path.parent)})
+        subprocess.run(
+            [sys.executable, "-c", code, "html",
+             str(path), "-o", str(path.parent / out)], check=True, capture_output=True, env={
+                 "PYTHONHASHSEED": seed,
+                 "PYTHONPATH": str(Path(__file__).parents[1]),
+                 "PATH": "",
+                 "TZ": f"UTC{seed}",
+                 "HOME": str(path.parent)})
     one, two = ((path.parent / out).read_bytes() for out in ("one.html", "two.html"))
     assert one == two == page.encode()
 
@@ -182,7 +192,8 @@ def test_rows_without_numbers_render(load):
     for row in block["speedups"]:
         row.update(ratio=None, lower=None, upper=None, verdict="inconclusive", reason="throttled", log_ratios=[])
     for row in block["timings"]:
-        row.update(median_s=None, q1_s=None, q3_s=None, minimum_s=None, floor_s=None, impossible_below_s=None, roofline_fraction=None, bound=None, n=0, verdict="error", reason="crash")
+        row.update(median_s=None, q1_s=None, q3_s=None, minimum_s=None, floor_s=None, impossible_below_s=None,
+                   roofline_fraction=None, bound=None, n=0, verdict="error", reason="crash")
     for row in block["proofs"]:
         row["baseline"]["measured"] = row["optimized"]["measured"] = None
     for row in block["parity"]:
@@ -248,12 +259,14 @@ def test_figures_as_files(load, tmp_path):
     assert "prefers-color-scheme:dark" in svg.read_text() and png.read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("value, text", [(None, "–"), (0, "0"), (14.23, "14.2"), (0.93, "0.930"), (1234.5, "1,230"), (99.96, "100"), (1e-7, "1.00e-7"), (float("nan"), "–"), (-3, "-3.00")])
+@pytest.mark.parametrize("value, text", [(None, "–"), (0, "0"), (14.23, "14.2"), (0.93, "0.930"), (1234.5, "1,230"),
+                                         (99.96, "100"), (1e-7, "1.00e-7"), (float("nan"), "–"), (-3, "-3.00")])
 def test_three_significant_digits(value, text):
     assert numbers.significant(value) == text
 
 
-@pytest.mark.parametrize("value, text", [(None, "–"), (0, "0 s"), (1.5, "1.50 s"), (2e-3, "2.00 ms"), (3.3e-6, "3.30 µs"), (5e-9, "5.00 ns")])
+@pytest.mark.parametrize("value, text", [(None, "–"), (0, "0 s"), (1.5, "1.50 s"), (2e-3, "2.00 ms"),
+                                         (3.3e-6, "3.30 µs"), (5e-9, "5.00 ns")])
 def test_durations(value, text):
     assert numbers.seconds(value) == text
 
@@ -275,8 +288,20 @@ def test_a_share_of_a_roof_that_does_not_bind_is_not_shown(load):
     root = synthetic.full()
     name = root["twinbench"]["timings"][1]["cell"]
     root["twinbench"]["timings"][1].update(roofline_fraction=3.8, impossible_below_s=None)
-    twin = next(twin for twin in gather_twins(load(root).block) if twin.timings.get("optimized", {}).get("cell") == name)
+    twin = next(twin for twin in gather_twins(load(root).block)
+                if twin.timings.get("optimized", {}).get("cell") == name)
     assert twin.roofline("optimized") is None and twin.roofline("baseline") is not None
+
+
+def test_a_scenario_says_what_it_is_of_and_an_older_record_does_not_have_to(load):
+    record = load(synthetic.full())
+    page = html_report(record, judge(record), None)
+    assert "energy_flow SC05 · growth · cpu" in page and "every step takes longer than the one before" in page
+    older = synthetic.full()
+    for key in ("experiment", "source", "part", "tier", "shows"):
+        del older["twinbench"]["scenarios"][0][key]
+    record = load(older)
+    assert "energy_flow · cpu" in html_report(record, judge(record), None)
 
 
 def test_steps_of_fewer_flows_are_drawn_as_whole_steps():
@@ -292,10 +317,12 @@ def test_a_device_shows_where_its_speedup_comes_from(load):
     record = load(synthetic.on_device())
     page = html_report(record, judge(record), None)
     parts = page[page.index("Where the speedups come from"):page.index("id=\"claims\"")]
-    for shown in ("12.0×", "1.50×", "4.00×", "2.00×", "25.0 %", "7.00 µs", "1,234 MHz", "the busy time is unknown", "256 scalar reads", "baseline: a run waits for the device: no graph"):
+    for shown in ("12.0×", "1.50×", "4.00×", "2.00×", "25.0 %", "7.00 µs", "1,234 MHz", "the busy time is unknown",
+                  "256 scalar reads", "baseline: a run waits for the device: no graph"):
         assert shown in parts, shown
     assert "gpu_span" in page and "host_wall" in page
-    assert "an empty pair of marks 1.50 µs" in page and "a read after the flush is not slower" in page and "gemm_bf16: made up" in page
+    assert "an empty pair of marks 1.50 µs" in page and "a read after the flush is not slower" in page
+    assert "gemm_bf16: made up" in page
     table = table_text(record, judge(record), Style(width=400, colour=False))
     assert "host × gaps × kernels" in table and "1.50 × 4.00 × 2.00" in table and "1.50 × – × –" in table
 
@@ -304,7 +331,8 @@ def test_ceilings_stand_beside_the_data_sheet(load):
     record = load(synthetic.on_device())
     page = html_report(record, judge(record), None)
     rows = page[page.index("Ceilings measured on this machine"):]
-    for shown in ("2.00 TB/s", "4.00 TB/s", "50.0 %", "made-up data sheet", "is not in harness/roofline/data_sheets.json", "2.50 µs"):
+    for shown in ("2.00 TB/s", "4.00 TB/s", "50.0 %", "made-up data sheet",
+                  "is not in harness/device/data_sheets.json", "2.50 µs"):
         assert shown in rows, shown
 
 

@@ -53,11 +53,13 @@ def test_false_regressions_are_rare_on_unchanged_speedups():
             half = math.exp(0.02 * 1.96)
             changes.append(log_change((now, now / half, now * half), (before, before / half, before * half)))
         flags = benjamini_hochberg([loss_p_value(change) for change in changes])
-        alarms += any(flag and change.upper < 0 and change.estimate <= math.log1p(-0.03) for flag, change in zip(flags, changes))
+        alarms += any(flag and change.upper < 0 and change.estimate <= math.log1p(-0.03)
+                      for flag, change in zip(flags, changes))
     assert alarms <= 20  # 5 % of runs of 30 pairs, with the slack of 200 trials
 
 
 def test_small_helpers():
     assert geometric_mean([2, 0.5]) == pytest.approx(1) and geometric_mean([]) is None
     assert minimum_detectable([0.1, 0.1]) is None
-    assert minimum_detectable([0.01, -0.01] * 5 + [None]) == pytest.approx(math.expm1(3.8574 * np.std([0.01, -0.01] * 5, ddof=1) / math.sqrt(10)))
+    assert minimum_detectable([0.01, -0.01] * 5 + [None]) == pytest.approx(
+        math.expm1(3.8574 * np.std([0.01, -0.01] * 5, ddof=1) / math.sqrt(10)))

@@ -39,17 +39,21 @@ def test_a_waiver_excuses_and_stays_visible(load, tmp_path):
     assert "1 waived" in verdict.headline
 
 
-@pytest.mark.parametrize("old, new, word", [
-    ("2026-12-24", "2026-11-20", "expired"), ("2026-12-24", "2027-06-01", "more than 90 days"), ("limit = 3.0", "limit = 2.0", "excuses nothing"),
-    ('kind = "parity"', 'kind = "speedups"', "excuses nothing"), ("simple_neuron", "no_such", "excuses nothing")])
+@pytest.mark.parametrize("old, new, word", [("2026-12-24", "2026-11-20", "expired"),
+                                            ("2026-12-24", "2027-06-01", "more than 90 days"),
+                                            ("limit = 3.0", "limit = 2.0", "excuses nothing"),
+                                            ('kind = "parity"', 'kind = "speedups"', "excuses nothing"),
+                                            ("simple_neuron", "no_such", "excuses nothing")])
 def test_a_waiver_that_does_not_cover_is_reported(load, tmp_path, old, new, word):
     verdict = judged(load, tmp_path, WAIVER.replace(old, new))
     assert verdict.exit_code == 1 and not verdict.waived
     assert any(finding.kind == "waiver" and word in finding.message for finding in verdict.findings)
 
 
-@pytest.mark.parametrize("old, new", [('owner = "ada"', ""), ("limit = 3.0", 'limit = "3"'), ("limit = 3.0", "limit = true"), ("expiry = 2026-12-24", 'expiry = "soon"'),
-                                      ('reason = "rounding of the old kernel"', 'reason = ""'), ("[[waiver]]", "[[waiver"), ("limit", "color = 1\nlimit")])
+@pytest.mark.parametrize("old, new", [('owner = "ada"', ""), ("limit = 3.0", 'limit = "3"'),
+                                      ("limit = 3.0", "limit = true"), ("expiry = 2026-12-24", 'expiry = "soon"'),
+                                      ('reason = "rounding of the old kernel"', 'reason = ""'),
+                                      ("[[waiver]]", "[[waiver"), ("limit", "color = 1\nlimit")])
 def test_a_waiver_without_limit_reason_owner_or_expiry_is_refused(tmp_path, old, new):
     path = tmp_path / "waivers.toml"
     path.write_text(WAIVER.replace(old, new))

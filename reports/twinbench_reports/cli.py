@@ -44,7 +44,8 @@ def nearest(word: str, known: Sequence[str] | dict[str, Parser]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one subcommand. Python's own exit code for a crash is 1, which means a regression here, so crashes become 2."""
+    """Runs one subcommand. Python's own exit code for a crash is 1, which means a regression here, so crashes become
+    2."""
     parser = build_parser()
     options, unknown = parser.parse_known_args(arguments)
     if unknown:
@@ -67,13 +68,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def build_parser() -> Parser:
     """Every subcommand and flag."""
-    parser = Parser(prog="twinbench-report", description="Judges and renders Twinbench records. Needs neither LibTorch nor a GPU.", epilog=_EPILOG,
-                    allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(prog="twinbench-report",
+                    description="Judges and renders Twinbench records. Needs neither LibTorch nor a GPU.",
+                    epilog=_EPILOG, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--version", action="version", version=f"twinbench-report {__version__}")
     children = parser.add_subparsers(dest="subcommand", required=True, metavar="SUBCOMMAND", parser_class=Parser)
 
     def add(name: str, run: object, text: str) -> Parser:
-        child = children.add_parser(name, help=text, description=text, allow_abbrev=False, epilog=_EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+        child = children.add_parser(name, help=text, description=text, allow_abbrev=False, epilog=_EPILOG,
+                                    formatter_class=argparse.RawDescriptionHelpFormatter)
         child.set_defaults(run=run)
         parser.subcommands = {**parser.subcommands, name: child}
         return child
@@ -83,14 +86,17 @@ def build_parser() -> Parser:
     _add_judging(gate)
     gate.add_argument("--verdict", type=Path, metavar="FILE", help="write verdict.json")
     gate.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML")
-    gate.add_argument("--summary", type=Path, metavar="FILE", help="write a Markdown job summary of at most 100 KB; appends to $GITHUB_STEP_SUMMARY")
-    gate.add_argument("--annotations", action="store_true", help="print GitHub annotations: at most 8, and one that points to the rest")
+    gate.add_argument("--summary", type=Path, metavar="FILE",
+                      help="write a Markdown job summary of at most 100 KB; appends to $GITHUB_STEP_SUMMARY")
+    gate.add_argument("--annotations", action="store_true",
+                      help="print GitHub annotations: at most 8, and one that points to the rest")
     gate.add_argument("--quiet", action="store_true", help="print the verdict line only")
 
     html = add("html", commands.html, "write the report as one self-contained HTML file")
     _add_records(html)
     _add_judging(html)
-    html.add_argument("-o", "--out", type=Path, default=Path("report.html"), metavar="FILE", help="where to write it (default: %(default)s)")
+    html.add_argument("-o", "--out", type=Path, default=Path("report.html"), metavar="FILE",
+                      help="where to write it (default: %(default)s)")
     html.add_argument("--figures", type=Path, metavar="DIR", help="also write every figure as PNG and SVG")
 
     markdown = add("markdown", commands.markdown, "print the report as Markdown of at most 64 KB, the worst first")
@@ -124,15 +130,25 @@ def build_parser() -> Parser:
 
 
 def _add_records(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("records", nargs="+", type=Path, metavar="RECORD", help="a record, or several that are merged first")
-    parser.add_argument("--latest", action="store_true", help="where two records hold the same row, take the later one (default: refuse)")
-    parser.add_argument("--other-boards", action="store_true", help="merge records of several boards of one model, as from --shard")
+    parser.add_argument("records", nargs="+", type=Path, metavar="RECORD",
+                        help="a record, or several that are merged first")
+    parser.add_argument("--latest", action="store_true",
+                        help="where two records hold the same row, take the later one (default: refuse)")
+    parser.add_argument("--other-boards", action="store_true",
+                        help="merge records of several boards of one model, as from --shard")
 
 
 def _add_judging(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--baseline", type=Path, metavar="RECORD", help="an earlier record: speedups may not fall, rows may not vanish")
-    parser.add_argument("--pins", type=Path, metavar="FILE", help="pinned counters, as `twinbench counters --pin` writes them")
-    parser.add_argument("--filter", default=".", metavar="RE", help="the --filter that the engines were given: only pins of matching cells are missed (default: all)")
-    parser.add_argument("--waivers", type=Path, metavar="FILE", help="[[waiver]] tables: match, kind, limit, reason, owner, expiry")
-    parser.add_argument("--timing", choices=("gate", "advisory"), default="gate", help="advisory: times are reported and decide nothing (default: %(default)s)")
-    parser.add_argument("--today", type=datetime.date.fromisoformat, metavar="DATE", help="the day on which waivers are judged (default: today; html: the run's)")
+    parser.add_argument("--baseline", type=Path, metavar="RECORD",
+                        help="an earlier record: speedups may not fall, rows may not vanish")
+    parser.add_argument("--pins", type=Path, metavar="FILE",
+                        help="pinned counters, as `twinbench counters --pin` writes them")
+    parser.add_argument(
+        "--filter", default=".", metavar="RE",
+        help="the --filter that the engines were given: only pins of matching cells are missed (default: all)")
+    parser.add_argument("--waivers", type=Path, metavar="FILE",
+                        help="[[waiver]] tables: match, kind, limit, reason, owner, expiry")
+    parser.add_argument("--timing", choices=("gate", "advisory"), default="gate",
+                        help="advisory: times are reported and decide nothing (default: %(default)s)")
+    parser.add_argument("--today", type=datetime.date.fromisoformat, metavar="DATE",
+                        help="the day on which waivers are judged (default: today; html: the run's)")

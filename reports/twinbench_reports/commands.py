@@ -38,14 +38,18 @@ def gate(options: argparse.Namespace) -> int:
     if options.junit:
         _write(options.junit, junit_xml(verdict, record))
     if options.summary:
-        _write(options.summary, markdown_text(record, verdict, SUMMARY_BUDGET), append=str(options.summary) == os.environ.get("GITHUB_STEP_SUMMARY"))
+        _write(options.summary, markdown_text(record, verdict, SUMMARY_BUDGET),
+               append=str(options.summary) == os.environ.get("GITHUB_STEP_SUMMARY"))
     if options.annotations:
         print(annotations(verdict), end="")
     style = terminal_style()
     print(style.paint(f"{verdict.word}: {verdict.headline}", verdict.word))
     if not options.quiet:
         for finding in verdict.findings:
-            print(f"{style.paint(finding.severity, finding.severity)} {finding.kind} {_plain(finding.subject)}: {_plain(finding.message)}")
+            print(
+                f"{style.paint(finding.severity, finding.severity)} {finding.kind} {_plain(finding.subject)}: "
+                f"{_plain(finding.message)}"
+            )
             if finding.reproduce and finding.severity != "notice":
                 print(f"    {_plain(finding.reproduce)}")
         for finding in verdict.waived:
@@ -62,7 +66,9 @@ def html(options: argparse.Namespace) -> int:
     print(f"{options.out}: {verdict.word}, {verdict.headline}")
     if options.figures:
         _make_folder(options.figures)
-        written = [path for drawings in all_drawings(record).values() for drawing in drawings for path in drawing.write(options.figures)]
+        written = [
+            path for drawings in all_drawings(record).values() for drawing in drawings
+            for path in drawing.write(options.figures)]
         print(f"{options.figures}: {len(written)} figure files")
     return PASS
 
@@ -88,7 +94,8 @@ def table(options: argparse.Namespace) -> int:
 def ledger(options: argparse.Namespace) -> int:
     """Prints the claims."""
     record = _load(options)
-    sys.stdout.write(ledger_markdown(record) if options.markdown else ledger_text(record, terminal_style(width=options.width)))
+    sys.stdout.write(
+        ledger_markdown(record) if options.markdown else ledger_text(record, terminal_style(width=options.width)))
     return PASS
 
 
@@ -126,7 +133,8 @@ def validate(options: argparse.Namespace) -> int:
 
 
 def _load(options: argparse.Namespace) -> Record:
-    return load_merged([load_record(path) for path in options.records], latest=options.latest, other_boards=options.other_boards)
+    return load_merged([load_record(path) for path in options.records], latest=options.latest,
+                       other_boards=options.other_boards)
 
 
 def _judged(options: argparse.Namespace, today: datetime.date | None) -> tuple[Record, Record | None, Verdict]:
@@ -134,14 +142,16 @@ def _judged(options: argparse.Namespace, today: datetime.date | None) -> tuple[R
     before = load_record(options.baseline) if options.baseline else None
     pins = matching(load_pins(options.pins), options.filter) if options.pins else None
     waivers = load_waivers(options.waivers) if options.waivers else ()
-    return record, before, judge(record, before, pins=pins, waivers=waivers, today=today, timing_advisory=options.timing == "advisory")
+    return record, before, judge(record, before, pins=pins, waivers=waivers, today=today,
+                                 timing_advisory=options.timing == "advisory")
 
 
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ReportError(f"cannot be made: {error.strerror}", file=str(folder), remedy="name another folder") from error
+        raise ReportError(f"cannot be made: {error.strerror}", file=str(folder),
+                          remedy="name another folder") from error
 
 
 def _write(path: Path, text: str, *, append: bool = False) -> None:
@@ -150,7 +160,8 @@ def _write(path: Path, text: str, *, append: bool = False) -> None:
         with path.open("a" if append else "w", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise ReportError(f"cannot be written: {error.strerror}", file=str(path), remedy="name another file, or make room") from error
+        raise ReportError(f"cannot be written: {error.strerror}", file=str(path),
+                          remedy="name another file, or make room") from error
 
 
 def _plain(text: str) -> str:

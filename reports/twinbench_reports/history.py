@@ -36,11 +36,13 @@ class History:
 def read_history(folder: Path, pattern: str) -> History:
     """Reads every *.json below the folder; `pattern` is a regular expression on the names of speedups."""
     if not folder.is_dir():
-        raise ReportError("it is not a folder", file=str(folder), remedy="give the folder that holds the records, such as reports/records")
+        raise ReportError("it is not a folder", file=str(folder),
+                          remedy="give the folder that holds the records, such as reports/records")
     try:
         expression = re.compile(pattern)
     except re.error as error:
-        raise ReportError(f"{pattern!r} is not a regular expression: {error}", remedy="quote it, and escape brackets") from error
+        raise ReportError(f"{pattern!r} is not a regular expression: {error}",
+                          remedy="quote it, and escape brackets") from error
     history = History()
     records: list[Record] = []
     for path in sorted(folder.rglob("*.json")):
@@ -53,7 +55,10 @@ def read_history(folder: Path, pattern: str) -> History:
         key = machine.board(record.provenance) | machine.toolchain(record.provenance)
         if key not in keys:
             keys.append(key)
-            history.segments.append(f"{machine.label(record.provenance)} · LibTorch {record.provenance['libtorch']} · {record.provenance['compiler']}")
+            history.segments.append(
+                f"{machine.label(record.provenance)} · LibTorch {record.provenance['libtorch']} · "
+                f"{record.provenance['compiler']}"
+            )
         for name, row in named_rows(record.block, "speedups"):
             if expression.search(name):
                 point = Point(record.provenance["utc"], record.provenance["revision"], keys.index(key), row)

@@ -48,7 +48,8 @@ def schema_text() -> str:
         candidate = folder / "record.v1.schema.json"
         if candidate.is_file():
             return candidate.read_text(encoding="utf-8")
-    raise ReportError("record.v1.schema.json is not installed", remedy="install the package again: pip install ./reports")
+    raise ReportError("record.v1.schema.json is not installed",
+                      remedy="install the package again: pip install ./reports")
 
 
 @functools.cache
@@ -116,10 +117,11 @@ def _check_version(version: Any, file: str) -> None:
     try:
         major, _minor = (int(part) for part in str(version).split("."))
     except ValueError:
-        raise ReportError(f"the schema version {version!r} is not major.minor", file=file, path=path, remedy=_REWRITE) from None
+        raise ReportError(f"the schema version {version!r} is not major.minor", file=file, path=path,
+                          remedy=_REWRITE) from None
     if major > MAJOR:
-        raise ReportError(f"the record has schema version {version}; this package reads {MAJOR}.x", file=file, path=path,
-                          remedy="update twinbench-reports to the revision that wrote the record")
+        raise ReportError(f"the record has schema version {version}; this package reads {MAJOR}.x", file=file,
+                          path=path, remedy="update twinbench-reports to the revision that wrote the record")
     if major < MAJOR:
         raise ReportError(f"schema version {version} was never published", file=file, path=path, remedy=_REWRITE)
 

@@ -7,7 +7,8 @@ from typing import Any
 Provenance = dict[str, Any]
 
 # A change here starts a new segment of a history: the times are of another build, not of another machine.
-TOOLCHAIN = ("build_type", "compiler", "compiler_flags", "cxx_standard", "libtorch", "cuda_toolkit", "cuda_runtime", "driver", "cudnn")
+TOOLCHAIN = ("build_type", "compiler", "compiler_flags", "cxx_standard", "libtorch", "cuda_toolkit", "cuda_runtime",
+             "driver", "cudnn")
 
 
 def model(provenance: Provenance) -> dict[str, Any]:

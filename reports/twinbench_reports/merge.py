@@ -13,7 +13,7 @@ from twinbench_reports.cells import JUDGED_SECTIONS, ROW_NAMES
 from twinbench_reports.errors import ReportError
 from twinbench_reports.load import Record, check_record
 
-_LEDGER_OF = {"pass": "passed", "fail": "failed", "error": "errors", "skip": "skipped"}
+_LEDGER_OF = {"pass": "passed", "fail": "failed", "error": "errors", "skip": "skipped", "rejected": "failed"}
 # Rows that describe rather than judge: every engine writes them, so that the same row twice is no conflict.
 _DESCRIPTIONS = ("components", "ceilings")
 
@@ -55,9 +55,11 @@ def _require_same(first: Record, other: Record, other_boards: bool) -> None:
     one, two = first.provenance, other.provenance
     if one["revision"] != two["revision"]:
         raise ReportError(f"its revision {two['revision']} is not {one['revision']} of {first.path}", file=other.path,
-                          path="$.twinbench.provenance.revision", remedy="merge records of one revision; compare two with gate --baseline")
+                          path="$.twinbench.provenance.revision",
+                          remedy="merge records of one revision; compare two with gate --baseline")
     identity = machine.model if other_boards else machine.board
-    differ = machine.differences(identity(one), identity(two)) + machine.differences(machine.toolchain(one), machine.toolchain(two))
+    differ = machine.differences(identity(one), identity(two)) + machine.differences(
+        machine.toolchain(one), machine.toolchain(two))
     if differ:
         raise ReportError(f"another machine or build than {first.path}: {'; '.join(differ)}", file=other.path,
                           path="$.twinbench.provenance", remedy="report each machine by itself"
@@ -69,14 +71,16 @@ def _require_same(first: Record, other: Record, other_boards: bool) -> None:
                               remedy="run both again from one working tree")
 
 
-def _merge_rows(records: Sequence[Record], section: str, latest: bool, dropped: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _merge_rows(records: Sequence[Record], section: str, latest: bool,
+                dropped: list[dict[str, Any]]) -> list[dict[str, Any]]:
     rows: dict[str, tuple[str, dict[str, Any]]] = {}
     for record in records:
         for index, row in enumerate(record.block[section]):
             name = ROW_NAMES[section](row)
             if name in rows and not latest:
                 raise ReportError(f"{section} has {name} already, from {rows[name][0]}", file=record.path,
-                                  path=f"$.twinbench.{section}[{index}]", remedy="name the records once each, or pass --latest")
+                                  path=f"$.twinbench.{section}[{index}]",
+                                  remedy="name the records once each, or pass --latest")
             if name in rows and section in JUDGED_SECTIONS:
                 dropped.append(rows[name][1])
             rows[name] = (record.path, row)
@@ -110,9 +114,11 @@ def _merge_sessions(sessions: Sequence[dict[str, Any] | None]) -> dict[str, Any]
         failed = [device for device in devices if "fail" in (device["hold"]["verdict"], device["flush"]["verdict"])]
         merged["device"] = (failed or devices)[-1]
     if tests:
-        worst = next((test for verdict in ("slower", "faster", "inconclusive") for test in tests if test["verdict"] == verdict), tests[0])
-        merged["null_test"] = dict(worst, pairs=sum(test["pairs"] for test in tests), cells=[cell for test in tests for cell in test["cells"]],
-                                   noise_floor=max((test["noise_floor"] for test in tests if test["noise_floor"] is not None), default=None))
+        worst = next((test for verdict in ("slower", "faster", "inconclusive")
+                      for test in tests if test["verdict"] == verdict), tests[0])
+        merged["null_test"] = dict(
+            worst, pairs=sum(test["pairs"] for test in tests), cells=[cell for test in tests for cell in test["cells"]],
+            noise_floor=max((test["noise_floor"] for test in tests if test["noise_floor"] is not None), default=None))
     return merged
 
 

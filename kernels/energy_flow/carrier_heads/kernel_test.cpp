@@ -1,30 +1,21 @@
-// The carrier heads' kernels on the host, every thread order, against the formulas in double precision; the count rules.
-#include <gtest/gtest.h>
+// The carrier heads' kernels on the host, every thread order, against the formulas in double; the count rules.
+#include "harness/simt/kernel_testing.h"
 
-#include <cmath>
 #include <limits>
-#include <vector>
 
-#include "harness/simt/host.h"
+#include "kernels/common/grid.h"
 #include "kernels/energy_flow/carrier_heads/kernel.h"
 
 namespace twinbench::energy_flow::carrier_heads {
 namespace {
 
+using simt::Buffer;
 using simt::GuardedBuffer;
 using simt::Order;
+using simt::spread;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
-std::vector<float> spread(std::size_t count, unsigned seed, float amplitude) {
-  std::vector<float> values(count);
-  std::uint32_t state = seed * 2654435761u + 1;
-  for (float& value : values) {
-    state = state * 1664525u + 1013904223u;
-    value = amplitude * (static_cast<float>(state >> 8) * 0x1p-23f - 1.0f);
-  }
-  return values;
-}
+constexpr std::int64_t kBlockThreads = 64;  // two flows a block
 
 double gelu(double x) { return 0.5 * x * std::erfc(-x * std::sqrt(0.5)); }
 double gelu_slope(double x) {
@@ -40,23 +31,51 @@ struct Shape {
 
 // One launch's inputs and outputs at a shape, and the second layers in double.
 struct Heads {
-  explicit Heads(const Shape& s)
-      : shape(s),
-        columns{s.energy_width, s.head_width, s.energy_width + s.head_width + (s.gate ? 1 + s.head_width : 0) + 3},
-        sums(spread(s.flows * columns.all, 1, 2)), bias(spread(columns.all, 2, 0.5)),
-        energy_out(spread(s.energy_width, 3, 0.4)), displacement_out(spread(3 * s.head_width, 4, 0.4)),
-        gate_out(spread(s.head_width, 5, 0.6)), out_bias(spread(5, 6, 0.3)), position(spread(3 * s.flows, 7, 1)),
-        sample(s.flows), local(s.flows), energy(s.flows), displacement(3 * s.flows), delta(3 * s.flows),
-        raw(3 * s.flows), measure(s.flows), child(s.flows), activated(s.flows * columns.all), count(s.flows),
-        second(s.flows) {
-    for (std::int64_t f = 0; f < s.flows; ++f) sample[f] = 100 + f % 2, local[f] = f;
+  explicit Heads(const Shape& s) : shape(s) {
+    for (std::int64_t f = 0; f < flows; ++f) sample[f] = 100 + f % 2, local[f] = f;
   }
 
-  HeadsArguments arguments(const HeadsRule& rule) const {
-    return {rule, columns, sums.data(), bias.data(), energy_out.data(), displacement_out.data(), gate_out.data(),
-            out_bias.data(), position.data(), sample.data(), local.data(), energy.data(), displacement.data(),
-            delta.data(), raw.data(), measure.data(), count.data(), child.data(), activated.data(), second.data(),
-            shape.flows, 0};
+  ForwardArguments<float> arguments(const Rule<float>& rule) const {
+    return {.rule = rule,
+            .columns = columns,
+            .flows = shape.flows,
+            .sums = sums.data(),
+            .bias = bias.data(),
+            .energy_out_weight = energy_out.data(),
+            .displacement_out_weight = displacement_out.data(),
+            .gate_out_weight = gate_out.data(),
+            .out_bias = out_bias.data(),
+            .position = position.data(),
+            .sample_key = sample.data(),
+            .local_id = local.data(),
+            .energy = energy.data(),
+            .displacement = displacement.data(),
+            .delta = delta.data(),
+            .raw = raw.data(),
+            .spawn_measure = measure.data(),
+            .spawn_count = count.data(),
+            .child_energy = child.data(),
+            .activated = activated.data(),
+            .second_sums = second.data()};
+  }
+  BackwardArguments<float> backward(const Rule<float>& rule, const Buffer& one, const Buffer& g_child,
+                                    const Buffer& g_d, const Buffer& g_delta, const Buffer& g_raw,
+                                    kernels::Operands<float> first, const Buffer& grad_second) const {
+    return {.rule = rule,
+            .columns = columns,
+            .flows = shape.flows,
+            .bias = bias.data(),
+            .energy_out_weight = energy_out.data(),
+            .displacement_out_weight = displacement_out.data(),
+            .second_sums = second.data(),
+            .spawn_count = count.data(),
+            .grad_energy = one.data(),
+            .grad_displacement = g_d.data(),
+            .grad_delta = g_delta.data(),
+            .grad_raw = g_raw.data(),
+            .grad_child_energy = g_child.data(),
+            .sums = first,
+            .grad_second = grad_second.data()};
   }
   double column(std::int64_t flow, std::int32_t j) const {
     return static_cast<double>(sums[flow * columns.all + j]) + bias[j];
@@ -67,18 +86,37 @@ struct Heads {
   }
 
   Shape shape;
-  HeadColumns columns;
-  GuardedBuffer<float> sums, bias, energy_out, displacement_out, gate_out, out_bias, position;
-  GuardedBuffer<std::int64_t> sample, local;
-  GuardedBuffer<float> energy, displacement, delta, raw, measure, child, activated;
-  GuardedBuffer<std::int32_t> count;
-  GuardedBuffer<HeadSums> second;
+  std::int64_t flows = shape.flows;
+  std::int32_t width = shape.head_width;
+  Columns columns{shape.energy_width, width, shape.energy_width + width + (shape.gate ? 1 + width : 0) + 3};
+  Buffer sums{spread(flows * columns.all, 1, 2)}, bias{spread(columns.all, 2, 0.5)};
+  Buffer energy_out{spread(shape.energy_width, 3, 0.4)}, displacement_out{spread(3 * width, 4, 0.4)};
+  Buffer gate_out{spread(width, 5, 0.6)}, out_bias{spread(5, 6, 0.3)}, position{spread(3 * flows, 7)};
+  GuardedBuffer<std::int64_t> sample = buffer<std::int64_t>(1), local = buffer<std::int64_t>(1);
+  Buffer energy = buffer<float>(1), displacement = buffer<float>(3), delta = buffer<float>(3), raw = buffer<float>(3);
+  Buffer measure = buffer<float>(1), child = buffer<float>(1), activated = buffer<float>(columns.all);
+  GuardedBuffer<std::int32_t> count = buffer<std::int32_t>(1);
+  GuardedBuffer<Sums<float>> second = buffer<Sums<float>>(1);
+
+  template <class T>
+  GuardedBuffer<T> buffer(std::int64_t columns_a_flow) const {
+    return GuardedBuffer<T>(flows * columns_a_flow);
+  }
 };
 
-HeadsRule rule_for(bool gate, float noise) { return {1.5f, noise, 0.0f, gate ? 0.45f : 0.15f, 3, gate, {1234, 7, 5}}; }
+Rule<float> rule_for(bool gate, float noise) {
+  return {.scale = 1.5f,
+          .noise = noise,
+          .noise_on_z = 0.0f,
+          .threshold = gate ? 0.45f : 0.15f,
+          .most = 3,
+          .gate = gate,
+          .key = {.seed = 1234, .attempt = 7, .step = 5}};
+}
 
-simt::Report launch(const HeadsArguments& a, Order order) {
-  return simt::launch_on_host(FinishHeads{}, (a.flows + 1) / 2, 2 * simt::kWarpSize, 0, {.order = order, .seed = 7}, a);
+template <class Kernel, class Arguments>
+void launch(Kernel kernel, const Arguments& a, Order order = Order::kForward) {
+  simt::run_clean(kernel, kernels::warp_blocks(a.flows, kBlockThreads), kBlockThreads, order, a);
 }
 
 class HeadsKernels : public testing::TestWithParam<Shape> {};
@@ -86,14 +124,13 @@ class HeadsKernels : public testing::TestWithParam<Shape> {};
 TEST_P(HeadsKernels, FinishesEveryFlow) {
   const Heads h(GetParam());
   const auto [flows, energy_width, width, gate] = h.shape;
-  const HeadsRule rule = rule_for(gate, 0.05f);
+  const Rule<float> rule = rule_for(gate, 0.05f);
   for (const Order order : simt::kAllOrders) {
-    const auto report = launch(h.arguments(rule), order);
-    ASSERT_TRUE(report.ok()) << report.text();
+    launch(Forward{}, h.arguments(rule), order);
     for (std::int64_t f = 0; f < flows; ++f) {
       const double energy = std::tanh(h.head(f, 0, energy_width, h.energy_out.data(), h.out_bias[0]));
       ASSERT_NEAR(h.energy[f], energy, 5e-6);
-      const Vector3 normal = exploration_normals(rule.key, 100 + f % 2, f);
+      const Vector3<float> normal = exploration_normals(rule.key, 100 + f % 2, f);
       const double noise[] = {0.05 * normal.x, 0.05 * normal.y, 0.0};
       double squares = 0;
       for (int k = 0; k < 3; ++k) {
@@ -120,10 +157,10 @@ TEST_P(HeadsKernels, FinishesEveryFlow) {
 
 TEST_P(HeadsKernels, NoNoiseIsBitIdenticalToNoiseOff) {
   const Heads with(GetParam()), without(GetParam());
-  HeadsRule off = rule_for(with.shape.gate, 0.0f), other_key = off;
+  Rule<float> off = rule_for(with.shape.gate, 0.0f), other_key = off;
   other_key.key = {99, 1, 2};
-  ASSERT_TRUE(launch(with.arguments(off), Order::kForward).ok());
-  ASSERT_TRUE(launch(without.arguments(other_key), Order::kForward).ok());
+  launch(Forward{}, with.arguments(off));
+  launch(Forward{}, without.arguments(other_key));
   for (std::size_t i = 0; i < with.raw.size(); ++i) {
     const float no_noise = with.position[i] + with.delta[i];
     ASSERT_EQ(kernels::bits_of(with.raw[i]), kernels::bits_of(no_noise));
@@ -134,19 +171,15 @@ TEST_P(HeadsKernels, NoNoiseIsBitIdenticalToNoiseOff) {
 TEST_P(HeadsKernels, GradientsOfTheFirstLayersSums) {
   const Heads h(GetParam());
   const auto [flows, energy_width, width, gate] = h.shape;
-  const HeadsRule rule = rule_for(gate, 0.0f);
-  ASSERT_TRUE(launch(h.arguments(rule), Order::kForward).ok());
-  const GuardedBuffer<float> g_energy(spread(flows, 21, 1)), g_child(spread(flows, 22, 1));
-  const GuardedBuffer<float> g_d(spread(3 * flows, 23, 1)), g_delta(spread(3 * flows, 24, 1)), g_raw(spread(3 * flows, 25, 1));
+  const Rule<float> rule = rule_for(gate, 0.0f);
+  launch(Forward{}, h.arguments(rule));
+  const Buffer g_energy(spread(flows, 21, 1)), g_child(spread(flows, 22, 1));
+  const Buffer g_d(spread(3 * flows, 23)), g_delta(spread(3 * flows, 24)), g_raw(spread(3 * flows, 25));
   for (const Order order : simt::kAllOrders) {
-    const GuardedBuffer<float> sums(h.sums.values()), second(4 * flows);
+    const Buffer sums(h.sums.values()), second(4 * flows);
     const GuardedBuffer<std::uint16_t> bf16(sums.size());
-    const HeadsBackwardArguments a{rule, h.columns, h.bias.data(), h.energy_out.data(), h.displacement_out.data(),
-                                   h.second.data(), h.count.data(), g_energy.data(), g_d.data(), g_delta.data(),
-                                   g_raw.data(), g_child.data(), sums.data(), bf16.data(), second.data(), nullptr, flows};
-    const auto report = simt::launch_on_host(DifferentiateHeads{}, (flows + 1) / 2, 2 * simt::kWarpSize, 0,
-                                             {.order = order, .seed = 7}, a);
-    ASSERT_TRUE(report.ok()) << report.text();
+    launch(Backward{}, h.backward(rule, g_energy, g_child, g_d, g_delta, g_raw, {sums.data(), bf16.data()}, second),
+           order);
     for (std::int64_t f = 0; f < flows; ++f) {
       const double e = h.energy[f], grad_e = (g_energy[f] + (gate ? 0.0 : g_child[f])) * (1 - e * e);
       double grad_d[3];
@@ -174,15 +207,13 @@ TEST_P(HeadsKernels, GradientsOfTheFirstLayersSums) {
 TEST_P(HeadsKernels, RoundsTheSecondLayersOperandAndKeepsItsExactGradient) {
   const Heads h(GetParam());
   const std::int64_t flows = h.shape.flows;
-  const HeadsRule rule = rule_for(h.shape.gate, 0.0f);
-  ASSERT_TRUE(launch(h.arguments(rule), Order::kForward).ok());
-  const GuardedBuffer<float> one(spread(flows, 21, 1)), three(spread(3 * flows, 23, 1));
-  const GuardedBuffer<float> sums(h.sums.values()), second(4 * flows), operand(4 * flows);
-  const HeadsBackwardArguments a{rule, h.columns, h.bias.data(), h.energy_out.data(), h.displacement_out.data(),
-                                 h.second.data(), h.count.data(), one.data(), three.data(), three.data(),
-                                 three.data(), one.data(), sums.data(), nullptr, second.data(), operand.data(), flows};
-  const auto report = simt::launch_on_host(DifferentiateHeads{}, (flows + 1) / 2, 2 * simt::kWarpSize, 0, {}, a);
-  ASSERT_TRUE(report.ok()) << report.text();
+  const Rule<float> rule = rule_for(h.shape.gate, 0.0f);
+  launch(Forward{}, h.arguments(rule));
+  const Buffer one(spread(flows, 21, 1)), three(spread(3 * flows, 23, 1));
+  const Buffer sums(h.sums.values()), second(4 * flows), operand(4 * flows);
+  BackwardArguments<float> a = h.backward(rule, one, one, three, three, three, {.plain = sums.data()}, second);
+  a.second_operand = operand.data();
+  launch(Backward{}, a);
   for (std::size_t i = 0; i < second.size(); ++i) ASSERT_EQ(operand[i], kernels::round_to_bf16(second[i]));
   for (std::int64_t f = 0; f < flows; ++f)
     ASSERT_NEAR(sums[f * h.columns.all], operand[4 * f] * h.energy_out[0] * gelu_slope(h.column(f, 0)), 5e-6);
@@ -195,17 +226,6 @@ INSTANTIATE_TEST_SUITE_P(Shapes, HeadsKernels,
                            return std::to_string(info.param.flows) + "flows" + std::to_string(info.param.energy_width) +
                                   (info.param.gate ? "gate" : "movement");
                          });
-
-TEST(RoundKernel, CoversATailBeyondTheGrid) {
-  const GuardedBuffer<float> values(spread(1000, 31, 1e3f));
-  for (const Order order : simt::kAllOrders) {
-    const GuardedBuffer<std::uint16_t> rounded(values.size());
-    const auto report = simt::launch_on_host(RoundToBf16{}, 3, 64, 0, {.order = order, .seed = 7},
-                                             RoundArguments{values.data(), rounded.data(), 1000});
-    ASSERT_TRUE(report.ok()) << report.text();
-    for (std::size_t i = 0; i < values.size(); ++i) ASSERT_EQ(rounded[i], kernels::bf16_bits(values[i]));
-  }
-}
 
 // Energy-flow specification C08's tables.
 TEST(SpawnCounts, Movement) {
@@ -238,7 +258,7 @@ TEST(Clamp, KeepsNanAndPassesGradientAtItsBoundary) {
 }
 
 TEST(Noise, MatchesTheSpecificationsTable) {
-  const Vector3 n = exploration_normals({1234, 7, 5}, 3, 42);
+  const Vector3<float> n = exploration_normals({1234, 7, 5}, 3, 42);
   EXPECT_NEAR(n.x, -0.7395252, 1e-6);
   EXPECT_NEAR(n.y, -0.0247834, 1e-6);
   EXPECT_NEAR(n.z, 0.2350090, 1e-6);

@@ -1,4 +1,4 @@
-// Arithmetic of the carrier heads for one flow: noise, clamp, spawn counts, and what the backward pass needs. Host + device.
+// Arithmetic of the carrier heads for one flow: noise, clamp, spawn counts, and their gradients. Host and device.
 // Real is float; double serves the CPU path's fp64 operator.
 #pragma once
 
@@ -38,19 +38,28 @@ TWINBENCH_HOST_DEVICE int gate_spawn_count(Real gate, Real threshold, int most) 
 }
 
 template <class Real>
-struct Vector3Of {
+struct Vector3 {
   Real x, y, z;
+
+  // Row `row` of a [rows, 3] matrix.
+  static TWINBENCH_HOST_DEVICE Vector3 load(const Real* rows, std::int64_t row) {
+    return {rows[3 * row], rows[3 * row + 1], rows[3 * row + 2]};
+  }
+  TWINBENCH_HOST_DEVICE void store(Real* rows, std::int64_t row) const {
+    rows[3 * row] = x;
+    rows[3 * row + 1] = y;
+    rows[3 * row + 2] = z;
+  }
 };
-using Vector3 = Vector3Of<float>;
 
 // Which noise a flow gets: the whole Philox key but the sample and flow.
 struct NoiseKey {
-  std::uint64_t seed;
-  std::uint32_t attempt, step;
+  std::uint64_t seed = 0;
+  std::uint32_t attempt = 0, step = 0;
 };
 
 // Three standard normals of one flow at one step (specification 0.6).
-TWINBENCH_HOST_DEVICE Vector3 exploration_normals(NoiseKey key, std::uint32_t sample, std::uint32_t flow) {
+TWINBENCH_HOST_DEVICE Vector3<float> exploration_normals(NoiseKey key, std::uint32_t sample, std::uint32_t flow) {
   const PhiloxWords words =
       philox(key.seed, flow, sample, key.attempt, philox_tag(PhiloxStream::kExplorationNoise, key.step));
   const NormalPair first = philox_normal_pair(words.w[0], words.w[1]);
@@ -59,35 +68,32 @@ TWINBENCH_HOST_DEVICE Vector3 exploration_normals(NoiseKey key, std::uint32_t sa
 
 // Settings of the finishing pass, the same for all flows.
 template <class Real>
-struct HeadsRuleOf {
-  Real scale;                       // lambda at this step
-  Real noise;                       // sigma; 0: no random numbers are drawn
-  Real noise_on_z;                  // 1 or 0
-  Real threshold;                   // theta or tau
-  std::int32_t most;                // M
-  std::int32_t gate;                // 1: gate mode, 0: movement mode
-  NoiseKey key;
+struct Rule {
+  Real scale = 1;         // lambda at this step
+  Real noise = 0;         // sigma; 0: no random numbers are drawn
+  Real noise_on_z = 1;    // 1 or 0
+  Real threshold = 0;     // theta or tau
+  std::int32_t most = 0;  // M
+  bool gate = false;      // gate mode, else movement mode
+  NoiseKey key = {};
 };
-using HeadsRule = HeadsRuleOf<float>;
 
 // What the second layers gave one flow, biases included; gate and child are read in gate mode only.
 template <class Real>
-struct HeadSumsOf {
+struct Sums {
   Real energy;
-  Vector3Of<Real> displacement;
+  Vector3<Real> displacement;
   Real gate, child;
 };
-using HeadSums = HeadSumsOf<float>;
 
 template <class Real>
-struct HeadResultsOf {
+struct Results {
   Real energy;
-  Vector3Of<Real> delta, raw;
+  Vector3<Real> delta, raw;
   Real spawn_measure;  // length of the move, or the gate
   std::int32_t spawn_count;
   Real child_energy;
 };
-using HeadResults = HeadResultsOf<float>;
 
 template <class Real>
 TWINBENCH_HOST_DEVICE Real zero_if_nan(Real a) {
@@ -95,20 +101,19 @@ TWINBENCH_HOST_DEVICE Real zero_if_nan(Real a) {
 }
 
 template <class Real>
-TWINBENCH_HOST_DEVICE HeadResultsOf<Real> finish_heads(const HeadsRuleOf<Real>& rule, const HeadSumsOf<Real>& sums,
-                                                       Vector3Of<Real> position, std::uint32_t sample,
-                                                       std::uint32_t flow) {
-  HeadResultsOf<Real> result;
+TWINBENCH_HOST_DEVICE Results<Real> finish(const Rule<Real>& rule, const Sums<Real>& sums, Vector3<Real> position,
+                                           std::uint32_t sample, std::uint32_t flow) {
+  Results<Real> result;
   result.energy = zero_if_nan(kernels::tanh(sums.energy));
-  const Vector3Of<Real> delta = {clamp_half(rule.scale * sums.displacement.x),
-                                 clamp_half(rule.scale * sums.displacement.y),
-                                 clamp_half(rule.scale * sums.displacement.z)};
-  Vector3Of<Real> moved = delta;
-  Vector3Of<Real> raw = {position.x + delta.x, position.y + delta.y, position.z + delta.z};
+  const Vector3<Real> delta = {clamp_half(rule.scale * sums.displacement.x),
+                               clamp_half(rule.scale * sums.displacement.y),
+                               clamp_half(rule.scale * sums.displacement.z)};
+  Vector3<Real> moved = delta;
+  Vector3<Real> raw = {position.x + delta.x, position.y + delta.y, position.z + delta.z};
   if (rule.noise != Real(0)) {
-    const Vector3 normal = exploration_normals(rule.key, sample, flow);
-    const Vector3Of<Real> noise = {rule.noise * Real(normal.x), rule.noise * Real(normal.y),
-                                   rule.noise * Real(normal.z) * rule.noise_on_z};
+    const Vector3<float> normal = exploration_normals(rule.key, sample, flow);
+    const Vector3<Real> noise = {rule.noise * Real(normal.x), rule.noise * Real(normal.y),
+                                 rule.noise * Real(normal.z) * rule.noise_on_z};
     moved = {delta.x + noise.x, delta.y + noise.y, delta.z + noise.z};
     raw = {raw.x + noise.x, raw.y + noise.y, raw.z + noise.z};
   }
@@ -128,21 +133,33 @@ TWINBENCH_HOST_DEVICE HeadResultsOf<Real> finish_heads(const HeadsRuleOf<Real>& 
 
 // Gradients of what the loss reads. Spawn measure and count carry none.
 template <class Real>
-struct HeadGradientsOf {
+struct ResultGradients {
   Real energy;
-  Vector3Of<Real> displacement, delta, raw;
+  Vector3<Real> displacement, delta, raw;
   Real child_energy;
 };
-using HeadGradients = HeadGradientsOf<float>;
 
 // Gradients of the second layers' sums.
 template <class Real>
-struct HeadSumGradientsOf {
+struct SumGradients {
+  static constexpr int kStored = 4;  // energy, displacement x y z
   Real energy;
-  Vector3Of<Real> displacement;
+  Vector3<Real> displacement;
   Real child;
+
+  TWINBENCH_HOST_DEVICE void store(Real* rows, std::int64_t flow) const {
+    rows[kStored * flow] = energy;
+    rows[kStored * flow + 1] = displacement.x;
+    rows[kStored * flow + 2] = displacement.y;
+    rows[kStored * flow + 3] = displacement.z;
+  }
+  // As the products take them.
+  TWINBENCH_HOST_DEVICE void round() {
+    energy = kernels::round_to_bf16(energy);
+    displacement = {kernels::round_to_bf16(displacement.x), kernels::round_to_bf16(displacement.y),
+                    kernels::round_to_bf16(displacement.z)};
+  }
 };
-using HeadSumGradients = HeadSumGradientsOf<float>;
 
 template <class Real>
 TWINBENCH_HOST_DEVICE Real displacement_gradient(Real scale, Real displacement, Real own, Real delta, Real raw) {
@@ -150,11 +167,9 @@ TWINBENCH_HOST_DEVICE Real displacement_gradient(Real scale, Real displacement, 
 }
 
 template <class Real>
-TWINBENCH_HOST_DEVICE HeadSumGradientsOf<Real> finish_heads_backward(const HeadsRuleOf<Real>& rule,
-                                                                     const HeadSumsOf<Real>& sums,
-                                                                     std::int32_t spawn_count,
-                                                                     const HeadGradientsOf<Real>& grad) {
-  HeadSumGradientsOf<Real> result;
+TWINBENCH_HOST_DEVICE SumGradients<Real> finish_backward(const Rule<Real>& rule, const Sums<Real>& sums,
+                                                         std::int32_t spawn_count, const ResultGradients<Real>& grad) {
+  SumGradients<Real> result;
   const Real energy = kernels::tanh(sums.energy);
   const Real grad_energy = grad.energy + (rule.gate ? Real(0) : grad.child_energy);
   result.energy = grad_energy * kernels::tanh_derivative_from_output(energy);

@@ -9,34 +9,28 @@ namespace twinbench::energy_flow::energy_carrier {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kFlowsPerBlock = kThreads / simt::kWarpSize;
 
-dim3 warp_per_flow(std::int64_t flows) { return static_cast<unsigned>((flows + kFlowsPerBlock - 1) / kFlowsPerBlock); }
-dim3 thread_per_channel(std::int64_t flows, std::int32_t width) {
-  return static_cast<unsigned>(flows * blocks_per_flow(width, kThreads));
+dim3 warp_a_flow(const Shape& shape) { return simt::grid(kernels::warp_blocks(shape.flows, kThreads)); }
+dim3 thread_a_channel(const Shape& shape) {
+  return simt::grid(shape.flows * kernels::blocks_of(shape.width, kThreads));
 }
 
 }  // namespace
 
-void launch_carrier_guard(const CarrierGuardArguments& a, Stream stream) {
-  simt::launch(CarrierGuard{}, warp_per_flow(a.flows), kThreads, 0, stream, a);
+void launch_guard(const GuardArguments& a, Stream stream) {
+  simt::launch(Guard{}, warp_a_flow(a.shape), kThreads, 0, stream, a);
 }
 
-void launch_carrier_gates(const CarrierGateArguments& a, Stream stream) {
-  simt::launch(CarrierGates{}, thread_per_channel(a.flows, a.width), kThreads, 0, stream, a);
+void launch_gates(const GatesArguments& a, Stream stream) {
+  simt::launch(Gates{}, thread_a_channel(a.shape), kThreads, 0, stream, a);
 }
 
-void launch_carrier_gates_backward(const CarrierGateBackwardArguments& a, Stream stream) {
-  simt::launch(CarrierGatesBackward{}, thread_per_channel(a.flows, a.width), kThreads, 0, stream, a);
+void launch_gates_backward(const GatesBackwardArguments& a, Stream stream) {
+  simt::launch(GatesBackward{}, thread_a_channel(a.shape), kThreads, 0, stream, a);
 }
 
-void launch_column_sums(const ColumnSumArguments& a, Stream stream) {
-  const unsigned blocks = static_cast<unsigned>((a.columns + simt::kWarpSize - 1) / simt::kWarpSize);
-  simt::launch(ColumnSum{}, blocks, dim3(simt::kWarpSize, ColumnSum::kRowLanes), 0, stream, a);
-}
-
-void launch_carrier_mask(const CarrierMaskArguments& a, Stream stream) {
-  simt::launch(CarrierMask{}, warp_per_flow(a.flows), kThreads, 0, stream, a);
+void launch_mask(const MaskArguments& a, Stream stream) {
+  simt::launch(Mask{}, warp_a_flow(a.shape), kThreads, 0, stream, a);
 }
 
 }  // namespace twinbench::energy_flow::energy_carrier

@@ -1,46 +1,31 @@
-// Arguments and launchers of the simple neuron's CUDA kernels. No CUDA headers, so that optimized/ stays host-compiled.
+// Arguments and launchers of the simple neuron's CUDA kernels; the CPU path fills the same struct, in double too.
 #pragma once
 
-#include <cstdint>
-
-#include "kernels/common/stream.h"
+#include "kernels/common/arguments.h"
 #include "kernels/energy_flow/simple_neuron/math.h"
 
 namespace twinbench::energy_flow::simple_neuron {
 
-using namespace kernels;  // NOLINT: the shared layer
-
-// A [flows, columns] matrix of any strides (in elements).
-struct StridedRows {
-  const float* data = nullptr;
-  std::int64_t row_stride = 0, column_stride = 0;
-};
-
-struct SimpleNeuronArguments {
-  SimpleNeuronLayout layout;
-  bool round = false;              // bf16 mode; the packed matrices are already rounded
+template <class Real>
+struct Arguments {
+  kernels::DesignatedOnly designated = kernels::DesignatedOnly();
+  Layout layout = {};
+  bool round = false;  // bf16 mode; the packed matrices are already rounded
   std::int64_t flows = 0;
-  const float* weights = nullptr;  // [layout.total()], packed
-  StridedRows position, energy;    // [flows, 3], [flows, 1]
-  float* features = nullptr;       // [flows, outputs], forward
+  const Real* weights = nullptr;                          // [layout.total()], packed
+  kernels::StridedRows<Real> position = {}, energy = {};  // [flows, 3], [flows, 1]
+  Real* features = nullptr;                               // [flows, outputs], forward
   // Backward.
-  StridedRows grad_features;       // [flows, outputs]
-  float* grad_position = nullptr;  // [flows, 3]
-  float* grad_energy = nullptr;    // [flows, 1]
-  float* partial = nullptr;        // [simple_neuron_backward_blocks(flows), layout.total()], scratch
-  float* grad_weights = nullptr;   // [layout.total()], packed
+  kernels::StridedRows<Real> grad_features = {};  // [flows, outputs]
+  Real* grad_position = nullptr;                  // [flows, 3]
+  Real* grad_energy = nullptr;                    // [flows, 1]
+  Real* partial = nullptr;       // [pieces, layout.total()], scratch; on CUDA backward_blocks(flows) pieces
+  Real* grad_weights = nullptr;  // [layout.total()], packed
 };
-
-// Blocks that share the sums of the weight gradients: a function of the flows alone, so that the sums are reproducible.
-std::int64_t simple_neuron_backward_blocks(std::int64_t flows);
-
-// Dynamic shared memory in bytes; a launch needs at most simt::kMaxSharedBytes.
-std::int64_t simple_neuron_forward_shared(const SimpleNeuronLayout& layout);
-std::int64_t simple_neuron_backward_shared(const SimpleNeuronLayout& layout);
 
 // One kernel. Throws CudaError if the launch is refused. No flows: nothing is launched.
-void launch_simple_neuron_forward(const SimpleNeuronArguments& arguments, Stream stream);
+void launch_forward(const Arguments<float>& arguments, kernels::Stream stream);
 // Two kernels: gradients per block, then their sum. With no flows the sum alone runs and writes zeros.
-void launch_simple_neuron_backward(const SimpleNeuronArguments& arguments, Stream stream);
+void launch_backward(const Arguments<float>& arguments, kernels::Stream stream);
 
 }  // namespace twinbench::energy_flow::simple_neuron

@@ -8,37 +8,16 @@
 
 namespace twinbench::energy_flow::simple_neuron {
 
+namespace simt = kernels::simt;
+using kernels::multiply_add;
+using kernels::operand;
 
-constexpr int kNeuronThreads = 128;                                         // four warps
-constexpr int kFlowsPerWarp = 4;                                            // one weight read serves four flows
-constexpr int kFlowsPerBlock = kNeuronThreads / simt::kWarpSize * kFlowsPerWarp;
+static_assert(kThreads == kWarps * simt::kWarpSize);
 
 // One value of each of a warp's flows: a single 16-byte access of shared memory.
 struct alignas(16) FourFlows {
   float of[kFlowsPerWarp];
 };
-
-// Rows of FourFlows that one warp stages; every row of a hidden layer belongs to the lane channel % 32 until a barrier.
-struct NeuronStage {
-  int hidden = 0, outputs = 0;
-  TWINBENCH_HOST_DEVICE int position() const { return 0; }                   // [3]
-  TWINBENCH_HOST_DEVICE int state() const { return 3; }                      // [4]
-  TWINBENCH_HOST_DEVICE int hidden_1() const { return 7; }                   // [hidden]
-  TWINBENCH_HOST_DEVICE int hidden_2() const { return 7 + hidden; }          // [hidden]
-  TWINBENCH_HOST_DEVICE int forward_rows() const { return 7 + 2 * hidden; }
-  // Backward only.
-  TWINBENCH_HOST_DEVICE int normal_1() const { return 7 + 2 * hidden; }      // [hidden]
-  TWINBENCH_HOST_DEVICE int normal_2() const { return 7 + 3 * hidden; }      // [hidden]
-  TWINBENCH_HOST_DEVICE int before_1() const { return 7 + 4 * hidden; }      // [hidden], gradient before the gain
-  TWINBENCH_HOST_DEVICE int before_2() const { return 7 + 5 * hidden; }      // [hidden]
-  TWINBENCH_HOST_DEVICE int gradient_1() const { return 7 + 6 * hidden; }    // [hidden], of the first product
-  TWINBENCH_HOST_DEVICE int gradient_2() const { return 7 + 7 * hidden; }    // [hidden], of the second product
-  TWINBENCH_HOST_DEVICE int features() const { return 7 + 8 * hidden; }      // [outputs], gradient
-  TWINBENCH_HOST_DEVICE int coordinates() const { return features() + outputs; }  // [4], gradient of the state
-  TWINBENCH_HOST_DEVICE int backward_rows() const { return coordinates() + 4; }
-};
-
-TWINBENCH_HOST_DEVICE int padded_weights(const SimpleNeuronLayout& layout) { return (layout.total() + 3) / 4 * 4; }
 
 // sum[i] += sum_j weight[j * stride] * operand(in[j], flow i), j ascending.
 template <class Weights, class Rows>
@@ -58,34 +37,30 @@ TWINBENCH_DEVICE FourFlows warp_sums(Block& block, FourFlows value) {
   return value;
 }
 
+TWINBENCH_DEVICE FourFlows four_times(float value) { return {value, value, value, value}; }
+
 // What a warp needs to know while it works on flows [first, first + kFlowsPerWarp).
 template <class Block, class Weights, class Rows>
-struct NeuronWarp {
+struct Warp {
   Block& block;
-  const SimpleNeuronArguments& a;
+  const Arguments<float>& a;
   Weights weights;  // shared, packed
   Rows rows;        // shared, this warp's stage
   std::int64_t first;
 
   // Position (as an operand) and energy of the four flows; zeros past the last flow. Ends with the state staged.
-  TWINBENCH_DEVICE void load(const NeuronStage& at) {
+  TWINBENCH_DEVICE void load(const Stage& at) {
     const int lane = simt::lane(block);
     if (lane < 4) {
       FourFlows value{};
-      for (int i = 0; i < kFlowsPerWarp; ++i) {
-        const std::int64_t flow = first + i;
-        if (flow >= a.flows) continue;
-        value.of[i] = lane < 3 ? a.position.data[flow * a.position.row_stride + lane * a.position.column_stride]
-                               : a.energy.data[flow * a.energy.row_stride];
-        value.of[i] = operand(value.of[i], a.round);
-      }
+      for (int i = 0; i < kFlowsPerWarp; ++i)
+        if (first + i < a.flows)
+          value.of[i] = operand(lane < 3 ? a.position.at(first + i, lane) : a.energy.at(first + i, 0), a.round);
       rows[lane < 3 ? at.position() + lane : at.state() + 3] = value;
     }
     block.warp_barrier();
     if (lane < 3) {
-      FourFlows value;
-      const float bias = weights[a.layout.coordinate_bias() + lane];
-      for (int i = 0; i < kFlowsPerWarp; ++i) value.of[i] = bias;
+      FourFlows value = four_times(weights[a.layout.coordinate_bias() + lane]);
       accumulate(3, weights + a.layout.coordinate_weight() + lane, 3, rows + at.position(), false, value);
       for (int i = 0; i < kFlowsPerWarp; ++i) value.of[i] = operand(value.of[i], a.round);
       rows[at.state() + lane] = value;
@@ -93,17 +68,15 @@ struct NeuronWarp {
     block.warp_barrier();
   }
 
-  // hidden = operand(GELU(LN(weight * in + bias))); keeps the normalised values too if `normal` is a row (not -1).
+  // hidden = operand(GELU(LN(weight * in + bias))); keeps the normalised values too if `keep_normal`.
   // Returns 1 / deviation. Ends with the layer staged.
-  TWINBENCH_DEVICE FourFlows layer(int inner, int weight, int in, int hidden, int normal) {
-    const int width = a.layout.hidden, lane = simt::lane(block);
-    const int bias = weight + inner * width, gain = bias + width, shift = gain + width;
+  TWINBENCH_DEVICE FourFlows layer(const Stage& at, int index, bool keep_normal) {
+    const Layout& layout = a.layout;
+    const int width = layout.hidden, lane = simt::lane(block), hidden = at.hidden(index);
     FourFlows sum{}, squares{}, inverse;
     for (int c = lane; c < width; c += simt::kWarpSize) {
-      FourFlows value;
-      const float start = weights[bias + c];
-      for (int i = 0; i < kFlowsPerWarp; ++i) value.of[i] = start;
-      accumulate(inner, weights + weight + c, width, rows + in, false, value);
+      FourFlows value = four_times(weights[layout.bias(index) + c]);
+      accumulate(layout.inner(index), weights + layout.weight(index) + c, width, rows + at.input(index), false, value);
       for (int i = 0; i < kFlowsPerWarp; ++i) sum.of[i] += value.of[i];
       rows[hidden + c] = value;
     }
@@ -118,28 +91,25 @@ struct NeuronWarp {
       }
     }
     squares = warp_sums(block, squares);
-    for (int i = 0; i < kFlowsPerWarp; ++i)
-      inverse.of[i] = inverse_deviation(squares.of[i] / count, static_cast<float>(kLayerNormEpsilon));
+    for (int i = 0; i < kFlowsPerWarp; ++i) inverse.of[i] = kernels::inverse_deviation(squares.of[i] / count);
     for (int c = lane; c < width; c += simt::kWarpSize) {
       FourFlows value = rows[hidden + c];
-      const float g = weights[gain + c], s = weights[shift + c];
-      for (int i = 0; i < kFlowsPerWarp; ++i) value.of[i] = normalized(value.of[i], mean.of[i], inverse.of[i]);
-      if (normal >= 0) rows[normal + c] = value;
+      const float g = weights[layout.gain(index) + c], s = weights[layout.shift(index) + c];
+      for (int i = 0; i < kFlowsPerWarp; ++i) value.of[i] = kernels::normalized(value.of[i], mean.of[i], inverse.of[i]);
+      if (keep_normal) rows[at.normal(index) + c] = value;
       for (int i = 0; i < kFlowsPerWarp; ++i)
-        value.of[i] = operand(gelu(multiply_add(value.of[i], g, s)), a.round);
+        value.of[i] = operand(kernels::gelu(kernels::scaled(value.of[i], g, s)), a.round);
       rows[hidden + c] = value;
     }
     block.warp_barrier();
     return inverse;
   }
 
-  TWINBENCH_DEVICE void store_features(const NeuronStage& at) {
-    const SimpleNeuronLayout& layout = a.layout;
+  TWINBENCH_DEVICE void store_features(const Stage& at) {
+    const Layout& layout = a.layout;
     for (int c = simt::lane(block); c < layout.outputs; c += simt::kWarpSize) {
-      FourFlows value;
-      const float bias = weights[layout.bias_3() + c];
-      for (int i = 0; i < kFlowsPerWarp; ++i) value.of[i] = bias;
-      accumulate(layout.hidden, weights + layout.weight_3() + c, layout.outputs, rows + at.hidden_2(), false, value);
+      FourFlows value = four_times(weights[layout.bias_out() + c]);
+      accumulate(layout.hidden, weights + layout.weight_out() + c, layout.outputs, rows + at.hidden(1), false, value);
       for (int i = 0; i < kFlowsPerWarp; ++i)
         if (first + i < a.flows) a.features[(first + i) * layout.outputs + c] = value.of[i];
     }
@@ -147,24 +117,25 @@ struct NeuronWarp {
 };
 
 // Grid: any number of blocks, each takes every grid-th group of kFlowsPerBlock flows.
-struct SimpleNeuronForward {
-  static constexpr int kMaxThreads = kNeuronThreads;
-  static std::int64_t documented_shared_bytes();  // dynamic, for 32 hidden channels and 64 outputs
+struct Forward {
+  static constexpr int kMaxThreads = kThreads;
+  // Dynamic, for 32 hidden channels and 64 outputs.
+  static std::int64_t documented_shared_bytes() { return forward_shared_bytes({32, 64}); }
   template <class Block>
-  TWINBENCH_DEVICE void operator()(Block& block, const SimpleNeuronArguments& a) const {
-    const NeuronStage at{a.layout.hidden, a.layout.outputs};
+  TWINBENCH_DEVICE void operator()(Block& block, const Arguments<float>& a) const {
+    const Stage at{a.layout.hidden, a.layout.outputs};
     auto weights = simt::dynamic_shared<float>(block);
-    for (int i = simt::thread_rank(block); i < a.layout.total(); i += kNeuronThreads) weights[i] = a.weights[i];
+    for (int i = simt::thread_rank(block); i < a.layout.total(); i += kThreads) weights[i] = a.weights[i];
     block.barrier();
-    auto rows = simt::dynamic_shared<FourFlows>(block, padded_weights(a.layout) * 4) +
-                simt::warp(block) * at.forward_rows();
+    auto rows = simt::dynamic_shared<FourFlows>(block, a.layout.padded() * 4) + simt::warp(block) * at.forward_rows();
     const std::int64_t step = static_cast<std::int64_t>(block.grid().x) * kFlowsPerBlock;
-    std::int64_t first = static_cast<std::int64_t>(block.index().x) * kFlowsPerBlock + simt::warp(block) * kFlowsPerWarp;
+    std::int64_t first =
+        static_cast<std::int64_t>(block.index().x) * kFlowsPerBlock + simt::warp(block) * kFlowsPerWarp;
     for (; first < a.flows; first += step) {  // the same for all lanes of a warp, and no block barrier inside
-      NeuronWarp<Block, decltype(weights), decltype(rows)> warp{block, a, weights, rows, first};
+      Warp<Block, decltype(weights), decltype(rows)> warp{block, a, weights, rows, first};
       warp.load(at);
-      warp.layer(SimpleNeuronLayout::kState, a.layout.weight_1(), at.state(), at.hidden_1(), -1);
-      warp.layer(a.layout.hidden, a.layout.weight_2(), at.hidden_1(), at.hidden_2(), -1);
+      warp.layer(at, 0, false);
+      warp.layer(at, 1, false);
       warp.store_features(at);
     }
   }

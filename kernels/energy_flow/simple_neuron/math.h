@@ -1,38 +1,87 @@
-// Index map and operand rounding of energy_flow.simple_neuron (C06), shared by host and device; the rest of its arithmetic
-// is kernels/common (GELU, layer normalisation).
+// Index maps and sizes of energy_flow.simple_neuron (C06), shared by host and device; its arithmetic is kernels/common
+// (products, layer normalisation, GELU).
 #pragma once
 
 #include <cstdint>
 
-#include "kernels/common/float_bits.h"
+#include "src/common/host_device.h"
 
 namespace twinbench::energy_flow::simple_neuron {
 
-using namespace kernels;  // NOLINT: the shared layer
-
 // Where each weight lies in one packed array, matrices transposed to [in][out]. Gradients use the same layout.
-struct SimpleNeuronLayout {
-  static constexpr int kCoordinates = 3, kState = 4;  // x, y, z; and the encoded coordinates with the energy
+// Hidden layer 0 or 1 is weight, bias, gain, shift, one after the other.
+struct Layout {
+  static constexpr int kState = 4;  // the encoded coordinates and the energy
   int hidden = 0, outputs = 0;
 
   TWINBENCH_HOST_DEVICE int coordinate_weight() const { return 0; }
   TWINBENCH_HOST_DEVICE int coordinate_bias() const { return 9; }
-  TWINBENCH_HOST_DEVICE int weight_1() const { return 12; }
-  TWINBENCH_HOST_DEVICE int bias_1() const { return weight_1() + kState * hidden; }
-  TWINBENCH_HOST_DEVICE int gain_1() const { return bias_1() + hidden; }
-  TWINBENCH_HOST_DEVICE int shift_1() const { return gain_1() + hidden; }
-  TWINBENCH_HOST_DEVICE int weight_2() const { return shift_1() + hidden; }
-  TWINBENCH_HOST_DEVICE int bias_2() const { return weight_2() + hidden * hidden; }
-  TWINBENCH_HOST_DEVICE int gain_2() const { return bias_2() + hidden; }
-  TWINBENCH_HOST_DEVICE int shift_2() const { return gain_2() + hidden; }
-  TWINBENCH_HOST_DEVICE int weight_3() const { return shift_2() + hidden; }
-  TWINBENCH_HOST_DEVICE int bias_3() const { return weight_3() + hidden * outputs; }
-  TWINBENCH_HOST_DEVICE int total() const { return bias_3() + outputs; }
+  TWINBENCH_HOST_DEVICE int inner(int layer) const { return layer == 0 ? kState : hidden; }
+  TWINBENCH_HOST_DEVICE int weight(int layer) const { return layer == 0 ? 12 : 12 + (kState + 3) * hidden; }
+  TWINBENCH_HOST_DEVICE int bias(int layer) const { return weight(layer) + inner(layer) * hidden; }
+  TWINBENCH_HOST_DEVICE int gain(int layer) const { return bias(layer) + hidden; }
+  TWINBENCH_HOST_DEVICE int shift(int layer) const { return gain(layer) + hidden; }
+  TWINBENCH_HOST_DEVICE int weight_out() const { return shift(1) + hidden; }
+  TWINBENCH_HOST_DEVICE int bias_out() const { return weight_out() + hidden * outputs; }
+  TWINBENCH_HOST_DEVICE int total() const { return bias_out() + outputs; }
+  TWINBENCH_HOST_DEVICE int padded() const { return (total() + 3) / 4 * 4; }
 };
 
-constexpr double kLayerNormEpsilon = 1e-5;
+// ---- how the kernels divide their work ------------------------------------------------------------------------------
 
-// An operand of a matrix product: rounded to bf16 in that mode.
-TWINBENCH_HOST_DEVICE float operand(float x, bool round) { return round ? round_to_bf16(x) : x; }
+constexpr int kThreads = 128;
+constexpr int kWarps = 4;
+constexpr int kFlowsPerWarp = 4;  // one weight read serves four flows
+constexpr int kFlowsPerBlock = kWarps * kFlowsPerWarp;
+constexpr std::int64_t kMostBackwardBlocks = 256;  // fills either chip; more would only load the weights more often
+
+TWINBENCH_HOST_DEVICE std::int64_t groups_of(std::int64_t flows) {
+  return (flows + kFlowsPerBlock - 1) / kFlowsPerBlock;
+}
+// Blocks that share the sums of the weight gradients: a function of the flows alone, so that the sums are reproducible.
+TWINBENCH_HOST_DEVICE std::int64_t backward_blocks(std::int64_t flows) {
+  return groups_of(flows) < kMostBackwardBlocks ? groups_of(flows) : kMostBackwardBlocks;
+}
+
+// Rows of four flows' values that one warp stages; every row of a hidden layer belongs to the lane channel % 32 until a
+// barrier.
+struct Stage {
+  int hidden_channels = 0, outputs = 0;
+  TWINBENCH_HOST_DEVICE int position() const { return 0; }                   // [3]
+  TWINBENCH_HOST_DEVICE int state() const { return 3; }                      // [4]
+  TWINBENCH_HOST_DEVICE int hidden(int layer) const { return wide(layer); }  // [hidden], likewise below
+  TWINBENCH_HOST_DEVICE int input(int layer) const { return layer == 0 ? state() : hidden(0); }
+  TWINBENCH_HOST_DEVICE int forward_rows() const { return wide(2); }
+  // Backward only.
+  TWINBENCH_HOST_DEVICE int normal(int layer) const { return wide(2 + layer); }
+  TWINBENCH_HOST_DEVICE int before(int layer) const { return wide(4 + layer); }    // gradient before the gain
+  TWINBENCH_HOST_DEVICE int gradient(int layer) const { return wide(6 + layer); }  // of the product
+  TWINBENCH_HOST_DEVICE int features() const { return wide(8); }                   // [outputs], gradient
+  TWINBENCH_HOST_DEVICE int coordinates() const { return features() + outputs; }   // [4], gradient of the state
+  TWINBENCH_HOST_DEVICE int backward_rows() const { return coordinates() + 4; }
+
+ private:
+  TWINBENCH_HOST_DEVICE int wide(int index) const { return 7 + index * hidden_channels; }
+};
+
+// Dynamic shared memory of the backward kernel, in floats: packed weights, packed sums, the second and last matrix as
+// [out][in] (so that lanes that own inputs read neighbours), then the stages of all warps.
+struct BackwardShared {
+  Layout layout;
+  TWINBENCH_HOST_DEVICE int sums() const { return layout.padded(); }
+  TWINBENCH_HOST_DEVICE int weight_1() const { return 2 * layout.padded(); }
+  TWINBENCH_HOST_DEVICE int weight_out() const { return weight_1() + layout.hidden * layout.hidden; }
+  TWINBENCH_HOST_DEVICE int stages() const { return (weight_out() + layout.hidden * layout.outputs + 3) / 4 * 4; }
+};
+
+// Dynamic shared memory in bytes; a launch needs at most simt::kMaxSharedBytes.
+TWINBENCH_HOST_DEVICE std::int64_t forward_shared_bytes(const Layout& layout) {
+  return std::int64_t{4} * layout.padded() +
+         std::int64_t{16} * kWarps * Stage{layout.hidden, layout.outputs}.forward_rows();
+}
+TWINBENCH_HOST_DEVICE std::int64_t backward_shared_bytes(const Layout& layout) {
+  return std::int64_t{4} * BackwardShared{layout}.stages() +
+         std::int64_t{16} * kWarps * Stage{layout.hidden, layout.outputs}.backward_rows();
+}
 
 }  // namespace twinbench::energy_flow::simple_neuron

@@ -41,17 +41,20 @@ def _nothing_measured(block: dict[str, Any]) -> Iterator[Finding]:
         why = f"all {skipped} rows were skipped" if skipped else "the record holds no row"
         yield Finding("missing", "ledger", "the record", f"nothing was measured: {why}", f"{program()} parity")
     elif sections == ["selftest"]:
-        yield Finding("missing", "ledger", "the record", "only the harness was tested, no component: nothing was measured", f"{program()} parity")
+        yield Finding("missing", "ledger", "the record",
+                      "only the harness was tested, no component: nothing was measured", f"{program()} parity")
 
 
 def _ledger(block: dict[str, Any]) -> Iterator[Finding]:
     ledger = block["ledger"]
     results = sum(ledger[key] for key in ("passed", "failed", "errors", "skipped", "inconclusive"))
     if ledger["planned"] > results:
-        yield Finding("missing", "ledger", "planned work", f"{ledger['planned']} were planned and {results} have a result: the rest is lost")
+        yield Finding("missing", "ledger", "planned work",
+                      f"{ledger['planned']} were planned and {results} have a result: the rest is lost")
     rows = [row for section in JUDGED_SECTIONS for row in block[section]]
-    if ledger["failed"] + ledger["errors"] and not any(row["verdict"] in ("fail", "error") for row in rows):
-        yield Finding("fail", "ledger", "failures", f"the ledger counts {ledger['failed']} failures and {ledger['errors']} errors that no row names")
+    if ledger["failed"] + ledger["errors"] and not any(row["verdict"] in ("fail", "error", "rejected") for row in rows):
+        yield Finding("fail", "ledger", "failures",
+                      f"the ledger counts {ledger['failed']} failures and {ledger['errors']} errors that no row names")
 
 
 def _vanished(now: dict[str, Any], before: dict[str, Any]) -> Iterator[Finding]:
@@ -63,6 +66,8 @@ def _vanished(now: dict[str, Any], before: dict[str, Any]) -> Iterator[Finding]:
             row = present.get(name)
             command = reproduce(section, old)
             if row is None:
-                yield Finding("missing", section, name, "vanished: the baseline record has it, this one does not", command)
+                yield Finding("missing", section, name, "vanished: the baseline record has it, this one does not",
+                              command)
             elif row["verdict"] == "skip":
-                yield Finding("missing", section, name, f"vanished: measured in the baseline record, skipped now: {row['reason']}", command)
+                yield Finding("missing", section, name,
+                              f"vanished: measured in the baseline record, skipped now: {row['reason']}", command)

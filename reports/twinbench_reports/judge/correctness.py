@@ -1,4 +1,5 @@
-"""Rules that need no clock: parity, counters, proofs, scenarios, self-test. A "pass" that contradicts its numbers fails."""
+"""Rules that need no clock: parity, counters, proofs, scenarios, self-test. A "pass" that contradicts its numbers
+fails."""
 
 from __future__ import annotations
 
@@ -15,16 +16,31 @@ def judge_correctness(block: dict[str, Any]) -> Iterator[Finding]:
     for section in JUDGED_SECTIONS:
         for name, row in named_rows(block, section):
             command = reproduce(section, row)
-            if row["verdict"] in ("fail", "error"):
-                word = "crashed or could not run" if row["verdict"] == "error" else "failed"
+            if row["verdict"] in ("fail", "error", "rejected"):
+                word = {"error": "crashed or could not run", "rejected": "gave wrong answers when it was timed"}.get(row["verdict"], "failed")
                 yield Finding("fail", section, name, row["reason"] or f"{word}, and gave no reason", command,
                               magnitude(section, row) if row["verdict"] == "fail" else None)
             elif row["verdict"] == "pass":
                 contradiction = _CONTRADICTIONS[section](row)
                 if contradiction:
-                    yield Finding("fail", section, name, f"says pass, but {contradiction}", command, magnitude(section, row))
+                    yield Finding("fail", section, name, f"says pass, but {contradiction}", command,
+                                  magnitude(section, row))
             elif not row["reason"]:
                 yield Finding("inconclusive", section, name, "skipped without a reason", command)
+    yield from _speedups_of_the_rejected(block)
+
+
+def _speedups_of_the_rejected(block: dict[str, Any]) -> Iterator[Finding]:
+    """Neither may a speedup stand on a rejected timing, nor a rejected speedup hold a figure; and it is a failure by itself."""
+    rejected = {row["cell"] for row in block["timings"] if row["verdict"] == "rejected"}
+    for name, row in named_rows(block, "speedups"):
+        sides = [f"{row['component']}/{row[side]}/{row['device']}/{row['dtype']}/{row['case']}" for side in ("from", "to")]
+        spoilt = [cell for cell in sides if cell in rejected]
+        command = reproduce("speedups", row)
+        if row["ratio"] is not None and (spoilt or row["verdict"] == "rejected"):
+            yield Finding("fail", "speedups", name, f"holds a speedup, but the answers of {spoilt[0] if spoilt else 'a side'} were rejected", command)
+        elif row["verdict"] == "rejected" and not spoilt:
+            yield Finding("fail", "speedups", name, row["reason"] or "rejected, and gave no reason", command)
 
 
 def magnitude(section: str, row: Row) -> float | None:
@@ -34,7 +50,9 @@ def magnitude(section: str, row: Row) -> float | None:
         return None if not ratios or None in ratios else max(ratios)
     if section == "proofs":
         sides = [row[side] for side in ("baseline", "optimized")]
-        gaps = [abs(side["measured"] - side["expected"]) for side in sides if None not in (side["measured"], side["expected"])]
+        gaps = [
+            abs(side["measured"] - side["expected"]) for side in sides
+            if None not in (side["measured"], side["expected"])]
         return float(max(gaps)) if len(gaps) == 2 else None
     if section == "counters":
         excess = counter_differences(row["values"], row["pinned"] or {})
@@ -42,9 +60,11 @@ def magnitude(section: str, row: Row) -> float | None:
     return None
 
 
-def counter_differences(values: dict[str, int | None], expected: dict[str, int | None]) -> list[tuple[str, int | None, int]]:
+def counter_differences(values: dict[str, int | None],
+                        expected: dict[str, int | None]) -> list[tuple[str, int | None, int]]:
     """(counter, now, expected) for every expected counter that is another number now, or is gone."""
-    return [(name, values.get(name), pin) for name, pin in sorted(expected.items()) if pin is not None and values.get(name) != pin]
+    return [(name, values.get(name), pin) for name, pin in sorted(expected.items())
+            if pin is not None and values.get(name) != pin]
 
 
 def _parity(row: Row) -> str:
@@ -102,5 +122,10 @@ def _selftest(row: Row) -> str:
     return "" if row["expected"] in row["got"].split(",") else f"expected {row['expected']!r} and got {row['got']!r}"
 
 
-_CONTRADICTIONS = {"parity": _parity, "counters": _counters, "proofs": _proof, "timings": _timing, "scenarios": _scenario,
-                   "selftest": _selftest}
+_CONTRADICTIONS = {
+    "parity": _parity,
+    "counters": _counters,
+    "proofs": _proof,
+    "timings": _timing,
+    "scenarios": _scenario,
+    "selftest": _selftest}

@@ -27,7 +27,8 @@ def judge(now: Record, before: Record | None = None, *, pins: Pins | None = None
     ]
     standing, waived = apply_waivers(findings, waivers, today or _day_of(now))
     standing.sort(key=lambda finding: finding.rank)
-    exit_code = next((EXIT_OF[severity] for severity in SEVERITIES if any(f.severity == severity for f in standing)), PASS)
+    exit_code = next((EXIT_OF[severity] for severity in SEVERITIES if any(f.severity == severity for f in standing)),
+                     PASS)
     return Verdict(exit_code, standing, sorted(waived, key=lambda finding: finding.rank), count_rows(now.block))
 
 

@@ -24,20 +24,23 @@ def load_pins(path: str | Path) -> Pins:
     """Reads the file that `twinbench counters --pin` writes: an object of cells, each an object of counters."""
     root = parse_json(read_bytes(path), str(path))
     if not isinstance(root, dict) or not root:
-        raise ReportError("it pins nothing", file=str(path), path="$", remedy="write it with `twinbench counters --pin`")
+        raise ReportError("it pins nothing", file=str(path), path="$",
+                          remedy="write it with `twinbench counters --pin`")
     return {cell: _counters(value, str(path), f"$.{cell}") for cell, value in root.items()}
 
 
 def _counters(value: Any, file: str, path: str) -> Counters:
     if not isinstance(value, dict):
-        raise ReportError("not an object of counters", file=file, path=path, remedy="write it with `twinbench counters --pin`")
+        raise ReportError("not an object of counters", file=file, path=path,
+                          remedy="write it with `twinbench counters --pin`")
     counters: Counters = {}
     for name, count in value.items():
         if name in _NESTED:
             nested = _counters(count, file, f"{path}.{name}")
             counters.update({f"{name}.{key}": number for key, number in nested.items()} if _NESTED[name] else {})
         elif isinstance(count, bool) or not isinstance(count, int):
-            raise ReportError(f"{count!r} is not an integer", file=file, path=f"{path}.{name}", remedy="counters are exact integers")
+            raise ReportError(f"{count!r} is not an integer", file=file, path=f"{path}.{name}",
+                              remedy="counters are exact integers")
         else:
             counters[name] = count
     return counters
@@ -54,10 +57,12 @@ def matching(pins: Pins, pattern: str) -> Pins:
     try:
         expression = re.compile(pattern)
     except re.error as error:
-        raise ReportError(f"{pattern!r} is no regular expression: {error}", path="--filter", remedy="give the expression that the engines were given") from error
+        raise ReportError(f"{pattern!r} is no regular expression: {error}", path="--filter",
+                          remedy="give the expression that the engines were given") from error
     chosen = {cell: pinned for cell, pinned in pins.items() if expression.search(cell)}
     if not chosen:
-        raise ReportError(f"{pattern!r} matches no pinned cell", path="--filter", remedy="give the expression that the engines were given")
+        raise ReportError(f"{pattern!r} matches no pinned cell", path="--filter",
+                          remedy="give the expression that the engines were given")
     return chosen
 
 
@@ -76,7 +81,8 @@ def judge_pins(block: dict[str, Any], pins: Pins | None) -> Iterator[Finding]:
                 yield Finding("missing", "pins", f"{cell} [{name}]", f"pinned at {pin}, and not counted here", command)
             else:
                 hint = "fewer: pin it anew on purpose" if now < pin else "more"
-                yield Finding("fail", "pins", f"{cell} [{name}]", f"{now:,} where {pin:,} is pinned ({hint})", command, float(abs(now - pin)))
+                yield Finding("fail", "pins", f"{cell} [{name}]", f"{now:,} where {pin:,} is pinned ({hint})", command,
+                              float(abs(now - pin)))
 
 
 def judge_counters_against(now: Record, before: Record | None) -> Iterator[Finding]:
@@ -92,11 +98,13 @@ def judge_counters_against(now: Record, before: Record | None) -> Iterator[Findi
         for name, value, earlier in counter_differences(row["values"], old["values"]):
             subject, command = f"{row['cell']} [{name}]", reproduce_cell("counters", row["cell"])
             if value is None:
-                yield Finding("missing", "counters", subject, f"was {earlier:,} in the baseline record, and is not counted now", command)
+                yield Finding("missing", "counters", subject,
+                              f"was {earlier:,} in the baseline record, and is not counted now", command)
                 continue
             text = f"{value:,} where the baseline record has {earlier:,}"
             if other_tools:
-                yield Finding("notice", "counters", subject, f"{text}, under another toolchain ({other_tools[0]})", command)
+                yield Finding("notice", "counters", subject, f"{text}, under another toolchain ({other_tools[0]})",
+                              command)
             elif value > earlier and parse_cell(row["cell"]).variant == "optimized":
                 yield Finding("fail", "counters", subject, text, command, float(value - earlier))
             else:

@@ -44,14 +44,15 @@ def _judge(now: Record, before: Record | None) -> Iterator[Finding]:
         yield from _judge_alone(name, row)
     word = null_test_word(now.block)
     if word != "same":
-        yield Finding("inconclusive", "speedups", "null test", f"a twin compared with itself: {word}. No time of this session is believed",
-                      f"{program()} bench")
+        yield Finding("inconclusive", "speedups", "null test",
+                      f"a twin compared with itself: {word}. No time of this session is believed", f"{program()} bench")
         return
     if before is None or not before.block["speedups"]:
         return
     differ = machine.differences(machine.model(now.provenance), machine.model(before.provenance))
     if differ:
-        yield Finding("inconclusive", "speedups", "baseline record", "it is of another machine, so its times are not compared: " + "; ".join(differ))
+        yield Finding("inconclusive", "speedups", "baseline record",
+                      "it is of another machine, so its times are not compared: " + "; ".join(differ))
         return
     yield from _judge_against(now, before, dict(speedups))
 
@@ -60,7 +61,8 @@ def _judge_alone(name: str, row: Row) -> Iterator[Finding]:
     command = reproduce("speedups", row)
     usable = _triple(row)
     if row["verdict"] == "faster" and (not usable or usable[1] <= 1):
-        yield Finding("inconclusive", "speedups", name, "says faster, but its interval reaches 1x or is not there", command)
+        yield Finding("inconclusive", "speedups", name, "says faster, but its interval reaches 1x or is not there",
+                      command)
     elif row["verdict"] == "slower" and row["to"] == "optimized":
         at = f"{usable[0]:.3g}x [{usable[1]:.3g}, {usable[2]:.3g}]" if usable else "no interval"
         yield Finding("notice", "speedups", name, f"the optimized variant is slower than {row['from']}: {at}", command)
@@ -76,24 +78,27 @@ def _judge_against(now: Record, before: Record, speedups: dict[str, Row]) -> Ite
         if new is None or old["from"] == "library" or not (old_triple := _triple(old)):
             continue  # a vanished row is the missing rule's; the library variant is not ours to gate
         if not (new_triple := _triple(new)):
-            yield Finding("inconclusive", "speedups", name, f"it has no interval now: {new['reason'] or new['verdict']}",
-                          reproduce("speedups", new))
+            yield Finding("inconclusive", "speedups", name,
+                          f"it has no interval now: {new['reason'] or new['verdict']}", reproduce("speedups", new))
             continue
         changes[name] = log_change(new_triple, old_triple)
     drift = machine.same_code(now.provenance, before.provenance)
     rejected = benjamini_hochberg([loss_p_value(change) for change in changes.values()])
     for (name, change), believable in zip(changes.items(), rejected):
         lost, lower, upper = (100 * math.expm1(value) for value in change)
-        text = f"the speedup changed by {lost:+.1f} % [{lower:+.1f}, {upper:+.1f}] against the baseline record; the gate looks for -{100 * limit:.1f} %"
+        text = (f"the speedup changed by {lost:+.1f} % [{lower:+.1f}, {upper:+.1f}] against the baseline record; the "
+                f"gate looks for -{100 * limit:.1f} %")
         command = reproduce("speedups", speedups[name])
         beyond = change.estimate <= math.log1p(-limit)
         if drift:
             if beyond:
-                yield Finding("notice", "speedups", name, f"{text}. Both records ran the same code: the environment drifted", command)
+                yield Finding("notice", "speedups", name,
+                              f"{text}. Both records ran the same code: the environment drifted", command)
         elif beyond and change.upper < 0 and believable:
             yield Finding("fail", "speedups", name, text, command, -math.expm1(change.estimate))
         elif beyond or change.lower <= math.log1p(-BLIND * limit):
-            yield Finding("inconclusive", "speedups", name, f"{text}: more pairs would decide", command, -math.expm1(change.lower))
+            yield Finding("inconclusive", "speedups", name, f"{text}: more pairs would decide", command,
+                          -math.expm1(change.lower))
         elif change.estimate >= -math.log1p(-limit) and change.lower > 0:
             yield Finding("notice", "speedups", name, f"{text}. Faster: renew the baseline record", command)
 

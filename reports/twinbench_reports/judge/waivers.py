@@ -45,12 +45,14 @@ def load_waivers(path: str | Path) -> list[Waiver]:
                                   remedy=f"give {', '.join(types)}; expiry as a bare date such as 2026-01-31")
         unknown = sorted(set(table) - set(types))
         if unknown:
-            raise ReportError(f"unknown key {unknown[0]!r}", file=str(path), path=where, remedy=f"use only {', '.join(types)}")
+            raise ReportError(f"unknown key {unknown[0]!r}", file=str(path), path=where,
+                              remedy=f"use only {', '.join(types)}")
         waivers.append(Waiver(**table))
     return waivers
 
 
-def apply_waivers(findings: Sequence[Finding], waivers: Sequence[Waiver], today: datetime.date) -> tuple[list[Finding], list[Finding]]:
+def apply_waivers(findings: Sequence[Finding], waivers: Sequence[Waiver],
+                  today: datetime.date) -> tuple[list[Finding], list[Finding]]:
     """(what stands, what is waived). Expired, too long and unused waivers excuse nothing and are reported."""
     standing, waived, used = [], [], set()
     valid = [waiver for waiver in waivers if today <= waiver.expiry <= today + LONGEST]
@@ -64,17 +66,22 @@ def apply_waivers(findings: Sequence[Finding], waivers: Sequence[Waiver], today:
             waived.append(dataclasses.replace(finding, waiver=note))
     for waiver in waivers:
         if waiver.expiry < today:
-            standing.append(Finding("notice", "waiver", waiver.match, f"expired on {waiver.expiry} and is ignored ({waiver.owner})"))
+            standing.append(
+                Finding("notice", "waiver", waiver.match,
+                        f"expired on {waiver.expiry} and is ignored ({waiver.owner})"))
         elif waiver not in valid:
-            standing.append(Finding("notice", "waiver", waiver.match, f"expires on {waiver.expiry}, more than {LONGEST.days} days ahead, and is ignored"))
+            standing.append(
+                Finding("notice", "waiver", waiver.match,
+                        f"expires on {waiver.expiry}, more than {LONGEST.days} days ahead, and is ignored"))
         elif waiver not in used:
             standing.append(Finding("notice", "waiver", waiver.match, f"excuses nothing: remove it ({waiver.owner})"))
     return standing, waived
 
 
 def _covers(waiver: Waiver, finding: Finding) -> bool:
-    return (finding.severity in ("fail", "inconclusive") and finding.kind == waiver.kind and finding.magnitude is not None
-            and finding.magnitude <= waiver.limit and _matches(waiver.match, finding.subject))
+    return (finding.severity in ("fail", "inconclusive") and finding.kind == waiver.kind
+            and finding.magnitude is not None and finding.magnitude <= waiver.limit
+            and _matches(waiver.match, finding.subject))
 
 
 def _matches(pattern: str, subject: str) -> bool:

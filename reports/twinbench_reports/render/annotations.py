@@ -12,10 +12,13 @@ _LEVEL = {"fail": "error", "missing": "error", "inconclusive": "warning"}
 def annotations(verdict: Verdict) -> str:
     """At most LIMIT lines, and one that says how many more there are."""
     actions = verdict.actions
-    lines = [_line(_LEVEL[finding.severity], f"{finding.severity}: {finding.subject}", f"{finding.message}\n{finding.reproduce}".strip())
-             for finding in actions[:LIMIT]]
+    lines = [
+        _line(_LEVEL[finding.severity], f"{finding.severity}: {finding.subject}",
+              f"{finding.message}\n{finding.reproduce}".strip()) for finding in actions[:LIMIT]]
     if len(actions) > LIMIT:
-        lines.append(_line("warning", "twinbench", f"{len(actions) - LIMIT} more findings: see the job summary, verdict.json or the HTML report"))
+        lines.append(
+            _line("warning", "twinbench",
+                  f"{len(actions) - LIMIT} more findings: see the job summary, verdict.json or the HTML report"))
     return "".join(line + "\n" for line in lines)
 
 

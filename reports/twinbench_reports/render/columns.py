@@ -10,8 +10,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
-_CODES = {"fail": "1;31", "error": "1;31", "slower": "31", "misses": "31", "missing": "1;33", "inconclusive": "33", "unproven": "33",
-          "skip": "2", "pass": "34", "faster": "34", "meets": "34", "head": "1"}
+_CODES = {
+    "fail": "1;31",
+    "error": "1;31",
+    "rejected": "1;31",
+    "slower": "31",
+    "misses": "31",
+    "missing": "1;33",
+    "inconclusive": "33",
+    "unproven": "33",
+    "skip": "2",
+    "pass": "34",
+    "faster": "34",
+    "meets": "34",
+    "head": "1"}
 _SHRUNK = 34  # a column is never cut below this many characters
 
 
@@ -39,11 +51,14 @@ def terminal_style(stream: TextIO | None = None, width: int | None = None) -> St
 
 def display_width(text: str) -> int:
     """Columns that the text takes: wide characters two, combining marks none."""
-    return sum(0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+    return sum(0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+               for char in text)
 
 
-def render_columns(head: Sequence[str], rows: Sequence[Sequence[str]], style: Style, *, right: set[int] = frozenset(), shrink: int = 0) -> str:
-    """The table. Where it is too wide, column `shrink` is cut in the middle first, then whole columns are dropped from the right."""
+def render_columns(head: Sequence[str], rows: Sequence[Sequence[str]], style: Style, *, right: set[int] = frozenset(),
+                   shrink: int = 0) -> str:
+    """The table. Where it is too wide, column `shrink` is cut in the middle first, then whole columns are dropped from
+    the right."""
     table = [[_printable(text) for text in row] for row in (head, *rows)]
     columns = list(range(len(head)))
     widths = [max(display_width(row[column]) for row in table) for column in columns]

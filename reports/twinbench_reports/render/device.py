@@ -1,4 +1,5 @@
-"""What the card did: traced work and memory of each cell, and the card over each engine's jobs; or why there is none."""
+"""What the card did: traced work and memory of each cell, and the card over each engine's jobs; or why there is
+none."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from twinbench_reports.cells import Row
 from twinbench_reports.render import numbers
 
 _MOST = 400  # rows of the memory table
-_COLUMNS = ("utilisation_percent", "power_w", "temperature_c", "sm_clock_mhz", "memory_clock_mhz", "memory_used_bytes", "throttle_reasons")
+_COLUMNS = ("utilisation_percent", "power_w", "temperature_c", "sm_clock_mhz", "memory_clock_mhz", "memory_used_bytes",
+            "throttle_reasons")
 
 
 def activity_rows(block: Row) -> list[Row]:
@@ -20,16 +22,27 @@ def activity_rows(block: Row) -> list[Row]:
         activity = row.get("device_activity")
         if activity and activity["runs"]:
             runs = activity["runs"]
-            rows.append({"cell": row["cell"], "runs": runs, "busy_share": activity["busy_share"], "longest_gap_s": activity.get("longest_gap_s")}
-                        | {key: activity[key] / runs for key in ("kernels", "graph_launches", "copies", "copied_bytes", "synchronisations", "busy_s", "gap_s")})
+            sums = ("kernels", "graph_launches", "copies", "copied_bytes", "synchronisations", "busy_s", "gap_s")
+            rows.append({
+                "cell": row["cell"],
+                "runs": runs,
+                "busy_share": activity["busy_share"],
+                "longest_gap_s": activity.get("longest_gap_s"),
+                **{key: activity[key] / runs for key in sums},
+            })
     return sorted(rows, key=lambda row: (row["busy_share"] is None, row["busy_share"], row["cell"]))
 
 
 def memory_rows(block: Row) -> list[Row]:
     """Each cell's memory from set-up to its end: what leaks first, then the largest."""
-    rows = [{"cell": row["cell"], "host": row["memory"]["host"], "device": row["memory"]["device"] or {}, "leaks": leaked(row["memory"])}
-            for row in block["counters"] if row.get("memory")]
-    return sorted(rows, key=lambda row: (not row["leaks"], -max(row["host"]["peak_bytes"], row["device"].get("peak_bytes", 0)), row["cell"]))[:_MOST]
+    rows = [{
+        "cell": row["cell"],
+        "host": row["memory"]["host"],
+        "device": row["memory"]["device"] or {},
+        "leaks": leaked(row["memory"])} for row in block["counters"] if row.get("memory")]
+    return sorted(
+        rows, key=lambda row:
+        (not row["leaks"], -max(row["host"]["peak_bytes"], row["device"].get("peak_bytes", 0)), row["cell"]))[:_MOST]
 
 
 def leaked(memory: Row) -> bool:
@@ -38,10 +51,15 @@ def leaked(memory: Row) -> bool:
 
 
 def joined_timelines(block: Row) -> list[Row]:
-    """One timeline an engine: a merged record holds one for every component. Time goes on where the one before ended."""
+    """One timeline an engine: a merged record holds one for every component. Time goes on where the one before
+    ended."""
     joined: dict[str, Row] = {}
     for part in block.get("timelines", []):
-        whole = joined.setdefault(part["engine"], {"engine": part["engine"], "reason": part["reason"], "samples": None, "jobs": []})
+        whole = joined.setdefault(part["engine"], {
+            "engine": part["engine"],
+            "reason": part["reason"],
+            "samples": None,
+            "jobs": []})
         samples = part["samples"]
         if not samples or not samples["seconds"]:
             continue
@@ -66,7 +84,10 @@ def timeline_rows(timelines: Sequence[Row]) -> list[dict[str, Any]]:
         row = {"engine": timeline["engine"], "reason": timeline["reason"], "jobs": len(timeline["jobs"])}
         if samples:
             throttled = {name for names in samples["throttle_reasons"] for name in names or []}
-            row |= {"seconds": samples["seconds"][-1], "energy_j": samples["energy_j"], "throttle_reasons": ", ".join(sorted(throttled)) or "none"}
+            row |= {
+                "seconds": samples["seconds"][-1],
+                "energy_j": samples["energy_j"],
+                "throttle_reasons": ", ".join(sorted(throttled)) or "none"}
             for key in ("utilisation_percent", "power_w", "temperature_c", "sm_clock_mhz"):
                 known = [value for value in samples[key] if value is not None]
                 row[key] = (sum(known) / len(known), min(known), max(known)) if known else None
@@ -79,10 +100,14 @@ def device_finding(block: Row) -> str:
     rows = activity_rows(block)
     if rows:
         shares = [row["busy_share"] for row in rows if row["busy_share"] is not None]
-        text = f"{numbers.plural(len(rows), 'cell')} traced" + (f", the device busy {numbers.percent(min(shares))} to {numbers.percent(max(shares))} of its span." if shares else ".")
+        text = f"{numbers.plural(len(rows), 'cell')} traced" + (
+            f", the device busy {numbers.percent(min(shares))} to {numbers.percent(max(shares))} of its span."
+            if shares else ".")
     else:
-        reasons = Counter(row["device_activity_reason"] for row in block["counters"] if row.get("device_activity_reason"))
-        text = f"No device work was traced: {reasons.most_common(1)[0][0]}." if reasons else "No device work was traced."
+        reasons = Counter(row["device_activity_reason"] for row in block["counters"]
+                          if row.get("device_activity_reason"))
+        why = f": {reasons.most_common(1)[0][0]}" if reasons else ""
+        text = f"No device work was traced{why}."
     watched = [row for row in block["counters"] if row.get("memory")]
     leaking = sum(1 for row in watched if leaked(row["memory"]))
     if watched:
@@ -101,5 +126,7 @@ def card_facts(gpu: Row | None) -> Sequence[tuple[str, str]]:
         elif key.endswith("bytes") and value is not None:
             facts.append((key, numbers.binary_size(value)))
         elif value is not None:
-            facts.append((key, {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)))
+            facts.append((key, {
+                True: "on",
+                False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)))
     return [(key.replace("_", " "), value) for key, value in facts]

@@ -14,7 +14,8 @@ from twinbench_reports.judge.timing import null_test_word, smallest_loss
 from twinbench_reports.load import Record
 from twinbench_reports.render import numbers
 from twinbench_reports.render.claims import claim_rows
-from twinbench_reports.render.device import activity_rows, card_facts, device_finding, joined_timelines, memory_rows, timeline_rows
+from twinbench_reports.render.device import (activity_rows, card_facts, device_finding, joined_timelines, memory_rows,
+                                             timeline_rows)
 from twinbench_reports.render.figures.claims import claim_drawings, claim_finding
 from twinbench_reports.render.figures.counters import counter_drawings, counter_finding
 from twinbench_reports.render.figures.drawing import Drawing
@@ -38,10 +39,13 @@ def all_drawings(record: Record) -> dict[str, list[Drawing]]:
     block = record.block
     twins = gather_twins(block)
     return {
-        "speedups": speedup_drawings(twins), "claims": claim_drawings(gather_claims(block, twins)), "counters": counter_drawings(twins),
-        "parity": parity_drawings(gather_parity(block)), "roofline": roofline_drawings(twins, block), "scenarios": scenario_drawings(block["scenarios"]),
-        "device": timeline_drawings(joined_timelines(block)),
-    }
+        "speedups": speedup_drawings(twins),
+        "claims": claim_drawings(gather_claims(block, twins)),
+        "counters": counter_drawings(twins),
+        "parity": parity_drawings(gather_parity(block)),
+        "roofline": roofline_drawings(twins, block),
+        "scenarios": scenario_drawings(block["scenarios"]),
+        "device": timeline_drawings(joined_timelines(block)), }
 
 
 def html_report(record: Record, verdict: Verdict, before: Record | None = None) -> str:
@@ -52,29 +56,56 @@ def html_report(record: Record, verdict: Verdict, before: Record | None = None) 
     parity = gather_parity(block)
     proofs = [row for twin in twins for row in twin.proofs]
     context: dict[str, Any] = {
-        "record": record, "block": block, "provenance": record.provenance, "before": before, "verdict": verdict, "program": program("cuda" if record.provenance["gpu"] else "cpu"),
-        "machine": machine.label(record.provenance), "null_test": (block["session"] or {}).get("null_test"), "null_test_word": null_test_word(block),
-        "smallest_loss": smallest_loss(block), "tiles": _tiles(record, verdict, twins), "twins": twins, "timed": [twin for twin in twins if twin.speedup],
-        "proved": sorted((twin for twin in twins if twin.proofs), key=lambda twin: all(row["verdict"] == "pass" for row in twin.proofs)),
-        "counted": [twin for twin in twins if "baseline" in twin.counters and "optimized" in twin.counters], "counter_names": COUNTERS,
-        "roofed": [twin for twin in twins if twin.timings], "claims": claim_rows(claims),
+        "record": record,
+        "block": block,
+        "provenance": record.provenance,
+        "before": before,
+        "verdict": verdict,
+        "program": program("cuda" if record.provenance["gpu"] else "cpu"),
+        "machine": machine.label(record.provenance),
+        "null_test": (block["session"] or {}).get("null_test"),
+        "null_test_word": null_test_word(block),
+        "smallest_loss": smallest_loss(block),
+        "tiles": _tiles(record, verdict, twins),
+        "twins": twins,
+        "timed": [twin for twin in twins if twin.speedup],
+        "proved": sorted((twin for twin in twins if twin.proofs),
+                         key=lambda twin: all(row["verdict"] == "pass" for row in twin.proofs)),
+        "counted": [twin for twin in twins if "baseline" in twin.counters and "optimized" in twin.counters],
+        "counter_names": COUNTERS,
+        "roofed": [twin for twin in twins if twin.timings],
+        "claims": claim_rows(claims),
         "parity": sorted(parity, key=lambda view: (view.verdict in ("pass", "skip"), -(view.worst_ratio or 0))),
-        "drawings": all_drawings(record), "account": account(record), "glossary": GLOSSARY, "method": METHOD,
-        "activity": activity_rows(block), "memory": memory_rows(block), "timelines": timeline_rows(joined_timelines(block)), "card": card_facts(record.provenance["gpu"]),
-        "findings": {"device": device_finding(block), "speedups": speedup_finding(twins), "claims": claim_finding(claims), "counters": counter_finding(proofs), "parity": parity_finding(parity),
-                     "roofline": roofline_finding([twin for twin in twins if twin.roofline("optimized")])},
-        "style": (_TEMPLATES / "style.css").read_text(encoding="utf-8"), "light": css_variables(LIGHT), "dark": css_variables(DARK),
-    }
+        "drawings": all_drawings(record),
+        "account": account(record),
+        "glossary": GLOSSARY,
+        "method": METHOD,
+        "activity": activity_rows(block),
+        "memory": memory_rows(block),
+        "timelines": timeline_rows(joined_timelines(block)),
+        "card": card_facts(record.provenance["gpu"]),
+        "findings": {
+            "device": device_finding(block),
+            "speedups": speedup_finding(twins),
+            "claims": claim_finding(claims),
+            "counters": counter_finding(proofs),
+            "parity": parity_finding(parity),
+            "roofline": roofline_finding([twin for twin in twins if twin.roofline("optimized")])},
+        "style": (_TEMPLATES / "style.css").read_text(encoding="utf-8"),
+        "light": css_variables(LIGHT),
+        "dark": css_variables(DARK), }
     return _environment().get_template("report.html.j2").render(context)
 
 
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True, undefined=jinja2.StrictUndefined,
-                                     trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
-    for function in (numbers.significant, numbers.ratio, numbers.interval, numbers.integer, numbers.seconds, numbers.percent, numbers.rate,
-                     numbers.binary_size):
+    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True,
+                                     undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+                                     keep_trailing_newline=True)
+    for function in (numbers.significant, numbers.ratio, numbers.interval, numbers.integer, numbers.seconds,
+                     numbers.percent, numbers.rate, numbers.binary_size):
         environment.filters[function.__name__] = function
-    environment.globals.update(plural=numbers.plural, minimum_detectable=minimum_detectable, interval=numbers.interval, counter=numbers.counter)
+    environment.globals.update(plural=numbers.plural, minimum_detectable=minimum_detectable, interval=numbers.interval,
+                               counter=numbers.counter)
     return environment
 
 
@@ -86,17 +117,32 @@ def _tiles(record: Record, verdict: Verdict, twins: list[Twin]) -> list[dict[str
     ratios = [twin.ratio for twin in twins if twin.ratio]
     if ratios:
         slower = sum(1 for twin in twins if twin.speedup and twin.speedup["verdict"] != "faster")
-        tiles.append({"value": numbers.ratio(geometric_mean(ratios)), "label": "geometric mean speedup", "note": f"{len(ratios)} pairs, {slower} not faster"})
+        tiles.append({
+            "value": numbers.ratio(geometric_mean(ratios)),
+            "label": "geometric mean speedup",
+            "note": f"{len(ratios)} pairs, {slower} not faster"})
     if block["proofs"]:
         held = sum(1 for row in block["proofs"] if row["verdict"] == "pass")
-        tiles.append({"value": f"{held:,} / {len(block['proofs']):,}", "label": "proof counters hold", "note": "exact, on both sides"})
+        tiles.append({
+            "value": f"{held:,} / {len(block['proofs']):,}",
+            "label": "proof counters hold",
+            "note": "exact, on both sides"})
     worst = max((view.worst_ratio for view in gather_parity(block) if view.worst_ratio is not None), default=None)
     if worst is not None:
-        tiles.append({"value": numbers.significant(worst), "label": "worst error over allowed", "note": "at most 1 passes"})
+        tiles.append({
+            "value": numbers.significant(worst),
+            "label": "worst error over allowed",
+            "note": "at most 1 passes"})
     if block["scenarios"]:
         passed = sum(1 for row in block["scenarios"] if row["verdict"] == "pass")
-        tiles.append({"value": f"{passed} / {len(block['scenarios'])}", "label": "scenarios pass", "note": "end to end"})
+        tiles.append({
+            "value": f"{passed} / {len(block['scenarios'])}",
+            "label": "scenarios pass",
+            "note": "end to end"})
     if block["selftest"]:
         caught = sum(1 for row in block["selftest"] if row["verdict"] == "pass")
-        tiles.append({"value": f"{caught} / {len(block['selftest'])}", "label": "planted bugs judged right", "note": "the harness tests itself"})
+        tiles.append({
+            "value": f"{caught} / {len(block['selftest'])}",
+            "label": "planted bugs judged right",
+            "note": "the harness tests itself"})
     return tiles

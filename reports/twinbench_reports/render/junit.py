@@ -40,7 +40,8 @@ def junit_xml(verdict: Verdict, record: Record) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _add_case(suite: ElementTree.Element, section: str, name: str, row: dict, group: list[Finding], waived: Finding | None) -> None:
+def _add_case(suite: ElementTree.Element, section: str, name: str, row: dict, group: list[Finding],
+              waived: Finding | None) -> None:
     case = ElementTree.SubElement(suite, "testcase", classname=section, name=_clean(name))
     if row.get("seconds") is not None:
         case.set("time", f"{row['seconds']:.6f}")
@@ -54,8 +55,10 @@ def _add_case(suite: ElementTree.Element, section: str, name: str, row: dict, gr
 
 def _add_findings(case: ElementTree.Element, group: list[Finding]) -> None:
     for finding in group:
-        element = ElementTree.SubElement(case, _ELEMENT[finding.severity], type=finding.severity, message=_clean(finding.message))
-        element.text = _clean(f"{finding.message}\nreproduce: {finding.reproduce}" if finding.reproduce else finding.message)
+        element = ElementTree.SubElement(case, _ELEMENT[finding.severity], type=finding.severity,
+                                         message=_clean(finding.message))
+        element.text = _clean(
+            f"{finding.message}\nreproduce: {finding.reproduce}" if finding.reproduce else finding.message)
 
 
 def _clean(text: str) -> str:

@@ -14,8 +14,10 @@ def ledger_text(record: Record, style: Style) -> str:
     """The claims for a terminal, then the account."""
     rows = claim_rows(gather_claims(record.block, gather_twins(record.block)))
     keys = ("component", "document", "figure", "measured", "interval", "decision", "verdict", "text")
-    body = render_columns([COLUMNS[key] for key in keys], [[row[key] for key in keys] for row in rows], style, right={2, 3}, shrink=7) if rows \
-        else "The components of this record make no claims.\n"
+    body = "The components of this record make no claims.\n"
+    if rows:
+        cells = [[row[key] for key in keys] for row in rows]
+        body = render_columns([COLUMNS[key] for key in keys], cells, style, right={2, 3}, shrink=7)
     return body + "\n" + account(record) + "\n"
 
 
@@ -31,6 +33,7 @@ def account(record: Record) -> str:
     """How many results of how many planned, and why the rest was skipped."""
     ledger = record.block["ledger"]
     parts = [f"{numbers.integer(ledger['planned'])} planned"]
-    parts += [f"{numbers.integer(ledger[key])} {key}" for key in ("passed", "failed", "errors", "skipped", "inconclusive")]
+    parts += [
+        f"{numbers.integer(ledger[key])} {key}" for key in ("passed", "failed", "errors", "skipped", "inconclusive")]
     reasons = "; ".join(f"{count}x {reason}" for reason, count in sorted(ledger["skip_reasons"].items()))
     return ", ".join(parts) + (f". Skipped: {reasons}" if reasons else "")

@@ -32,7 +32,8 @@ def markdown(record: Record, verdict: Verdict, budget: int = COMMENT_BUDGET) -> 
         written.append(block)
         used += size
     if dropped:
-        written.append(f"\n*{dropped:,} more lines are left out: the limit is {budget:,} bytes. The HTML report has all.*")
+        written.append(
+            f"\n*{dropped:,} more lines are left out: the limit is {budget:,} bytes. The HTML report has all.*")
     return "\n".join(written) + "\n"
 
 
@@ -41,8 +42,9 @@ def _blocks(record: Record, verdict: Verdict) -> Iterator[str]:
     provenance, block = record.provenance, record.block
     yield f"## {_SHAPES[verdict.word]} Twinbench: {verdict.word}"
     dirty = " (with uncommitted changes)" if provenance["dirty"] else ""
-    yield (f"\n{verdict.headline}.\n\n`{cell(provenance['revision'][:12])}`{dirty} · {cell(machine.label(provenance))} · "
-           f"{cell(provenance['utc'])} · null test: {null_test_word(block)}")
+    yield (
+        f"\n{verdict.headline}.\n\n`{cell(provenance['revision'][:12])}`{dirty} · {cell(machine.label(provenance))} · "
+        f"{cell(provenance['utc'])} · null test: {null_test_word(block)}")
     yield from _findings(verdict)
     twins = gather_twins(block)
     yield from _speedups([twin for twin in twins if twin.speedup])
@@ -51,9 +53,11 @@ def _blocks(record: Record, verdict: Verdict) -> Iterator[str]:
     yield from _scenarios(record)
     claims = claim_rows(gather_claims(block, twins))
     if claims:
-        yield "\n### Claims against measured\n\n| component | document | figure | measured here | decision | specification |\n|---|---|--:|--:|---|---|"
+        yield ("\n### Claims against measured\n\n| component | document | figure | measured here | decision | "
+               "specification |\n|---|---|--:|--:|---|---|")
         for row in claims:
-            yield "| " + " | ".join(cell(row[key]) for key in ("component", "document", "figure", "measured", "decision", "verdict")) + " |"
+            yield "| " + " | ".join(
+                cell(row[key]) for key in ("component", "document", "figure", "measured", "decision", "verdict")) + " |"
 
 
 def _findings(verdict: Verdict) -> Iterator[str]:
@@ -74,7 +78,8 @@ def _findings(verdict: Verdict) -> Iterator[str]:
 
 def _finding_line(finding: Finding) -> str:
     command = f"<br>`{cell(finding.reproduce)}`" if finding.reproduce and finding.severity != "notice" else ""
-    return f"- {_SHAPES[finding.severity]} **{finding.severity}** {finding.kind} `{cell(finding.subject)}`: {cell(finding.message)}{command}"
+    return (f"- {_SHAPES[finding.severity]} **{finding.severity}** {finding.kind} `{cell(finding.subject)}`: "
+            f"{cell(finding.message)}{command}")
 
 
 def _speedups(twins: list[Twin]) -> Iterator[str]:
@@ -86,18 +91,23 @@ def _speedups(twins: list[Twin]) -> Iterator[str]:
     for twin in sorted(twins, key=lambda twin: (twin.ratio is not None, twin.ratio or 0, twin.key)):
         row = twin.speedup
         library = numbers.ratio(twin.library["ratio"]) if twin.library else numbers.DASH
-        yield (f"| {cell(twin.name)} | {numbers.ratio(row['ratio'])} | {numbers.interval(row['lower'], row['upper'])} | {row['n']} | {library} "
-               f"| {row['verdict']}{' (' + cell(row['reason']) + ')' if row['reason'] else ''} |")
+        yield (
+            f"| {cell(twin.name)} | {numbers.ratio(row['ratio'])} | {numbers.interval(row['lower'], row['upper'])} | "
+            f"{row['n']} | {library} "
+            f"| {row['verdict']}{' (' + cell(row['reason']) + ')' if row['reason'] else ''} |")
 
 
 def _proofs(twins: list[Twin]) -> Iterator[str]:
     rows = telling_proofs(twins)
     if not rows:
         return
-    yield "\n### Proof counters (measured, expected in brackets)\n\n| twin | counter | formula | baseline | optimized | verdict |\n|---|---|---|--:|--:|---|"
+    yield ("\n### Proof counters (measured, expected in brackets)\n\n| twin | counter | formula | baseline | optimized "
+           "| verdict |\n|---|---|---|--:|--:|---|")
     for row in rows:
-        sides = (f"{numbers.integer(row[side]['measured'])} ({numbers.integer(row[side]['expected'])})" for side in ("baseline", "optimized"))
-        yield f"| {cell(twin_name(row))} | {cell(row['counter'])} | {cell(row['formula'])} | {' | '.join(sides)} | {row['verdict']} |"
+        sides = (f"{numbers.integer(row[side]['measured'])} ({numbers.integer(row[side]['expected'])})"
+                 for side in ("baseline", "optimized"))
+        yield (f"| {cell(twin_name(row))} | {cell(row['counter'])} | {cell(row['formula'])} | {' | '.join(sides)} | "
+               f"{row['verdict']} |")
     others = sum(len(twin.proofs) for twin in twins) - len(rows)
     if others:
         yield f"\n{numbers.plural(others, 'smaller case')} of the same counters hold too."
@@ -107,11 +117,15 @@ def _parity(record: Record) -> Iterator[str]:
     views = gather_parity(record.block)
     if not views:
         return
-    yield "\n### Parity (worst error over allowed error)\n\n| component | worst ratio | max absolute | max relative | checks |\n|---|--:|--:|--:|---|"
-    for view in sorted(views, key=lambda view: (view.verdict in ("pass", "skip"), -(view.worst_ratio or 0), view.component)):
+    yield ("\n### Parity (worst error over allowed error)\n\n| component | worst ratio | max absolute | max relative | "
+           "checks |\n|---|--:|--:|--:|---|")
+    for view in sorted(views, key=lambda view: (view.verdict in
+                                                ("pass", "skip"), -(view.worst_ratio or 0), view.component)):
         checks = ", ".join(f"{count} {word}" for word, count in view.verdicts.items() if count)
-        yield (f"| {cell(view.component)} {view.device} {view.dtype} | {numbers.significant(view.worst_ratio)} | {numbers.significant(view.max_absolute)} "
-               f"| {numbers.significant(view.max_relative)} | {checks} |")
+        yield (
+            f"| {cell(view.component)} {view.device} {view.dtype} | {numbers.significant(view.worst_ratio)} | "
+            f"{numbers.significant(view.max_absolute)} "
+            f"| {numbers.significant(view.max_relative)} | {checks} |")
 
 
 def _scenarios(record: Record) -> Iterator[str]:
@@ -120,7 +134,8 @@ def _scenarios(record: Record) -> Iterator[str]:
         yield "\n### Scenarios\n\n| scenario | verdict | speedup | criteria |\n|---|---|--:|---|"
     for row in sorted(rows, key=lambda row: (row["verdict"] == "pass", row["name"])):
         speedup = row["speedup"]
-        text = numbers.ratio(speedup["ratio"]) + (" (extrapolated)" if speedup["extrapolated"] else "") if speedup else numbers.DASH
+        text = numbers.ratio(
+            speedup["ratio"]) + (" (extrapolated)" if speedup["extrapolated"] else "") if speedup else numbers.DASH
         criteria = "; ".join(f"{criterion['name']}: {criterion['verdict']}" for criterion in row["criteria"])
         yield f"| {cell(row['name'])} {row['device']} | {row['verdict']} | {text} | {cell(criteria)} |"
 

@@ -8,7 +8,8 @@ DASH = "–"
 
 
 def significant(value: float | None, digits: int = 3) -> str:
-    """A plain number with so many significant digits, thousands grouped; powers of ten only where plain is unreadable."""
+    """A plain number with so many significant digits, thousands grouped; powers of ten only where plain is
+    unreadable."""
     if value is None or not math.isfinite(value):
         return DASH
     if value == 0:

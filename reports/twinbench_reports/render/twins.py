@@ -9,7 +9,7 @@ from typing import Any
 from twinbench_reports.cells import Row, parse_cell
 
 Key = tuple[str, str, str, str]  # component, device, dtype, case
-VERDICT_ORDER = ("error", "fail", "slower", "inconclusive", "skip", "same", "faster", "pass", "")
+VERDICT_ORDER = ("error", "fail", "rejected", "slower", "inconclusive", "skip", "same", "faster", "pass", "")
 
 
 @dataclass
@@ -142,7 +142,8 @@ def gather_parity(block: dict[str, Any]) -> list[ParityView]:
     views: dict[tuple[str, str, str], ParityView] = {}
     for row in block["parity"]:
         cell = parse_cell(row["cell"])
-        view = views.setdefault((cell.component, cell.device, cell.dtype), ParityView(cell.component, cell.device, cell.dtype))
+        view = views.setdefault((cell.component, cell.device, cell.dtype),
+                                ParityView(cell.component, cell.device, cell.dtype))
         view.verdicts[row["verdict"]] += 1
         if row["vacuity"]:
             view.planted += row["vacuity"]["checked"]
@@ -153,10 +154,13 @@ def gather_parity(block: dict[str, Any]) -> list[ParityView]:
             view.max_absolute = _larger(view.max_absolute, output["max_absolute_error"])
             view.max_relative = _larger(view.max_relative, output["max_relative_error"])
             view.not_finite |= output["worst_ratio"] is None
-            if output["worst_ratio"] is not None and (view.worst_ratio is None or output["worst_ratio"] > view.worst_ratio):
-                view.worst_ratio, view.worst_output, view.worst_cell = output["worst_ratio"], output["name"], row["cell"]
+            if output["worst_ratio"] is not None and (view.worst_ratio is None
+                                                      or output["worst_ratio"] > view.worst_ratio):
+                view.worst_ratio, view.worst_output, view.worst_cell = output["worst_ratio"], output["name"], row[
+                    "cell"]
     order = {component["id"]: index for index, component in enumerate(block["components"])}
-    return sorted(views.values(), key=lambda view: (order.get(view.component, len(order)), view.component, view.device, view.dtype))
+    return sorted(views.values(), key=lambda view:
+                  (order.get(view.component, len(order)), view.component, view.device, view.dtype))
 
 
 def _larger(one: float | None, other: float | None) -> float | None:
@@ -169,7 +173,8 @@ def representative(twins: Iterable[Twin], component: str) -> Twin | None:
     Never the best of several: a claim is checked where the documents make it, not where it comes out well.
     """
     candidates = [twin for twin in twins if twin.component == component and twin.ratio is not None]
-    return min(candidates, key=lambda twin: (twin.key[1] != "cuda", twin.key[3] != "train", twin.key[2] != "fp32", twin.key), default=None)
+    return min(candidates, key=lambda twin:
+               (twin.key[1] != "cuda", twin.key[3] != "train", twin.key[2] != "fp32", twin.key), default=None)
 
 
 @dataclass(frozen=True)
@@ -206,5 +211,3 @@ def decide(claimed: float | None, speedup: Row | None) -> str:
     if speedup["lower"] >= claimed:
         return "meets"
     return "misses" if speedup["upper"] < claimed else "unproven"
-
-

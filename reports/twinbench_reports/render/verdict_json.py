@@ -15,12 +15,13 @@ def verdict_json(verdict: Verdict, now: Record, before: Record | None) -> str:
         "verdict": verdict.word,
         "exit_code": verdict.exit_code,
         "headline": verdict.headline,
-        "counts": verdict.counts | {severity: len(verdict.of(severity)) for severity in SEVERITIES} | {"waived": len(verdict.waived)},
+        "counts": verdict.counts | {
+            severity: len(verdict.of(severity)) for severity in SEVERITIES} | {
+                "waived": len(verdict.waived)},
         "record": _identity(now),
         "baseline_record": _identity(before) if before else None,
         "findings": [finding.as_dict() for finding in verdict.findings],
-        "waived": [finding.as_dict() for finding in verdict.waived],
-    }
+        "waived": [finding.as_dict() for finding in verdict.waived], }
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 

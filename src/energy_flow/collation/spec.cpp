@@ -1,6 +1,7 @@
 // Component collation (energy-flow C03): one batch of shuffled rows out of tensors that hold the whole dataset.
 #include <algorithm>
 
+#include "src/energy_flow/common/delivered_rows.h"
 #include "src/energy_flow/common/sentence_pairs.h"
 #include "src/spec_parts.h"
 
@@ -60,36 +61,8 @@ std::int64_t rows_in_batch(const Setting& setting) {
 
 bool copies_items(const Setting& setting) { return setting.option("stack_only") == 0; }
 
-// Independent of the variants: texts and embeddings of every delivered row, looked up in the inputs.
-std::string broken_batch(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
-  const at::Tensor rows = outputs["rows"].contiguous(), bytes = outputs["text_bytes"].contiguous(),
-                   offsets = outputs["text_offsets"].contiguous();
-  const at::Tensor source_bytes = inputs["text_bytes"].contiguous(),
-                   source_offsets = inputs["text_offsets"].contiguous();
-  if (rows.numel() != rows_in_batch(setting)) return "another number of rows than the batch holds";
-  const auto text = [](const at::Tensor& all, const at::Tensor& where, std::int64_t index) {
-    const auto* offset = where.const_data_ptr<std::int64_t>() + index;
-    return std::string_view(reinterpret_cast<const char*>(all.const_data_ptr<std::uint8_t>()) + offset[0],
-                            static_cast<std::size_t>(offset[1] - offset[0]));
-  };
-  std::vector<std::int64_t> seen;
-  for (std::int64_t i = 0; i < rows.numel(); ++i) {
-    const std::int64_t row = rows.const_data_ptr<std::int64_t>()[i];
-    if (row < 0 || row >= setting.size("rows") || std::find(seen.begin(), seen.end(), row) != seen.end()) {
-      return "row " + std::to_string(row) + " is out of range or came twice";
-    }
-    seen.push_back(row);
-    for (std::int64_t side = 0; side < 2; ++side) {
-      if (text(bytes, offsets, 2 * i + side) != text(source_bytes, source_offsets, 2 * row + side))
-        return "a text of row " + std::to_string(row) + " is another one";
-      const at::Tensor source =
-          inputs[side == 0 ? "input_embeddings" : "target_embeddings"].select(0, row).contiguous();
-      const at::Tensor got = outputs[side == 0 ? "x" : "y"].select(0, i).contiguous();
-      if (std::memcmp(source.const_data_ptr(), got.const_data_ptr(), got.nbytes()) != 0)
-        return "an embedding of row " + std::to_string(row) + " is another one";
-    }
-  }
-  return "";
+std::string broken_batches(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
+  return broken_delivery(inputs, outputs, rows_in_batch(setting));
 }
 
 }  // namespace
@@ -120,7 +93,7 @@ ComponentSpec make_spec() {
       {"D0", "item access copies tensors each time", "copies per item", std::nullopt,
        "misattributed: an index is a view; the stack copies. Cases *_stack_only measure the stack alone"},
       {"D0", "an optimized loader makes input and output twice as fast", "2x", 2.0, "immaterial end to end"}};
-  spec.invariants = {{"each row once, with its own embeddings and texts", broken_batch}};
+  spec.invariants = {{"each row once, with its own embeddings and texts", broken_batches}};
   return spec;
 }
 

@@ -36,11 +36,13 @@ def counter_finding(rows: Sequence[Row]) -> str:
         return "No proof counter was counted."
     held = sum(1 for row in rows if row["verdict"] == "pass")
     cut = sum(1 for row in rows if (row["baseline"]["measured"] or 0) > (row["optimized"]["measured"] or 0))
-    return f"{held} of {numbers.plural(len(rows), 'proof counter')} equal their formulas on both sides; in {cut} the optimized variant counts less than the baseline."
+    return (f"{held} of {numbers.plural(len(rows), 'proof counter')} equal their formulas on both sides; in {cut} the "
+            "optimized variant counts less than the baseline.")
 
 
 def _draw(rows: dict[tuple[str, str], Row], palette: Palette) -> Figure:
-    ordered = sorted(rows.items(), key=lambda item: (-(item[1]["baseline"]["measured"] - item[1]["optimized"]["measured"]), item[0]))
+    ordered = sorted(rows.items(), key=lambda item:
+                     (-(item[1]["baseline"]["measured"] - item[1]["optimized"]["measured"]), item[0]))
     figure, axes = row_figure([f"{name} · {counter}" for (name, counter), _ in ordered], palette)
     largest = max(max(row[side]["measured"] for side in ("baseline", "optimized")) for _, row in ordered)
     axes.set_xscale("symlog", linthresh=1, linscale=0.5)
@@ -55,8 +57,11 @@ def _draw(rows: dict[tuple[str, str], Row], palette: Palette) -> Figure:
         good = row["verdict"] == "pass"
         colour = palette.blue if good else palette.vermillion
         axes.plot([before, after], [index, index], color=palette.muted, linewidth=1.2, zorder=2)
-        axes.plot(before, index, marker="o", markersize=6.5, color=palette.muted, markerfacecolor=palette.surface, markeredgewidth=1.4, zorder=3)
+        axes.plot(before, index, marker="o", markersize=6.5, color=palette.muted, markerfacecolor=palette.surface,
+                  markeredgewidth=1.4, zorder=3)
         axes.plot(after, index, marker="o" if good else "X", markersize=6.5 if good else 8, color=colour, zorder=4)
-        axes.text(1.012, index, f"{before:,} → {after:,}", transform=axes.get_yaxis_transform(), va="center_baseline", ha="left", color=palette.ink)
-    axes.set_xlabel("count in one run (log scale from 1; 0 at the left):  ○ baseline  ● optimized  ✖ not what the formula says")
+        axes.text(1.012, index, f"{before:,} → {after:,}", transform=axes.get_yaxis_transform(), va="center_baseline",
+                  ha="left", color=palette.ink)
+    axes.set_xlabel(
+        "count in one run (log scale from 1; 0 at the left):  ○ baseline  ● optimized  ✖ not what the formula says")
     return figure

@@ -16,10 +16,13 @@ matplotlib.use("Agg")
 from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
-from twinbench_reports.render.figures.theme import DARK, LIGHT, RC, SENTINEL, VARIABLES, WIDTH, Palette, css_variables  # noqa: E402
+from twinbench_reports.render.figures.theme import (  # noqa: E402
+    DARK, LIGHT, RC, SENTINEL, VARIABLES, WIDTH, Palette, css_variables)
 
 # Matplotlib's defaults and ours, so that a user's matplotlibrc changes no report.
-_SETTINGS = {key: value for key, value in matplotlib.rcParamsDefault.items() if not key.startswith(("backend", "interactive", "toolbar", "webagg"))} | RC
+_SETTINGS = {
+    key: value for key, value in matplotlib.rcParamsDefault.items()
+    if not key.startswith(("backend", "interactive", "toolbar", "webagg"))} | RC
 _LONGEST = 44  # characters of a row name
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 
@@ -41,7 +44,11 @@ class Drawing:
         """SVG to stand inside HTML: colours are CSS variables, ids are the figure's own, the text is text."""
         with matplotlib.rc_context(_SETTINGS):
             buffer = io.StringIO()
-            self.draw(SENTINEL).savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+            self.draw(SENTINEL).savefig(buffer, format="svg", transparent=True, metadata={
+                "Date": None,
+                "Creator": None,
+                "Format": None,
+                "Type": None})
         text = buffer.getvalue()
         text = text[text.index("<svg"):]
         text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
@@ -49,10 +56,11 @@ class Drawing:
             text = text.replace(sentinel, variable)
         text = re.sub(r"'DejaVu Sans'[^;\"]*", lambda _: _FONT, text)
         text = re.sub(r'(id="|href="#|url\(#)', lambda match: match.group(1) + self.key + "-", text)
-        words = f'<title id="{self.key}-title">{html.escape(self.title)}</title><desc id="{self.key}-desc">{html.escape(self.finding)}</desc>'
+        words = (f'<title id="{self.key}-title">{html.escape(self.title)}</title>'
+                 f'<desc id="{self.key}-desc">{html.escape(self.finding)}</desc>')
         view_box = re.search(r'viewBox="[^"]*"', text).group(0)
-        head = f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {view_box} role="img" ' \
-               f'aria-labelledby="{self.key}-title {self.key}-desc">{words}'
+        head = (f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {view_box} '
+                f'role="img" aria-labelledby="{self.key}-title {self.key}-desc">{words}')
         return re.sub(r"<svg[^>]*>", lambda _: head, text, count=1)
 
     def standalone_svg(self) -> str:
@@ -70,7 +78,8 @@ class Drawing:
         return [svg, png]
 
 
-def bare_figure(width: float, height: float, palette: Palette, columns: int = 1, layout: str | None = "constrained") -> tuple[Figure, list[Axes]]:
+def bare_figure(width: float, height: float, palette: Palette, columns: int = 1,
+                layout: str | None = "constrained") -> tuple[Figure, list[Axes]]:
     """A figure with axes in the palette's ink and nothing else."""
     figure = Figure(figsize=(width, height), layout=layout)
     figure.patch.set_alpha(0)

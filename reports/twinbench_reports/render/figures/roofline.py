@@ -28,28 +28,34 @@ def roofline_drawings(twins: Sequence[Twin], block: dict[str, Any]) -> list[Draw
         ceilings = [ceiling for ceiling in block["ceilings"] if ceiling["device"] == device and ceiling["value"] > 0]
         points = [twin for twin in own if _point(twin, "optimized")]
         if points and any(ceiling["unit"] == "B/s" for ceiling in ceilings):
-            drawings.append(Drawing(f"roofline-{device}", f"Roofline of this machine ({device})", _ceiling_words(ceilings),
-                                    lambda palette, points=points, ceilings=ceilings: _draw_roofline(points, ceilings, palette)))
+            drawings.append(
+                Drawing(f"roofline-{device}", f"Roofline of this machine ({device})", _ceiling_words(ceilings),
+                        lambda palette, points=points, ceilings=ceilings: _draw_roofline(points, ceilings, palette)))
         near = [twin for twin in own if twin.roofline("optimized")]
         near.sort(key=lambda twin: (-(twin.roofline("optimized") or 0), twin.key))
         if near:
-            drawings.append(Drawing(f"distance-{device}", f"Share of the roof that is reached ({device})", roofline_finding(near),
-                                    lambda palette, near=near: _draw_distance(near, palette)))
+            drawings.append(
+                Drawing(f"distance-{device}", f"Share of the roof that is reached ({device})", roofline_finding(near),
+                        lambda palette, near=near: _draw_distance(near, palette)))
     return drawings
 
 
 def roofline_finding(twins: Sequence[Twin]) -> str:
     """One sentence: where the optimized variants stand below the roof."""
-    known = sorted((twin.roofline("optimized"), twin.component) for twin in twins if twin.roofline("optimized") is not None)
+    known = sorted(
+        (twin.roofline("optimized"), twin.component) for twin in twins if twin.roofline("optimized") is not None)
     if not known:
         return "No timed twin has a cost model and a measured ceiling."
     middle = known[len(known) // 2]
-    return (f"The optimized variants reach {numbers.percent(known[0][0])} ({known[0][1]}) to {numbers.percent(known[-1][0])} ({known[-1][1]}) "
-            f"of what this machine can do; the middle one reaches {numbers.percent(middle[0])}.")
+    return (
+        f"The optimized variants reach {numbers.percent(known[0][0])} ({known[0][1]}) to "
+        f"{numbers.percent(known[-1][0])} ({known[-1][1]}) "
+        f"of what this machine can do; the middle one reaches {numbers.percent(middle[0])}.")
 
 
 def _ceiling_words(ceilings: Sequence[Row]) -> str:
-    return "Measured ceilings: " + ", ".join(f"{ceiling['name']} {numbers.rate(ceiling['value'], ceiling['unit'])}" for ceiling in ceilings) + "."
+    return "Measured ceilings: " + ", ".join(f"{ceiling['name']} {numbers.rate(ceiling['value'], ceiling['unit'])}"
+                                             for ceiling in ceilings) + "."
 
 
 def _point(twin: Twin, variant: str) -> tuple[float, float] | None:
@@ -76,29 +82,32 @@ def _draw_roofline(twins: Sequence[Twin], ceilings: Sequence[Row], palette: Pale
         after, before = _point(twin, "optimized"), _point(twin, "baseline")
         if before:
             axes.plot([before[0], after[0]], [before[1], after[1]], color=palette.muted, linewidth=0.9, zorder=2)
-            axes.plot(*before, marker="o", markersize=5.5, color=palette.muted, markerfacecolor=palette.surface, markeredgewidth=1.3, zorder=3)
+            axes.plot(*before, marker="o", markersize=5.5, color=palette.muted, markerfacecolor=palette.surface,
+                      markeredgewidth=1.3, zorder=3)
         axes.plot(*after, marker="o", markersize=6.5, color=palette.blue, zorder=4)
         if twin.name in named:
-            axes.annotate(named[twin.name], after, textcoords="offset points", xytext=(6, -3), fontsize=8, color=palette.ink, zorder=5)
+            axes.annotate(named[twin.name], after, textcoords="offset points", xytext=(6, -3), fontsize=8,
+                          color=palette.ink, zorder=5)
     axes.set_xlabel("FLOP per byte that must move (log scale):  ○ baseline  ● optimized")
     axes.set_ylabel("speed (log scale)")
     return figure
 
 
-def _draw_roofs(axes: Axes, bandwidth: float, peaks: Sequence[Row], span: tuple[float, float], palette: Palette) -> None:
+def _draw_roofs(axes: Axes, bandwidth: float, peaks: Sequence[Row], span: tuple[float, float],
+                palette: Palette) -> None:
     left, right = span
     ridge = max((peak["value"] for peak in peaks), default=bandwidth * right) / bandwidth
     slope = np.array([left, min(ridge, right)])
     axes.plot(slope, slope * bandwidth, color=palette.green, linewidth=1.8, zorder=1.5)
     middle = float(np.sqrt(slope[0] * slope[1]))
-    axes.annotate(f"copy {numbers.rate(bandwidth, 'B/s')}", (middle, middle * bandwidth), textcoords="offset points", xytext=(-6, 5), ha="right",
-                  color=palette.ink, fontsize=8)
+    axes.annotate(f"copy {numbers.rate(bandwidth, 'B/s')}", (middle, middle * bandwidth), textcoords="offset points",
+                  xytext=(-6, 5), ha="right", color=palette.ink, fontsize=8)
     for peak in peaks:
         start = peak["value"] / bandwidth
         if start < right:
             axes.plot([start, right], [peak["value"]] * 2, color=palette.green, linewidth=1.8, zorder=1.5)
-            axes.annotate(f"{peak['name']} {numbers.rate(peak['value'], 'FLOP/s')}", (right, peak["value"]), textcoords="offset points", xytext=(-3, 4),
-                          ha="right", color=palette.ink, fontsize=8)
+            axes.annotate(f"{peak['name']} {numbers.rate(peak['value'], 'FLOP/s')}", (right, peak["value"]),
+                          textcoords="offset points", xytext=(-3, 4), ha="right", color=palette.ink, fontsize=8)
 
 
 def _named(twins: Sequence[Twin]) -> dict[str, str]:
@@ -108,7 +117,8 @@ def _named(twins: Sequence[Twin]) -> dict[str, str]:
     for twin in sorted(twins, key=lambda twin: (twin.key[2] != "fp32", -(twin.roofline("optimized") or 0), twin.key)):
         name = twin.component.split(".")[-1]
         x, y = (float(np.log10(value)) for value in _point(twin, "optimized"))
-        if name in named.values() or any(abs(x - other_x) < _NAME_WIDTH and abs(y - other_y) < _NAME_HEIGHT for other_x, other_y in placed):
+        if name in named.values() or any(
+                abs(x - other_x) < _NAME_WIDTH and abs(y - other_y) < _NAME_HEIGHT for other_x, other_y in placed):
             continue
         named[twin.name] = name
         placed.append((x, y))
@@ -125,8 +135,10 @@ def _draw_distance(twins: Sequence[Twin], palette: Palette) -> Figure:
         before, after = twin.roofline("baseline"), twin.roofline("optimized")
         if before:
             axes.plot([before, after], [index, index], color=palette.muted, linewidth=1.2, zorder=2)
-            axes.plot(before, index, marker="o", markersize=6, color=palette.muted, markerfacecolor=palette.surface, markeredgewidth=1.4, zorder=3)
+            axes.plot(before, index, marker="o", markersize=6, color=palette.muted, markerfacecolor=palette.surface,
+                      markeredgewidth=1.4, zorder=3)
         axes.plot(after, index, marker="o", markersize=6.5, color=palette.blue, zorder=4)
-        axes.text(1.012, index, numbers.percent(after), transform=axes.get_yaxis_transform(), va="center_baseline", ha="left", color=palette.ink, fontweight="bold")
+        axes.text(1.012, index, numbers.percent(after), transform=axes.get_yaxis_transform(), va="center_baseline",
+                  ha="left", color=palette.ink, fontweight="bold")
     axes.set_xlabel("physical floor over measured time (log scale; the roof is 100 %):  ○ baseline  ● optimized")
     return figure

@@ -26,8 +26,9 @@ def scenario_drawings(scenarios: Sequence[Row]) -> list[Drawing]:
     for number, row in enumerate(scenarios):
         panels = _panels(row)
         if panels:
-            drawings.append(Drawing(f"scenario-{number}", f"{row['name']} on {row['device']}, step by step", _finding(panels),
-                                    lambda palette, panels=panels: _draw(panels, palette)))
+            drawings.append(
+                Drawing(f"scenario-{number}", f"{row['name']} on {row['device']}, step by step", _finding(panels),
+                        lambda palette, panels=panels: _draw(panels, palette)))
     return drawings
 
 
@@ -40,14 +41,17 @@ def _panels(row: Row) -> list[tuple[str, str, Series]]:
             panels.setdefault(("time of a step", "s"), []).append((name, _whole_steps(variant)))
         for timeline in variant.get("timelines", []):
             if len(timeline["values"]) > 1:
-                panels.setdefault((timeline["name"].replace("_", " "), timeline["unit"]), []).append((name, timeline["values"]))
+                panels.setdefault((timeline["name"].replace("_", " "), timeline["unit"]), []).append(
+                    (name, timeline["values"]))
     return [(name, unit, series) for (name, unit), series in list(panels.items())[:4]]
 
 
 def _whole_steps(variant: Row) -> list[float | None]:
-    """Seconds of each step of the whole configuration: samples of fewer flows are scaled as the record's own figure is."""
+    """Seconds of each step of the whole configuration: samples of fewer flows are scaled as the record's own figure
+    is."""
     known = [value for value in variant["samples_s"] if value is not None]
-    scale = variant["seconds_per_step"] / statistics.median(known) if variant["extrapolated"] and known and variant["seconds_per_step"] else 1.0
+    scale = variant["seconds_per_step"] / statistics.median(
+        known) if variant["extrapolated"] and known and variant["seconds_per_step"] else 1.0
     return [None if value is None else value * scale for value in variant["samples_s"]]
 
 
@@ -101,9 +105,11 @@ def _draw_panel(axes: Axes, unit: str, series: Series, palette: Palette) -> None
         first = name.startswith("baseline")
         colour = palette.muted if first else palette.purple if name.startswith("library") else palette.blue
         shown = [float("nan") if value is None else value for value in line]
-        axes.plot(range(1, len(shown) + 1), shown, color=colour, linewidth=1.6, linestyle=(0, (4, 2)) if first else "solid")
+        axes.plot(range(1,
+                        len(shown) + 1), shown, color=colour, linewidth=1.6,
+                  linestyle=(0, (4, 2)) if first else "solid")
         known = [value for value in line if value is not None]
         if known:
-            axes.annotate(("○ " if first else "● ") + name, (longest, known[-1]), textcoords="offset points", xytext=(0, 7), ha="right", color=palette.ink,
-                          fontsize=8)
+            axes.annotate(("○ " if first else "● ") + name, (longest, known[-1]), textcoords="offset points",
+                          xytext=(0, 7), ha="right", color=palette.ink, fontsize=8)
     axes.set_xlabel("step")

@@ -20,7 +20,8 @@ class Palette:
     purple: str  # the library variant; what is undecided
 
 
-# The hues of Okabe and Ito (safe for the colour-blind), each as dark or light as 3:1 on its page and on striped rows asks.
+# The hues of Okabe and Ito (safe for the colour-blind), each as dark or light as 3:1 on its page and on striped rows
+# asks.
 LIGHT = Palette("#14181f", "#59636f", "#d5dae1", "#f4f6f8", "#ffffff", "#0072b2", "#d55e00", "#00875f", "#b1568c")
 DARK = Palette("#e9ecf0", "#9aa5b2", "#323b46", "#1b2129", "#151a21", "#56b4e9", "#e8762d", "#1fb58b", "#d68fb6")
 SENTINEL = Palette("#010a01", "#020a02", "#030a03", "#040a04", "#050a05", "#060a06", "#070a07", "#080a08", "#090a09")
@@ -33,8 +34,19 @@ def css_variables(palette: Palette) -> str:
 
 
 RC = {
-    "svg.hashsalt": "twinbench", "svg.fonttype": "none", "font.family": "sans-serif", "font.sans-serif": ["DejaVu Sans"], "font.size": 8.5,
-    "axes.spines.top": False, "axes.spines.right": False, "axes.spines.left": False, "axes.linewidth": 0.8, "xtick.major.width": 0.8,
-    "ytick.major.size": 0, "xtick.minor.visible": False, "path.simplify": True, "figure.dpi": 72, "text.parse_math": False,
-}
+    "svg.hashsalt": "twinbench",
+    "svg.fonttype": "none",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 8.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "axes.linewidth": 0.8,
+    "xtick.major.width": 0.8,
+    "ytick.major.size": 0,
+    "xtick.minor.visible": False,
+    "path.simplify": True,
+    "figure.dpi": 72,
+    "text.parse_math": False, }
 WIDTH = 9.6  # inches; 72 points each

@@ -13,7 +13,8 @@ from twinbench_reports.render import numbers
 from twinbench_reports.render.figures.drawing import Drawing, bare_figure
 from twinbench_reports.render.figures.theme import WIDTH, Palette
 
-_PANELS = (("utilisation_percent", "utilisation", "%"), ("power_w", "power", "W"), ("sm_clock_mhz", "SM clock", "MHz"), ("temperature_c", "temperature", "°C"))
+_PANELS = (("utilisation_percent", "utilisation", "%"), ("power_w", "power", "W"), ("sm_clock_mhz", "SM clock", "MHz"),
+           ("temperature_c", "temperature", "°C"))
 
 
 def timeline_drawings(timelines: Sequence[Row]) -> list[Drawing]:
@@ -46,7 +47,8 @@ def _draw(samples: Row, panels: Sequence[tuple[str, str, str]], palette: Palette
 
 def _draw_panel(axes: Axes, seconds: Sequence[float], values: Sequence[float | None], palette: Palette) -> None:
     """A value holds until the next sample; where there is none, the line breaks."""
-    axes.step(seconds, [math.nan if value is None else value for value in values], where="post", color=palette.blue, linewidth=1.4)
+    axes.step(seconds, [math.nan if value is None else value for value in values], where="post", color=palette.blue,
+              linewidth=1.4)
     axes.set_ylim(0, max([value for value in values if value is not None], default=0) * 1.15 or 1)
     axes.set_xlim(0, seconds[-1] or 1)
     axes.grid(axis="y", color=palette.rule, linewidth=0.6)

@@ -1,0 +1,43 @@
+"""House habits that are seen in the text of a file: lines of at most 120 columns, and the glossary's words only."""
+import re
+
+LONGEST_LINE = 120
+COLUMNS_OF = (".h", ".cpp", ".cu", ".py")
+# What is said elsewhere for a thing that has a word here (design, section 1). Whole identifiers are searched, so that
+# NaiveCarrier and naive_copies are found too.
+HOUSE_WORDS = {
+    r"naïve|naive": "baseline",
+    r"un[-_ ]?optimi[sz]ed|slow[-_ ]version": "baseline",
+    r"optimised|fast[-_ ]version": "optimized",
+    r"reference[-_ ](implementation|version)|ground[-_ ]truth|golden[-_ ]model": "oracle, the baseline in fp64",
+    r"benchmark[-_ ]case|micro[-_ ]?benchmark": "cell",
+    r"anti[-_ ]?pattern|bad[-_ ]practice": "sin",
+    r"speed[-_]up": "speedup",
+}
+WORDS_OF = (".h", ".cpp", ".cu", ".py", ".cmake", ".txt", ".md", ".json", ".yaml", ".j2", ".css", ".def")
+# The table itself, and the tests that plant its words.
+WORDS_EXEMPT = ("ci/lint/habits.py", "ci/tests/test_house_habits.py")
+_WORDS = [(re.compile(word, re.IGNORECASE), house) for word, house in HOUSE_WORDS.items()]
+# A document's own title is quoted as it stands, in typographic quotes: “Why Naive Loops Fail”.
+_TITLE = re.compile("“[^”]*”")
+
+
+def column_breaches(path: str, text: str) -> list[str]:
+    if not path.endswith(COLUMNS_OF):
+        return []
+    return [f"{path}:{number}: {len(line)} columns; at most {LONGEST_LINE}"
+            for number, line in enumerate(text.splitlines(), 1) if len(line) > LONGEST_LINE]
+
+
+def word_breaches(path: str, text: str) -> list[str]:
+    script = "." not in path.rsplit("/", 1)[-1]
+    if path in WORDS_EXEMPT or not (path.endswith(WORDS_OF) or script):
+        return []
+    breaches = []
+    for number, line in enumerate(text.splitlines(), 1):
+        shown = _TITLE.sub("", line)
+        for word, house in _WORDS:
+            found = word.search(shown)
+            if found:
+                breaches.append(f"{path}:{number}: '{found[0]}' is no word of this house; say: {house}")
+    return breaches

@@ -1,0 +1,56 @@
+"""ci/documented.json, what the specifications document, against itself and against what the program has."""
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTED = json.loads((ROOT / "ci/documented.json").read_text())
+SOURCE = re.compile(r"(energy_flow|trainer2|sem) (C|SC|S)\d\d?")
+
+
+def listed() -> dict[str, dict]:
+    program = os.environ["TWINBENCH_PROGRAM"]
+    rows = json.loads(subprocess.run([program, "list", "--json"], capture_output=True, text=True, check=True).stdout)
+    rows = rows if isinstance(rows, list) else rows["components"]
+    return {row["id"]: row for row in rows}
+
+
+def test_every_component_and_scenario_is_there_once():
+    for kind, count in (("components", 88), ("scenarios", 84)):
+        sources = [row["source"] for row in DOCUMENTED[kind]]
+        assert len(sources) == len(set(sources)) == count
+        assert all(SOURCE.fullmatch(source) for source in sources)
+    names = [row["component"] for row in DOCUMENTED["components"]]
+    assert len(names) == len(set(names)) and all(re.fullmatch(r"(energy_flow|trainer2|sem)\.[a-z0-9_]+", name) for name in names)
+
+
+def test_features_and_experiments_are_from_the_closed_lists():
+    for row in DOCUMENTED["components"]:
+        assert set(row["features"]) <= set(DOCUMENTED["features"]), row["source"]
+        assert row["kind"] in ("kernel", "host") and set(row["dtypes"]) <= {"fp64", "fp32", "bf16", "tf32", "fp16"}
+    for row in DOCUMENTED["scenarios"]:
+        assert row["experiment"] in DOCUMENTED["experiments"], row["source"]
+        assert row["tier"] in ("smoke", "std", "full")
+
+
+def test_the_contract_has_a_place_for_every_feature():
+    """Each feature names what carries it, and every C++ name of those stands in src/."""
+    headers = "\n".join(path.read_text() for path in (ROOT / "src").glob("*.h"))
+    for tag, feature in DOCUMENTED["features"].items():
+        assert feature["meaning"] and feature["contract"], tag
+        for name in re.findall(r"\b(?:k[A-Z]\w+|\w+::(\w+)|(\w+)\(\w*\)|(\w+_option|exact_output|finish_inputs))", feature["contract"]):
+            for part in filter(None, name):
+                assert re.search(rf"\b{part}\b", headers), f"{tag}: src/ has no {part}"
+
+
+def test_what_is_built_is_as_documented():
+    rows = {row["component"]: row for row in DOCUMENTED["components"]}
+    kinds = dict(re.findall(r"^TWINBENCH_COMPONENT\((\w+, \w+), (kernel|host)", (ROOT / "src/components.def").read_text(), re.M))
+    for component, row in listed().items():
+        assert component in rows, f"{component} is in no specification: ci/documented.json does not know it"
+        assert rows[component]["source"] in row["source"], component
+        assert rows[component]["kind"] == kinds[component.replace(".", ", ")], component
+        if rows[component]["library"]:
+            assert "library" in row["variants"] or row.get("no_library"), component

@@ -1,0 +1,99 @@
+"""Each house habit's check fires on a planted breach and is silent on what only looks like one."""
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "ci/lint")]
+import argument_structs  # noqa: E402
+import habits  # noqa: E402
+import headers_alone  # noqa: E402
+import lint_all  # noqa: E402
+
+GUARD = "kernels::DesignatedOnly designated = kernels::DesignatedOnly();"
+
+
+def test_a_line_of_121_columns_is_refused():
+    assert habits.column_breaches("src/a.cpp", "x" * 120 + "\n" + "ö" * 120) == []
+    assert habits.column_breaches("reports/a.py", "\n" + "x" * 121) == ["reports/a.py:2: 121 columns; at most 120"]
+    assert habits.column_breaches("reports/page.html.j2", "x" * 500) == []
+
+
+@pytest.mark.parametrize("line, house", [
+    ("class NaiveCarrier {", "baseline"), ("std::int64_t naive_copies;", "baseline"), ('{"naive_s": 1}', "baseline"),
+    ("# the unoptimized path", "baseline"), ("// the reference implementation", "oracle"), ("ground truth", "oracle"),
+    ("a benchmark case", "cell"), ("a 3x speed-up", "speedup"), ("an anti-pattern", "sin"),
+])
+def test_another_house_s_word_is_refused_with_this_one_s(line, house):
+    for path in ("src/a.h", "README.md", "ci/counters.json", "ci/bench"):
+        breaches = habits.word_breaches(path, "fine\n" + line)
+        assert len(breaches) == 1 and breaches[0].startswith(f"{path}:2:") and house in breaches[0]
+
+
+def test_house_words_and_a_document_s_own_title_pass():
+    assert habits.word_breaches("a.md", "baseline, oracle, cell, speedup, optimized; see “The Naive Way”") == []
+
+
+@pytest.mark.parametrize("members, refused", [
+    ("const float* rows = nullptr; float* sums = nullptr;", True),
+    ("std::int64_t count; Real* a; const Real* b; " + GUARD, True),  # the guard must come first
+    ("const float *from, *to;", True),
+    (GUARD + " const float* rows = nullptr; float* sums = nullptr;", False),
+    ("const float* rows = nullptr; std::uint16_t* bits = nullptr;", False),  # a swap does not compile
+    ("std::int64_t rows = 0, columns = 0;", False),
+])
+def test_argument_structs_that_a_list_could_fill_wrongly_are_refused(members, refused):
+    text = f"// A.\ntemplate <class Real>\nstruct Arguments {{\n  {members}\n}};\n"
+    breaches = argument_structs.argument_breaches({"kernels/sem/scan/arguments.h": text, "src/a.h": text})
+    assert [breach.split(": ")[0] for breach in breaches] == (["kernels/sem/scan/arguments.h:3"] if refused else [])
+
+
+def test_the_lint_refuses_every_rule_and_only_counts_pending_ones(tmp_path, capsys):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/components.def").write_text("")
+    (tmp_path / "src/a.h").write_text("// A naive one.\n//" + "x" * 120 + "\n")
+    assert lint_all.main(tmp_path, pending=()) == 1
+    told = capsys.readouterr().out
+    assert "src/a.h:1: 'naive'" in told and "src/a.h:2: 122 columns" in told
+    assert lint_all.main(tmp_path, pending={"columns", "words"}) == 0
+    assert "1 breaches of 'columns', not refused yet" in capsys.readouterr().out
+    assert set(lint_all.PENDING) <= set(lint_all.breaches_by_rule(tmp_path)[1])
+
+
+def test_format_names_what_differs_and_repairs_it(tmp_path):
+    shutil.copytree(ROOT / "ci", tmp_path / "ci", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / ".clang-format", tmp_path)
+    (tmp_path / "good.h").write_text("// Good.\nint f() { return 1; }\n")
+    (tmp_path / "bad.cpp").write_text("// Bad.\nint  g(){return 2;}\n")
+    for command in (["init", "-q"], ["add", "good.h", "bad.cpp"]):
+        subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+
+    def run(*arguments: str) -> subprocess.CompletedProcess:
+        return subprocess.run([str(tmp_path / "ci/format"), *arguments], capture_output=True, text=True)
+
+    checked = run("--check")
+    assert checked.returncode == 1 and "bad.cpp" in checked.stdout and "good.h" not in checked.stdout
+    assert run().returncode == 0 and run("--check").returncode == 0
+    assert (tmp_path / "bad.cpp").read_text() == "// Bad.\nint g() { return 2; }\n"
+    assert run("--chekc").returncode == 2
+
+
+def test_a_header_that_leans_on_its_users_includes_is_found(tmp_path, monkeypatch):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/whole.h").write_text("// A.\n#pragma once\n#include <string>\nstd::string f();\n")
+    (tmp_path / "src/leaning.h").write_text("// B.\n#pragma once\nstd::string g();\n")
+    (tmp_path / "compile_commands.json").write_text("[]")
+    monkeypatch.setattr(headers_alone, "ROOT", tmp_path)
+    headers_alone.includes_of.cache_clear()
+    both = ["src/whole.h", "src/leaning.h"]
+    assert list(headers_alone.check(tmp_path, both)) == ["src/leaning.h"]
+    # What compiled is remembered, by its content; what did not is tried again.
+    monkeypatch.setattr(headers_alone, "compile_alone", lambda header, *_: f"{header}: error: compiled again")
+    assert list(headers_alone.check(tmp_path, both)) == ["src/leaning.h"]
+    (tmp_path / "src/whole.h").write_text("// A, changed.\n")
+    headers_alone.includes_of.cache_clear()
+    assert list(headers_alone.check(tmp_path, both)) == both
+    headers_alone.includes_of.cache_clear()

@@ -1,0 +1,176 @@
+// Changed inputs, the tensors they are written into, and what is compared.
+#include "harness/bench/timed_answers.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "harness/compare/inputs.h"
+#include "src/common/error.h"
+#include "src/inputs.h"
+
+namespace twinbench {
+namespace {
+
+constexpr std::uint64_t kMostSeeds = 3;  // a mixed set may be no case: too many items near a decision, say
+constexpr double kRunToRun = 1e-3;       // of a device
+
+// The inputs whose contents run() reads again each time. A component without batch items gets its data at set-up.
+std::vector<std::string> data_inputs(const ComponentSpec& spec, const Setting& setting) {
+  std::vector<std::string> names;
+  if (spec.batch_size.empty()) return names;
+  for (const auto& input : inputs_of(spec.signature, completed(spec.signature, setting)))
+    if (input.role == Role::kData && input.batch_axis) names.push_back(input.name);
+  return names;
+}
+
+bool is_stateful(const Signature& signature) {
+  return std::any_of(signature.inputs.begin(), signature.inputs.end(),
+                     [](const auto& input) { return input.role == Role::kState; });
+}
+
+bool same_form(const NamedTensors& a, const NamedTensors& b) {
+  for (const auto& [name, tensor] : a)
+    if (!b.contains(name) || b[name].sizes() != tensor.sizes() || b[name].dtype() != tensor.dtype()) return false;
+  return true;
+}
+
+// Into the tensor's memory behind LibTorch's back: its version counter does not move, so that nobody can watch it.
+void overwrite(const at::Tensor& tensor, const at::Tensor& contents) {
+  if (tensor.numel() == 0) return;
+  at::from_blob(tensor.mutable_data_ptr(), tensor.sizes(), tensor.strides(), tensor.options()).copy_(contents);
+}
+
+bool agree(const at::Tensor& now, const at::Tensor& then, double relative) {
+  if (!then.is_floating_point()) return now.eq(then).all().item<bool>();
+  const auto both_nan = now.isnan().logical_and(then.isnan());
+  if (relative == 0) return now.eq(then).logical_or(both_nan).all().item<bool>();
+  if (!now.isnan().eq(then.isnan()).all().item<bool>()) return false;
+  const auto before = then.masked_fill(both_nan, 0).to(at::kDouble),
+             after = now.masked_fill(both_nan, 0).to(at::kDouble);
+  const auto apart = (after - before).masked_fill(before.eq(after), 0);  // equal infinities are no difference
+  return apart.norm().item<double>() <= relative * before.norm().item<double>();
+}
+
+}  // namespace
+
+std::string difference(const NamedTensors& now, const NamedTensors& then, double relative) {
+  for (const auto& [name, tensor] : then) {
+    const auto& other = now[name];
+    if (!other.sizes().equals(tensor.sizes()))
+      return "output '" + name + "' has another shape than that of the first run";
+    if (!agree(other, tensor, relative)) return "output '" + name + "' differs from that of the first run";
+  }
+  return "";
+}
+
+TimedAnswers::TimedAnswers(const Component& component, const Setting& setting, std::uint64_t seed)
+    : component_(component),
+      setting_(setting),
+      own_(generated_inputs(component.spec, setting, seed)),
+      foreign_(generated_inputs(component.spec, setting, seed + kMostSeeds + 1)) {
+  std::string why;
+  for (std::uint64_t attempt = 1; attempt <= kMostSeeds; ++attempt) {
+    changed_ = with_other_data(seed + attempt);
+    reference_ = std::make_unique<Reference>(component_, setting_, changed_);
+    why = wrong(reference_->baseline());
+    if (why.empty()) return;
+  }
+  throw Error(
+      ErrorKind::kOutOfRange, component.spec.id() + " case " + setting.input_case.name,
+      "seeds " + std::to_string(seed + 1) + " to " + std::to_string(seed + kMostSeeds),
+      "the baseline itself fails on changed inputs, so nothing can be judged: " + why + "; take another --seed");
+}
+
+NamedTensors TimedAnswers::with_other_data(std::uint64_t seed) {
+  const NamedTensors other = generated_inputs(component_.spec, setting_, seed);
+  in_place_.clear();
+  NamedTensors changed = own_;
+  for (const auto& name : data_inputs(component_.spec, setting_)) {
+    if (!same_form({{name, own_[name]}}, other)) {
+      in_place_.clear();
+      return own_;
+    }
+    changed.set(name, other[name]);
+    in_place_.push_back(name);
+  }
+  return changed;
+}
+
+std::string TimedAnswers::wrong(const NamedTensors& outputs) const {
+  CheckResult result;
+  reference_->judge(outputs, result);
+  return result.reason;
+}
+
+void TimedAnswers::require_another_answer(const NamedTensors& own_outputs) const {
+  if (changes_in_place() && wrong(own_outputs).empty())
+    throw Error(ErrorKind::kInternal, component_.spec.id() + " case " + setting_.input_case.name,
+                "the same answer to other data",
+                "a variant that ignores its inputs would pass; time a case whose answer depends on them");
+}
+
+JudgedVariant::JudgedVariant(Variant variant, c10::DeviceType path, const TimedAnswers& answers, std::size_t copies)
+    : answers_(answers), run_to_run_(path == c10::DeviceType::CPU ? 0 : kRunToRun) {
+  const Component& component = answers.component();
+  const Setting& setting = answers.setting();
+  const bool reusable = same_form(answers.own(), answers.foreign());
+  for (std::size_t copy = 0; copy < copies; ++copy) {
+    inputs_.push_back(
+        placed_inputs(copy == 0 && reusable ? answers.foreign() : answers.own(), setting.dtype, setting.device));
+    if (copy == 0) {
+      component
+          .make(variant, path,
+                reusable ? inputs_.front() : placed_inputs(answers.foreign(), setting.dtype, setting.device), setting)
+          ->run();
+      if (reusable) write(answers.own());
+    }
+    runnables_.push_back(component.make(variant, path, inputs_.back(), setting));
+    runnables_.back()->run();
+  }
+  first_ = copied_outputs(*runnables_.front());
+}
+
+void JudgedVariant::run_each() {
+  for (const auto& runnable : runnables_) {
+    runnable->reset();
+    runnable->run();
+  }
+}
+
+void JudgedVariant::write(const NamedTensors& contents) {
+  for (const auto& inputs : inputs_)
+    for (const auto& [name, tensor] : inputs) overwrite(tensor, contents[name]);
+}
+
+std::string JudgedVariant::wrong_on_changed_inputs() {
+  write(answers_.changed());
+  run_each();
+  const NamedTensors outputs = copied_outputs(*runnables_.front());
+  std::string wrong = answers_.wrong(outputs);
+  for (const auto& runnable : runnables_)
+    if (wrong.empty() && runnable != runnables_.front()) wrong = difference(runnable->outputs(), outputs, run_to_run_);
+  write(answers_.own());
+  return wrong;
+}
+
+std::string JudgedVariant::judge_before() {
+  const std::string wrong = wrong_on_changed_inputs();
+  return wrong.empty() ? "" : "answer_before_timing: on changed inputs " + wrong;
+}
+
+std::string JudgedVariant::difference_from_first() {
+  if (is_stateful(answers_.component().spec.signature)) run_each();  // timed runs went on from where the last one ended
+  for (const auto& runnable : runnables_)
+    if (const std::string found = difference(runnable->outputs(), first_, run_to_run_); !found.empty()) return found;
+  return "";
+}
+
+std::string JudgedVariant::judge_after() {
+  if (const std::string changed = difference_from_first(); !changed.empty())
+    return "answer_changed_while_timed: " + changed;
+  const std::string wrong = wrong_on_changed_inputs();
+  return wrong.empty() ? "" : "answer_after_timing: on changed inputs " + wrong;
+}
+
+}  // namespace twinbench

@@ -1,0 +1,106 @@
+// The right answer for what is timed: every timed variant is judged on changed inputs before and after its samples.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "harness/parity/reference.h"
+#include "harness/timing/clock.h"
+#include "src/registry.h"
+
+namespace twinbench {
+
+// The inputs of one twin, the same with other data, and the right answer to the latter: one oracle and one baseline run
+// serve all variants. Set-ups may pack weights, so only data changes under a set-up runnable. Where a component has no
+// batch items (its set-up writes a file, say), or data of another seed has other shapes, nothing changes in place and
+// the right answer is that of the twin's own inputs.
+class TimedAnswers {
+ public:
+  // `setting.device` is where the tensors lie. Throws Error(kOutOfRange) where no seed near gives a valid case.
+  TimedAnswers(const Component& component, const Setting& setting, std::uint64_t seed);
+
+  const Component& component() const { return component_; }
+  const Setting& setting() const { return setting_; }
+  const NamedTensors& own() const { return own_; }          // as generated: what is timed
+  const NamedTensors& changed() const { return changed_; }  // other data, the same weights
+  const NamedTensors& foreign() const { return foreign_; }  // a third set, weights too
+  bool changes_in_place() const { return !in_place_.empty(); }
+
+  // Empty, or why these are not the outputs for the changed inputs.
+  std::string wrong(const NamedTensors& outputs) const;
+  // Throws Error(kInternal) where the answer to the twin's own inputs would pass for the changed ones: nothing could
+  // fail.
+  void require_another_answer(const NamedTensors& own_outputs) const;
+
+ private:
+  NamedTensors with_other_data(std::uint64_t seed);
+
+  const Component& component_;
+  Setting setting_;
+  NamedTensors own_, changed_, foreign_;
+  std::vector<std::string> in_place_;
+  std::unique_ptr<Reference> reference_;
+};
+
+// A variant set up for timing on tensors of its own.
+class JudgedVariant {
+ public:
+  // Before the set-up that is timed another one runs on the same tensors with foreign contents: what a variant keeps
+  // beyond a set-up, by address or at all, is then wrong. `copies`: so many sets of tensors with a runnable each.
+  // `path`: the device whose code path runs (see Component::make).
+  JudgedVariant(Variant variant, c10::DeviceType path, const TimedAnswers& answers, std::size_t copies = 1);
+
+  const std::vector<std::unique_ptr<Runnable>>& copies() const { return runnables_; }
+  // Of the first copy's first run, on the twin's own inputs.
+  const NamedTensors& first() const { return first_; }
+
+  // The rules. Each returns nothing, or its name and what broke it. Both judges write other data into the very tensors
+  // that the timed runnables read, run, compare, and put the inputs back. The outputs are the other data's until the
+  // next run.
+  std::string judge_before();
+  // Also compares what the last timed run left with the first run's outputs.
+  std::string judge_after();
+
+  // Empty, or which output of any copy is not what the first run gave on the same inputs: bit for bit on the CPU.
+  // Atomic sums of a device come in another order each run, so that an honest variant may differ in the last digits
+  // there.
+  std::string difference_from_first();
+
+ private:
+  void run_each();  // from the state that set-up was given
+  void write(const NamedTensors& contents);
+  std::string wrong_on_changed_inputs();
+
+  const TimedAnswers& answers_;
+  double run_to_run_;  // what may lie between two runs, see difference()
+  std::vector<NamedTensors> inputs_;
+  std::vector<std::unique_ptr<Runnable>> runnables_;
+  NamedTensors first_;
+};
+
+// Adds up how long the judging took.
+class JudgingTime {
+ public:
+  template <typename Work>
+  void spend(const Work& work) {
+    SteadyClock clock;
+    const auto start = clock.now();
+    work();
+    seconds_ += seconds_between(start, clock.now());
+  }
+  double seconds() const { return seconds_; }
+
+ private:
+  double seconds_ = 0;
+};
+
+// Which output of a later run differs from that of an earlier one on the same inputs; empty where none does. `relative`
+// 0: bit for bit, NaN equal to NaN. Above 0: NaN in the same places, and the rest within so much of it by L2 norm;
+// integers bit for bit always.
+std::string difference(const NamedTensors& now, const NamedTensors& then, double relative);
+
+}  // namespace twinbench

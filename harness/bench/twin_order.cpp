@@ -1,0 +1,46 @@
+// Sort keys of twins; decided speedups of earlier records.
+#include "harness/bench/twin_order.h"
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "harness/runner/share.h"
+#include "src/common/error.h"
+
+namespace twinbench {
+
+std::vector<Twin> most_valuable_first(std::vector<Twin> twins, const std::set<std::string>& decided, const std::string& sample) {
+  using Key = std::tuple<bool, bool, bool, std::size_t, std::uint64_t>;
+  std::map<const Component*, std::size_t> ranks;  // how many twins of the component came before, in the registry's order
+  std::vector<std::pair<Key, Twin>> keyed;
+  for (const auto& twin : twins) {
+    const auto& component = *twin.component;
+    keyed.emplace_back(Key{decided.count(twin.name()) > 0, component.spec.claims.empty(), !component.has_kernel, ranks[twin.component]++,
+                           name_hash(sample + " " + component.spec.id())},
+                       twin);
+  }
+  std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::transform(keyed.begin(), keyed.end(), twins.begin(), [](const auto& one) { return one.second; });
+  return twins;
+}
+
+std::set<std::string> decided_twins(const std::vector<std::string>& files) {
+  std::set<std::string> decided;
+  for (const auto& path : files) {
+    std::ifstream file(path);
+    if (!file) throw Error(ErrorKind::kInputOutput, "--earlier", path, "it cannot be read");
+    const auto root = nlohmann::json::parse(file, nullptr, false);
+    if (!root.is_object() || !root.contains("twinbench") || !root["twinbench"].contains("speedups"))
+      throw Error(ErrorKind::kBadFile, "--earlier", path, "give a record that `twinbench bench --out` wrote");
+    for (const auto& row : root["twinbench"]["speedups"])
+      if (row["verdict"] != "inconclusive")
+        decided.insert(row["component"].get<std::string>() + "/" + row["device"].get<std::string>() + "/" + row["dtype"].get<std::string>() + "/" +
+                       row["case"].get<std::string>());
+  }
+  return decided;
+}
+
+}  // namespace twinbench

@@ -1,0 +1,83 @@
+// What variants share, each part made once.
+#include "harness/parity/shared_case.h"
+
+#include <chrono>
+
+#include "harness/compare/inputs.h"
+#include "harness/parity/gradient_check.h"
+
+namespace twinbench {
+
+namespace {
+
+// Empty, or why these inputs are no case: the baseline itself would not pass.
+std::string no_case(const Reference& reference) {
+  CheckResult control;
+  reference.judge(reference.baseline(), control);
+  return control.reason;
+}
+
+}  // namespace
+
+SharedCase::SharedCase(const Component& component, const Setting& setting, std::uint64_t seed, std::shared_ptr<OracleCache> oracles)
+    : component_(component),
+      setting_(setting),
+      seed_(seed),
+      oracles_(std::move(oracles)),
+      generated_(generated_inputs(component.spec, setting, seed)),
+      reference_(component, setting, generated_, *oracles_) {}
+
+std::int64_t SharedCase::elements() const {
+  std::int64_t elements = 0;
+  for (const auto& [name, tensor] : generated_) elements += tensor.numel();
+  return elements;
+}
+
+const NamedTensors& SharedCase::other_inputs() {
+  if (!other_) other_ = generated_inputs(component_.spec, setting_, seed_ + 1);
+  return *other_;
+}
+
+const SharedCase::Changed& SharedCase::changed(const std::set<std::string>& names) {
+  std::unique_ptr<Changed>& changed = changed_[names];
+  if (!changed) {
+    NamedTensors inputs = generated_;
+    for (const auto& name : names) inputs.set(name, other_inputs()[name]);
+    Reference reference(component_, setting_, inputs, *oracles_);
+    std::string why = no_case(reference);
+    changed = std::make_unique<Changed>(Changed{std::move(inputs), std::move(reference), std::move(why)});
+  }
+  return *changed;
+}
+
+const CheckResult& SharedCase::vacuity() {
+  if (!vacuity_) {
+    CheckResult result;
+    reference_.check_vacuity(placed_inputs(generated_, setting_.dtype, setting_.device), result);
+    vacuity_ = std::move(result);
+  }
+  return *vacuity_;
+}
+
+const CheckResult& SharedCase::gradient(const ParityOptions& options) {
+  return oracles_->judged(setting_, generated_, [&] {
+    CheckResult result;
+    check_gradient(component_, setting_, generated_, reference_.oracle(), options, result);
+    return result;
+  });
+}
+
+SharedCase& SharedCases::of(const Component& component, const Setting& setting, std::uint64_t seed) {
+  const Cell cell{&component, Variant::kBaseline, setting.device.type(), setting.dtype, &setting.input_case};
+  const std::string cell_key = cell.name() + " " + std::to_string(seed);
+  const std::string case_key = component.spec.id() + "/" + setting.input_case.name + " " + std::to_string(seed);
+  if (shared_ && cell_key == cell_key_) return *shared_;
+  shared_.reset();
+  if (!oracles_ || case_key != case_key_) oracles_ = std::make_shared<OracleCache>();
+  case_key_ = case_key;
+  shared_ = std::make_unique<SharedCase>(component, setting, seed, oracles_);
+  cell_key_ = cell_key;
+  return *shared_;
+}
+
+}  // namespace twinbench

@@ -1,0 +1,61 @@
+// Options, samples and order of the tiers.
+#include "harness/parity/tier.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "harness/runner/share.h"
+#include "src/common/error.h"
+#include "src/common/nearest_name.h"
+
+namespace twinbench {
+
+Tier tier_named(const std::string& name) {
+  if (name == "quick") return Tier::kQuick;
+  if (name == "full") return Tier::kFull;
+  throw Error(ErrorKind::kUnknownName, "--tier", name, "there are quick and full" + did_you_mean(name, {"quick", "full"}));
+}
+
+ParityOptions parity_options(Tier tier, Variant variant) {
+  ParityOptions options;
+  // A baseline is judged as the oracle that it is: worked examples, gradients, invariants, inputs left alone. What it
+  // allocates or copies at set-up is its sin, not a fault.
+  if (variant == Variant::kBaseline) options.checks = {"golden", "gradient", "invariant", "input_mutation", "determinism"};
+  if (tier == Tier::kFull) return options;
+  options.repeat_seconds = 0.05;  // small cases get all their repeats within it
+  options.gradient_samples = 4;   // beside the directions, which go through all entries
+  options.thorough_elements = 200'000;
+  options.gradients_of_large = false;
+  return options;
+}
+
+std::string not_sampled(const Cell& cell, Tier tier, const std::string& sample) {
+  if (tier == Tier::kFull || !is_large(*cell.input_case)) return "";
+  const auto& spec = cell.component->spec;
+  const auto rank = [&](const Case& input_case, Dtype dtype) {
+    return name_hash(sample + " " + spec.id() + "/" + to_string(dtype) + "/" + input_case.name);
+  };
+  std::uint64_t chosen = std::numeric_limits<std::uint64_t>::max();
+  for (const auto& input_case : spec.cases)
+    for (const auto dtype : spec.dtypes)
+      if (is_large(input_case)) chosen = std::min(chosen, rank(input_case, dtype));
+  if (rank(*cell.input_case, cell.dtype) == chosen) return "";
+  return "not sampled: tier quick takes one large case in one dtype of a component; --tier full takes all";
+}
+
+std::string case_name(const Cell& cell) {
+  return cell.component->spec.id() + "/" + (cell.device == c10::DeviceType::CUDA ? "cuda" : "cpu") + "/" + cell.input_case->name;
+}
+
+int value_class(const Cell& cell) { return is_large(*cell.input_case) ? 2 : cell.component->has_kernel ? 0 : 1; }
+
+std::vector<Cell> most_valuable_first(std::vector<Cell> cells, const std::string& sample) {
+  const auto key = [&](const Cell& cell) {
+    return std::make_tuple(value_class(cell), name_hash(sample + " " + cell.component->spec.id()), cell.device, cell.input_case, cell.dtype);
+  };
+  std::stable_sort(cells.begin(), cells.end(), [&](const Cell& a, const Cell& b) { return key(a) < key(b); });
+  return cells;
+}
+
+}  // namespace twinbench

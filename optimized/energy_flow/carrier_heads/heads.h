@@ -1,0 +1,210 @@
+// The carrier heads' steps, the same on both paths: the first layers of all heads in one product over all flows, one
+// pass that finishes each flow; backward one pass, column sums and four products. A path says how each step is done.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/energy_flow/carrier_heads/arguments.h"
+#include "optimized/common/packing.h"
+#include "optimized/common/products.h"
+
+namespace twinbench::energy_flow::carrier_heads {
+
+// The displacement's scale is constant for 100 steps, then decays by 0.9 every 10.
+template <class Real>
+Rule<Real> rule_of(const Setting& setting) {
+  const double decays = std::floor((setting.option("global_step") - 100) / 10), scale = setting.option("scale");
+  const double now = decays < 0 ? scale : std::max(setting.option("smallest_scale"), scale * std::pow(0.9, decays));
+  return {.scale = static_cast<Real>(now),
+          .noise = static_cast<Real>(setting.option("noise")),
+          .noise_on_z = setting.on("noise_on_z") ? Real(1) : Real(0),
+          .threshold = static_cast<Real>(setting.option(setting.on("gate") ? "gate_threshold" : "movement_threshold")),
+          .most = static_cast<std::int32_t>(setting.option("most_spawned")),
+          .gate = setting.on("gate"),
+          .key = {.seed = static_cast<std::uint64_t>(setting.option("seed")),
+                  .attempt = static_cast<std::uint32_t>(setting.option("attempt")),
+                  .step = static_cast<std::uint32_t>(setting.option("step"))}};
+}
+
+template <class Real>
+class Heads : public Runnable {
+ public:
+  // operand_type: what the large products take in bf16 mode. Rows of sums are padded to a multiple of `alignment`.
+  Heads(const NamedTensors& inputs, const Setting& setting, at::ScalarType operand_type, std::int64_t alignment)
+      : backward_(setting.backward()),
+        round_(rounds_operands(setting)),
+        flows_(setting.size("flows")),
+        inputs_(inputs),
+        forward_results_(zero_results(forward_of(setting))),
+        carried_(inputs["carried"].contiguous()) {
+    join_first_layers(setting, operand_type, alignment);
+    operand_ = round_ ? at::empty(carried_.sizes(), carried_.options().dtype(operand_type)) : carried_;
+    out_bias_ = at::cat({inputs["energy_out_bias"], inputs["displacement_out_bias"], inputs["gate_out_bias"]});
+    energy_weight_ = operand_of(inputs["energy_out_weight"], setting);
+    displacement_weight_ = operand_of(inputs["displacement_out_weight"], setting);
+    gate_weight_ = operand_of(inputs["gate_out_weight"], setting);
+    sums_ = matrix(columns().all);
+    forward_ = {.rule = rule_of<Real>(setting),
+                .columns = forward_.columns,
+                .flows = flows_,
+                .round = round_,
+                .sums = data<Real>(sums_),
+                .bias = data<Real>(first_bias_),
+                .energy_out_weight = data<Real>(energy_weight_),
+                .displacement_out_weight = data<Real>(displacement_weight_),
+                .gate_out_weight = data<Real>(gate_weight_),
+                .out_bias = data<Real>(out_bias_),
+                .position = given<Real>("position"),
+                .sample_key = given<std::int64_t>("sample_key"),
+                .local_id = given<std::int64_t>("local_id"),
+                .energy = result("energy"),
+                .displacement = result("displacement"),
+                .delta = result("delta"),
+                .raw = result("raw"),
+                .spawn_measure = result("spawn_measure"),
+                .spawn_count = data<std::int32_t>(forward_results_["spawn_count"]),
+                .child_energy = result("child_energy")};
+    if (backward_) prepare_backward(setting, operand_type);
+  }
+
+  void run() override {
+    if (flows_ == 0) return;
+    const at::NoGradGuard no_tape;
+    if (round_) round_operand(carried_, operand_);
+    multiply(sums_, operand_, first_weight_t_);
+    finish(forward_);
+    if (!backward_) return;
+    differentiate(backward_arguments_);
+    sum_columns(sums_, grad_first_bias_);
+    sum_columns(second_, grad_out_bias_);
+    if (round_) round_sums();
+    // The small products take rounded values kept in fp32, which gives the same numbers as bf16 operands would.
+    multiply(grad_energy_weight_, energy_operand_t_, activated_energy_);
+    multiply(grad_displacement_weight_, displacement_operand_t_, activated_displacement_);
+    multiply(grad_first_weight_, trained_sums_t_, operand_);
+    multiply(grad_carried_, trained_sums_, trained_weight_);
+  }
+
+  NamedTensors outputs() override { return backward_ ? gradients_ : forward_results_; }
+
+ protected:
+  virtual void round_operand(const at::Tensor& from, const at::Tensor& to) = 0;
+  virtual void finish(const ForwardArguments<Real>& a) = 0;
+  virtual void differentiate(const BackwardArguments<Real>& a) = 0;
+  virtual void sum_columns(const at::Tensor& rows, const at::Tensor& sums) = 0;  // of the leading columns
+  virtual void round_sums() {}  // where `sums` take the place of their operands
+
+  std::int64_t flows() const { return flows_; }
+  const Columns& columns() const { return forward_.columns; }
+  at::Tensor matrix(std::int64_t columns) const { return at::empty({flows_, columns}, carried_.options()); }
+
+  void keep_activated() {
+    activated_ = matrix(columns().all);
+    forward_.activated = data<Real>(activated_);
+  }
+
+  at::Tensor sums_;  // [flows, all]: of the first layers; after the backward pass their gradients
+
+ private:
+  // The first layers of all heads in one matrix, with zeros in the padding.
+  void join_first_layers(const Setting& setting, at::ScalarType operand_type, std::int64_t alignment) {
+    std::vector<at::Tensor> weights = {inputs_["energy_hidden_weight"], inputs_["displacement_hidden_weight"]};
+    std::vector<at::Tensor> biases = {inputs_["energy_hidden_bias"], inputs_["displacement_hidden_bias"]};
+    if (setting.on("gate")) {
+      weights.insert(weights.end(), {inputs_["child_weight"], inputs_["gate_hidden_weight"]});
+      biases.insert(biases.end(), {inputs_["child_bias"], inputs_["gate_hidden_bias"]});
+    }
+    const at::Tensor joined = at::cat(weights, 0);
+    const std::int64_t padding = (alignment - joined.size(0) % alignment) % alignment;
+    first_weight_ = operand_of(at::constant_pad_nd(joined, {0, 0, 0, padding}), setting, operand_type);
+    first_weight_t_ = first_weight_.t();
+    first_bias_ = at::constant_pad_nd(at::cat(biases, 0), {0, padding}).contiguous();
+    forward_.columns = {.energy_width = static_cast<std::int32_t>(setting.size("energy_width")),
+                        .head_width = static_cast<std::int32_t>(setting.size("head_width")),
+                        .all = static_cast<std::int32_t>(joined.size(0) + padding)};
+  }
+
+  void prepare_backward(const Setting& setting, at::ScalarType operand_type) {
+    constexpr std::int64_t kStored = SumGradients<Real>::kStored;
+    const bool gate = setting.on("gate");
+    const std::int64_t trained = columns().child() + (gate ? 1 : 0);  // leading columns; the spawn gate is not trained
+    const auto zeros = [&](at::IntArrayRef shape) { return at::zeros(shape, carried_.options()); };
+    keep_activated();
+    second_sums_ = matrix(sizeof(Sums<Real>) / sizeof(Real));
+    forward_.second_sums = static_cast<Sums<Real>*>(second_sums_.mutable_data_ptr());
+    second_ = zeros({flows_, kStored});
+    second_operand_ = round_ ? zeros({flows_, kStored}) : second_;
+    const bool copies = round_ && operand_type == at::kBFloat16;
+    if (copies) sums_operand_ = at::zeros(sums_.sizes(), sums_.options().dtype(operand_type));
+    trained_sums_ = (copies ? sums_operand_ : sums_).narrow(1, 0, trained);
+    trained_sums_t_ = trained_sums_.t();
+    trained_weight_ = first_weight_.narrow(0, 0, trained);
+    energy_operand_t_ = second_operand_.narrow(1, 0, 1).t();
+    displacement_operand_t_ = second_operand_.narrow(1, 1, 3).t();
+    activated_energy_ = activated_.narrow(1, 0, columns().energy_width);
+    activated_displacement_ = activated_.narrow(1, columns().displacement(), columns().head_width);
+    backward_arguments_ = {
+        .rule = forward_.rule,
+        .columns = columns(),
+        .flows = flows_,
+        .bias = forward_.bias,
+        .energy_out_weight = forward_.energy_out_weight,
+        .displacement_out_weight = forward_.displacement_out_weight,
+        .second_sums = forward_.second_sums,
+        .spawn_count = forward_.spawn_count,
+        .grad_energy = given<Real>("grad_energy"),
+        .grad_displacement = given<Real>("grad_displacement"),
+        .grad_delta = given<Real>("grad_delta"),
+        .grad_raw = given<Real>("grad_raw"),
+        .grad_child_energy = given<Real>("grad_child_energy"),
+        .sums = {.plain = data<Real>(sums_), .bf16 = copies ? data<std::uint16_t>(sums_operand_) : nullptr},
+        .grad_second = data<Real>(second_),
+        .second_operand = round_ ? data<Real>(second_operand_) : nullptr};
+    gradients_ = zero_results(setting);
+    grad_carried_ = gradients_["grad_carried"];
+    grad_energy_weight_ = gradients_["grad_energy_out_weight"];
+    grad_displacement_weight_ = gradients_["grad_displacement_out_weight"];
+    grad_first_weight_ = zeros({trained, carried_.size(1)});
+    grad_first_bias_ = zeros({trained});
+    grad_out_bias_ = zeros({kStored});
+    gradients_.set("grad_position", inputs_["grad_raw"]);  // raw = position + delta + noise
+    gradients_.set("grad_energy_out_bias", grad_out_bias_.narrow(0, 0, 1));
+    gradients_.set("grad_displacement_out_bias", grad_out_bias_.narrow(0, 1, 3));
+    set_first("energy_hidden", 0, columns().energy_width);
+    set_first("displacement_hidden", columns().displacement(), columns().head_width);
+    if (gate) set_first("child", columns().child(), 1);
+  }
+
+  void set_first(const std::string& head, std::int64_t from, std::int64_t count) {
+    gradients_.set("grad_" + head + "_weight", grad_first_weight_.narrow(0, from, count));
+    gradients_.set("grad_" + head + "_bias", grad_first_bias_.narrow(0, from, count));
+  }
+
+  template <class T>
+  const T* given(const std::string& name) {
+    inputs_.set(name, inputs_[name].contiguous());
+    return inputs_[name].const_data_ptr<T>();
+  }
+  Real* result(const std::string& name) const { return data<Real>(forward_results_[name]); }
+
+  const bool backward_, round_;
+  const std::int64_t flows_;
+  NamedTensors inputs_;  // kept alive: the arguments point into them
+  NamedTensors forward_results_, gradients_;
+  ForwardArguments<Real> forward_;
+  BackwardArguments<Real> backward_arguments_;
+  at::Tensor carried_, operand_;                           // as given; as the product takes it
+  at::Tensor first_weight_, first_weight_t_, first_bias_;  // [all, hidden] and transposed, [all]
+  at::Tensor energy_weight_, displacement_weight_, gate_weight_, out_bias_;
+  at::Tensor activated_, second_sums_, second_, second_operand_, sums_operand_;
+  at::Tensor trained_sums_, trained_sums_t_, trained_weight_, energy_operand_t_, displacement_operand_t_,
+      activated_energy_, activated_displacement_;  // views of the others
+  at::Tensor grad_carried_, grad_first_weight_, grad_first_bias_, grad_energy_weight_, grad_displacement_weight_,
+      grad_out_bias_;
+};
+
+}  // namespace twinbench::energy_flow::carrier_heads
