@@ -18,7 +18,8 @@ std::int64_t sampled(const at::Tensor& tensor) {
   std::uint64_t mixed = 0;
   for (std::int64_t i = 0; i < kSamples; ++i) {
     std::uint64_t bits = 0;
-    std::memcpy(&bits, bytes + static_cast<std::size_t>(last * i / (kSamples - 1)) * width, std::min(width, sizeof(bits)));
+    std::memcpy(&bits, bytes + static_cast<std::size_t>(last * i / (kSamples - 1)) * width,
+                std::min(width, sizeof(bits)));
     mixed = (mixed ^ bits) * 0x9e3779b97f4a7c15u;
     mixed ^= mixed >> 29;
   }

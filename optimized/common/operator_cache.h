@@ -51,9 +51,9 @@ struct PreparedCall {
   std::unique_ptr<Runnable> runnable;
 };
 
-// The set-ups of one operator on one device. Memory: at most kMost set-ups, each with its packed weights and the buffers
-// of one call; it also holds the storages of the weights it did not pack. Those whose weights have been freed or written
-// to go with the next call that finds none, the least recently used beyond kMost.
+// The set-ups of one operator on one device. Memory: at most kMost of them, each with its packed weights, the storages
+// of weights that it did not pack, and the buffers of one call. Those whose weights have been freed or written to go
+// with the next call that finds none; beyond kMost the least recently used goes.
 class OperatorCache {
  public:
   static constexpr std::size_t kMost = 16;

@@ -116,7 +116,8 @@ void operators::return_results(const FunctionSchema& schema, const NamedTensors&
       continue;
     }
     std::vector<at::Tensor> list;
-    while (results.contains(element(result.name(), list.size()))) list.push_back(results[element(result.name(), list.size())]);
+    while (results.contains(element(result.name(), list.size())))
+      list.push_back(results[element(result.name(), list.size())]);
     stack->emplace_back(std::move(list));
   }
 }
@@ -144,13 +145,15 @@ std::string argument_of(const OptionSpec& option) {
 std::string schema_text(const std::string& name, const ComponentSpec& spec) {
   std::string arguments, results;
   for (const auto& input : spec.signature.inputs)
-    arguments += (arguments.empty() ? "" : ", ") + std::string(input.per.empty() ? "Tensor " : "Tensor[] ") + input.name;
+    arguments +=
+        (arguments.empty() ? "" : ", ") + std::string(input.per.empty() ? "Tensor " : "Tensor[] ") + input.name;
   arguments += ", *";
   for (const auto& option : spec.signature.options)
     if (!option.of_inputs) arguments += ", " + argument_of(option);
   const auto& modes = spec.dtypes;
   if (std::find(modes.begin(), modes.end(), Dtype::kBf16) != modes.end()) arguments += ", bool bf16_products=False";
-  for (const auto& output : spec.signature.outputs) results += (results.empty() ? "Tensor " : ", Tensor ") + output.name;
+  for (const auto& output : spec.signature.outputs)
+    results += (results.empty() ? "Tensor " : ", Tensor ") + output.name;
   return name + "(" + arguments + ") -> (" + results + ")";
 }
 
@@ -169,11 +172,13 @@ std::vector<std::string> not_differentiable(const Signature& signature) {
 bool is_tensor_operator(const Component& component) {
   const auto& signature = component.spec.signature;
   const auto known = [](const auto& tensor) {
-    return std::none_of(tensor.shape.begin(), tensor.shape.end(), [](const Expression& extent) { return extent.is_any(); });
+    return std::none_of(tensor.shape.begin(), tensor.shape.end(),
+                        [](const Expression& extent) { return extent.is_any(); });
   };
   return component.has_kernel && std::all_of(signature.inputs.begin(), signature.inputs.end(), known) &&
          std::all_of(signature.outputs.begin(), signature.outputs.end(), known) &&
-         std::none_of(signature.inputs.begin(), signature.inputs.end(), [](const auto& input) { return input.role == Role::kState; });
+         std::none_of(signature.inputs.begin(), signature.inputs.end(),
+                      [](const auto& input) { return input.role == Role::kState; });
 }
 
 void register_operator(torch::Library& library, const ComponentSpec& spec) {
@@ -198,7 +203,8 @@ void register_operator(torch::Library& library, const ComponentSpec& spec) {
                torch::dispatch(c10::DispatchKey::Meta, torch::CppFunction::makeFromBoxedFunction<&meta_backward>()));
   library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::Autograd, operators::autograd_function()));
   // Gradients of gradients are refused by name.
-  library.impl(backward.c_str(), torch::dispatch(c10::DispatchKey::Autograd, torch::autograd::autogradNotImplementedFallback()));
+  library.impl(backward.c_str(),
+               torch::dispatch(c10::DispatchKey::Autograd, torch::autograd::autogradNotImplementedFallback()));
 }
 
 TORCH_LIBRARY_FRAGMENT(twinbench, library) {

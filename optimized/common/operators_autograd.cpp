@@ -54,8 +54,9 @@ struct RecordedCall : torch::autograd::Function<RecordedCall> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto& schema =
-        c10::Dispatcher::singleton().findSchemaOrThrow(context->saved_data["operator"].toStringRef().c_str(), "").schema();
+    const auto& schema = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow(context->saved_data["operator"].toStringRef().c_str(), "")
+                             .schema();
     const c10::OperatorHandle op = backward_of(schema);
     Stack stack;
     for (std::size_t i = 0; i < gradients.size(); ++i)
@@ -119,7 +120,8 @@ void record(const c10::OperatorHandle& op, Stack* stack) {
     return op.callBoxed(stack);
   }
   const Stack arguments = torch::jit::pop(*stack, count);
-  for (auto& result : RecordedCall::apply(at::TensorList(tensors), op, arguments)) stack->emplace_back(std::move(result));
+  for (auto& result : RecordedCall::apply(at::TensorList(tensors), op, arguments))
+    stack->emplace_back(std::move(result));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The CPU and CUDA implementation that all custom operators share: runs a set-up of the optimized variant, made in this
 // call or kept from an earlier one.
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
@@ -177,7 +178,8 @@ class Compute final : public c10::OperatorKernel {
   void each_data(Arguments arguments, Visit visit) const {
     for (std::size_t i = 0; i < is_parameter_.size(); ++i) {
       if (is_parameter_[i]) continue;
-      if (arguments[i].isTensor()) visit(arguments[i].toTensor());
+      if (arguments[i].isTensor())
+        visit(arguments[i].toTensor());
       else
         for (const IValue& tensor : arguments[i].toListRef()) visit(tensor.toTensor());
     }
