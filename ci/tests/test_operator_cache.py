@@ -87,7 +87,7 @@ class Forgetful(Operator):
             own = dict(own)
         for name, value in arguments.items():
             if is_data(name) and "data" not in self.forgotten:
-                if "lending" in self.forgotten:
+                if {"lending", "sizes"} & set(self.forgotten):
                     own[name].copy_(value)
                     time.sleep(0.002)
                 else:
@@ -140,7 +140,7 @@ def update_in_place(operator):
 def replaced_weight(operator):
     arguments = operator.arguments()
     agree(operator, arguments)
-    agree(operator, with_weight(operator, arguments, weight_of(operator, arguments).clone().mul_(2)))
+    agree(operator, with_weight(operator, arguments, weight_of(operator, arguments) * 2))
     agree(operator, arguments)
 
 
