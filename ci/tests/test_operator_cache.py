@@ -248,6 +248,10 @@ CHECKS = {
 }
 
 
+SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")  # holds freed memory back
+needs_freed_memory = pytest.mark.skipif(SANITIZED, reason="the address sanitizer gives no freed memory out again")
+
+
 @pytest.fixture(autouse=True)
 def seeded():
     torch.manual_seed(20)
@@ -260,7 +264,9 @@ def test_values_are_those_of_a_first_call(case, backward, check):
     check(Operator(case, backward))
 
 
-@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize(
+    "check", [pytest.param(check, marks=needs_freed_memory if CHECKS[check] == ["object"] else ()) for check in CHECKS]
+)
 def test_a_cache_that_forgets_is_found(check):
     check(Forgetful("simple_neuron"))
     with pytest.raises((AssertionError, RuntimeError)):
@@ -274,6 +280,7 @@ def test_options_are_part_of_the_key():
         options_alternate(Forgetful("carrier_heads", "settings"))
 
 
+@needs_freed_memory
 def test_freed_memory_is_reused_here():
     """Else `freed_and_reallocated` would show nothing."""
     assert len(freed_and_reallocated(Operator("simple_neuron"))) < 20
@@ -326,6 +333,7 @@ def kept_bytes(operator):
     return resident() - before
 
 
+@needs_freed_memory
 def test_weights_that_died_or_changed_are_let_go():
     assert kept_bytes(Operator("simple_neuron")) < 60e6
     assert kept_bytes(Forgetful("simple_neuron")) > 200e6  # lets nothing go

@@ -12,8 +12,10 @@ LIBRARY = os.environ["TWINBENCH_OPERATORS"]
 sys.path.insert(0, str(EXAMPLES))
 
 
-def table(*arguments, program=EXAMPLES / "operator_table.py"):
-    return subprocess.run([sys.executable, program, LIBRARY, *arguments], capture_output=True, text=True, timeout=300)
+def table(*arguments):
+    command = [sys.executable, EXAMPLES / "operator_table.py", LIBRARY, *arguments]
+    environment = {**os.environ, "TWINBENCH_WAIT_POLICY": "passive"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
 
 
 def test_every_operator_has_rows_and_right_values():
@@ -54,6 +56,7 @@ runpy.run_path({examples!r} + "/operator_table.py", run_name="__main__")
 def test_what_is_planted_fails(planted, more, said):
     program = PLANTED.format(examples=str(EXAMPLES), library=LIBRARY, planted=planted, more=more)
     # torch loads with the modules, before the table settles how threads wait
-    environment = {**os.environ, "OMP_WAIT_POLICY": "PASSIVE"}
+    environment = {name: value for name, value in os.environ.items() if name != "GOMP_SPINCOUNT"}
+    environment |= {"OMP_WAIT_POLICY": "PASSIVE", "TWINBENCH_WAIT_POLICY": "passive"}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, env=environment)
     assert done.returncode == 1 and said in done.stdout + done.stderr, done.stdout + done.stderr
