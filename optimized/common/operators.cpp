@@ -1,4 +1,4 @@
-// Meta, CPU and CUDA implementations of the custom operators, and their registration.
+// Schemas and Meta implementations of the custom operators, and their registration.
 #include "optimized/common/operators.h"
 
 #include <ATen/ATen.h>
@@ -27,94 +27,6 @@ std::string element(const std::string& list, std::size_t i) { return list + "_" 
 c10::ArrayRef<IValue> arguments_of(const FunctionSchema& schema, const Stack& stack) {
   return torch::jit::last(stack, schema.arguments().size());
 }
-
-double option_value(const Signature& signature, const std::string& name, const IValue& value) {
-  if (!value.isString()) return value.toScalar().toDouble();
-  const auto& choices = signature.find_option(name)->choices;
-  const auto found = std::find(choices.begin(), choices.end(), value.toStringRef());
-  if (found == choices.end())
-    throw Error(ErrorKind::kUnknownName, name, value.toStringRef(), "no such choice" + did_you_mean(value.toStringRef(), choices));
-  return static_cast<double>(found - choices.begin());
-}
-
-// What a Runnable is made for: the numeric mode and the options, from the call's scalars and its tensors' dtype.
-Setting setting_of(const Signature& signature, const FunctionSchema& schema, c10::ArrayRef<IValue> arguments,
-                   const NamedTensors& inputs, Pass pass) {
-  Setting setting;
-  setting.input_case.name = "operator";
-  setting.input_case.pass = pass;
-  const auto& [first_name, first] = *inputs.begin();
-  setting.device = first.device();
-  for (const auto& [name, tensor] : inputs)
-    if (tensor.device() != setting.device)
-      throw Error(ErrorKind::kBadArgument, name, tensor.device().str(), first_name + " is on " + setting.device.str());
-  bool bf16 = false;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const c10::Argument& argument = schema.arguments()[i];
-    if (holds_tensors(argument)) continue;
-    if (argument.name() == "bf16_products")
-      bf16 = arguments[i].toBool();
-    else
-      setting.input_case.options[argument.name()] = option_value(signature, argument.name(), arguments[i]);
-  }
-  const bool wide = first.scalar_type() == at::kDouble;
-  setting.dtype = wide ? Dtype::kFp64 : bf16 ? Dtype::kBf16 : Dtype::kFp32;
-  if (wide && bf16) throw Error(ErrorKind::kBadArgument, "bf16_products", "True", "give float32 tensors with it");
-  if (wide && first.is_cuda()) throw Error(ErrorKind::kBadDtype, first_name, "Double", "on CUDA give float32 tensors");
-  return setting;
-}
-
-// An operator's results share memory with nothing. A Runnable's may be views of one buffer, or of an input.
-NamedTensors independent(const NamedTensors& results, const NamedTensors& inputs) {
-  std::vector<const c10::StorageImpl*> taken;
-  for (const auto& [name, tensor] : inputs) taken.push_back(tensor.storage().unsafeGetStorageImpl());
-  NamedTensors owned;
-  for (const auto& [name, tensor] : results) {
-    const auto* storage = tensor.storage().unsafeGetStorageImpl();
-    const bool alone = tensor.is_contiguous() && tensor.nbytes() == tensor.storage().nbytes() &&
-                       std::find(taken.begin(), taken.end(), storage) == taken.end();
-    owned.set(name, alone ? tensor : tensor.clone(at::MemoryFormat::Contiguous));
-    taken.push_back(storage);
-  }
-  return owned;
-}
-
-// PyTorch's own error types, so that Python sees TypeError and ValueError.
-[[noreturn]] void raise(const Error& error, const std::string& name) {
-  const std::string message = name + ": " + error.what();
-  switch (error.kind()) {
-    case ErrorKind::kBadDtype: C10_THROW_ERROR(TypeError, message);
-    case ErrorKind::kInternal: C10_THROW_ERROR(Error, message);
-    default: C10_THROW_ERROR(ValueError, message);
-  }
-}
-
-// CPU and CUDA: a Runnable of the optimized variant, run once.
-class Compute final : public c10::OperatorKernel {
- public:
-  Compute(std::string component, c10::DeviceType device, Pass pass)
-      : component_(find_component(component)), device_(device), pass_(pass) {}
-
-  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) const {
-    const auto arguments = arguments_of(op.schema(), *stack);
-    const NamedTensors inputs = operators::tensors_of(op.schema(), arguments);
-    NamedTensors results;
-    try {
-      const Setting setting = setting_of(component_.spec.signature, op.schema(), arguments, inputs, pass_);
-      const auto runnable = component_.make(Variant::kOptimized, device_, inputs, setting);
-      runnable->run();
-      results = runnable->outputs();
-    } catch (const Error& error) {
-      raise(error, op.schema().name());
-    }
-    operators::return_results(op.schema(), independent(results, inputs), stack);
-  }
-
- private:
-  const Component& component_;
-  c10::DeviceType device_;
-  Pass pass_;
-};
 
 // The results' shapes and dtypes without their values, for tensors whose sizes may be symbols.
 class MetaForward final : public c10::OperatorKernel {
@@ -182,11 +94,6 @@ FunctionSchema backward_schema(const FunctionSchema& forward, const std::vector<
   return schema;
 }
 
-template <class Kernel, class... Arguments>
-torch::CppFunction boxed(c10::DispatchKey key, Arguments... arguments) {
-  return torch::dispatch(key, torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Kernel>(arguments...)));
-}
-
 }  // namespace
 
 NamedTensors operators::tensors_of(const FunctionSchema& schema, c10::ArrayRef<IValue> arguments) {
@@ -209,7 +116,8 @@ void operators::return_results(const FunctionSchema& schema, const NamedTensors&
       continue;
     }
     std::vector<at::Tensor> list;
-    while (results.contains(element(result.name(), list.size()))) list.push_back(results[element(result.name(), list.size())]);
+    while (results.contains(element(result.name(), list.size())))
+      list.push_back(results[element(result.name(), list.size())]);
     stack->emplace_back(std::move(list));
   }
 }
@@ -237,13 +145,15 @@ std::string argument_of(const OptionSpec& option) {
 std::string schema_text(const std::string& name, const ComponentSpec& spec) {
   std::string arguments, results;
   for (const auto& input : spec.signature.inputs)
-    arguments += (arguments.empty() ? "" : ", ") + std::string(input.per.empty() ? "Tensor " : "Tensor[] ") + input.name;
+    arguments +=
+        (arguments.empty() ? "" : ", ") + std::string(input.per.empty() ? "Tensor " : "Tensor[] ") + input.name;
   arguments += ", *";
   for (const auto& option : spec.signature.options)
     if (!option.of_inputs) arguments += ", " + argument_of(option);
   const auto& modes = spec.dtypes;
   if (std::find(modes.begin(), modes.end(), Dtype::kBf16) != modes.end()) arguments += ", bool bf16_products=False";
-  for (const auto& output : spec.signature.outputs) results += (results.empty() ? "Tensor " : ", Tensor ") + output.name;
+  for (const auto& output : spec.signature.outputs)
+    results += (results.empty() ? "Tensor " : ", Tensor ") + output.name;
   return name + "(" + arguments + ") -> (" + results + ")";
 }
 
@@ -262,11 +172,13 @@ std::vector<std::string> not_differentiable(const Signature& signature) {
 bool is_tensor_operator(const Component& component) {
   const auto& signature = component.spec.signature;
   const auto known = [](const auto& tensor) {
-    return std::none_of(tensor.shape.begin(), tensor.shape.end(), [](const Expression& extent) { return extent.is_any(); });
+    return std::none_of(tensor.shape.begin(), tensor.shape.end(),
+                        [](const Expression& extent) { return extent.is_any(); });
   };
   return component.has_kernel && std::all_of(signature.inputs.begin(), signature.inputs.end(), known) &&
          std::all_of(signature.outputs.begin(), signature.outputs.end(), known) &&
-         std::none_of(signature.inputs.begin(), signature.inputs.end(), [](const auto& input) { return input.role == Role::kState; });
+         std::none_of(signature.inputs.begin(), signature.inputs.end(),
+                      [](const auto& input) { return input.role == Role::kState; });
 }
 
 void register_operator(torch::Library& library, const ComponentSpec& spec) {
@@ -282,15 +194,17 @@ void register_operator(torch::Library& library, const ComponentSpec& spec) {
 #endif
   for (const auto device : devices) {
     const auto key = device == c10::DeviceType::CPU ? c10::DispatchKey::CPU : c10::DispatchKey::CUDA;
-    library.impl(name.c_str(), boxed<Compute>(key, id, device, Pass::kForward));
-    library.impl(backward.c_str(), boxed<Compute>(key, id, device, Pass::kBackward));
+    library.impl(name.c_str(), torch::dispatch(key, operators::compute_function(id, device, Pass::kForward)));
+    library.impl(backward.c_str(), torch::dispatch(key, operators::compute_function(id, device, Pass::kBackward)));
   }
-  library.impl(name.c_str(), boxed<MetaForward>(c10::DispatchKey::Meta, id));
+  library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::Meta, torch::CppFunction::makeFromBoxedFunctor(
+                                                                         std::make_unique<MetaForward>(id))));
   library.impl(backward.c_str(),
                torch::dispatch(c10::DispatchKey::Meta, torch::CppFunction::makeFromBoxedFunction<&meta_backward>()));
   library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::Autograd, operators::autograd_function()));
   // Gradients of gradients are refused by name.
-  library.impl(backward.c_str(), torch::dispatch(c10::DispatchKey::Autograd, torch::autograd::autogradNotImplementedFallback()));
+  library.impl(backward.c_str(),
+               torch::dispatch(c10::DispatchKey::Autograd, torch::autograd::autogradNotImplementedFallback()));
 }
 
 TORCH_LIBRARY_FRAGMENT(twinbench, library) {

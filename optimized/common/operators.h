@@ -10,11 +10,12 @@
 
 namespace twinbench {
 
-// Defines twinbench::<pipeline>_<component> from the component's signature, and twinbench::<...>_backward, which takes the
-// results' gradients before the arguments and returns the arguments' gradients; it computes the forward pass again, so
-// that only the arguments are kept between the two. Arguments bear the names of the inputs (a list stands for inputs that
-// are one per layer) and options; `bool bf16_products` is the numeric mode. Both run what the optimized variant runs, on
-// the CPU (float32, float64) and, in a build with CUDA, on CUDA (float32), and have Meta and Autograd implementations.
+// Defines twinbench::<pipeline>_<component> from the component's signature, and twinbench::<...>_backward, which takes
+// the results' gradients before the arguments and returns the arguments' gradients; it computes the forward pass again,
+// so that only the arguments are kept between the two. Arguments bear the names of the inputs (a list stands for inputs
+// that are one per layer) and options; `bool bf16_products` is the numeric mode. Both run what the optimized variant
+// runs, on the CPU (float32, float64) and, in a build with CUDA, on CUDA (float32), and have Meta and Autograd
+// implementations.
 // Bad arguments raise ValueError or TypeError and are named.
 void register_operator(torch::Library& library, const ComponentSpec& spec);
 
@@ -27,6 +28,8 @@ namespace operators {
 NamedTensors tensors_of(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
 // Replaces the call's arguments by its results, in the schema's order.
 void return_results(const c10::FunctionSchema& schema, const NamedTensors& results, torch::jit::Stack* stack);
+// A component's operator, or its backward operator, on a device. Keeps set-ups: operator_cache.h.
+torch::CppFunction compute_function(const std::string& component, c10::DeviceType device, Pass pass);
 // The Autograd implementation of any operator defined above; the same for all.
 torch::CppFunction autograd_function();
 

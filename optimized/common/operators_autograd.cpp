@@ -2,7 +2,9 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/functions/utils.h>
 
+#include <algorithm>
 #include <map>
 
 #include "optimized/common/operators.h"
@@ -52,8 +54,9 @@ struct RecordedCall : torch::autograd::Function<RecordedCall> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const auto& schema =
-        c10::Dispatcher::singleton().findSchemaOrThrow(context->saved_data["operator"].toStringRef().c_str(), "").schema();
+    const auto& schema = c10::Dispatcher::singleton()
+                             .findSchemaOrThrow(context->saved_data["operator"].toStringRef().c_str(), "")
+                             .schema();
     const c10::OperatorHandle op = backward_of(schema);
     Stack stack;
     for (std::size_t i = 0; i < gradients.size(); ++i)
@@ -97,16 +100,28 @@ struct RecordedCall : torch::autograd::Function<RecordedCall> {
   }
 };
 
+// Whether anything has a gradient or a tangent to follow.
+bool is_followed(const variable_list& tensors) {
+  return torch::autograd::isFwGradDefinedTensorList(tensors) ||
+         (c10::GradMode::is_enabled() &&
+          std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.requires_grad(); }));
+}
+
 void record(const c10::OperatorHandle& op, Stack* stack) {
-  const Stack arguments = torch::jit::pop(*stack, op.schema().arguments().size());
+  const std::size_t count = op.schema().arguments().size();
   variable_list tensors;
-  for (const auto& argument : arguments) {
+  for (const auto& argument : torch::jit::last(*stack, count)) {
     if (argument.isTensor()) tensors.push_back(argument.toTensor());
     if (!argument.isTensorList()) continue;
-    const auto list = argument.toTensorVector();
-    tensors.insert(tensors.end(), list.begin(), list.end());
+    for (const IValue& tensor : argument.toListRef()) tensors.push_back(tensor.toTensor());
   }
-  for (auto& result : RecordedCall::apply(at::TensorList(tensors), op, arguments)) stack->emplace_back(std::move(result));
+  if (!is_followed(tensors)) {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    return op.callBoxed(stack);
+  }
+  const Stack arguments = torch::jit::pop(*stack, count);
+  for (auto& result : RecordedCall::apply(at::TensorList(tensors), op, arguments))
+    stack->emplace_back(std::move(result));
 }
 
 }  // namespace
