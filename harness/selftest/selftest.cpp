@@ -61,9 +61,9 @@ void run_counters(const SelftestCase& selftest_case, std::vector<Catch>& caught)
   Component correct = selftest_case.component;
   correct.optimized = selftest::make<selftest::RowScale>;
   Pins pins;
-  pins.set("cell", count_run(correct, Variant::kOptimized, selftest_case.setting, kSeed));
+  pins.set("cell", count_run(correct, Variant::kOptimized, selftest_case.setting, kSeed).counters);
   const PinVerdict verdict =
-      pins.check("cell", count_run(selftest_case.component, Variant::kOptimized, selftest_case.setting, kSeed));
+      pins.check("cell", count_run(selftest_case.component, Variant::kOptimized, selftest_case.setting, kSeed).counters);
   if (!verdict.pass) caught.push_back({"pins", verdict.reason});
 }
 

@@ -12,7 +12,7 @@ from twinbench_reports.render.figures.theme import Palette
 from twinbench_reports.render.figures.ticks import log_axis, short
 from twinbench_reports.render.twins import ParityView
 
-_SHAPES = {"fp64": "s", "fp32": "o", "bf16": "D"}
+_SHAPES = {"fp64": "s", "fp32": "o", "bf16": "D", "tf32": "^", "fp16": "v"}
 _EXACT = 1e-5  # ratios at or below are drawn here: equal, or as good as
 
 
