@@ -129,7 +129,8 @@ std::string joined(const std::vector<Catch>& caught, std::string Catch::*field, 
 const std::vector<SelftestCase>& selftest_cases() {
   static const std::vector<SelftestCase> cases = [] {
     std::vector<SelftestCase> all = selftest::wrong_answers();
-    for (auto& list : {selftest::wrong_behaviour(), selftest::wrong_when_timed(), selftest::correct_controls(), selftest::correct_when_timed()})
+    for (auto& list : {selftest::wrong_behaviour(), selftest::wrong_in_state_or_kind(), selftest::wrong_when_timed(),
+                       selftest::correct_controls(), selftest::correct_in_state_or_kind(), selftest::correct_when_timed()})
       all.insert(all.end(), list.begin(), list.end());
     return all;
   }();
