@@ -21,6 +21,9 @@ void run_afresh(Runnable& runnable);
 // The outputs a case has: the component's, or its gradients where the case is a backward one.
 std::vector<OutputSpec> output_specs(const ComponentSpec& spec, const Setting& setting);
 
+// The outputs that must come again from run to run: not those of Tolerance::Kind::kMeasured.
+NamedTensors without_measured(const std::vector<OutputSpec>& specs, const NamedTensors& outputs);
+
 // Results of the oracle by what they were computed from, so that nothing is computed twice. Of one component.
 class OracleCache {
  public:

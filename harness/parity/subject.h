@@ -65,9 +65,6 @@ std::int64_t batch_items(const ComponentSpec& spec, const Setting& setting);
 // Empty, or where an output alone lies outside the output's bounds from one in a batch, or from one of another setting.
 std::string bound_broken(const OutputSpec& spec, const at::Tensor& expected, const at::Tensor& got, Dtype dtype);
 
-// What must come again bit for bit.
-NamedTensors without_measured(const std::vector<OutputSpec>& specs, const NamedTensors& outputs);
-
 // Empty, or the first output whose bits differ. Both sets hold the same names. NaN payloads count.
 std::string first_bit_difference(const NamedTensors& expected, const NamedTensors& got);
 
