@@ -1,16 +1,9 @@
 // A baseline in plain ATen, run forward or through autograd's tape: what is the same in every one of them.
 #pragma once
 
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/zeros_like.h>
-#include <torch/csrc/autograd/autograd.h>
-
-#include <algorithm>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "baselines/common/layers.h"
 #include "src/inputs.h"
 
 namespace twinbench {
@@ -20,69 +13,27 @@ namespace twinbench {
 // graph that compute() builds. Everything about names and modes comes from the component's signature.
 class TapeBaseline : public Runnable {
  public:
-  void run() override {
-    const WithoutOneDnn plain_gelu;
-    const at::AutoGradMode tape(backward_);
-    compute();
-    if (roots_.empty()) return;  // forward; or not one batch item: the zeros made at set-up stay
-    const auto found = torch::autograd::grad(roots_, leaves_, root_gradients_, std::nullopt, false, /*allow_unused=*/true);
-    roots_.clear(), root_gradients_.clear();
-    results_ = unused_;
-    for (std::size_t i = 0; i < leaves_.size(); ++i)  // without a batch item no weight is on the tape
-      results_.set("grad_" + leaf_names_[i], found[i].defined() ? found[i] : at::zeros_like(leaves_[i]).detach());
-  }
-
-  NamedTensors outputs() override {
-    NamedTensors contiguous;  // a gradient takes over the strides of its input
-    for (const auto& [name, tensor] : results_) contiguous.set(name, tensor.contiguous());
-    return contiguous;
-  }
+  void run() override;
+  NamedTensors outputs() override;
 
  protected:
   // In bf16 mode inputs_ holds the weights rounded already.
-  TapeBaseline(const NamedTensors& inputs, const Setting& setting)
-      : inputs_(inputs), setting_(setting), backward_(setting.backward()), round_(setting.dtype == Dtype::kBf16) {
-    for (const auto& input : inputs_of(*setting.signature, setting))
-      if (round_ && input.role == Role::kWeight) inputs_.set(input.name, rounded_to_bf16(inputs_[input.name]));
-  }
+  TapeBaseline(const NamedTensors& inputs, const Setting& setting);
 
   virtual void compute() = 0;
 
   // Makes the differentiable inputs leaves of the tape. Last in a derived constructor: whatever it did to the inputs is
   // then no part of the tape. Inputs in `unused` take no part in this mode: their gradients are zeros made here, once.
-  void make_leaves(const std::vector<std::string>& unused = {}) {
-    if (!backward_) return;
-    for (const auto& gradient : outputs_of(*setting_.signature, setting_)) {
-      const std::string name = gradient.name.substr(5);  // grad_
-      results_.set(gradient.name, at::zeros_like(inputs_[name]));
-      if (std::find(unused.begin(), unused.end(), name) != unused.end()) {
-        unused_.set(gradient.name, results_[gradient.name]);
-        continue;
-      }
-      inputs_.set(name, inputs_[name].detach().requires_grad_(true));
-      leaf_names_.push_back(name);
-      leaves_.push_back(inputs_[name]);
-    }
-  }
+  void make_leaves(const std::vector<std::string>& unused = {});
 
   // A whole output; in the backward pass its gradient is the given grad_<output>.
-  void result(const std::string& output, at::Tensor value) {
-    if (backward_) return root(std::move(value), inputs_["grad_" + output]);
-    results_.set(output, std::move(value));
-  }
+  void result(const std::string& output, at::Tensor value);
   // Part of an output in the backward pass, with the gradient that reaches it.
-  void root(at::Tensor value, at::Tensor gradient) {
-    roots_.push_back(std::move(value));
-    root_gradients_.push_back(std::move(gradient));
-  }
+  void root(at::Tensor value, at::Tensor gradient);
 
   // x [rows, in] -> [rows, out], in the setting's numeric mode.
-  at::Tensor linear(const at::Tensor& x, const std::string& weight, const std::string& bias) const {
-    return baseline_linear(x, inputs_[weight], inputs_[bias], round_);
-  }
-  at::Tensor layer_norm(const at::Tensor& x, const std::string& gain, const std::string& shift) const {
-    return at::layer_norm(x, {x.size(1)}, inputs_[gain], inputs_[shift], 1e-5);
-  }
+  at::Tensor linear(const at::Tensor& x, const std::string& weight, const std::string& bias) const;
+  at::Tensor layer_norm(const at::Tensor& x, const std::string& gain, const std::string& shift) const;
 
   NamedTensors inputs_;
   NamedTensors results_;
@@ -92,7 +43,7 @@ class TapeBaseline : public Runnable {
  private:
   NamedTensors unused_;
   std::vector<std::string> leaf_names_;
-  torch::autograd::variable_list leaves_, roots_, root_gradients_;
+  std::vector<at::Tensor> leaves_, roots_, root_gradients_;
 };
 
 }  // namespace twinbench

@@ -82,5 +82,5 @@ def test_only_what_knows_cuda_is_compiled_for_it(tmp_path):
     assert done.returncode == 0, done.stderr
     assert differing(BUILD, tmp_path) == sorted(KNOW_CUDA)
     added = {source_of(commands_of(BUILD)[name]) for name in commands_of(BUILD).keys() - commands_of(tmp_path).keys()}
-    ours = re.compile(r"^(kernels/.*\.cu|harness/sanitizer_probe/.*|harness/cuda_timing/.*|optimized/.*/cuda\.cpp)$")
+    ours = re.compile(r"^(kernels/.*\.cu|harness/sanitizer_probe/.*|harness/device/cuda/.*|optimized/.*/cuda\.cpp)$")
     assert [source for source in sorted(added) if not ours.match(os.path.relpath(source, ROOT))] == []

@@ -40,18 +40,22 @@ void refuse(benchmark::State& state, const std::string& reason, std::size_t& err
   ++errors;
 }
 
-void run_cell(benchmark::State& state, const Cell& cell, std::uint64_t seed, LastAnswers& answers, std::size_t& errors) {
+void run_cell(benchmark::State& state, const Cell& cell, std::uint64_t seed, LastAnswers& answers,
+              std::size_t& errors) {
   try {
     const auto setting = cell.setting();
     JudgedVariant judged(cell.variant, cell.device, answers.of(cell, seed));
-    if (const std::string wrong = judged.judge_before(); !wrong.empty()) return refuse(state, "rejected: " + wrong, errors);
+    if (const std::string wrong = judged.judge_before(); !wrong.empty())
+      return refuse(state, "rejected: " + wrong, errors);
     Runnable& runnable = *judged.copies().front();
     for (auto _ : state) runnable.run();
-    if (const std::string wrong = judged.judge_after(); !wrong.empty()) return refuse(state, "rejected: " + wrong, errors);
+    if (const std::string wrong = judged.judge_after(); !wrong.empty())
+      return refuse(state, "rejected: " + wrong, errors);
     if (!cell.component->spec.cost) return;
     const Cost cost = cell.component->spec.cost(setting);
     using benchmark::Counter;
-    if (cost.bytes > 0) state.counters["bytes_per_second"] = Counter(cost.bytes, Counter::kIsIterationInvariantRate, Counter::kIs1024);
+    if (cost.bytes > 0)
+      state.counters["bytes_per_second"] = Counter(cost.bytes, Counter::kIsIterationInvariantRate, Counter::kIs1024);
     if (cost.flops > 0) state.counters["flop_per_second"] = Counter(cost.flops, Counter::kIsIterationInvariantRate);
   } catch (const std::exception& error) {
     refuse(state, error.what(), errors);
@@ -60,12 +64,15 @@ void run_cell(benchmark::State& state, const Cell& cell, std::uint64_t seed, Las
 
 }  // namespace
 
-GoogleBenchmarkRun run_google_benchmark(const std::vector<Cell>& cells, const std::vector<std::string>& arguments, std::uint64_t seed) {
+GoogleBenchmarkRun run_google_benchmark(const std::vector<Cell>& cells, const std::vector<std::string>& arguments,
+                                        std::uint64_t seed) {
   GoogleBenchmarkRun run;
   LastAnswers answers;
   for (const auto& cell : cells)
-    benchmark::RegisterBenchmark(cell.name().c_str(), [&, cell](benchmark::State& state) { run_cell(state, cell, seed, answers, run.errors); })
-        ->Unit(benchmark::kMicrosecond)->UseRealTime();
+    benchmark::RegisterBenchmark(
+        cell.name().c_str(), [&, cell](benchmark::State& state) { run_cell(state, cell, seed, answers, run.errors); })
+        ->Unit(benchmark::kMicrosecond)
+        ->UseRealTime();
   std::vector<std::string> storage = {"twinbench"};
   storage.insert(storage.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
@@ -73,11 +80,25 @@ GoogleBenchmarkRun run_google_benchmark(const std::vector<Cell>& cells, const st
   int count = static_cast<int>(pointers.size());
   benchmark::Initialize(&count, pointers.data());
   if (count > 1) {
-    static const std::vector<std::string> known = {"--benchmark_filter", "--benchmark_list_tests", "--benchmark_min_time", "--benchmark_min_warmup_time",
-        "--benchmark_repetitions", "--benchmark_enable_random_interleaving", "--benchmark_report_aggregates_only", "--benchmark_display_aggregates_only",
-        "--benchmark_out", "--benchmark_out_format", "--benchmark_format", "--benchmark_color", "--benchmark_counters_tabular", "--benchmark_context",
-        "--benchmark_time_unit", "--benchmark_perf_counters", "--v"};
-    throw Error(ErrorKind::kBadArgument, "flag", pointers[1], "Google Benchmark does not know it" + did_you_mean(pointers[1], known));
+    static const std::vector<std::string> known = {"--benchmark_filter",
+                                                   "--benchmark_list_tests",
+                                                   "--benchmark_min_time",
+                                                   "--benchmark_min_warmup_time",
+                                                   "--benchmark_repetitions",
+                                                   "--benchmark_enable_random_interleaving",
+                                                   "--benchmark_report_aggregates_only",
+                                                   "--benchmark_display_aggregates_only",
+                                                   "--benchmark_out",
+                                                   "--benchmark_out_format",
+                                                   "--benchmark_format",
+                                                   "--benchmark_color",
+                                                   "--benchmark_counters_tabular",
+                                                   "--benchmark_context",
+                                                   "--benchmark_time_unit",
+                                                   "--benchmark_perf_counters",
+                                                   "--v"};
+    throw Error(ErrorKind::kBadArgument, "flag", pointers[1],
+                "Google Benchmark does not know it" + did_you_mean(pointers[1], known));
   }
   benchmark::AddCustomContext("seed", std::to_string(seed));
   run.ran = benchmark::RunSpecifiedBenchmarks();

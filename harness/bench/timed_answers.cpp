@@ -13,7 +13,7 @@ namespace twinbench {
 namespace {
 
 constexpr std::uint64_t kMostSeeds = 3;  // a mixed set may be no case: too many items near a decision, say
-constexpr double kRunToRun = 1e-3;     // of a device
+constexpr double kRunToRun = 1e-3;       // of a device
 
 // The inputs whose contents run() reads again each time. A component without batch items gets its data at set-up.
 std::vector<std::string> data_inputs(const ComponentSpec& spec, const Setting& setting) {
@@ -25,7 +25,8 @@ std::vector<std::string> data_inputs(const ComponentSpec& spec, const Setting& s
 }
 
 bool is_stateful(const Signature& signature) {
-  return std::any_of(signature.inputs.begin(), signature.inputs.end(), [](const auto& input) { return input.role == Role::kState; });
+  return std::any_of(signature.inputs.begin(), signature.inputs.end(),
+                     [](const auto& input) { return input.role == Role::kState; });
 }
 
 bool same_form(const NamedTensors& a, const NamedTensors& b) {
@@ -46,7 +47,8 @@ bool agree(const at::Tensor& now, const at::Tensor& then, double relative) {
   const auto both_nan = now.isnan().logical_and(then.isnan());
   if (relative == 0) return now.eq(then).logical_or(both_nan).all().item<bool>();
   if (!now.isnan().eq(then.isnan()).all().item<bool>()) return false;
-  const auto before = then.masked_fill(both_nan, 0).to(at::kDouble), after = now.masked_fill(both_nan, 0).to(at::kDouble);
+  const auto before = then.masked_fill(both_nan, 0).to(at::kDouble),
+             after = now.masked_fill(both_nan, 0).to(at::kDouble);
   const auto apart = (after - before).masked_fill(before.eq(after), 0);  // equal infinities are no difference
   return apart.norm().item<double>() <= relative * before.norm().item<double>();
 }
@@ -56,14 +58,17 @@ bool agree(const at::Tensor& now, const at::Tensor& then, double relative) {
 std::string difference(const NamedTensors& now, const NamedTensors& then, double relative) {
   for (const auto& [name, tensor] : then) {
     const auto& other = now[name];
-    if (!other.sizes().equals(tensor.sizes())) return "output '" + name + "' has another shape than that of the first run";
+    if (!other.sizes().equals(tensor.sizes()))
+      return "output '" + name + "' has another shape than that of the first run";
     if (!agree(other, tensor, relative)) return "output '" + name + "' differs from that of the first run";
   }
   return "";
 }
 
 TimedAnswers::TimedAnswers(const Component& component, const Setting& setting, std::uint64_t seed)
-    : component_(component), setting_(setting), own_(generated_inputs(component.spec, setting, seed)),
+    : component_(component),
+      setting_(setting),
+      own_(generated_inputs(component.spec, setting, seed)),
       foreign_(generated_inputs(component.spec, setting, seed + kMostSeeds + 1)) {
   std::string why;
   for (std::uint64_t attempt = 1; attempt <= kMostSeeds; ++attempt) {
@@ -72,9 +77,10 @@ TimedAnswers::TimedAnswers(const Component& component, const Setting& setting, s
     why = wrong(reference_->baseline());
     if (why.empty()) return;
   }
-  throw Error(ErrorKind::kOutOfRange, component.spec.id() + " case " + setting.input_case.name,
-              "seeds " + std::to_string(seed + 1) + " to " + std::to_string(seed + kMostSeeds),
-              "the baseline itself fails on changed inputs, so nothing can be judged: " + why + "; take another --seed");
+  throw Error(
+      ErrorKind::kOutOfRange, component.spec.id() + " case " + setting.input_case.name,
+      "seeds " + std::to_string(seed + 1) + " to " + std::to_string(seed + kMostSeeds),
+      "the baseline itself fails on changed inputs, so nothing can be judged: " + why + "; take another --seed");
 }
 
 NamedTensors TimedAnswers::with_other_data(std::uint64_t seed) {
@@ -100,7 +106,8 @@ std::string TimedAnswers::wrong(const NamedTensors& outputs) const {
 
 void TimedAnswers::require_another_answer(const NamedTensors& own_outputs) const {
   if (changes_in_place() && wrong(own_outputs).empty())
-    throw Error(ErrorKind::kInternal, component_.spec.id() + " case " + setting_.input_case.name, "the same answer to other data",
+    throw Error(ErrorKind::kInternal, component_.spec.id() + " case " + setting_.input_case.name,
+                "the same answer to other data",
                 "a variant that ignores its inputs would pass; time a case whose answer depends on them");
 }
 
@@ -110,9 +117,13 @@ JudgedVariant::JudgedVariant(Variant variant, c10::DeviceType path, const TimedA
   const Setting& setting = answers.setting();
   const bool reusable = same_form(answers.own(), answers.foreign());
   for (std::size_t copy = 0; copy < copies; ++copy) {
-    inputs_.push_back(placed_inputs(copy == 0 && reusable ? answers.foreign() : answers.own(), setting.dtype, setting.device));
+    inputs_.push_back(
+        placed_inputs(copy == 0 && reusable ? answers.foreign() : answers.own(), setting.dtype, setting.device));
     if (copy == 0) {
-      component.make(variant, path, reusable ? inputs_.front() : placed_inputs(answers.foreign(), setting.dtype, setting.device), setting)->run();
+      component
+          .make(variant, path,
+                reusable ? inputs_.front() : placed_inputs(answers.foreign(), setting.dtype, setting.device), setting)
+          ->run();
       if (reusable) write(answers.own());
     }
     runnables_.push_back(component.make(variant, path, inputs_.back(), setting));
@@ -145,7 +156,6 @@ std::string JudgedVariant::wrong_on_changed_inputs() {
   for (const auto& runnable : runnables_)
     if (wrong.empty() && runnable != runnables_.front()) wrong = difference(runnable->outputs(), repeatable(outputs), run_to_run_);
   write(answers_.own());
-  run_each();
   return wrong;
 }
 
@@ -162,7 +172,8 @@ std::string JudgedVariant::difference_from_first() {
 }
 
 std::string JudgedVariant::judge_after() {
-  if (const std::string changed = difference_from_first(); !changed.empty()) return "answer_changed_while_timed: " + changed;
+  if (const std::string changed = difference_from_first(); !changed.empty())
+    return "answer_changed_while_timed: " + changed;
   const std::string wrong = wrong_on_changed_inputs();
   return wrong.empty() ? "" : "answer_after_timing: on changed inputs " + wrong;
 }

@@ -15,9 +15,9 @@
 namespace twinbench {
 
 // The inputs of one twin, the same with other data, and the right answer to the latter: one oracle and one baseline run
-// serve all variants. Set-ups may pack weights, so only data changes under a set-up runnable. Where a component has no batch
-// items (its set-up writes a file, say), or data of another seed has other shapes, nothing changes in place and the right
-// answer is that of the twin's own inputs.
+// serve all variants. Set-ups may pack weights, so only data changes under a set-up runnable. Where a component has no
+// batch items (its set-up writes a file, say), or data of another seed has other shapes, nothing changes in place and
+// the right answer is that of the twin's own inputs.
 class TimedAnswers {
  public:
   // `setting.device` is where the tensors lie. Throws Error(kOutOfRange) where no seed near gives a valid case.
@@ -32,7 +32,8 @@ class TimedAnswers {
 
   // Empty, or why these are not the outputs for the changed inputs.
   std::string wrong(const NamedTensors& outputs) const;
-  // Throws Error(kInternal) where the answer to the twin's own inputs would pass for the changed ones: nothing could fail.
+  // Throws Error(kInternal) where the answer to the twin's own inputs would pass for the changed ones: nothing could
+  // fail.
   void require_another_answer(const NamedTensors& own_outputs) const;
 
  private:
@@ -58,13 +59,15 @@ class JudgedVariant {
   const NamedTensors& first() const { return first_; }
 
   // The rules. Each returns nothing, or its name and what broke it. Both judges write other data into the very tensors
-  // that the timed runnables read, run, compare, and put everything back.
+  // that the timed runnables read, run, compare, and put the inputs back. The outputs are the other data's until the
+  // next run.
   std::string judge_before();
   // Also compares what the last timed run left with the first run's outputs.
   std::string judge_after();
 
-  // Empty, or which output of any copy is not what the first run gave on the same inputs: bit for bit on the CPU. Atomic
-  // sums of a device come in another order each run, so that an honest variant may differ in the last digits there.
+  // Empty, or which output of any copy is not what the first run gave on the same inputs: bit for bit on the CPU.
+  // Atomic sums of a device come in another order each run, so that an honest variant may differ in the last digits
+  // there.
   std::string difference_from_first();
 
  private:

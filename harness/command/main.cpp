@@ -18,7 +18,7 @@ namespace {
 using twinbench::CommandOptions;
 
 void add_common(CLI::App* command, CommandOptions& options, bool measures) {
-  command->add_option("--filter", options.filter, "Regular expression on cell names <id>/<variant>/<device>/<dtype>/<case>");
+  command->add_option("--filter", options.filter, "Regular expression on cell names <id>/<variant>/<device>/<dtype>/<case>; of scenarios <pipeline>/<name>/<device>");
   command->add_option("--device", options.device, "cpu, cuda or all")->check(CLI::IsMember({"cpu", "cuda", "all"}))->capture_default_str();
   command->add_option("--seed", options.seed, "Seed of every input")->capture_default_str();
   if (!measures) return;
@@ -31,10 +31,15 @@ void add_common(CLI::App* command, CommandOptions& options, bool measures) {
   command->add_flag("--require-device", options.require_device, "A cell whose device is missing is an error, not a skip");
 }
 
-// For engines with many cells: which part of them, and for how long.
-void add_share(CLI::App* command, CommandOptions& options, bool tiers) {
+// For engines with much to do: which part of it, and for how long.
+void add_limits(CLI::App* command, CommandOptions& options) {
   command->add_option("--minutes", options.minutes, "Begin nothing after so many minutes; the most valuable come first, what is left out is named and makes exit code 3")->check(CLI::PositiveNumber);
   command->add_option("--shard", options.shard, "i/n: only that part of n disjoint ones, decided by names alone");
+}
+
+// For engines with many cells also which of the large ones.
+void add_share(CLI::App* command, CommandOptions& options, bool tiers) {
+  add_limits(command, options);
   command->add_option("--sample", options.sample, "Text that decides samples and order (default the revision), to repeat a run")->envname("TWINBENCH_SAMPLE");
   if (tiers) command->add_option("--tier", options.tier, "quick: everything at small sizes, large cases sampled; full: everything")->capture_default_str();
 }
@@ -85,13 +90,16 @@ int main(int argc, char** argv) {
   for (int i = 0; i < argc; ++i) options.command_line += (i ? " " : "") + std::string(argv[i]);
   int code = twinbench::kExitInconclusive;
 
-  bool as_json = false, cells = false, pin = false, trace_all = false;
-  std::string pins = "ci/counters.json", checks, cell, file, scenario, folder = "scenarios";
+  bool as_json = false, cells = false, scenario_list = false, pin = false, trace_all = false;
+  std::string pins = "ci/counters.json", checks, cell, file;
+  twinbench::ScenarioOptions scenario;
   std::vector<std::string> sizes;
 
   auto* list = app.add_subcommand("list", "Components, variants, devices, dtypes, cases, sin, proof counters with both values");
   list->add_flag("--json", as_json, "As JSON");
-  list->add_flag("--cells", cells, "Cell names, one a line");
+  auto* cell_names = list->add_flag("--cells", cells, "Cell names, one a line");
+  list->add_flag("--scenarios", scenario_list, "Scenarios with source, tier, experiment, variants and devices")
+      ->excludes(cell_names);
   add_common(list, options, false);
 
   auto* parity = app.add_subcommand("parity", "Checks that both variants compute the same");
@@ -123,9 +131,13 @@ int main(int argc, char** argv) {
   add_common(ceilings, options, true);
 
   auto* scenarios = app.add_subcommand("scenario", "Runs whole training steps against their pass criteria");
-  scenarios->add_option("name", scenario, "Scenario name or file; default all");
-  scenarios->add_option("--folder", folder, "Where the scenario files lie")->capture_default_str();
+  scenarios->add_option("name", scenario.name, "Scenario name or file; default all");
+  for (auto* command : {scenarios, list})
+    command->add_option("--folder", scenario.folder, "Where the scenario files lie")->capture_default_str();
+  for (auto* command : {scenarios, list})
+    command->add_option("--tier", scenario.tier, "The largest tier: smoke, std or full")->capture_default_str();
   add_common(scenarios, options, true);
+  add_limits(scenarios, options);
 
   auto* selftest = app.add_subcommand("selftest", "Planted wrong twins and correct controls: the harness proves itself");
   add_common(selftest, options, true);
@@ -157,12 +169,14 @@ int main(int argc, char** argv) {
           throw twinbench::Error(twinbench::ErrorKind::kBadArgument, "flag", extra, "`twinbench bench --help` lists the flags" + twinbench::did_you_mean(extra, flags_of(bench)));
     if (options.threads == 0) options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     if (*bench || *ceilings || *scenarios) std::fprintf(stderr, "twinbench: waiting threads: %s\n", waiting_threads.c_str());
-    if (*list) code = twinbench::list_command(options, as_json, cells);
+    if (*list)
+      code = scenario_list ? twinbench::scenario_list_command(options, scenario, as_json)
+                           : twinbench::list_command(options, as_json, cells);
     if (*parity) code = twinbench::parity_command(options, checks);
     if (*counters) code = twinbench::counters_command(options, pins, pin, trace_all);
     if (*bench) code = twinbench::bench_command(options, session, bench->remaining());
     if (*ceilings) code = twinbench::ceilings_command(options);
-    if (*scenarios) code = twinbench::scenario_command(options, folder, scenario);
+    if (*scenarios) code = twinbench::scenario_command(options, scenario);
     if (*selftest) code = twinbench::selftest_command(options);
     if (*dump) code = twinbench::dump_command(options, cell, sizes, file);
     if (*check) code = twinbench::check_command(options, cell, file);

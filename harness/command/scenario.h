@@ -1,4 +1,5 @@
-// `twinbench scenario`: declared here so that main needs no scenario header; defined in scenarios/runner.
+// `twinbench scenario` and `twinbench list --scenarios`: declared here so that main needs no header of scenarios/,
+// where they are defined.
 #pragma once
 
 #include <string>
@@ -7,7 +8,16 @@
 
 namespace twinbench {
 
-// Runs the scenario of that name (or file), or all below `folder`. Returns the ledger's exit code.
-int scenario_command(const CommandOptions& options, const std::string& folder, const std::string& name);
+struct ScenarioOptions {
+  std::string name;  // of one scenario, or its file; empty: all below `folder`
+  std::string folder = "scenarios";
+  std::string tier = "full";  // the largest that is run: smoke, std, full
+};
+
+// Returns the ledger's exit code.
+int scenario_command(const CommandOptions& options, const ScenarioOptions& scenario);
+
+// What there is, without running it: as a table, or as JSON {"scenarios": [...], "experiments": [...], "runs": [...]}.
+int scenario_list_command(const CommandOptions& options, const ScenarioOptions& scenario, bool as_json);
 
 }  // namespace twinbench

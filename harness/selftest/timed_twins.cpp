@@ -1,4 +1,4 @@
-// Twins as the bench engine times them: planted wrong ones that must get no speedup, and correct ones that must get theirs.
+// Twins as the bench engine times them: planted wrong ones that must get no speedup, and correct ones that keep theirs.
 #include <algorithm>
 #include <map>
 #include <vector>
@@ -89,10 +89,13 @@ class FadingBaseline : public Runnable {
 
 // Rebuilds what it packed only when it is set up: the contract allows that of weights.
 struct KeepsWeights : RowScale {
-  KeepsWeights(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) { scale_ = scale_.clone(); }
+  KeepsWeights(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) {
+    scale_ = scale_.clone();
+  }
 };
 
-SelftestCase benched(const std::string& name, const std::string& what, const std::string& caught_by, Factory optimized) {
+SelftestCase benched(const std::string& name, const std::string& what, const std::string& caught_by,
+                     Factory optimized) {
   SelftestCase one{name, what, caught_by, row_scale_component(optimized), Variant::kOptimized, nullptr, {}};
   one.setting = row_scale_setting(one.component, 6, 13);
   one.setting.input_case.timed = true;
@@ -101,7 +104,8 @@ SelftestCase benched(const std::string& name, const std::string& what, const std
 }
 
 SelftestCase fading_baseline() {
-  SelftestCase one = benched("timed_fading_baseline", "the baseline stops computing after its first runs", "answers", make<RowScale>);
+  SelftestCase one =
+      benched("timed_fading_baseline", "the baseline stops computing after its first runs", "answers", make<RowScale>);
   one.component.baseline = make<FadingBaseline>;
   return one;
 }

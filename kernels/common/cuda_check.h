@@ -12,8 +12,8 @@ namespace twinbench::kernels {
 class CudaError : public std::runtime_error {
  public:
   CudaError(cudaError_t code, const char* expression, const char* file, int line)
-      : std::runtime_error(std::string(file) + ":" + std::to_string(line) + ": " + expression + " failed: " +
-                           cudaGetErrorName(code) + " (" + cudaGetErrorString(code) + ")"),
+      : std::runtime_error(std::string(file) + ":" + std::to_string(line) + ": " + expression +
+                           " failed: " + cudaGetErrorName(code) + " (" + cudaGetErrorString(code) + ")"),
         code_(code),
         expression_(expression),
         file_(file),

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
-#include "src/common/cpu_clones.h"
 #include "kernels/common/layer_norm.h"
+#include "src/common/cpu_clones.h"
 
 namespace twinbench::kernels {
 namespace {

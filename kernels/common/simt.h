@@ -2,8 +2,14 @@
 //
 // HOW TO WRITE A KERNEL. Three pieces, all torch-free; complete example, a row softmax (one block a row):
 //
-//   // kernels/demo/row_softmax_kernel.h: the kernel, a stateless function object over *any* block context
-//   struct RowSoftmaxArguments { const float* input; float* output; int columns; };   // [rows, columns], row-major
+//   // kernels/demo/row_softmax/arguments.h: what it takes, filled by name
+//   struct RowSoftmaxArguments {
+//     DesignatedOnly designated = DesignatedOnly();  // {input, output, 3} does not compile
+//     const float* input = nullptr;                  // [rows, columns], row-major
+//     float* output = nullptr;
+//     int columns = 0;
+//   };
+//   // kernels/demo/row_softmax/kernel.h: the kernel, a stateless function object over *any* block context
 //   struct RowSoftmax {
 //     static constexpr int kMaxThreads = 256;        // required: the block size, which is also the launch bound
 //     // Required with dynamic shared memory: its bytes at the documents' sizes, for the pinned occupancy.
@@ -30,18 +36,19 @@
 //       for (int c = block.thread().x; c < a.columns; c += block.size().x) out[c] = staged[c] / sum;
 //     }
 //   };
-//   // kernels/demo/row_softmax.cu: the launcher (declare it in row_softmax.h with kernels::Stream from stream.h)
+//   // kernels/demo/row_softmax/launch.cu: the launcher, declared in arguments.h
 //   #include "kernels/common/simt_device.h"
 //   void launch_row_softmax(const RowSoftmaxArguments& a, int rows, Stream stream) {
-//     simt::launch(RowSoftmax{}, rows, 256, a.columns * sizeof(float), stream, a);      // grid 0 launches nothing
+//     simt::launch(RowSoftmax{}, simt::grid(rows), 256, a.columns * sizeof(float), stream, a);  // 0 launches nothing
 //   }
-//   // kernels/demo/row_softmax_kernel_test.cpp: runs it on the host, in every order, and checks the result
-//   #include "harness/simt/host.h"                   // library twinbench_simt
-//   simt::GuardedBuffer<float> in(rows * columns), out(rows * columns);     // one element too far is a finding
+//   // kernels/demo/row_softmax/kernel_test.cpp: runs it on the host, in every order, and checks the result
+//   #include "harness/simt/kernel_testing.h"         // library twinbench_simt
+//   const simt::Buffer in(simt::spread(rows * columns, 1)), out(rows * columns);  // one element too far is a finding
 //   for (simt::Order order : simt::kAllOrders) {
-//     const simt::Report report = simt::launch_on_host(RowSoftmax{}, rows, 256, columns * sizeof(float),
-//                                                      {.order = order, .seed = 7}, RowSoftmaxArguments{...});
-//     EXPECT_TRUE(report.ok()) << report.text();
+//     simt::run_clean(RowSoftmax{}, rows, 256, order,
+//                     RowSoftmaxArguments{.input = in.data(), .output = out.data(), .columns = columns},
+//                     columns * sizeof(float));
+//     simt::expect_close(out, expected, 1e-6);
 //   }
 //
 // RULES the host run enforces: every thread reaches every barrier (so: no early return before one, guard the work

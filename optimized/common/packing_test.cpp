@@ -10,8 +10,8 @@ namespace {
 const Signature& signature() {
   static const Signature result{
       .sizes = {{"flows", 0}, {"in", 1}, {"out", 1}, {"layers", 1}},
-                                .derived = {},
-                                .options = {},
+      .derived = {},
+      .options = {},
       .inputs = {data("x", "flows, in", from_case(1)), weight("weight", "out, in", normal(2, 1)).one_per("layers", 2),
                  bias("bias", "out", normal(3, 1)).one_per("layers", 2), gain("gain", "out", normal(9, 1))},
       .outputs = {output("y", "flows, out", {}).with_gradient(20)}};

@@ -160,6 +160,9 @@ def scenario(seed: int = 3) -> dict[str, Any]:
     return {
         "name": "overnight_drift", "pipeline": "energy_flow",
         "summary": "Sixty training steps: the baseline slows down and grows, the optimized run does not.",
+        "experiment": "growth", "source": "energy_flow SC05", "part": "step time", "tier": "std",
+        "shows": {
+            "baseline": "every step takes longer than the one before", "optimized": "all steps take the same time"},
         "verdict": "pass", "reason": "", "device": "cpu", "configuration": {"batch": 8, "flows": 4096, "steps": 60},
         "variants": [
             variant("baseline", drifting, True, 3e8 + 6e6 * np.arange(60)),

@@ -293,6 +293,17 @@ def test_a_share_of_a_roof_that_does_not_bind_is_not_shown(load):
     assert twin.roofline("optimized") is None and twin.roofline("baseline") is not None
 
 
+def test_a_scenario_says_what_it_is_of_and_an_older_record_does_not_have_to(load):
+    record = load(synthetic.full())
+    page = html_report(record, judge(record), None)
+    assert "energy_flow SC05 · growth · cpu" in page and "every step takes longer than the one before" in page
+    older = synthetic.full()
+    for key in ("experiment", "source", "part", "tier", "shows"):
+        del older["twinbench"]["scenarios"][0][key]
+    record = load(older)
+    assert "energy_flow · cpu" in html_report(record, judge(record), None)
+
+
 def test_steps_of_fewer_flows_are_drawn_as_whole_steps():
     """Drawn as measured, an extrapolated baseline looks faster than the optimized variant that took all flows."""
     row = synthetic.scenario()

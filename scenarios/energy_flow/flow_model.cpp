@@ -3,44 +3,41 @@
 
 #include <ATen/ATen.h>
 
+#include "harness/compare/inputs.h"
 #include "src/common/error.h"
-#include "src/inputs.h"
+#include "src/registry.h"
 
-namespace twinbench {
+namespace twinbench::energy_flow {
 namespace {
 
 constexpr std::uint64_t kWeightSeed = 20;  // weights are the same for every variant and population
+constexpr const char* kNeuron = "energy_flow.simple_neuron";
+constexpr const char* kCarrier = "energy_flow.energy_carrier";
+constexpr const char* kHeads = "energy_flow.carrier_heads";
 
-// A component's setting at the scenario's sizes, starting from its case "train".
-Setting setting_of(const Component& component, const ScenarioConfig& config, std::int64_t flows, Dtype dtype) {
-  for (const auto& input : component.spec.cases) {
-    if (input.name != "train") continue;
-    Setting setting{input, dtype, c10::Device(c10::DeviceType::CPU)};
-    const auto set = [&](const std::string& size, std::int64_t value) {
-      if (setting.input_case.sizes.count(size)) setting.input_case.sizes[size] = value;
-    };
-    const auto& sizes = config.sizes;
-    const bool is_neuron = component.spec.name == "simple_neuron";
-    set("flows", flows);
-    set("hidden", is_neuron ? sizes.at("neuron_hidden") : sizes.at("carrier_hidden"));
-    set("outputs", sizes.at("neuron_output"));
-    set("features", sizes.at("neuron_output"));
-    set("layers", sizes.at("carrier_layers"));
-    set("energy_width", sizes.at("carrier_hidden") / 2);
-    setting.input_case.options = {};
-    if (component.spec.name == "carrier_heads")
-      setting.input_case.options = {{"noise", config.options.at("exploration_noise")}, {"movement_threshold", config.options.at("spawn_threshold")},
-                                {"most_spawned", static_cast<double>(sizes.at("max_spawn_per_step"))}, {"seed", static_cast<double>(config.seed)}};
-    return setting;
-  }
-  throw Error(ErrorKind::kInternal, component.spec.id() + " case", "train", "every component of a scenario has this case");
-}
-
-NamedTensors cast(const NamedTensors& values, Dtype dtype) {
-  if (dtype != Dtype::kFp64) return values;
-  NamedTensors wide;
-  for (const auto& [name, tensor] : values) wide.set(name, tensor.is_floating_point() ? tensor.to(at::kDouble) : tensor);
-  return wide;
+// A component's case "train" at the scenario's sizes.
+Setting setting_of(const Component& component, const ScenarioConfig& config, std::int64_t flows,
+                   const RunSetting& run) {
+  Setting setting{*find_cell(component.spec.id() + "/baseline/cpu/fp32/train").input_case, run.dtype, run.device};
+  const auto set = [&](const std::string& size, std::int64_t value) {
+    auto& sizes = setting.input_case.sizes;
+    if (const auto found = sizes.find(size); found != sizes.end()) found->second = value;
+  };
+  const auto& sizes = config.sizes;
+  const bool is_neuron = component.spec.name == "simple_neuron";
+  set("flows", flows);
+  set("hidden", is_neuron ? sizes.at("neuron_hidden") : sizes.at("carrier_hidden"));
+  set("outputs", sizes.at("neuron_output"));
+  set("features", sizes.at("neuron_output"));
+  set("layers", sizes.at("carrier_layers"));
+  set("energy_width", sizes.at("carrier_hidden") / 2);
+  setting.input_case.options = {};
+  if (component.spec.name == "carrier_heads")
+    setting.input_case.options = {{"noise", config.options.at("exploration_noise")},
+                                  {"movement_threshold", config.options.at("spawn_threshold")},
+                                  {"most_spawned", static_cast<double>(sizes.at("max_spawn_per_step"))},
+                                  {"seed", static_cast<double>(config.seed)}};
+  return setting;
 }
 
 struct Stage {
@@ -48,10 +45,12 @@ struct Stage {
   Setting setting;
   NamedTensors weights;
 
-  Stage(const char* id, const ScenarioConfig& config, std::int64_t flows, Dtype dtype) : component(&find_component(id)), setting(setting_of(*component, config, flows, dtype)) {
+  Stage(const char* id, const ScenarioConfig& config, std::int64_t flows, const RunSetting& run)
+      : component(&find_component(id)), setting(setting_of(*component, config, flows, run)) {
     Setting small = setting;  // the weights do not depend on the number of flows
     small.input_case.sizes["flows"] = 1;
-    weights = cast(generate_inputs(component->spec, small, kWeightSeed), dtype);
+    small.device = c10::Device(c10::DeviceType::CPU);
+    weights = placed_inputs(generated_inputs(component->spec, small, kWeightSeed), run.dtype, run.device);
   }
   std::unique_ptr<Runnable> make(Variant variant, const NamedTensors& flow_inputs) const {
     NamedTensors inputs = weights;
@@ -60,27 +59,64 @@ struct Stage {
   }
 };
 
-constexpr const char* kNeuron = "energy_flow.simple_neuron";
-constexpr const char* kCarrier = "energy_flow.energy_carrier";
-constexpr const char* kHeads = "energy_flow.carrier_heads";
-
-class BatchedStep final : public FlowStep {
+class FlowRun : public TrainingRun {
  public:
-  BatchedStep(Variant variant, const ScenarioConfig& config, const FlowState& state, Dtype dtype) {
-    const auto flows = state.flows();
-    neuron_ = Stage(kNeuron, config, flows, dtype).make(variant, {{"position", state.position}, {"energy", state.energy.unsqueeze(1)}});
-    features_ = wired(*neuron_, "features");
-    carrier_ = Stage(kCarrier, config, flows, dtype).make(variant, {{"features", features_}, {"energy", state.energy}, {"hidden", state.hidden}});
-    carried_ = wired(*carrier_, "output");
-    heads_ = Stage(kHeads, config, flows, dtype).make(variant, {{"carried", carried_}, {"position", state.position}, {"sample_key", state.sample_key}, {"local_id", state.local_id}});
+  explicit FlowRun(FlowState state) : state_(std::move(state)) {}
+
+  NamedTensors state() override {
+    NamedTensors copies;
+    for (const auto& [name, tensor] : carried_state()) copies.set(name, tensor.clone());
+    return copies;
   }
-  void run() override {
+  void set_state(const NamedTensors& given) override {
+    const auto mine = carried_state();
+    for (const auto& [name, tensor] : given) {
+      if (mine[name].sizes() != tensor.sizes())
+        throw Error(ErrorKind::kBadShape, "state " + name, c10::str(tensor.sizes()),
+                    "this run has " + c10::str(mine[name].sizes()));
+      mine[name].copy_(tensor);
+    }
+  }
+  std::optional<std::int64_t> item_axis(const std::string& tensor) const override {
+    return tensor == "hidden" || tensor == "next_hidden" ? 1 : 0;
+  }
+  std::int64_t items() const override { return state_.flows(); }
+
+ protected:
+  NamedTensors carried_state() const {
+    return {{"position", state_.position}, {"energy", state_.energy}, {"hidden", state_.hidden}};
+  }
+  FlowState state_;
+};
+
+class BatchedRun final : public FlowRun {
+ public:
+  BatchedRun(const ScenarioConfig& config, const RunSetting& setting, FlowState state) : FlowRun(std::move(state)) {
+    const auto stage = [&](const char* id) { return Stage(id, config, items(), setting); };
+    neuron_ =
+        stage(kNeuron).make(setting.variant, {{"position", state_.position}, {"energy", state_.energy.unsqueeze(1)}});
+    features_ = wired(*neuron_, "features");
+    carrier_ = stage(kCarrier).make(setting.variant,
+                                    {{"features", features_}, {"energy", state_.energy}, {"hidden", state_.hidden}});
+    carried_ = wired(*carrier_, "output");
+    next_hidden_ = wired(*carrier_, "next_hidden");
+    heads_ = stage(kHeads).make(setting.variant, {{"carried", carried_},
+                                                  {"position", state_.position},
+                                                  {"sample_key", state_.sample_key},
+                                                  {"local_id", state_.local_id}});
+    raw_ = wired(*heads_, "raw");
+    energy_ = wired(*heads_, "energy");
+  }
+  void step() override {
     neuron_->run();
     carrier_->run();
     heads_->run();
+    state_.position.copy_(raw_);
+    state_.energy.copy_(energy_);
+    state_.hidden.copy_(next_hidden_);
   }
   NamedTensors outputs() override {
-    NamedTensors all = {{"features", features_}, {"carried", carried_}, {"next_hidden", carrier_->outputs()["next_hidden"]}};
+    NamedTensors all = {{"features", features_}, {"carried", carried_}, {"next_hidden", next_hidden_}};
     for (const auto& [name, tensor] : heads_->outputs()) all.set(name, tensor);
     return all;
   }
@@ -92,42 +128,45 @@ class BatchedStep final : public FlowStep {
     const auto first = stage.outputs()[output];
     stage.run();
     if (stage.outputs()[output].data_ptr() != first.data_ptr() || !first.is_contiguous())
-      throw Error(ErrorKind::kInternal, "output " + output, "moves between runs", "an optimized variant writes one contiguous buffer");
+      throw Error(ErrorKind::kInternal, "output " + output, "moves between runs",
+                  "an optimized variant writes one contiguous buffer");
     return first;
   }
   std::unique_ptr<Runnable> neuron_, carrier_, heads_;
-  at::Tensor features_, carried_;
+  at::Tensor features_, carried_, next_hidden_, raw_, energy_;
 };
 
-class PerFlowStep final : public FlowStep {
+class PerFlowRun final : public FlowRun {
  public:
-  PerFlowStep(const ScenarioConfig& config, const FlowState& state, Dtype dtype) {
-    const auto flows = state.flows();
-    const auto options = state.position.options();
-    const Stage neuron(kNeuron, config, 1, dtype), carrier(kCarrier, config, 1, dtype), heads(kHeads, config, 1, dtype);
-    features_ = at::empty({flows, config.sizes.at("neuron_output")}, options);
-    carried_ = at::empty({flows, config.sizes.at("carrier_hidden")}, options);
-    next_hidden_ = at::empty_like(state.hidden);
-    for (std::int64_t f = 0; f < flows; ++f) {
+  PerFlowRun(const ScenarioConfig& config, const RunSetting& setting, FlowState state) : FlowRun(std::move(state)) {
+    const auto options = state_.position.options();
+    const Stage neuron(kNeuron, config, 1, setting), carrier(kCarrier, config, 1, setting),
+        heads(kHeads, config, 1, setting);
+    features_ = at::empty({items(), config.sizes.at("neuron_output")}, options);
+    carried_ = at::empty({items(), config.sizes.at("carrier_hidden")}, options);
+    for (std::int64_t f = 0; f < items(); ++f) {
       const auto row = [f](const at::Tensor& tensor) { return tensor.narrow(0, f, 1); };
       One one;
       // Each flow's own buffers, gathered from the shared ones before a step.
-      one.position = row(state.position).clone();
-      one.energy = row(state.energy).clone();
-      one.hidden = state.hidden.narrow(1, f, 1).clone();
-      one.shared_position = row(state.position);
-      one.shared_energy = row(state.energy);
-      one.shared_hidden = state.hidden.narrow(1, f, 1);
+      one.shared_position = row(state_.position);
+      one.shared_energy = row(state_.energy);
+      one.shared_hidden = state_.hidden.narrow(1, f, 1);
+      one.position = one.shared_position.clone();
+      one.energy = one.shared_energy.clone();
+      one.hidden = one.shared_hidden.contiguous().clone();
       one.features = row(features_);
       one.carried = row(carried_);
-      one.next_hidden = next_hidden_.narrow(1, f, 1);
       one.neuron = neuron.make(Variant::kBaseline, {{"position", one.position}, {"energy", one.energy.unsqueeze(1)}});
-      one.carrier = carrier.make(Variant::kBaseline, {{"features", one.features}, {"energy", one.energy}, {"hidden", one.hidden}});
-      one.heads = heads.make(Variant::kBaseline, {{"carried", one.carried}, {"position", one.position}, {"sample_key", row(state.sample_key)}, {"local_id", row(state.local_id)}});
+      one.carrier = carrier.make(Variant::kBaseline,
+                                 {{"features", one.features}, {"energy", one.energy}, {"hidden", one.hidden}});
+      one.heads = heads.make(Variant::kBaseline, {{"carried", one.carried},
+                                                  {"position", one.position},
+                                                  {"sample_key", row(state_.sample_key)},
+                                                  {"local_id", row(state_.local_id)}});
       flows_.push_back(std::move(one));
     }
   }
-  void run() override {
+  void step() override {
     for (auto& one : flows_) {
       one.position.copy_(one.shared_position);
       one.energy.copy_(one.shared_energy);
@@ -137,12 +176,15 @@ class PerFlowStep final : public FlowStep {
       one.carrier->run();
       const auto carried = one.carrier->outputs();
       one.carried.copy_(carried["output"]);
-      one.next_hidden.copy_(carried["next_hidden"]);
+      one.shared_hidden.copy_(carried["next_hidden"]);
       one.heads->run();
+      const auto decided = one.heads->outputs();
+      one.shared_position.copy_(decided["raw"]);
+      one.shared_energy.copy_(decided["energy"]);
     }
   }
   NamedTensors outputs() override {
-    NamedTensors all = {{"features", features_}, {"carried", carried_}, {"next_hidden", next_hidden_}};
+    NamedTensors all = {{"features", features_}, {"carried", carried_}, {"next_hidden", state_.hidden}};
     std::map<std::string, std::vector<at::Tensor>> rows;
     std::vector<std::string> order;
     for (auto& one : flows_)
@@ -156,22 +198,18 @@ class PerFlowStep final : public FlowStep {
 
  private:
   struct One {
-    at::Tensor position, energy, hidden, shared_position, shared_energy, shared_hidden, features, carried, next_hidden;
+    at::Tensor position, energy, hidden, shared_position, shared_energy, shared_hidden, features, carried;
     std::unique_ptr<Runnable> neuron, carrier, heads;
   };
-  at::Tensor features_, carried_, next_hidden_;
+  at::Tensor features_, carried_;
   std::vector<One> flows_;
 };
 
 }  // namespace
 
-FlowState FlowState::first(std::int64_t count) const {
-  return {position.narrow(0, 0, count), energy.narrow(0, 0, count), hidden.narrow(1, 0, count).contiguous(), sample_key.narrow(0, 0, count), local_id.narrow(0, 0, count)};
+std::unique_ptr<TrainingRun> make_flow_run(const ScenarioConfig& config, const RunSetting& setting, FlowState state) {
+  if (setting.variant == Variant::kBaseline) return std::make_unique<PerFlowRun>(config, setting, std::move(state));
+  return std::make_unique<BatchedRun>(config, setting, std::move(state));
 }
 
-std::unique_ptr<FlowStep> make_flow_step(Variant variant, const ScenarioConfig& config, const FlowState& state, Dtype dtype) {
-  if (variant == Variant::kBaseline) return std::make_unique<PerFlowStep>(config, state, dtype);
-  return std::make_unique<BatchedStep>(variant, config, state, dtype);
-}
-
-}  // namespace twinbench
+}  // namespace twinbench::energy_flow

@@ -1,132 +1,199 @@
-// Strict YAML reading: every key is known, every value is of its type and in range.
+// Scenario files, read strictly: what the file says is checked against the kind and the training run that it names.
 #include "scenarios/runner/config.h"
 
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <sstream>
+#include <regex>
 
+#include "scenarios/runner/catalogue.h"
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
-#include "src/registry.h"
 
 namespace twinbench {
 namespace {
 
+using nlohmann::json;
+
 constexpr std::uintmax_t kLargestFile = 1 << 20;  // a scenario is a page; more is an accident or an attack
+constexpr double kLargestSeed = 0x1p53;
 
-void check_keys(const YAML::Node& map, const std::string& where, const std::vector<std::string>& known) {
-  if (!map.IsMap()) throw Error(ErrorKind::kBadArgument, where, "not a map", "write 'key: value' lines");
-  std::vector<std::string> seen;
-  for (const auto& entry : map) {
-    const auto key = entry.first.as<std::string>();
-    if (std::find(known.begin(), known.end(), key) == known.end())
-      throw Error(ErrorKind::kUnknownName, where + " key", key, "not a key of a scenario" + did_you_mean(key, known));
-    if (std::find(seen.begin(), seen.end(), key) != seen.end())
-      throw Error(ErrorKind::kBadArgument, where + " key", key, "it is given twice; keep one");
-    seen.push_back(key);
-  }
+const std::vector<std::string> kTiers = {"smoke", "std", "full"};
+
+// The keys that every kind has. Blocks (sizes, options, shows, criteria) are read on their own.
+std::vector<Key> common_keys() {
+  return {text_key("name", "a name of small letters, digits and underscores"),
+          text_key("experiment", "the kind of experiment"),
+          text_key("run", "a training run, <pipeline>.<run>"),
+          text_key("source", "the specification's scenario, such as 'energy_flow SC21'"),
+          text_key("part", "how much of the source is shown here").or_else(""),
+          choice_key("tier", kTiers, "smoke, std or full"),
+          text_key("summary", "one sentence"),
+          text_key("dataset", "a dataset file, or 'default'").or_else("default"),
+          count_key("seed", 0, kLargestSeed, "the seed of all that is drawn"),
+          choice_key("dtype", {"fp32", "bf16"}, "fp32 or bf16")};
 }
 
-template <class T>
-T read(const YAML::Node& map, const std::string& where, const std::string& key) {
-  const auto node = map[key];
-  if (!node) throw Error(ErrorKind::kBadArgument, where + " key", key, "it is missing");
-  try {
-    return node.as<T>();
-  } catch (const YAML::Exception&) {
-    throw Error(ErrorKind::kBadArgument, where + "." + key, node.IsScalar() ? node.Scalar() : "a list or map", "it has the wrong type");
-  }
-}
-
-Criterion read_criterion(const YAML::Node& node, const std::string& where) {
-  check_keys(node, where, {"measure", "equals", "at_least", "at_most", "why"});
-  Criterion criterion{read<std::string>(node, where, "measure"), {}, {}, {}, read<std::string>(node, where, "why")};
-  int limits = 0;
-  for (auto [key, limit] : {std::pair{"equals", &criterion.equals}, {"at_least", &criterion.at_least}, {"at_most", &criterion.at_most}})
-    if (node[key]) {
-      *limit = read<double>(node, where, key);
-      if (!std::isfinite(**limit)) throw Error(ErrorKind::kNonFinite, where + "." + key, node[key].Scalar(), "give a finite limit");
-      ++limits;
-    }
-  if (limits != 1) throw Error(ErrorKind::kOutOfRange, where, std::to_string(limits) + " limits", "give exactly one of equals, at_least, at_most");
-  return criterion;
-}
-
-Dtype read_dtype(const std::string& text) {
-  for (const auto dtype : {Dtype::kFp32, Dtype::kBf16})
-    if (to_string(dtype) == text) return dtype;
-  throw Error(ErrorKind::kBadDtype, "scenario.dtype", text, "give fp32 or bf16");
-}
-
-}  // namespace
-
-std::string Criterion::limit() const {
-  std::ostringstream text;
-  if (equals) text << "= " << *equals;
-  if (at_least) text << ">= " << *at_least;
-  if (at_most) text << "<= " << *at_most;
-  return text.str();
-}
-
-bool Criterion::holds(double value) const {
-  // Accepting comparisons, so that NaN never passes.
-  return (equals && value == *equals) || (at_least && value >= *at_least) || (at_most && value <= *at_most);
-}
-
-ScenarioConfig read_scenario(const std::string& path) {
+YAML::Node load(const std::string& path) {
   std::error_code failed;
   const auto bytes = std::filesystem::file_size(path, failed);
   if (failed) throw Error(ErrorKind::kInputOutput, "scenario", path, "it cannot be read: " + failed.message());
   if (bytes > kLargestFile) throw Error(ErrorKind::kOutOfRange, "scenario", path, "it is larger than 1 MiB");
-  YAML::Node root;
   try {
-    root = YAML::LoadFile(path);
+    return YAML::LoadFile(path);
   } catch (const YAML::Exception& error) {
     throw Error(ErrorKind::kBadArgument, "scenario", path, std::string("not YAML: ") + error.what());
   }
-  const std::string where = "scenario";
-  check_keys(root, where, {"name", "pipeline", "summary", "dataset", "seed", "dtype", "sizes", "options", "baseline_flows", "time", "criteria"});
+}
+
+void check_name(const ScenarioConfig& config) {
+  static const std::regex form("[a-z][a-z0-9_]*");
+  if (!std::regex_match(config.name, form))
+    throw Error(ErrorKind::kOutOfRange, config.file + ": name", config.name,
+                "give small letters, digits and underscores");
+}
+
+// The specifications number their scenarios: SC01 to SC36 in energy_flow, S1, S2, ... elsewhere.
+void check_source(const ScenarioConfig& config) {
+  static const std::regex form("([a-z][a-z0-9_]*) (SC[0-9]{2}|S[1-9][0-9]?)");
+  std::smatch found;
+  const std::string field = config.file + ": source";
+  if (!std::regex_match(config.source, found, form))
+    throw Error(ErrorKind::kOutOfRange, field, config.source,
+                "give the pipeline and the scenario's number, such as 'energy_flow SC21' or 'sem S4'");
+  if (found[1] != config.pipeline())
+    throw Error(ErrorKind::kOutOfRange, field, config.source, "it is of another pipeline than the run " + config.run);
+}
+
+bool matches(const MeasureSpec& spec, const std::string& measure) {
+  if (!spec.name.ends_with(".*")) return spec.name == measure;
+  const auto stem = spec.name.substr(0, spec.name.size() - 1);
+  return measure.size() > stem.size() && measure.starts_with(stem);
+}
+
+// Every criterion judges something the kind measures, both halves are judged, and all that the kind requires.
+void check_criteria(const ScenarioConfig& config, const Experiment& experiment) {
+  std::vector<std::string> names;
+  for (const auto& spec : experiment.measures) names.push_back(spec.name);
+  bool baseline = false, optimized = false;
+  for (std::size_t i = 0; i < config.criteria.size(); ++i) {
+    const auto& measure = config.criteria[i].measure;
+    const auto spec = std::find_if(experiment.measures.begin(), experiment.measures.end(),
+                                   [&](const MeasureSpec& one) { return matches(one, measure); });
+    if (spec == experiment.measures.end())
+      throw Error(ErrorKind::kUnknownName, config.file + ": criteria[" + std::to_string(i) + "]: measure", measure,
+                  "experiment " + experiment.name + " measures no such thing" + did_you_mean(measure, names));
+    baseline |= spec->half == Half::kBaseline;
+    optimized |= spec->half == Half::kOptimized;
+  }
+  const auto missing = [&](const std::string& what, const std::string& remedy) {
+    throw Error(ErrorKind::kOutOfRange, config.file + ": criteria", what + " is not judged", remedy);
+  };
+  const std::string half = "a scenario proves both halves; add a criterion on a measure that begins with ";
+  if (!baseline) missing("what the baseline shows", half + "'baseline.'");
+  if (!optimized) missing("what the optimized run does not", half + "'optimized.'");
+  for (const auto& spec : experiment.measures) {
+    if (!spec.required) continue;
+    if (std::none_of(config.criteria.begin(), config.criteria.end(),
+                     [&](const Criterion& criterion) { return matches(spec, criterion.measure); }))
+      missing(spec.name, "every scenario of kind " + experiment.name + " has a criterion on it: " + spec.meaning);
+  }
+}
+
+void check_needs(const ScenarioConfig& config, const Experiment& experiment, const RunSource& source) {
+  const auto refuse = [&](const char* what) {
+    throw Error(ErrorKind::kOutOfRange, config.file + ": run", config.run,
+                "experiment " + experiment.name + " needs a run that gives " + what + ", and this one gives none");
+  };
+  if (experiment.needs_state && !source.gives_state) refuse("its state");
+  if (experiment.needs_losses && !source.gives_losses) refuse("losses");
+}
+
+}  // namespace
+
+std::string to_string(Tier tier) { return kTiers.at(static_cast<std::size_t>(tier)); }
+
+Tier tier_named(const std::string& word, const std::string& field) {
+  for (const auto tier : {Tier::kSmoke, Tier::kStd, Tier::kFull})
+    if (to_string(tier) == word) return tier;
+  throw Error(ErrorKind::kUnknownName, field, word, "give smoke, std or full" + did_you_mean(word, kTiers));
+}
+
+ScenarioConfig read_scenario(const std::string& path, const Catalogue& catalogue) {
+  const auto root = load(path);
+  if (!root.IsMap()) throw Error(ErrorKind::kBadArgument, path, "not a map", "write 'key: value' lines");
+  // The kind first: it decides which keys there are.
+  const auto named = [&](const char* key) {
+    if (!root[key] || !root[key].IsScalar())
+      throw Error(ErrorKind::kBadArgument, path + ": key", key, "it is missing, or no word");
+    return root[key].Scalar();
+  };
+  const auto& experiment = catalogue.experiment(named("experiment"), path + ": experiment");
+  const auto& source = catalogue.run(named("run"), path + ": run");
+
+  auto keys = common_keys();
+  std::vector<std::string> known = {"shows", "sizes", "options", "criteria"};
+  for (const auto& key : experiment.keys) keys.push_back(key);
+  for (const auto& key : keys) known.push_back(key.name);
+  check_keys(root, path, known);
+  YAML::Node flat;  // without the blocks
+  for (const auto& entry : root)
+    if (std::find(known.begin(), known.begin() + 4, entry.first.Scalar()) == known.begin() + 4)
+      flat[entry.first.Scalar()] = entry.second;
+  const auto values = read_keys(flat, path, keys);
+
   ScenarioConfig config;
   config.file = path;
-  config.name = read<std::string>(root, where, "name");
-  config.pipeline = read<std::string>(root, where, "pipeline");
-  config.summary = read<std::string>(root, where, "summary");
-  config.dataset = read<std::string>(root, where, "dataset");
-  config.seed = read<std::uint64_t>(root, where, "seed");
-  config.dtype = read_dtype(read<std::string>(root, where, "dtype"));
-  config.sizes = read<Sizes>(root, where, "sizes");
-  config.options = read<Options>(root, where, "options");
-  for (const auto& [name, size] : config.sizes)
-    if (size < 1) throw Error(ErrorKind::kOutOfRange, "scenario.sizes." + name, std::to_string(size), "give 1 or more");
-  for (const auto& [name, value] : config.options)
-    if (!std::isfinite(value)) throw Error(ErrorKind::kNonFinite, "scenario.options." + name, "not finite", "give a number");
-  config.baseline_flows = read<std::int64_t>(root, where, "baseline_flows");
-  if (config.baseline_flows < 0) throw Error(ErrorKind::kOutOfRange, "scenario.baseline_flows", std::to_string(config.baseline_flows), "give 0 (all) or more");
-  const auto time = root["time"];
-  check_keys(time, where + ".time", {"pairs", "seconds"});
-  config.pairs = read<std::int64_t>(time, where + ".time", "pairs");
-  config.seconds = read<double>(time, where + ".time", "seconds");
-  if (config.pairs < 8 || !(config.seconds > 0))
-    throw Error(ErrorKind::kOutOfRange, "scenario.time", std::to_string(config.pairs) + " pairs", "give at least 8 pairs (an interval needs them) and a positive number of seconds");
+  config.name = values["name"];
+  config.experiment = experiment.name;
+  config.run = source.id();
+  config.source = values["source"];
+  config.part = values["part"];
+  config.tier = tier_named(values["tier"], path + ": tier");
+  config.summary = values["summary"];
+  config.dataset = values["dataset"];
+  config.seed = values["seed"];
+  config.dtype = values["dtype"] == "bf16" ? Dtype::kBf16 : Dtype::kFp32;
+  config.keys = json::object();
+  for (const auto& key : experiment.keys) config.keys[key.name] = values[key.name];
+  const auto shows = read_keys(
+      root["shows"], path + ": shows",
+      {text_key("baseline", "what the baseline must show"), text_key("optimized", "what the optimized run must not")});
+  config.baseline_shows = shows["baseline"];
+  config.optimized_shows = shows["optimized"];
+  config.sizes = read_keys(root["sizes"], path + ": sizes", source.sizes).get<Sizes>();
+  config.options = read_keys(root["options"], path + ": options", source.options).get<Options>();
   const auto criteria = root["criteria"];
   if (!criteria || !criteria.IsSequence() || criteria.size() == 0)
-    throw Error(ErrorKind::kOutOfRange, "scenario.criteria", path, "a scenario without a criterion proves nothing; list at least one");
+    throw Error(ErrorKind::kOutOfRange, path + ": criteria", "none", "a scenario without a criterion proves nothing");
   for (std::size_t i = 0; i < criteria.size(); ++i)
-    config.criteria.push_back(read_criterion(criteria[i], "scenario.criteria[" + std::to_string(i) + "]"));
+    config.criteria.push_back(read_criterion(criteria[i], path + ": criteria[" + std::to_string(i) + "]"));
+  check_name(config);
+  check_source(config);
+  check_needs(config, experiment, source);
+  check_criteria(config, experiment);
+  if (experiment.check) experiment.check(config);
   return config;
 }
 
-std::vector<std::string> scenario_files(const std::string& folder) {
+std::vector<ScenarioConfig> read_scenarios(const std::string& folder, const Catalogue& catalogue) {
   std::vector<std::string> files;
   std::error_code failed;
-  for (std::filesystem::recursive_directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed))
+  for (std::filesystem::recursive_directory_iterator it(folder, failed), end; !failed && it != end;
+       it.increment(failed))
     if (it->path().extension() == ".yaml") files.push_back(it->path().string());
-  if (files.empty()) throw Error(ErrorKind::kInputOutput, "scenario folder", folder, "it holds no .yaml file; run from the repository's root or give --folder");
+  if (files.empty())
+    throw Error(ErrorKind::kInputOutput, "scenario folder", folder,
+                "it holds no .yaml file; run from the repository's root or give --folder");
   std::sort(files.begin(), files.end());
-  return files;
+  std::vector<ScenarioConfig> configs;
+  for (const auto& file : files) {
+    auto config = read_scenario(file, catalogue);
+    for (const auto& other : configs)
+      if (other.name == config.name)
+        throw Error(ErrorKind::kBadArgument, file + ": name", config.name, other.file + " has it too; rename one");
+    configs.push_back(std::move(config));
+  }
+  return configs;
 }
 
 }  // namespace twinbench

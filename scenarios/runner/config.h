@@ -1,46 +1,55 @@
-// A scenario file: sizes, options, variants and pass criteria, read strictly (an unknown key is an error).
+// A scenario file: what is run, at which sizes, by which kind of experiment, held against which criteria.
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "scenarios/runner/criterion.h"
 #include "src/component.h"
 
 namespace twinbench {
 
-// One pass criterion: a measure of the scenario (pipeline.h) held against a limit. Exactly one limit is set.
-struct Criterion {
-  std::string measure;  // "optimized.scalar_reads"
-  std::optional<double> equals, at_least, at_most;
-  std::string why;      // one phrase for the report
+struct Catalogue;
 
-  std::string limit() const;  // "= 0", ">= 8"
-  bool holds(double value) const;
-};
+enum class Tier { kSmoke, kStd, kFull };                             // seconds; minutes; as long as it takes
+std::string to_string(Tier tier);                                    // smoke, std, full
+Tier tier_named(const std::string& word, const std::string& field);  // throws kUnknownName
 
 struct ScenarioConfig {
-  std::string file;      // where it was read from
-  std::string name;      // "flow_step"
-  std::string pipeline;  // "energy_flow"
+  std::string file;        // where it was read from
+  std::string name;        // "flow_step"
+  std::string experiment;  // the kind, "speed"
+  std::string run;         // "energy_flow.flows"
+  std::string source;      // the specification's scenario, "energy_flow SC21"
+  std::string part;        // how much of it is shown here; empty: all
+  Tier tier = Tier::kFull;
   std::string summary;
-  std::string dataset;   // a dataset file; "default" is the one `twinbench data make` writes
+  std::string baseline_shows, optimized_shows;  // both halves, in words
+  std::string dataset;                          // a dataset file; "default" is the one `twinbench data make` writes
   std::uint64_t seed = 0;
   Dtype dtype = Dtype::kFp32;
   Sizes sizes;
   Options options;
-  std::int64_t baseline_flows = 0;  // 0: all of them; else the baseline is measured on so many and extrapolated
-  std::int64_t pairs = 0;           // timing budget: at most so many ABBA pairs ...
-  double seconds = 0;               // ... and about so many seconds
+  nlohmann::json keys;  // of the kind: {"windows": 20}
   std::vector<Criterion> criteria;
+
+  std::string pipeline() const { return run.substr(0, run.find('.')); }
+  std::int64_t count(const std::string& key) const { return keys.at(key).get<std::int64_t>(); }
+  double real(const std::string& key) const { return keys.at(key).get<double>(); }
+  std::string text(const std::string& key) const { return keys.at(key).get<std::string>(); }
+  std::vector<std::int64_t> counts(const std::string& key) const { return keys.at(key); }
+  std::vector<std::string> texts(const std::string& key) const { return keys.at(key); }
 };
 
-// Throws Error: kInputOutput, kBadArgument (not YAML, wrong type, missing key), kUnknownName (unknown key, with the
-// nearest known one), kOutOfRange (a size below 1, no criterion, not exactly one limit).
-ScenarioConfig read_scenario(const std::string& path);
+// Throws Error that names the file: kInputOutput, kBadArgument (not YAML, wrong type, key missing or twice),
+// kUnknownName (kind, run, key or measure that does not exist, with the nearest), kOutOfRange (a value beyond its
+// range, a criterion missing that the kind requires, a source or need that does not fit).
+ScenarioConfig read_scenario(const std::string& path, const Catalogue& catalogue);
 
-// Scenario files below `folder`, sorted; throws kInputOutput where there is none.
-std::vector<std::string> scenario_files(const std::string& folder);
+// All scenario files below `folder`, sorted by path. Throws kInputOutput where there is none, kBadArgument where two
+// scenarios have one name.
+std::vector<ScenarioConfig> read_scenarios(const std::string& folder, const Catalogue& catalogue);
 
 }  // namespace twinbench

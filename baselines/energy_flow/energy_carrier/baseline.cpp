@@ -19,8 +19,8 @@ class Baseline : public TapeBaseline {
   Baseline(const NamedTensors& inputs, const Setting& setting)
       : TapeBaseline(inputs, setting), flows_(setting.size("flows")), layers_(setting.size("layers")) {
     inputs_.set("energy", inputs_["energy"].reshape({flows_, 1}));
-    for (const char* state : {"hidden", "grad_next_hidden"})  // [flows, layers, hidden]: what the origin stores
-      if (inputs_.contains(state)) inputs_.set(state, inputs_[state].transpose(0, 1).contiguous());
+    for (const char* state : {"hidden", "grad_next_hidden"})  // [flows, layers, hidden], as the origin has them; views
+      if (inputs_.contains(state)) inputs_.set(state, inputs_[state].transpose(0, 1));
     make_leaves();
     if (backward_) return;
     const at::Tensor& hidden = inputs_["hidden"];

@@ -1,7 +1,7 @@
 // Launches the simple neuron's kernels.
 //
 // version | idea                                                       | state
-// 1       | weights in shared memory, four flows a warp, all layers    | in use: one launch, all intermediates on the chip
+// 1       | weights in shared memory, four flows a warp, all layers    | in use: intermediates stay on the chip
 #include "kernels/common/grid.h"
 #include "kernels/common/simt_device.h"
 #include "kernels/energy_flow/simple_neuron/backward_kernel.h"

@@ -31,11 +31,13 @@ TWINBENCH_CPU_CLONES void sum_layer_columns(const ActivationLayer<Real>& layer, 
   for (Real* sums : {layer.grad_bias, layer.grad_gain, layer.grad_shift}) std::fill(sums + begin, sums + end, Real(0));
   for (std::int64_t row = 0; row < layer.rows; ++row) {
     const std::int64_t at = row * layer.width;
-    Real* __restrict product = layer.grad_product.plain + at;
+    Real* product = layer.grad_product.plain + at;
+    const Real* __restrict gradient = layer.grad_hidden + at, * __restrict normal = layer.product + at;
+    Real* __restrict gain = layer.grad_gain, * __restrict shift = layer.grad_shift;
+    add_row(product + begin, layer.grad_bias + begin, end - begin);
     for (std::int64_t i = begin; i < end; ++i) {
-      layer.grad_bias[i] += product[i];
-      layer.grad_gain[i] += layer.grad_hidden[at + i] * layer.product[at + i];
-      layer.grad_shift[i] += layer.grad_hidden[at + i];
+      gain[i] += gradient[i] * normal[i];
+      shift[i] += gradient[i];
     }
     if (round) round_in_place(product + begin, end - begin);
   }

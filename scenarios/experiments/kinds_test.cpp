@@ -1,0 +1,147 @@
+// Every kind of experiment passes a clean run and catches the mistake it is for, planted in a fake training run.
+#include <gtest/gtest.h>
+
+#include "scenarios/runner/fake_run.h"
+#include "src/registry.h"
+
+namespace twinbench::fake {
+namespace {
+
+const std::string kSpeed =
+    scenario("speed", "pairs: 8\nseconds: 0.2",
+             {"measure: baseline.scalar_reads_per_item, at_least: 1", "measure: optimized.scalar_reads, equals: 0",
+              "measure: optimized.dispatches_growth, equals: 0", "measure: parity.worst_ratio, at_most: 1",
+              "measure: optimized.non_finite, equals: 0", "measure: speedup.lower, at_least: 0"});
+
+TEST(Speed, PassesACleanTwinAndNamesWhatIsPlanted) {
+  const auto row = run(kSpeed);
+  EXPECT_EQ(verdict(row), "pass") << row.dump(1);
+  EXPECT_EQ(row["variants"].size(), 2u);
+  EXPECT_NE(verdict(run(kSpeed, {.drift = 0.5})).find("parity.worst_ratio"), std::string::npos);
+  EXPECT_NE(verdict(run(kSpeed, {.per_item = true})).find("optimized.scalar_reads"), std::string::npos);
+  EXPECT_NE(verdict(run(kSpeed, {.baseline_is_clean = true})).find("baseline.scalar_reads_per_item"),
+            std::string::npos);
+}
+
+TEST(Speed, ABaselineOfFewerItemsIsMarkedAndScaled) {
+  const auto row =
+      run(scenario("speed", "baseline_items: 2\npairs: 8\nseconds: 0.2",
+                   {"measure: baseline.scalar_reads, equals: 2", "measure: optimized.non_finite, equals: 0",
+                    "measure: parity.worst_ratio, at_most: 1", "measure: speedup.lower, at_least: 0"}));
+  EXPECT_EQ(verdict(row), "pass");
+  EXPECT_EQ(row["variants"][0]["extrapolated"], true);
+  EXPECT_EQ(row["variants"][0]["measured_flows"], 2);
+  EXPECT_EQ(row["variants"][1]["extrapolated"], false);
+}
+
+const std::string kSweep = scenario(
+    "sweep", "over: items\nvalues: [8, 16, 32]",
+    {"measure: baseline.exponent.scalar_reads, at_least: 0.99", "measure: optimized.exponent.scalar_reads, equals: 0",
+     "measure: optimized.largest.scalar_reads, equals: 0", "measure: parity.worst_ratio, at_most: 1"});
+
+TEST(Sweep, TellsALawFromAConstant) {
+  EXPECT_EQ(verdict(run(kSweep)), "pass");
+  EXPECT_NE(verdict(run(kSweep, {.per_item = true})).find("optimized.exponent.scalar_reads"), std::string::npos);
+  EXPECT_NE(verdict(run(kSweep, {.baseline_is_clean = true})).find("baseline.exponent.scalar_reads"),
+            std::string::npos);
+  EXPECT_NE(verdict(run(kSweep, {.drift = 0.5})).find("parity.worst_ratio"), std::string::npos);
+}
+
+const std::string kGrowth =
+    scenario("growth", "windows: 6\nsteps_per_window: 3\nwarm_up_windows: 2",
+             {"measure: baseline.per_window.scalar_reads, at_least: 1",
+              "measure: optimized.growth.held_bytes, equals: 0", "measure: optimized.growth.dispatches, equals: 0"});
+
+TEST(Growth, CatchesALeakAndAGrowingStep) {
+  EXPECT_EQ(verdict(run(kGrowth)), "pass");
+  EXPECT_EQ(verdict(run(kGrowth, {.leaks = true})), "optimized.growth.held_bytes = 0");
+  EXPECT_EQ(verdict(run(kGrowth, {.grows_dispatches = true})), "optimized.growth.dispatches = 0");
+  EXPECT_NE(verdict(run(kGrowth, {.baseline_is_clean = true})).find("baseline.per_window"), std::string::npos);
+}
+
+const std::string kFault = scenario(
+    "fault", "plant: energy\nvalue: nan\nitems: [2, 5]\nat_step: 1\nsteps: 2",
+    {"measure: baseline.non_finite.raw, equals: 2", "measure: optimized.non_finite.energy, equals: 0",
+     "measure: optimized.non_finite_at_end.energy, equals: 0", "measure: optimized.changed_elsewhere, equals: 0"});
+
+TEST(Fault, CatchesPoisonThatSpreadsOrStays) {
+  EXPECT_EQ(verdict(run(kFault)), "pass");
+  EXPECT_EQ(verdict(run(kFault, {.spreads = true})), "optimized.changed_elsewhere = 0");
+  EXPECT_NE(verdict(run(kFault, {.passes_poison_on = true})).find("optimized.non_finite_at_end.energy"),
+            std::string::npos);
+}
+
+TEST(Fault, RefusesAPlaceThatIsNotThere) {
+  const auto of = [](const std::string& plant, const std::string& items) {
+    auto text = kFault;
+    text.replace(text.find("plant: energy"), 13, "plant: " + plant);
+    return text.replace(text.find("[2, 5]"), 6, items);
+  };
+  EXPECT_THROW(run(of("enrgy", "[2]")), Error);
+  try {
+    run(of("energy", "[8]"));
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kOutOfRange);
+    EXPECT_NE(error.field().find(": items"), std::string::npos);
+  }
+}
+
+const std::string kCurves =
+    scenario("curve_parity", "steps: 6\ncurves: [energy]\nrelative: 1.0e-3\nabsolute: 1.0e-4",
+             {"measure: baseline.travel, at_least: 10", "measure: baseline.oracle_ratio, at_most: 1",
+              "measure: optimized.worst_ratio, at_most: 1"});
+
+TEST(CurveParity, CatchesADivergenceThatBeginsLate) {
+  EXPECT_EQ(verdict(run(kCurves)), "pass");
+  EXPECT_EQ(verdict(run(kCurves, {.drift = 0.05, .drift_from = 4})), "optimized.worst_ratio <= 1");
+}
+
+TEST(CurveParity, CurvesThatStandStillProveNothing) {
+  EXPECT_EQ(verdict(run(kCurves, {.stands_still = true})), "baseline.travel >= 10");
+}
+
+TEST(CurveParity, TeacherForcedStepsDoNotAddUp) {
+  auto forced = kCurves;
+  forced.replace(forced.find("steps: 6"), 8, "steps: 6\nmode: teacher_forced");
+  const Plan small{.drift = 0.001};  // below the tolerance in one step, beyond it in six
+  EXPECT_EQ(verdict(run(kCurves, small)), "optimized.worst_ratio <= 1");
+  EXPECT_EQ(verdict(run(forced, small)), "pass");
+}
+
+TEST(CurveParity, AnUnknownCurveNamesTheNearest) {
+  auto text = kCurves;
+  text.replace(text.find("[energy]"), 8, "[enrgy]");
+  try {
+    run(text);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUnknownName);
+    EXPECT_NE(error.remedy().find("'energy'"), std::string::npos);
+  }
+}
+
+const std::string kResume =
+    scenario("resume", "steps_before: 3\nsteps_after: 2\nforget: energy",
+             {"measure: baseline.mismatches, equals: 0", "measure: baseline.mismatches_when_forgetting, at_least: 1",
+              "measure: optimized.mismatches, equals: 0"});
+
+TEST(Resume, CatchesAStateThatIsNotAll) {
+  EXPECT_EQ(verdict(run(kResume)), "pass");
+  EXPECT_NE(verdict(run(kResume, {.forgets_velocity = true})).find("optimized.mismatches = 0"), std::string::npos);
+}
+
+TEST(Resume, CatchesARunThatDependsOnItsHistory) {
+  // The drift begins at the fourth step of a run, so the resumed one has not reached it.
+  EXPECT_EQ(verdict(run(kResume, {.drift = 0.5, .drift_from = 3})), "optimized.mismatches = 0");
+}
+
+TEST(Criteria, NothingJudgedIsASkipAndNeverAPass) {
+  const auto config = read(kResume);
+  Findings nothing;
+  for (const auto& criterion : config.criteria) nothing.measures[criterion.measure] = {std::nullopt, "not here"};
+  EXPECT_EQ(judged(config, nothing, c10::Device(c10::DeviceType::CPU))["verdict"], "skip");
+}
+
+}  // namespace
+}  // namespace twinbench::fake

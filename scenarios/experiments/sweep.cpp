@@ -1,0 +1,141 @@
+// Kind `sweep`: one size or option over a list of values; counters are judged by the law they grow with.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "scenarios/runner/experiment.h"
+#include "scenarios/runner/observe.h"
+#include "src/common/error.h"
+#include "src/common/nearest_name.h"
+
+namespace twinbench::experiments::sweep {
+namespace {
+
+ScenarioConfig with_value(const ScenarioConfig& config, const std::string& name, std::int64_t value) {
+  ScenarioConfig changed = config;
+  if (changed.sizes.count(name)) {
+    changed.sizes[name] = value;
+  } else if (changed.options.count(name)) {
+    changed.options[name] = static_cast<double>(value);
+  } else {
+    std::vector<std::string> known;
+    for (const auto& entry : config.sizes) known.push_back(entry.first);
+    for (const auto& entry : config.options) known.push_back(entry.first);
+    throw Error(ErrorKind::kUnknownName, config.file + ": over", name,
+                "the run has no size or option of that name" + did_you_mean(name, known));
+  }
+  return changed;
+}
+
+void check(const ScenarioConfig& config) {
+  const auto values = config.counts("values");
+  if (std::adjacent_find(values.begin(), values.end(), std::greater_equal<>()) != values.end())
+    throw Error(ErrorKind::kOutOfRange, config.file + ": values", "not rising",
+                "list them from small to large, each once");
+  with_value(config, config.text("over"), values.front());
+}
+
+// The slope of log(count) over log(value), least squares: 0 for a constant, 1 for a proportional count. A count of 0 is
+// taken as 1, so that a counter that stays 0 is a constant.
+double exponent(const std::vector<std::int64_t>& values, const std::vector<double>& counts) {
+  double mean_x = 0, mean_y = 0, above = 0, below = 0;
+  const auto n = static_cast<double>(values.size());
+  const auto x = [&](std::size_t i) { return std::log(static_cast<double>(values[i])); };
+  const auto y = [&](std::size_t i) { return std::log(std::max(1.0, counts[i])); };
+  for (std::size_t i = 0; i < values.size(); ++i) mean_x += x(i) / n, mean_y += y(i) / n;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    above += (x(i) - mean_x) * (y(i) - mean_y);
+    below += (x(i) - mean_x) * (x(i) - mean_x);
+  }
+  return above / below;
+}
+
+// What one variant does at each value.
+struct Series {
+  std::vector<CounterSnapshot> counters;
+  std::vector<double> seconds;
+  std::vector<NamedTensors> outputs;  // of the first step, on the CPU
+  std::vector<std::int64_t> items;
+};
+
+void add_series(Findings& findings, Variant variant, const std::vector<std::int64_t>& values, const Series& series) {
+  const std::string prefix = to_string(variant) + ".";
+  VariantRow row{variant, series.items.back(), 1, {series.seconds.back()}, series.counters.back(), {}};
+  row.timelines = nlohmann::json::array();
+  for (const auto& [name, field] : counter_fields()) {
+    std::vector<double> counts;
+    for (const auto& snapshot : series.counters) counts.push_back(static_cast<double>(snapshot.*field));
+    findings.measures[prefix + "exponent." + name] = {exponent(values, counts), ""};
+    findings.measures[prefix + "largest." + name] = {*std::max_element(counts.begin(), counts.end()), ""};
+    if (name == "dispatches" || name == "scalar_reads")
+      row.timelines.push_back({{"name", name}, {"unit", "a step, by value"}, {"values", counts}});
+  }
+  auto& differing = findings.measures[prefix + "differing_values"];
+  double count = 0;
+  for (const auto& outputs : series.outputs) count += mismatched_bits(series.outputs.front(), outputs) > 0 ? 1 : 0;
+  differing = {count, ""};
+  findings.variants.push_back(to_json(row));
+}
+
+Findings run(const Trial& trial) {
+  const auto& config = trial.config;
+  const auto values = config.counts("values");
+  Findings findings;
+  Series baseline, optimized;
+  StepParity worst;
+  double unfit = 0;
+  for (const auto value : values) {
+    const auto changed = with_value(config, config.text("over"), value);
+    const auto workload = trial.source.prepare(changed);
+    const auto oracle = workload->make(trial.oracle());
+    oracle->step();
+    const auto take = [&](Series& series, Variant variant) {
+      const auto one = workload->make(trial.setting(variant));
+      one->step();
+      NamedTensors first;
+      for (const auto& [name, tensor] : one->outputs()) first.set(name, tensor.detach().clone());
+      series.outputs.push_back(first);
+      series.items.push_back(one->items());
+      series.counters.push_back(counted(*one, 1, trial.device));
+      series.seconds.push_back(timed_step(*one, trial.device));
+    };
+    take(baseline, Variant::kBaseline);
+    take(optimized, Variant::kOptimized);
+    unfit += non_finite(optimized.outputs.back());
+    const auto parity = compare_steps(oracle->outputs(), baseline.outputs.back(), optimized.outputs.back(),
+                                      trial.source.step_tolerance, config.dtype);
+    if (parity.worst_ratio > worst.worst_ratio)
+      worst = {parity.worst_ratio,
+               parity.reason.empty() ? "" : config.text("over") + " " + std::to_string(value) + ": " + parity.reason};
+  }
+  findings.measures["parity.worst_ratio"] = {worst.worst_ratio, worst.reason};
+  findings.measures["optimized.non_finite"] = {unfit, ""};
+  add_series(findings, Variant::kBaseline, values, baseline);
+  add_series(findings, Variant::kOptimized, values, optimized);
+  return findings;
+}
+
+}  // namespace
+
+Experiment make_experiment() {
+  Experiment kind;
+  kind.proves = "one setting over a list of values: the law by which counters grow, equal results at each";
+  kind.keys = {text_key("over", "the size or option that is swept"),
+               counts_key("values", 1, 1e9, 3, "its values, rising; a law needs 3")};
+  kind.measures = {
+      {"parity.worst_ratio", Half::kNeither, "both variants compute the same step at every value", true},
+      {"optimized.non_finite", Half::kOptimized, "no NaN or Inf leaves a step"},
+      {"baseline.exponent.*", Half::kBaseline, "the power of the swept value that a counter of a step grows with",
+       true},
+      {"optimized.exponent.*", Half::kOptimized, "the power of the swept value that a counter of a step grows with",
+       true},
+      {"baseline.largest.*", Half::kBaseline, "a counter of a step, the largest over the values"},
+      {"optimized.largest.*", Half::kOptimized, "a counter of a step, the largest over the values"},
+      {"baseline.differing_values", Half::kBaseline, "values at which results differ bit for bit from the first's"},
+      {"optimized.differing_values", Half::kOptimized, "values at which results differ bit for bit from the first's"}};
+  kind.check = check;
+  kind.run = run;
+  return kind;
+}
+
+}  // namespace twinbench::experiments::sweep

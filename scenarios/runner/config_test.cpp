@@ -1,0 +1,178 @@
+// Scenario files that are wrong: each refusal names the file, the entry and the remedy. And those of the project load.
+#include "scenarios/runner/config.h"
+
+#include <gtest/gtest.h>
+
+#include "scenarios/runner/fake_run.h"
+#include "scenarios/runner/select.h"
+
+namespace twinbench::fake {
+namespace {
+
+const std::string kGood =
+    scenario("growth", "windows: 6\nsteps_per_window: 3",
+             {"measure: baseline.per_window.allocations, at_least: 1",
+              "measure: optimized.growth.held_bytes, equals: 0", "measure: optimized.growth.dispatches, equals: 0"});
+
+// kGood with one text replaced by another.
+std::string changed(const std::string& from, const std::string& to) {
+  auto text = kGood;
+  const auto place = text.find(from);
+  EXPECT_NE(place, std::string::npos) << from;
+  return text.replace(place, from.size(), to);
+}
+
+struct Wrong {
+  const char* what;
+  std::string text;
+  ErrorKind kind;
+  std::vector<std::string> message;  // parts of it, the file's name aside
+};
+
+class RefusedFile : public testing::TestWithParam<Wrong> {};
+
+TEST_P(RefusedFile, NamesFileEntryAndRemedy) {
+  const auto& wrong = GetParam();
+  try {
+    read(wrong.text);
+    FAIL() << "it was read";
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_EQ(error.kind(), wrong.kind) << message;
+    EXPECT_NE(message.find("planted_"), std::string::npos) << message;
+    for (const auto& part : wrong.message) EXPECT_NE(message.find(part), std::string::npos) << message;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Scenario, RefusedFile,
+    testing::Values(
+        Wrong{"kind",
+              changed("experiment: growth", "experiment: grwoth"),
+              ErrorKind::kUnknownName,
+              {"grwoth", "speed", "sweep", "did you mean 'growth'"}},
+        Wrong{"run", changed("energy_flow.fake", "energy_flow.fqke"), ErrorKind::kUnknownName, {"'energy_flow.fake'"}},
+        Wrong{"key",
+              changed("windows: 6", "windows: 6\nwarm_up_window: 1"),
+              ErrorKind::kUnknownName,
+              {"warm_up_window", "did you mean 'warm_up_windows'"}},
+        Wrong{"key_of_another_kind", changed("windows: 6", "windows: 6\npairs: 8"), ErrorKind::kUnknownName, {"pairs"}},
+        Wrong{"missing_key", changed("windows: 6\n", ""), ErrorKind::kBadArgument, {"windows", "it is missing"}},
+        Wrong{"key_twice", changed("windows: 6", "windows: 6\nwindows: 7"), ErrorKind::kBadArgument, {"windows"}},
+        Wrong{"range", changed("windows: 6", "windows: 3"), ErrorKind::kOutOfRange, {"windows", "4 to 100000"}},
+        Wrong{"type", changed("windows: 6", "windows: six"), ErrorKind::kBadArgument, {"windows", "whole number"}},
+        Wrong{"list", changed("windows: 6", "windows: [6]"), ErrorKind::kBadArgument, {"windows", "a list"}},
+        Wrong{"check",
+              changed("windows: 6", "windows: 4\nwarm_up_windows: 3"),
+              ErrorKind::kOutOfRange,
+              {"windows", "two more than warm_up_windows"}},
+        Wrong{"source_form",
+              changed("energy_flow SC21", "energy_flow 21"),
+              ErrorKind::kOutOfRange,
+              {"source", "energy_flow SC21"}},
+        Wrong{"source_of_another", changed("energy_flow SC21", "sem S4"), ErrorKind::kOutOfRange, {"another pipeline"}},
+        Wrong{"tier", changed("tier: smoke", "tier: smok"), ErrorKind::kUnknownName, {"did you mean 'smoke'"}},
+        Wrong{"dtype", changed("dtype: fp32", "dtype: fp64"), ErrorKind::kUnknownName, {"fp64", "bf16"}},
+        Wrong{
+            "half", changed("shows: {baseline: the sin, ", "shows: {"), ErrorKind::kBadArgument, {"shows", "baseline"}},
+        Wrong{"size", changed("{items: 8}", "{itmes: 8}"), ErrorKind::kUnknownName, {"sizes", "did you mean 'items'"}},
+        Wrong{"size_range", changed("{items: 8}", "{items: 0}"), ErrorKind::kOutOfRange, {"sizes: items"}},
+        Wrong{
+            "option", changed("sizes:", "options: {noise: 1}\nsizes:"), ErrorKind::kUnknownName, {"options", "noise"}},
+        Wrong{"measure",
+              changed("optimized.growth.held_bytes", "optimized.grwth.held_bytes"),
+              ErrorKind::kUnknownName,
+              {"criteria[1]", "measures no such thing"}},
+        Wrong{"required_criterion",
+              changed("optimized.growth.dispatches", "optimized.growth.copies"),
+              ErrorKind::kOutOfRange,
+              {"optimized.growth.dispatches is not judged"}},
+        Wrong{"no_baseline_half",
+              changed("baseline.per_window.allocations", "optimized.per_window.allocations"),
+              ErrorKind::kOutOfRange,
+              {"what the baseline shows is not judged"}},
+        Wrong{"two_limits", changed("at_least: 1", "at_least: 1, equals: 2"), ErrorKind::kOutOfRange, {"2 limits"}},
+        Wrong{"no_limit", changed(", at_least: 1", ""), ErrorKind::kOutOfRange, {"0 limits"}},
+        Wrong{"limit_not_finite", changed("at_least: 1", "at_least: .nan"), ErrorKind::kNonFinite, {"at_least"}},
+        Wrong{"name", changed("name: planted", "name: Planted run"), ErrorKind::kOutOfRange, {"name"}},
+        Wrong{"not_yaml", "{", ErrorKind::kBadArgument, {"not YAML"}},
+        Wrong{"no_map", "- a", ErrorKind::kBadArgument, {"not a map"}}),
+    [](const auto& instance) { return instance.param.what; });
+
+TEST(Scenario, WithoutACriterionIsRefused) { EXPECT_THROW(read(kGood.substr(0, kGood.find("criteria:"))), Error); }
+
+TEST(Scenario, IsReadWithDefaults) {
+  const auto config = read(kGood);
+  EXPECT_EQ(config.count("warm_up_windows"), 2);
+  EXPECT_EQ(config.dataset, "default");
+  EXPECT_EQ(config.part, "");
+  EXPECT_EQ(config.pipeline(), "energy_flow");
+  EXPECT_EQ(config.sizes.at("items"), 8);
+}
+
+TEST(Scenario, ANeedThatTheRunDoesNotMeetIsRefused) {
+  const auto text =
+      scenario("resume", "steps_before: 3\nsteps_after: 2\nforget: energy",
+               {"measure: baseline.mismatches, equals: 0", "measure: baseline.mismatches_when_forgetting, at_least: 1",
+                "measure: optimized.mismatches, equals: 0"});
+  auto stateless = text;
+  stateless.replace(stateless.find(".fake"), 5, ".stateless");
+  EXPECT_NO_THROW(read(text));
+  try {
+    read(stateless);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kOutOfRange);
+    EXPECT_NE(error.remedy().find("needs a run that gives its state"), std::string::npos);
+  }
+}
+
+TEST(Scenario, TwoOfOneNameAreRefused) {
+  const auto folder = std::filesystem::temp_directory_path() / ("planted_folder_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  for (const char* file : {"a.yaml", "b.yaml"}) std::ofstream(folder / file) << kGood;
+  EXPECT_THROW(read_scenarios(folder.string(), fake_catalogue()), Error);
+  std::filesystem::remove(folder / "b.yaml");
+  EXPECT_EQ(read_scenarios(folder.string(), fake_catalogue()).size(), 1u);
+  std::filesystem::remove(folder / "a.yaml");  // not remove_all: LibTorch exports one of its own, which crashes
+  std::filesystem::remove(folder);
+  EXPECT_THROW(read_scenarios(folder.string(), fake_catalogue()), Error);
+}
+
+TEST(Scenario, TheDeviceIsPartOfTheName) {
+  const std::vector<ScenarioConfig> configs = {read(kGood)};
+  CommandOptions options;
+  const auto names = [&] {
+    std::string all;
+    for (const auto& one : planned_scenarios(configs, options)) all += one.name() + " ";
+    return all;
+  };
+  EXPECT_EQ(names(), "energy_flow/planted/cpu ");
+  options.device = "cuda";
+  EXPECT_EQ(names(), "energy_flow/planted/cuda ");
+  options.device = "all";
+  EXPECT_EQ(names(), "energy_flow/planted/cpu energy_flow/planted/cuda ");
+  options.filter = "cuda$";
+  EXPECT_EQ(names(), "energy_flow/planted/cuda ");
+  options.filter = "plantde";
+  EXPECT_THROW(names(), Error);
+  options.filter = "(";
+  EXPECT_THROW(names(), Error);
+}
+
+TEST(Catalogue, EveryKindSaysWhatItProvesAndRequires) {
+  EXPECT_FALSE(catalogue().experiments.empty());
+  for (const auto& kind : catalogue().experiments) {
+    EXPECT_FALSE(kind.proves.empty()) << kind.name;
+    EXPECT_NE(kind.run, nullptr) << kind.name;
+    EXPECT_TRUE(std::any_of(kind.measures.begin(), kind.measures.end(), [](const auto& one) { return one.required; }))
+        << kind.name;
+    for (const auto half : {Half::kBaseline, Half::kOptimized})
+      EXPECT_TRUE(std::any_of(kind.measures.begin(), kind.measures.end(), [&](const auto& one) {
+        return one.half == half;
+      })) << kind.name;
+  }
+}
+
+}  // namespace
+}  // namespace twinbench::fake

@@ -1,0 +1,55 @@
+// What an experiment kind is: the keys it takes, what it measures, what a scenario of it must judge, and how it runs.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "scenarios/runner/config.h"
+#include "scenarios/runner/criterion.h"
+#include "scenarios/runner/training_run.h"
+
+namespace twinbench {
+
+// Which half of the proof a measure belongs to: what the baseline shows, or what the optimized run does not.
+enum class Half { kBaseline, kOptimized, kNeither };
+
+struct MeasureSpec {
+  std::string name;  // "speedup.lower"; "optimized.growth.*" stands for a family
+  Half half = Half::kNeither;
+  std::string meaning;
+  bool required = false;  // a scenario of this kind must judge it (of a family: one of it)
+};
+
+// A scenario about to run.
+struct Trial {
+  const ScenarioConfig& config;
+  const RunSource& source;
+  c10::Device device = c10::Device(c10::DeviceType::CPU);
+  bool quick = false;
+
+  RunSetting setting(Variant variant, std::int64_t items = 0) const { return {variant, config.dtype, device, items}; }
+  RunSetting oracle(std::int64_t items = 0) const {
+    return {Variant::kBaseline, Dtype::kFp64, c10::Device(c10::DeviceType::CPU), items};
+  }
+};
+
+struct Findings {
+  Measures measures;
+  nlohmann::json configuration = nlohmann::json::object();  // beside the file's sizes, options and keys
+  nlohmann::json variants = nlohmann::json::array();        // rows of the record's scenario section
+  nlohmann::json speedup;                                   // null where none was measured
+};
+
+// scenarios/experiments/<name>.cpp: what a scenario file calls `experiment: <name>`.
+struct Experiment {
+  std::string name;    // of its path
+  std::string proves;  // one sentence
+  std::vector<Key> keys;
+  std::vector<MeasureSpec> measures;
+  bool needs_state = false, needs_losses = false;         // of the training run
+  void (*check)(const ScenarioConfig& config) = nullptr;  // what no key can say of itself; throws at load
+  Findings (*run)(const Trial& trial) = nullptr;
+};
+
+}  // namespace twinbench

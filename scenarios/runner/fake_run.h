@@ -1,0 +1,153 @@
+// A training run of a few numbers with planted mistakes, and scenario files around it: what the kinds' tests judge.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <unistd.h>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "scenarios/runner/judge.h"
+#include "src/common/error.h"
+
+namespace twinbench::fake {
+
+// Mistakes of the optimized run. The baseline has the sins that a scenario's first half shows: it reads a scalar back
+// for every item and allocates. A test plants one mistake, or takes a sin from the baseline, and sees the verdict.
+struct Plan {
+  double drift = 0;                // added to the optimized energies at each step
+  double drift_from = 0;           // first step that drifts
+  bool leaks = false;              // every step keeps a tensor
+  bool grows_dispatches = false;   // one operator more at every step
+  bool spreads = false;            // an item that is not finite reaches its neighbour
+  bool passes_poison_on = false;   // it is kept in the state
+  bool forgets_velocity = false;   // state() lacks what the next step needs
+  bool per_item = false;           // the optimized run dispatches and reads for every item
+  bool baseline_is_clean = false;  // the baseline commits no sin
+  bool stands_still = false;       // neither run changes anything
+};
+inline Plan plan;
+
+// energy += velocity, velocity *= 0.9; with NaN replaced by 0 at the end of a step.
+class FakeRun final : public TrainingRun {
+ public:
+  FakeRun(std::int64_t items, const RunSetting& setting) : setting_(setting) {
+    const auto type = setting.dtype == Dtype::kFp64 ? at::kDouble : at::kFloat;
+    energy_ = at::arange(items, at::TensorOptions().dtype(type)).mul_(0.125);
+    velocity_ = at::ones({items}, energy_.options());
+    raw_ = energy_.clone();
+  }
+  void step() override {
+    const bool optimized = setting_.variant == Variant::kOptimized;
+    ++steps_;
+    if (!plan.stands_still) energy_.add_(velocity_);
+    velocity_.mul_(0.9);
+    if (optimized && plan.drift != 0 && steps_ > plan.drift_from) energy_.add_(plan.drift);
+    raw_.copy_(energy_);
+    if (optimized && plan.spreads) energy_.slice(0, 1).add_(raw_.slice(0, 0, items() - 1).mul(0.0));
+    if (!(optimized && plan.passes_poison_on)) energy_.nan_to_num_(0.0, 0.0, 0.0);
+    if (optimized ? plan.per_item : !plan.baseline_is_clean && setting_.dtype != Dtype::kFp64)
+      for (std::int64_t i = 0; i < items(); ++i) sum_ += at::add(energy_[i], 1.0).item<double>();
+    if (optimized && plan.leaks) kept_.push_back(at::zeros({100}));
+    for (int i = 0; optimized && plan.grows_dispatches && i < steps_; ++i) raw_.mul_(1.0);
+  }
+  NamedTensors state() override {
+    NamedTensors state = {{"energy", energy_.clone()}};
+    if (!plan.forgets_velocity) state.set("velocity", velocity_.clone());
+    return state;
+  }
+  void set_state(const NamedTensors& state) override {
+    for (const auto& [name, tensor] : state) (name == "energy" ? energy_ : velocity_).copy_(tensor);
+  }
+  NamedTensors outputs() override { return {{"raw", raw_}, {"energy", energy_}}; }
+  std::optional<std::int64_t> item_axis(const std::string&) const override { return 0; }
+  std::int64_t items() const override { return energy_.size(0); }
+
+ private:
+  RunSetting setting_;
+  at::Tensor energy_, velocity_, raw_;
+  std::vector<at::Tensor> kept_;
+  double sum_ = 0;
+  std::int64_t steps_ = 0;
+};
+
+class FakeWorkload final : public Workload {
+ public:
+  explicit FakeWorkload(std::int64_t items) : items_(items) {}
+  std::int64_t items() const override { return items_; }
+  std::unique_ptr<TrainingRun> make(const RunSetting& setting) const override {
+    return std::make_unique<FakeRun>(setting.items == 0 ? items_ : std::min(setting.items, items_), setting);
+  }
+
+ private:
+  std::int64_t items_;
+};
+
+inline std::unique_ptr<Workload> prepare(const ScenarioConfig& config) {
+  return std::make_unique<FakeWorkload>(config.sizes.at("items"));
+}
+
+// The real kinds over the fake run "energy_flow.fake", and over one that gives no state.
+inline Catalogue fake_catalogue() {
+  Catalogue all;
+  all.experiments = catalogue().experiments;
+  RunSource source;
+  source.pipeline = "energy_flow";
+  source.name = "fake";
+  source.sizes = {count_key("items", 1, 1e6, "how many")};
+  source.step_tolerance = {Tolerance::Kind::kBound, {1e-4, 1e-5}, {3e-2, 1e-2}, "step"};
+  source.prepare = prepare;
+  all.runs.push_back(source);
+  source.name = "stateless";
+  source.gives_state = false;
+  all.runs.push_back(source);
+  return all;
+}
+
+// A scenario of that kind: its own lines and criteria ("measure: x, equals: 0"), the rest as it must be.
+inline std::string scenario(const std::string& kind, const std::string& lines,
+                            const std::vector<std::string>& criteria) {
+  std::string text = "name: planted\nexperiment: " + kind + R"(
+run: energy_flow.fake
+source: energy_flow SC21
+tier: smoke
+summary: A planted run
+shows: {baseline: the sin, optimized: none of it}
+seed: 1
+dtype: fp32
+sizes: {items: 8}
+)" + lines + "\ncriteria:\n";
+  for (const auto& criterion : criteria) text += "  - {" + criterion + ", why: it is so}\n";
+  return text;
+}
+
+// Reads `text` as a scenario file; the file is gone afterwards.
+inline ScenarioConfig read(const std::string& text) {
+  const auto path = std::filesystem::temp_directory_path() / ("planted_" + std::to_string(getpid()) + ".yaml");
+  std::ofstream(path) << text;
+  struct Remove {
+    std::filesystem::path path;
+    ~Remove() { std::filesystem::remove(path); }
+  } remove{path};
+  return read_scenario(path.string(), fake_catalogue());
+}
+
+// Runs it with those mistakes planted; returns the row.
+inline nlohmann::json run(const std::string& text, const Plan& planted = {}) {
+  plan = planted;
+  const auto config = read(text);
+  auto row = run_scenario(config, fake_catalogue(), c10::Device(c10::DeviceType::CPU), true);
+  plan = {};
+  return row;
+}
+
+// "pass", or the failing criteria.
+inline std::string verdict(const nlohmann::json& row) {
+  return row["verdict"] == "pass" ? "pass" : row["reason"].get<std::string>();
+}
+
+}  // namespace twinbench::fake

@@ -1,0 +1,69 @@
+// Rows of the record's scenario section.
+#include "scenarios/runner/judge.h"
+
+#include <algorithm>
+
+#include "harness/record/record.h"
+#include "src/registry.h"
+
+namespace twinbench {
+
+using nlohmann::json;
+
+json judged(const ScenarioConfig& config, const Findings& findings, c10::Device device) {
+  json row = {{"name", config.name},
+              {"pipeline", config.pipeline()},
+              {"experiment", config.experiment},
+              {"source", config.source},
+              {"part", config.part},
+              {"tier", to_string(config.tier)},
+              {"shows", {{"baseline", config.baseline_shows}, {"optimized", config.optimized_shows}}},
+              {"summary", config.summary},
+              {"verdict", "pass"},
+              {"reason", ""},
+              {"device", device.is_cpu() ? "cpu" : "cuda"},
+              {"configuration", findings.configuration},
+              {"variants", findings.variants},
+              {"speedup", findings.speedup},
+              {"criteria", json::array()}};
+  auto& configuration = row["configuration"];
+  for (const auto& [name, value] : config.sizes) configuration[name] = value;
+  for (const auto& [name, value] : config.options) configuration[name] = value;
+  for (const auto& [name, value] : config.keys.items())
+    configuration[name] = value.is_array() ? json(value.dump()) : value;
+  configuration["dtype"] = to_string(config.dtype);
+  configuration["seed"] = config.seed;
+  std::string failed;
+  std::size_t passed = 0;
+  for (const auto& criterion : config.criteria) {
+    row["criteria"].push_back(judge(criterion, findings.measures));
+    const auto& one = row["criteria"].back();
+    passed += one["verdict"] == "pass" ? 1 : 0;
+    if (one["verdict"] == "fail") failed += (failed.empty() ? "" : "; ") + one["name"].get<std::string>();
+  }
+  if (!failed.empty()) {
+    row["verdict"] = "fail";
+    row["reason"] = failed;
+  } else if (passed == 0) {
+    row["verdict"] = "skip";
+    row["reason"] = "no criterion could be judged here";
+  }
+  make_strict(row);
+  return row;
+}
+
+json run_scenario(const ScenarioConfig& config, const Catalogue& catalogue, c10::Device device, bool quick) {
+  const auto& experiment = catalogue.experiment(config.experiment, config.file + ": experiment");
+  return judged(config, experiment.run({config, catalogue.run(config.run, config.file + ": run"), device, quick}),
+                device);
+}
+
+std::vector<c10::DeviceType> devices_of(const RunSource& source) {
+  std::vector<c10::DeviceType> devices = {c10::DeviceType::CPU};
+  if (std::all_of(source.components.begin(), source.components.end(),
+                  [](const std::string& id) { return find_component(id).has_kernel; }))
+    devices.push_back(c10::DeviceType::CUDA);
+  return devices;
+}
+
+}  // namespace twinbench

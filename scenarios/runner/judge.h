@@ -1,0 +1,18 @@
+// One scenario from file to row: run by its kind, each criterion judged.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "scenarios/runner/catalogue.h"
+
+namespace twinbench {
+
+// The record's row. Fails where a criterion fails; is skipped where none could be judged.
+nlohmann::json judged(const ScenarioConfig& config, const Findings& findings, c10::Device device);
+
+nlohmann::json run_scenario(const ScenarioConfig& config, const Catalogue& catalogue, c10::Device device, bool quick);
+
+// Devices that the run's components have a path for, whatever the machine has: cpu, cuda.
+std::vector<c10::DeviceType> devices_of(const RunSource& source);
+
+}  // namespace twinbench

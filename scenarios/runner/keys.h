@@ -1,0 +1,41 @@
+// Keys of a scenario file, declared as data: name, type, range, default and meaning stand once.
+#pragma once
+
+#include <yaml-cpp/yaml.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace twinbench {
+
+struct Key {
+  enum class Type { kCount, kReal, kText, kCounts, kTexts };  // the last two: lists
+  std::string name;
+  Type type = Type::kCount;
+  std::string meaning;
+  double low = 0, high = 0;          // of numbers, or of how many texts
+  std::vector<std::string> choices;  // of a text; empty: any
+  nlohmann::json otherwise;          // the default; null: the key must be given
+  std::int64_t fewest = 0;           // of list entries
+
+  Key or_else(nlohmann::json value) const;  // the same with a default
+};
+
+Key count_key(std::string name, double low, double high, std::string meaning);
+Key real_key(std::string name, double low, double high, std::string meaning);
+Key text_key(std::string name, std::string meaning);
+Key choice_key(std::string name, std::vector<std::string> choices, std::string meaning);
+Key counts_key(std::string name, double low, double high, std::int64_t fewest, std::string meaning);
+Key texts_key(std::string name, std::int64_t fewest, std::string meaning);
+
+// What `node` holds under each key, defaults filled in, as {"windows": 20, ...}. `where` begins every error: the file,
+// and the block in it. Throws Error: kBadArgument (no map, a key missing or given twice, a wrong type), kUnknownName (a
+// key or choice nobody declares, with the nearest), kOutOfRange, kNonFinite.
+nlohmann::json read_keys(const YAML::Node& node, const std::string& where, const std::vector<Key>& keys);
+
+// Only that: every key of the map is one of `known`, once.
+void check_keys(const YAML::Node& map, const std::string& where, const std::vector<std::string>& known);
+
+}  // namespace twinbench

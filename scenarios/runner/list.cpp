@@ -1,0 +1,83 @@
+// `twinbench list --scenarios`: scenarios, kinds of experiment and training runs, for readers and for coverage.
+#include <iostream>
+
+#include "scenarios/runner/judge.h"
+#include "scenarios/runner/select.h"
+
+namespace twinbench {
+namespace {
+
+using nlohmann::json;
+
+json names_of(const RunSource& source, bool devices) {
+  json names = json::array();
+  if (devices)
+    for (const auto device : devices_of(source)) names.push_back(device == c10::DeviceType::CUDA ? "cuda" : "cpu");
+  else
+    for (const auto variant : source.variants) names.push_back(to_string(variant));
+  return names;
+}
+
+json keys_of(const std::vector<Key>& keys) {
+  json rows = json::array();
+  for (const auto& key : keys)
+    rows.push_back({{"name", key.name}, {"meaning", key.meaning}, {"default", key.otherwise}});
+  return rows;
+}
+
+json scenario_row(const ScenarioConfig& config) {
+  const auto& source = catalogue().run(config.run, config.file + ": run");
+  return {{"name", config.name},
+          {"pipeline", config.pipeline()},
+          {"source", config.source},
+          {"part", config.part},
+          {"experiment", config.experiment},
+          {"run", config.run},
+          {"tier", to_string(config.tier)},
+          {"summary", config.summary},
+          {"variants", names_of(source, false)},
+          {"devices", names_of(source, true)},
+          {"components", source.components},
+          {"shows", {{"baseline", config.baseline_shows}, {"optimized", config.optimized_shows}}},
+          {"file", config.file}};
+}
+
+json everything(const std::vector<ScenarioConfig>& configs) {
+  json all = {{"scenarios", json::array()}, {"experiments", json::array()}, {"runs", json::array()}};
+  for (const auto& config : configs) all["scenarios"].push_back(scenario_row(config));
+  for (const auto& kind : catalogue().experiments) {
+    json measures = json::array();
+    for (const auto& measure : kind.measures)
+      measures.push_back({{"name", measure.name}, {"meaning", measure.meaning}, {"required", measure.required}});
+    all["experiments"].push_back(
+        {{"name", kind.name}, {"proves", kind.proves}, {"keys", keys_of(kind.keys)}, {"measures", measures}});
+  }
+  for (const auto& source : catalogue().runs)
+    all["runs"].push_back({{"id", source.id()},
+                           {"summary", source.summary},
+                           {"components", source.components},
+                           {"variants", names_of(source, false)},
+                           {"devices", names_of(source, true)},
+                           {"sizes", keys_of(source.sizes)},
+                           {"options", keys_of(source.options)}});
+  return all;
+}
+
+}  // namespace
+
+int scenario_list_command(const CommandOptions& options, const ScenarioOptions& scenario, bool as_json) {
+  const auto configs = selected_scenarios(scenario, catalogue());
+  if (as_json) {
+    std::cout << everything(configs).dump(1) << '\n';
+    return kExitPass;
+  }
+  for (const auto& planned : planned_scenarios(configs, options)) {
+    const auto& config = *planned.config;
+    std::cout << planned.name() << "  (" << config.source << (config.part.empty() ? "" : ", in part") << "; "
+              << config.experiment << "; " << to_string(config.tier) << ")\n  " << config.summary
+              << "\n  baseline: " << config.baseline_shows << "\n  optimized: " << config.optimized_shows << '\n';
+  }
+  return kExitPass;
+}
+
+}  // namespace twinbench

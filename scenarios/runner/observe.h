@@ -1,0 +1,57 @@
+// What experiments look at: counters of a step, bits that differ, values that are not finite, and rows for the record.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "harness/counters/counter_scope.h"
+#include "scenarios/runner/criterion.h"
+#include "scenarios/runner/training_run.h"
+#include "src/registry.h"
+
+namespace twinbench {
+
+// Waits until the device has done what it was asked; nothing to wait for on the CPU.
+void wait_for(c10::Device device);
+
+// Counters of `steps` steps. The caller has warmed the run up.
+CounterSnapshot counted(TrainingRun& run, std::int64_t steps, c10::Device device);
+
+// Wall seconds of one step, its end on the device included.
+double timed_step(TrainingRun& run, c10::Device device);
+
+// How many elements differ bit for bit (NaN of the same bits are equal), a tensor of another shape or dtype counting in
+// full; over all tensors of `left`, each of which `right` has.
+std::int64_t mismatched_bits(const NamedTensors& left, const NamedTensors& right);
+
+// Items whose bits differ along that axis, as a bool tensor [items] on the CPU.
+at::Tensor changed_items(const at::Tensor& left, const at::Tensor& right, std::int64_t axis);
+
+double non_finite(const at::Tensor& tensor);
+double non_finite(const NamedTensors& tensors);
+
+// Worst error / allowed over one step's outputs by the comparison rule of parity; 1 or below passes.
+struct StepParity {
+  double worst_ratio = 0;
+  std::string reason;  // of outputs that the rule rejects
+};
+StepParity compare_steps(const NamedTensors& oracle, const NamedTensors& baseline, const NamedTensors& optimized,
+                         const Tolerance& tolerance, Dtype dtype);
+
+// Adds <prefix><counter> for every counter, divided by `divisor`.
+void add_counters(Measures& measures, const std::string& prefix, const CounterSnapshot& counters,
+                  const std::string& suffix = "", double divisor = 1);
+
+// A variant's row in the record.
+struct VariantRow {
+  Variant variant = Variant::kBaseline;
+  std::int64_t items = 0;         // that were measured
+  double extrapolated_by = 1;     // to the whole configuration
+  std::vector<double> samples_s;  // seconds a step, as measured
+  CounterSnapshot counters;
+  nlohmann::json timelines = nlohmann::json::array();  // {name, unit, values}: one value a step or window
+};
+nlohmann::json to_json(const VariantRow& row);
+
+}  // namespace twinbench

@@ -1,0 +1,78 @@
+// What a pipeline supplies: training runs that step, whose state can be taken and put back. Experiments judge them.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/runner/keys.h"
+#include "src/component.h"
+
+namespace twinbench {
+
+struct ScenarioConfig;
+
+using Readings = std::map<std::string, double>;  // {"loss": 0.31, "gradient_norm": 0.09}
+
+// One run of one variant. It begins at the step 0 that the scenario's file describes; every run of one workload begins
+// at the same, whatever its variant.
+class TrainingRun {
+ public:
+  virtual ~TrainingRun() = default;
+
+  // One step (a window, where a pipeline accumulates) from the present state, which it leaves advanced.
+  virtual void step() = 0;
+
+  // All that decides how the run goes on, as copies of their own: what a step reads and carries to the next one
+  // (parameters, moments, hidden state, the next batch). Experiments save it, plant faults in it, exchange it.
+  virtual NamedTensors state() = 0;
+  // Puts tensors of those names in place; the others stay. Throws kUnknownName, kBadShape, kBadDtype.
+  virtual void set_state(const NamedTensors& state) = 0;
+
+  // Results of the last step. The next step may overwrite what is returned.
+  virtual NamedTensors outputs() = 0;
+  // Along which axis of a state or output tensor the items lie; none where it mixes them.
+  virtual std::optional<std::int64_t> item_axis(const std::string& tensor) const = 0;
+  virtual std::int64_t items() const = 0;  // flows, samples, rows: what cost and poison are told by
+
+  virtual Readings losses() { return {}; }  // scalars of the last step
+  virtual Readings counters() {
+    return {};
+  }  // what the run counts itself, since it was made: slots free, windows skipped
+};
+
+struct RunSetting {
+  Variant variant = Variant::kBaseline;
+  Dtype dtype = Dtype::kFp32;
+  c10::Device device = c10::Device(c10::DeviceType::CPU);
+  std::int64_t items = 0;  // only the first so many; 0: all
+};
+
+// Data and sizes of one scenario, read once; makes any number of runs that start from them.
+class Workload {
+ public:
+  virtual ~Workload() = default;
+  virtual std::int64_t items() const = 0;
+  virtual std::unique_ptr<TrainingRun> make(const RunSetting& setting) const = 0;
+};
+
+// scenarios/<pipeline>/<name>_run.cpp: what a scenario file calls `run: <pipeline>.<name>`.
+struct RunSource {
+  std::string pipeline, name;           // of its path
+  std::string summary;                  // one sentence
+  std::vector<Key> sizes, options;      // of the blocks of that name in a scenario file
+  std::vector<std::string> components;  // ids of those it is made of: it runs where all of them do
+  std::vector<Variant> variants = {Variant::kBaseline, Variant::kOptimized};
+  bool gives_state = true, gives_losses = false;  // state() and losses() are not empty
+  Tolerance step_tolerance;                       // of one step's floating results, optimized against baseline
+  std::unique_ptr<Workload> (*prepare)(const ScenarioConfig& config) = nullptr;
+
+  std::string id() const { return pipeline + "." + name; }
+};
+
+}  // namespace twinbench
