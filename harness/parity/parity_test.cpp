@@ -7,6 +7,7 @@
 
 #include <set>
 
+#include "harness/compare/inputs.h"
 #include "harness/parity/reference.h"
 #include "src/common/error.h"
 
