@@ -93,7 +93,8 @@ class SpecCheck {
     need(!tensor.batch_axis || *tensor.batch_axis < static_cast<std::int64_t>(tensor.shape.size()), entry,
          c10::str("batch axis ", tensor.batch_axis.value_or(0)), "the shape has no such axis; say batch(std::nullopt)");
     const bool two_planes = !tensor.shape.empty() && tensor.shape[0].symbols().empty() && tensor.shape[0].text() == "2";
-    need(tensor.element != Element::kPlanar || two_planes, entry, "planar", "the first extent is 2: real, then imaginary parts");
+    need(tensor.element != Element::kPlanar || two_planes, entry, "planar",
+         "the first extent is 2: real, then imaginary parts");
     need(tensor.per.empty() || signature_.has_size(tensor.per), entry, tensor.per, "one_per() takes a size");
   }
 
@@ -105,8 +106,8 @@ class SpecCheck {
            "a draw's fan is a size");
       need(input.draw.kind != Draw::Kind::kXavier || input.shape.size() >= 2, "input " + input.name, "xavier",
            "this draw takes a weight [out, in]");
-      need(input.draw.kind != Draw::Kind::kXavier || input.element == Element::kFloating, "input " + input.name, "xavier",
-           "this draw gives real values: draw complex ones normal, uniform or from the case");
+      need(input.draw.kind != Draw::Kind::kXavier || input.element == Element::kFloating, "input " + input.name,
+           "xavier", "this draw gives real values: draw complex ones normal, uniform or from the case");
       need(input.draw.kind != Draw::Kind::kKaiming || !input.shape.empty(), "input " + input.name, "kaiming",
            "this draw takes a weight [out, ...]");
     }
@@ -140,7 +141,8 @@ class SpecCheck {
       const auto given = one.options.find(one.specimen);
       need(given != one.options.end() && given->second == 1, entry, one.specimen, "the case switches its specimen on");
       need(!one.timed, entry, one.specimen, "a specimen is never timed: it has no right answer");
-      need(&one != &spec_.cases.front(), entry, one.specimen, "the first case, which worked examples belong to, is a right one");
+      need(&one != &spec_.cases.front(), entry, one.specimen,
+           "the first case, which worked examples belong to, is a right one");
     }
     try {
       completed(signature_, {one});

@@ -154,7 +154,8 @@ std::string JudgedVariant::wrong_on_changed_inputs() {
   const NamedTensors outputs = copied_outputs(*runnables_.front());
   std::string wrong = answers_.wrong(outputs);
   for (const auto& runnable : runnables_)
-    if (wrong.empty() && runnable != runnables_.front()) wrong = difference(runnable->outputs(), repeatable(outputs), run_to_run_);
+    if (wrong.empty() && runnable != runnables_.front())
+      wrong = difference(runnable->outputs(), repeatable(outputs), run_to_run_);
   write(answers_.own());
   return wrong;
 }
@@ -167,7 +168,8 @@ std::string JudgedVariant::judge_before() {
 std::string JudgedVariant::difference_from_first() {
   if (is_stateful(answers_.component().spec.signature)) run_each();  // timed runs went on from where the last one ended
   for (const auto& runnable : runnables_)
-    if (const std::string found = difference(runnable->outputs(), repeatable(first_), run_to_run_); !found.empty()) return found;
+    if (const std::string found = difference(runnable->outputs(), repeatable(first_), run_to_run_); !found.empty())
+      return found;
   return "";
 }
 

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <limits>
 
-#include "harness/compare/host_elements.h"
 #include "harness/compare/error_statistics.h"
+#include "harness/compare/host_elements.h"
 #include "harness/compare/structure.h"
 #include "harness/compare/tolerance_table.h"
 
@@ -78,8 +78,7 @@ void compare_exactly(const OutputSpec& spec, const HostElements& oracle, const H
       ++differing;
       result.max_absolute_error = std::max(result.max_absolute_error, std::abs(got[i] - expected[i]));
       if (expected[i] != 0)
-        result.max_relative_error =
-            std::max(result.max_relative_error, std::abs((got[i] - expected[i]) / expected[i]));
+        result.max_relative_error = std::max(result.max_relative_error, std::abs((got[i] - expected[i]) / expected[i]));
     }
   }
   if (differing == 0) return;
@@ -94,7 +93,7 @@ void compare_exactly(const OutputSpec& spec, const HostElements& oracle, const H
 
 struct ElementLimits {
   double relative, absolute;  // |y - r|
-  Bound bound;  // |y - b|; infinite where the class has none
+  Bound bound;                // |y - b|; infinite where the class has none
 };
 
 // The second pass: the rules that look at single elements.
@@ -176,8 +175,7 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
     whole = std::max(whole, bound.relative * s.oracle_rms);
     largest = std::max(largest, bound.relative * s.oracle_max);
   }
-  ruling.limit("RMSE against the oracle (the baseline's is " + number(s.baseline_rmse) + ")", s.candidate_rmse,
-               whole);
+  ruling.limit("RMSE against the oracle (the baseline's is " + number(s.baseline_rmse) + ")", s.candidate_rmse, whole);
   ruling.limit("largest error (the baseline's is " + number(s.baseline_max_error) + ")", s.candidate_max_error,
                largest);
   if (gradient && s.finite > 0) {
@@ -229,7 +227,8 @@ Comparison compare(const OutputSpec& spec, const at::Tensor& oracle, const at::T
   if (measured) {
     result.elements = candidate.numel();
     judge_measured(candidate, result);
-  } else if (spec.tolerance.kind == Tolerance::Kind::kExact || !(baseline.is_floating_point() || baseline.is_complex())) {
+  } else if (spec.tolerance.kind == Tolerance::Kind::kExact ||
+             !(baseline.is_floating_point() || baseline.is_complex())) {
     const at::Tensor expected = real_view(baseline);
     compare_exactly(spec, HostElements(real_view(oracle)), HostElements(expected), HostElements(real_view(candidate)),
                     expected, result);

@@ -20,8 +20,8 @@ class HostElements {
  public:
   static constexpr std::int64_t kChunk = 4096;
 
-  // Copies to the CPU and to contiguous memory only where the tensor is not there already. Elements of a complex tensor,
-  // and of a planar one (two real planes along the first axis), are complex numbers.
+  // Copies to the CPU and to contiguous memory only where the tensor is not there already. Elements of a complex
+  // tensor, and of a planar one (two real planes along the first axis), are complex numbers.
   // Throws kBadDtype for quantised tensors and kBadShape for a planar one without two planes.
   explicit HostElements(const at::Tensor& tensor, Element element = Element::kFloating);
   std::int64_t size() const { return size_; }

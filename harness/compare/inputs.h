@@ -7,8 +7,8 @@
 
 namespace twinbench {
 
-// fp32, complex64 or integer tensors on the CPU, as the component generates them, checked: defined, on the CPU, fp64 only
-// where the signature declares it.
+// fp32, complex64 or integer tensors on the CPU, as the component generates them, checked: defined, on the CPU, fp64
+// only where the signature declares it.
 NamedTensors generated_inputs(const ComponentSpec& spec, const Setting& setting, std::uint64_t seed);
 
 // Copies of their own: floating and complex tensors in fp64 where the dtype is kFp64, on that device.

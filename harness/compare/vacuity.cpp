@@ -71,7 +71,8 @@ at::Tensor one_element_off(const OutputSpec& spec, const at::Tensor& answer, con
   } else if (!answer.is_floating_point() && !answer.is_complex()) {
     element.add_(std::max<std::int64_t>(1, static_cast<std::int64_t>(0.05 * magnitude.rms)));
   } else {
-    const bool coarse = dtype == Dtype::kBf16 || dtype == Dtype::kTf32 || dtype == Dtype::kFp16 || answer.element_size() == 2;
+    const bool coarse =
+        dtype == Dtype::kBf16 || dtype == Dtype::kTf32 || dtype == Dtype::kFp16 || answer.element_size() == 2;
     double share = coarse ? 0.25 : 0.05;
     if (spec.tolerance.kind == Tolerance::Kind::kGradient) {
       const Bound& bound = spec.tolerance.bound(dtype);

@@ -57,7 +57,8 @@ TEST(Vacuity, ComplexAnswersAreNotTheirConjugates) {
   EXPECT_TRUE(guard.holds()) << guard.reason;
   EXPECT_EQ(guard.checked, 7);
   const auto planes = [](const at::Tensor& one) { return at::stack({at::real(one), at::imag(one)}, 0); };
-  const Vacuity planar = check_vacuity(output().of(Element::kPlanar), planes(right), planes(y), {{"z", planes(z)}}, Dtype::kFp32);
+  const Vacuity planar =
+      check_vacuity(output().of(Element::kPlanar), planes(right), planes(y), {{"z", planes(z)}}, Dtype::kFp32);
   EXPECT_TRUE(planar.holds()) << planar.reason;
   EXPECT_EQ(planar.checked, 7);
   OutputSpec wide = output();  // so wide that the conjugate of nearly real numbers passes

@@ -15,9 +15,9 @@ struct CountedRun {
   NamedTensors outputs;  // copies; empty unless a proof counter's formula asks for them (ProofCounter::of_result)
 };
 
-// Sets the variant up, runs it `warm_up` times, then counts one run(); reset() before and outputs() after it lie outside.
-// Counted twice: throws kInternal, naming the counters, if the two runs differ (set the thread count and look for hidden
-// state).
+// Sets the variant up, runs it `warm_up` times, then counts one run(); reset() before and outputs() after it lie
+// outside. Counted twice: throws kInternal, naming the counters, if the two runs differ (set the thread count and look
+// for hidden state).
 CountedRun count_run(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
                           int warm_up = 2);
 

@@ -63,7 +63,8 @@ std::string bound_broken(const OutputSpec& spec, const at::Tensor& expected, con
   }
   for (std::int64_t i = 0; i < x.size(); ++i) {
     const Complex one = x.at(i), other = y.at(i);
-    const bool close = std::abs(one - other) <= bound.absolute + bound.relative * std::max(std::abs(one), std::abs(other));
+    const bool close =
+        std::abs(one - other) <= bound.absolute + bound.relative * std::max(std::abs(one), std::abs(other));
     if (kind_of(one) == kind_of(other) && (close || !is_finite(one))) continue;
     const auto text = [&](Complex value) {
       return x.is_complex() ? c10::str(value.real(), " + ", value.imag(), "i") : std::to_string(value.real());

@@ -9,9 +9,7 @@ namespace twinbench {
 
 namespace {
 
-at::Tensor on_host(const at::Tensor& tensor) {
-  return tensor.to(at::kCPU).resolve_conj().resolve_neg().contiguous();
-}
+at::Tensor on_host(const at::Tensor& tensor) { return tensor.to(at::kCPU).resolve_conj().resolve_neg().contiguous(); }
 
 }  // namespace
 
@@ -34,8 +32,7 @@ std::string first_bit_difference(const NamedTensors& expected, const NamedTensor
   if (expected.size() != got.size()) return "the number of outputs";
   for (const auto& [name, tensor] : expected) {
     const at::Tensor a = on_host(tensor), b = on_host(got[name]);
-    if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type())
-      return "shape or dtype of output '" + name + "'";
+    if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return "shape or dtype of output '" + name + "'";
     const auto *x = static_cast<const char*>(a.const_data_ptr()), *y = static_cast<const char*>(b.const_data_ptr());
     if (a.nbytes() == 0 || std::memcmp(x, y, a.nbytes()) == 0) continue;
     std::size_t byte = 0;

@@ -42,7 +42,11 @@ class Loss {
     double sum = 0;
     for (const auto& spec : output_specs(component_.spec, setting_)) {
       if (!inputs_.contains("grad_" + spec.name) || !has_slope(now[spec.name])) continue;
-      sum += real_parts(now[spec.name].sub(centre_[spec.name])).mul(real_parts(inputs_["grad_" + spec.name])).sum().item().toDouble();
+      sum += real_parts(now[spec.name].sub(centre_[spec.name]))
+                 .mul(real_parts(inputs_["grad_" + spec.name]))
+                 .sum()
+                 .item()
+                 .toDouble();
     }
     return sum;
   }

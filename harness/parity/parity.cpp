@@ -18,9 +18,9 @@ namespace twinbench {
 
 const std::vector<std::string>& parity_check_names() {
   static const std::vector<std::string> names = {
-      "specimen",    "golden",         "refusal", "oracle",           "vacuity",            "determinism", "input_mutation",
-      "guard_bands", "non_contiguous", "stale",   "batch_invariance", "poisoned_neighbour", "gradient",    "invariant",
-      "relation"};
+      "specimen",       "golden",      "refusal",        "oracle", "vacuity",          "determinism",
+      "input_mutation", "guard_bands", "non_contiguous", "stale",  "batch_invariance", "poisoned_neighbour",
+      "gradient",       "invariant",   "relation"};
   return names;
 }
 
@@ -77,8 +77,11 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
       [&](CheckResult& result) { check_golden(component, variant, setting, result); });
   add("refusal", first_case && setting.dtype == component.spec.dtypes.front() && !component.spec.refusals.empty(),
       [&](CheckResult& result) { check_refusals(component, variant, setting, seed, result); });
-  const auto needs_no_run = [](const std::string& name) { return name == "golden" || name == "refusal" || name == "specimen"; };
-  if (!options.checks.empty() && std::all_of(options.checks.begin(), options.checks.end(), needs_no_run)) return results;
+  const auto needs_no_run = [](const std::string& name) {
+    return name == "golden" || name == "refusal" || name == "specimen";
+  };
+  if (!options.checks.empty() && std::all_of(options.checks.begin(), options.checks.end(), needs_no_run))
+    return results;
 
   // The right answer first, then the candidate: recycled memory must not hold the candidate's answer.
   std::unique_ptr<Subject> subject;
@@ -131,7 +134,8 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
     if (large || (setting.input_case.timed && !options.gradients_of_large)) return result.skip("large case: the smaller ones show this");
     if (const auto& given = setting.input_case.options; given.count("not_differentiable") && given.at("not_differentiable") != 0)
       return result.skip("the case's inputs lie on a kink by design: central differences see both sides of it");
-    if (!component.spec.custom_gradient.empty()) return result.skip("custom gradient: " + component.spec.custom_gradient);
+    if (!component.spec.custom_gradient.empty())
+      return result.skip("custom gradient: " + component.spec.custom_gradient);
     take(cell.shared.gradient(options), result);
   });
   add("invariant", !backward && !component.spec.invariants.empty(),

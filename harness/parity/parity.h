@@ -29,7 +29,8 @@ struct ParityOptions {
 // Names, in the order they run:
 //   specimen           cases that show a documented mistake: the comparison rejects it (and no other check applies)
 //   golden             worked examples of the specification (first case of the component only)
-//   refusal            spoiled inputs are refused with the typed error that the specification names (first case and dtype only)
+//   refusal            spoiled inputs are refused with the typed error that the specification names (first case and
+//                      dtype only)
 //   oracle             against the baseline in fp64 on the CPU, by the rules of harness/compare/compare.h
 //   vacuity            the comparison rejects wrong answers; one output at least must be able to fail
 //   determinism        two runnables, and `repeats` runs of one, each after reset(): the same bits

@@ -166,7 +166,8 @@ TEST(Parity, EveryNumericMode) {
     const auto results = check_cell(component, Variant::kOptimized, setting, 1);
     EXPECT_EQ(results.size(), 7u);
     for (const auto& result : results) {
-      EXPECT_EQ(result.verdict, CheckVerdict::kPass) << to_string(dtype) << " " << result.check << ": " << result.reason;
+      EXPECT_EQ(result.verdict, CheckVerdict::kPass)
+          << to_string(dtype) << " " << result.check << ": " << result.reason;
       EXPECT_NO_THROW((void)to_json("test.doubled/optimized/cpu/" + to_string(dtype) + "/only", result).dump());
     }
   }

@@ -85,14 +85,16 @@ Reference::Reference(const Component& component, const Setting& setting, const N
 
 void Reference::scale_bounds(const NamedTensors& generated) {
   for (auto& output : outputs_) {
-    if (output.tolerance.kind == Tolerance::Kind::kExact || output.tolerance.kind == Tolerance::Kind::kMeasured) continue;
+    if (output.tolerance.kind == Tolerance::Kind::kExact || output.tolerance.kind == Tolerance::Kind::kMeasured)
+      continue;
     const double factor = spec_.bound_factor(output.name, generated, bound_);
     if (!(factor >= kLeastFactor && factor <= kMostFactor)) {
       invalid_ = c10::str("bound_factor of output '", output.name, "' is ", factor, ": give one from ", kLeastFactor,
                           " to ", kMostFactor);
       return;
     }
-    for (Bound* bound : {&output.tolerance.fp32, &output.tolerance.bf16, &output.tolerance.fp16, &output.tolerance.tf32}) {
+    for (Bound* bound :
+         {&output.tolerance.fp32, &output.tolerance.bf16, &output.tolerance.fp16, &output.tolerance.tf32}) {
       bound->relative *= factor;
       bound->absolute *= factor;
     }
@@ -119,7 +121,8 @@ void Reference::set_ambiguous_aside(const Component& component, const NamedTenso
   // Of a handful of items a single one may exceed the share; in fp32 none may be excused that way.
   const bool single = setting_.dtype == Dtype::kBf16 && mask.sum().item<std::int64_t>() == 1;
   if (share > most && !single)
-    invalid_ = std::to_string(share) + " of the items lie within a decision margin, at most " + std::to_string(most) + " may";
+    invalid_ =
+        std::to_string(share) + " of the items lie within a decision margin, at most " + std::to_string(most) + " may";
   ambiguous_ = mask;
   for (const auto& spec : outputs_) {
     if (!spec.batch_axis || !baseline_.contains(spec.name)) continue;
@@ -146,7 +149,8 @@ void Reference::judge(const NamedTensors& outputs, CheckResult& result) const {
       result.fail("output '" + spec.name + "' is missing");
       continue;
     }
-    if (const auto different = outputs[spec.name].defined() ? declared_difference(spec, outputs[spec.name], bound_) : "no tensor";
+    if (const auto different =
+            outputs[spec.name].defined() ? declared_difference(spec, outputs[spec.name], bound_) : "no tensor";
         !different.empty()) {
       result.fail("output '" + spec.name + "': " + different);
       continue;

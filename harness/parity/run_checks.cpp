@@ -83,7 +83,8 @@ at::Tensor strided_copy(const at::Tensor& tensor) {
   auto sizes = tensor.sizes().vec();
   sizes.back() *= 2;
   at::Tensor wide = at::empty(sizes, tensor.options());
-  tensor.is_floating_point() || tensor.is_complex() ? wide.fill_(std::numeric_limits<double>::quiet_NaN()) : wide.fill_(1);
+  tensor.is_floating_point() || tensor.is_complex() ? wide.fill_(std::numeric_limits<double>::quiet_NaN())
+                                                    : wide.fill_(1);
   return wide.slice(-1, 0, std::nullopt, 2).copy_(tensor);
 }
 

@@ -25,7 +25,8 @@ std::string relation_broken(const Subject& subject, const Relation& relation, co
     return different.empty() ? "" : "other bits in " + different;
   }
   for (const auto& spec : subject.outputs_declared())
-    if (const auto broken = bound_broken(spec, subject.outputs[spec.name], outputs[spec.name], other.dtype); !broken.empty())
+    if (const auto broken = bound_broken(spec, subject.outputs[spec.name], outputs[spec.name], other.dtype);
+        !broken.empty())
       return "output '" + spec.name + "': " + broken;
   return "";
 }

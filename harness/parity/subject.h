@@ -52,8 +52,8 @@ struct Subject {
   }
 };
 
-// Whether run() reads that input again each time, so that a set-up runnable must follow a change of it: batch items, but
-// no state, which reset() returns to what set-up was given.
+// Whether run() reads that input again each time, so that a set-up runnable must follow a change of it: batch items,
+// but no state, which reset() returns to what set-up was given.
 bool is_read_by_run(const Subject& subject, const std::string& input);
 
 // Where an input's batch items lie: as declared, or, for grad_<output>, as that output declares.

@@ -14,7 +14,8 @@ std::string golden_difference(const std::string& name, const at::Tensor& expecte
                               double absolute) {
   if (expected.sizes() != got.sizes())
     return "output '" + name + "': shape " + shape_text(got) + " instead of " + shape_text(expected);
-  if (expected.is_complex() != got.is_complex()) return "output '" + name + "': not complex as the specification has it";
+  if (expected.is_complex() != got.is_complex())
+    return "output '" + name + "': not complex as the specification has it";
   const HostElements e(expected), g(got);
   for (std::int64_t i = 0; i < e.size(); ++i) {
     const Complex right = e.at(i), is = g.at(i);

@@ -96,7 +96,9 @@ Floor floor_of(const Cost& cost, const std::vector<Ceiling>& ceilings, const std
   };
   // Tensor cores multiply fp16 as fast as bf16. In a mode that rounds a variant may still compute in fp32 where that is
   // faster, so the floor takes the better of the two.
-  const std::string rounded = dtype == Dtype::kBf16 || dtype == Dtype::kFp16 ? "gemm_bf16" : dtype == Dtype::kTf32 ? "gemm_tf32" : "";
+  const std::string rounded = dtype == Dtype::kBf16 || dtype == Dtype::kFp16 ? "gemm_bf16"
+                              : dtype == Dtype::kTf32                        ? "gemm_tf32"
+                                                                             : "";
   const double copy = value("copy"), rate = std::max(value("gemm_fp32"), rounded.empty() ? 0.0 : value(rounded));
   const double by_bytes = copy > 0 ? cost.bytes / copy : 0, by_flops = rate > 0 ? cost.flops / rate : 0;
   Floor floor;

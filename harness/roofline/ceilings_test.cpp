@@ -80,7 +80,8 @@ TEST(PhysicalFloor, EveryModeHasItsRate) {
   all.back().name = "gemm_tf32";
   all.back().value = 200e9;
   EXPECT_DOUBLE_EQ(seconds(Dtype::kTf32), 2);
-  EXPECT_EQ(floor_of({0, 400e9}, all, "cpu", Dtype::kTf32, 1e6).ceilings, (std::vector<std::string>{"gemm_fp32", "gemm_tf32"}));
+  EXPECT_EQ(floor_of({0, 400e9}, all, "cpu", Dtype::kTf32, 1e6).ceilings,
+            (std::vector<std::string>{"gemm_fp32", "gemm_tf32"}));
 }
 
 TEST(PhysicalFloor, NothingIsMeasuredForAPossibleTime) {

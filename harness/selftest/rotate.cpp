@@ -23,7 +23,9 @@ void check_age(const NamedTensors& inputs) {
 class StepByStep : public Runnable {
  public:
   StepByStep(const NamedTensors& inputs, const Setting& setting)
-      : inputs_(inputs), steps_(setting.size("steps")), sign_(setting.on("wrong_sign") ? -1 : 1),
+      : inputs_(inputs),
+        steps_(setting.size("steps")),
+        sign_(setting.on("wrong_sign") ? -1 : 1),
         backward_(setting.backward()) {
     check_age(inputs);
     StepByStep::reset();
@@ -74,7 +76,9 @@ class StepByStep : public Runnable {
 class LoopRotateBackward : public Runnable {
  public:
   LoopRotateBackward(const NamedTensors& inputs, const Setting& setting)
-      : inputs_(inputs), steps_(setting.size("steps")), of_turn_(at::zeros_like(inputs["turn"].contiguous())),
+      : inputs_(inputs),
+        steps_(setting.size("steps")),
+        of_turn_(at::zeros_like(inputs["turn"].contiguous())),
         of_drive_(at::zeros_like(inputs["drive"].contiguous())) {}
   void run() override {
     using Number = Rotate::Number;
@@ -136,11 +140,19 @@ Signature signature() {
 }  // namespace
 
 Rotate::Rotate(const NamedTensors& inputs, const Setting& setting, bool checks)
-    : given_field_(inputs["field"].clone(at::MemoryFormat::Contiguous)), given_age_(inputs["age"].clone()),
-      turn_(inputs["turn"]), drive_(inputs["drive"]), limit_(inputs["limit"]),
-      field_(given_field_.clone()), age_(given_age_.clone()), planes_(at::zeros(drive_.sizes())),
-      energy_(at::zeros(limit_.sizes(), at::kDouble)), seconds_(at::zeros({1}, at::kDouble)),
-      items_(setting.size("items")), width_(setting.size("width")), steps_(setting.size("steps")),
+    : given_field_(inputs["field"].clone(at::MemoryFormat::Contiguous)),
+      given_age_(inputs["age"].clone()),
+      turn_(inputs["turn"]),
+      drive_(inputs["drive"]),
+      limit_(inputs["limit"]),
+      field_(given_field_.clone()),
+      age_(given_age_.clone()),
+      planes_(at::zeros(drive_.sizes())),
+      energy_(at::zeros(limit_.sizes(), at::kDouble)),
+      seconds_(at::zeros({1}, at::kDouble)),
+      items_(setting.size("items")),
+      width_(setting.size("width")),
+      steps_(setting.size("steps")),
       blocked_(setting.on("blocked")) {
   if (checks) check_age(inputs);
 }
@@ -210,8 +222,8 @@ Component rotate_component(Factory optimized) {
                        setting.input_case.options["blocked"] = 1 - setting.option("blocked");
                        return setting;
                      }}};
-  spec.refusals = {{"negative age", [](NamedTensors& inputs, Setting&) { inputs["age"].fill_(-1); },
-                    ErrorKind::kOutOfRange, "age"}};
+  spec.refusals = {
+      {"negative age", [](NamedTensors& inputs, Setting&) { inputs["age"].fill_(-1); }, ErrorKind::kOutOfRange, "age"}};
   return component;
 }
 

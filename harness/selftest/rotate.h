@@ -28,8 +28,8 @@ class Rotate : public Runnable {
   bool blocked_;
 };
 
-// The component with that optimized twin. Options: wrong_sign (the baseline subtracts the drive: the documented mistake),
-// blocked (columns in two blocks, which changes no bit). The baseline adds twice a step.
+// The component with that optimized twin. Options: wrong_sign (the baseline subtracts the drive: the documented
+// mistake), blocked (columns in two blocks, which changes no bit). The baseline adds twice a step.
 Component rotate_component(Factory optimized);
 // 5 items, 7 columns, 3 steps in fp32 on the CPU, named "selftest" as the component's only case.
 Setting rotate_setting(Component& component, Options options = {}, Pass pass = Pass::kForward);

@@ -78,7 +78,7 @@ struct MeasuresBackwards : Rotate {
   using Rotate::Rotate;
   void run() override {
     Rotate::run();
-    *seconds_.mutable_data_ptr<double>() *= -1;
+    *seconds_.mutable_data_ptr<double>() = -1;
   }
 };
 
@@ -160,7 +160,8 @@ SelftestCase declared(const std::string& name, const std::string& what, void (*c
 
 SelftestCase specimen(const std::string& name, const std::string& what, const std::string& caught_by,
                       const std::string& distribution) {
-  SelftestCase shown = twin(name, what, caught_by, make<Rotate>, {{"wrong_sign", 1}}, Pass::kForward, Variant::kBaseline);
+  SelftestCase shown =
+      twin(name, what, caught_by, make<Rotate>, {{"wrong_sign", 1}}, Pass::kForward, Variant::kBaseline);
   shown.setting.input_case.specimen = "wrong_sign";
   shown.setting.input_case.distribution = distribution;
   shown.component.spec.cases = {shown.setting.input_case};
@@ -184,7 +185,8 @@ std::vector<SelftestCase> wrong_in_state_or_kind() {
       twin("reset_clears", "returns to zeros, not to what it was given", "oracle", make<ResetClears>),
       twin("advances_its_input", "advances the given state in place", "input_mutation", make<AdvancesItsInput>),
       twin("conjugated", "complex conjugate of the answer", "oracle", make<Conjugated>),
-      twin("conjugates_lazily", "right values in a view that is still to be conjugated", "oracle", make<ConjugatesLazily>),
+      twin("conjugates_lazily", "right values in a view that is still to be conjugated", "oracle",
+           make<ConjugatesLazily>),
       twin("swaps_planes", "imaginary plane first", "oracle", make<SwapsPlanes>),
       twin("nan_in_one_part", "one imaginary part is NaN", "oracle", make<NanInOnePart>),
       twin("measures_backwards", "a measured time below zero", "oracle", make<MeasuresBackwards>),
@@ -192,9 +194,10 @@ std::vector<SelftestCase> wrong_in_state_or_kind() {
                [](OutputSpec& field) { field.shape = shape_of("items, width + 1"); }),
       declared("declared_element", "the specification declares fp64",
                [](OutputSpec& field) { field.element = Element::kDouble; }),
-      with_baseline(twin("float_oracle", "the baseline returns fp32 in fp64 mode", "oracle", make<Rotate>), make<FloatOracle>),
-      with_baseline(twin("other_convention", "the baseline's complex gradient is conjugated", "gradient", rotate_backward,
-                         {}, Pass::kBackward, Variant::kBaseline),
+      with_baseline(twin("float_oracle", "the baseline returns fp32 in fp64 mode", "oracle", make<Rotate>),
+                    make<FloatOracle>),
+      with_baseline(twin("other_convention", "the baseline's complex gradient is conjugated", "gradient",
+                         rotate_backward, {}, Pass::kBackward, Variant::kBaseline),
                     make<OtherConvention>),
       twin("depends_on_blocks", "another last bit in blocks", "relation", make<DependsOnBlocks>),
       twin("accepts_any_age", "takes a negative age", "refusal", make<AcceptsAnyAge>),

@@ -59,5 +59,6 @@ def _draw(views: Sequence[ParityView], palette: Palette) -> Figure:
                   markerfacecolor=colour if view.dtype != "bf16" or bad else palette.surface, markeredgewidth=1.3,
                   zorder=4)
     axes.set_xlabel(
-        "worst error as a share of the allowed error (log scale; the limit is 1):  ● fp32  ◇ bf16  ▲ tf32  ▼ fp16  ✖ failed")
+        "worst error as a share of the allowed error (log scale; the limit is 1):  ● fp32  ◇ bf16  ▲ tf32  ▼ fp16"
+        "  ✖ failed")
     return figure
