@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Compiles every header of the C++ folders by itself (syntax only), with the include paths of the build.
 
-A header that includes one of the large libraries' headers, by itself or through another, is compiled after a precompiled
-copy of it: it would read the same text anyway. What has compiled is remembered by the content of the header and of all it includes from
-this project, so that a second run compiles what changed. Usage: ci/headers_alone.py BUILD_FOLDER [HEADER...]
+A header that includes one of the large libraries' headers, by itself or through another, is compiled after a
+precompiled copy of it: it would read the same text anyway. What has compiled is remembered by the content of the header
+and of all it includes from this project, so that a second run compiles what changed.
+Usage: ci/headers_alone.py BUILD_FOLDER [HEADER...]
 Exit 0 each compiles, 1 one does not, 2 usage or tool error."""
 import concurrent.futures
 import hashlib
@@ -113,8 +114,8 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard", "*.h"], capture_output=True,
-                            text=True).stdout.split()
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard", "*.h"],
+                            capture_output=True, text=True).stdout.split()
     headers = arguments[1:] or [path for path in listed if path.split("/")[0] in FOLDERS and path not in DEVICE_ONLY
                                 and (ROOT / path).is_file()]
     try:

@@ -94,8 +94,9 @@ def arguments_at(text: str, start: int) -> list[str]:
 
 
 def check_launch_sites(sources: list[Path], kernels: Path, threads_of_type: dict[str, int]) -> None:
-    """Every simt::launch starts blocks of as many threads as the kernel's launch bound, from which occupancy is worked
-    out. `threads_of_type`: kernel's type -> launch bound. A source launches kernels of its own folder, or shared ones."""
+    """Every simt::launch starts blocks of as many threads as the kernel's launch bound, from which occupancy is
+    worked out. `threads_of_type`: kernel's type -> launch bound. A source launches kernels of its own folder,
+    or shared ones."""
     for source in sources:
         text = source.read_text()
         near = list(dict.fromkeys([kernels / "common", source.parent]))

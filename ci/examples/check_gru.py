@@ -3,7 +3,8 @@ import subprocess, sys, torch
 from safetensors.torch import load_file, safe_open, save_file
 
 program, cell = sys.argv[1], "energy_flow.energy_carrier/optimized/cpu/fp32/train"
-subprocess.run([program, "dump", cell, "--size", "layers=1", "--size", "flows=100", "--out", "gru.safetensors"], check=True)
+subprocess.run([program, "dump", cell, "--size", "layers=1", "--size", "flows=100",
+                "--out", "gru.safetensors"], check=True)
 tensors, metadata = load_file("gru.safetensors"), safe_open("gru.safetensors", "pt").metadata()
 gru = torch.nn.GRUCell(65, 512)
 for ours, theirs in zip(("weight_input_0", "weight_hidden_0", "bias_input_0", "bias_hidden_0"), gru.parameters()):

@@ -1,5 +1,6 @@
-"""How OpenMP's waiting threads wait, as the twinbench program decides it: TWINBENCH_WAIT_POLICY, nothing else. They sleep by
-default: those that spin take a core from the thread that works, 68 ms a call on a busy machine in an operator of 0.4 ms."""
+"""How OpenMP's waiting threads wait, as the twinbench program decides it: TWINBENCH_WAIT_POLICY, nothing else. They
+sleep by default: those that spin take a core from the thread that works, 68 ms a call on a busy machine in an operator
+of 0.4 ms."""
 import os
 import sys
 
@@ -7,7 +8,8 @@ POLICY = "TWINBENCH_WAIT_POLICY"
 
 
 def settle() -> str:
-    """Before the first `import torch`: its OpenMP runtime reads its variables once, as it loads. Returns and prints the policy."""
+    """Before the first `import torch`: its OpenMP runtime reads its variables once, as it loads. Returns and
+    prints the policy."""
     policy = os.environ.get(POLICY) or "passive"
     if policy not in ("passive", "active", "environment"):
         raise ValueError(f"bad_argument: {POLICY}: {policy}; remedy: give passive, active or environment")

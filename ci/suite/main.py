@@ -24,7 +24,8 @@ from suite.results import device_pins, make_report, pack, summary_of, write_summ
 from suite.sanitizer_steps import run_sanitizer
 from suite.state import State, StepResult
 
-_EPILOG = """exit codes: 0 pass; 1 a failure; 2 usage error, or a step that could not do its work; 3 inconclusive, cut by
+_EPILOG = """\
+exit codes: 0 pass; 1 a failure; 2 usage error, or a step that could not do its work; 3 inconclusive, cut by
 the budget, or nothing measured. --out holds summary.md, summary.json, record.json, report.html, results.tar.gz and
 gpu_suite.log."""
 

@@ -144,7 +144,8 @@ def test_refused_output_leaves_nothing_behind(tmp_path):
 
 # What libgomp itself says it read, at the last of the program's starts.
 def waiting(**variables):
-    environment = {name: value for name, value in os.environ.items() if name not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "TWINBENCH_WAIT_POLICY")}
+    environment = {name: value for name, value in os.environ.items()
+                   if name not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "TWINBENCH_WAIT_POLICY")}
     result = run("list", env={**environment, "OMP_DISPLAY_ENV": "verbose", **variables})
     assert result.returncode == 0, result.stderr
     read = [line.split("=")[1].strip(" '") for line in result.stderr.splitlines() if "OMP_WAIT_POLICY =" in line]
@@ -174,26 +175,29 @@ def test_an_unknown_wait_policy_is_a_usage_error():
 
 def test_the_record_says_how_threads_waited(tmp_path):
     out = tmp_path / "record.json"
-    result = run("bench", "--quick", "--filter", "collation/.*/cpu/fp32/", "--out", out, env={**os.environ, "OMP_WAIT_POLICY": "ACTIVE"})
+    result = run("bench", "--quick", "--filter", "collation/.*/cpu/fp32/", "--out", out,
+                 env={**os.environ, "OMP_WAIT_POLICY": "ACTIVE"})
     assert result.returncode in (0, 3), result.stderr
     assert "waiting threads: passive\n" in result.stderr
     environment = json.loads(out.read_text())["twinbench"]["provenance"]["environment"]
-    assert environment["OMP_WAIT_POLICY"] == "PASSIVE" and environment["TWINBENCH_WAIT_OVERRIDDEN"] == "OMP_WAIT_POLICY=ACTIVE"
+    assert (environment["OMP_WAIT_POLICY"] == "PASSIVE"
+            and environment["TWINBENCH_WAIT_OVERRIDDEN"] == "OMP_WAIT_POLICY=ACTIVE")
 
 
 def cells_of(path, section="parity"):
     """Cell -> its rows, without those that only say that the cell was left out."""
     rows = json.loads(path.read_text())["twinbench"][section]
     return ({row["cell"] for row in rows if row.get("check") != "left_out" and row["verdict"] != "skip"},
-            {row["cell"]: row["reason"] for row in rows if row.get("check") == "left_out" or row["verdict"] == "skip" and "check" not in row})
+            {row["cell"]: row["reason"] for row in rows
+             if row.get("check") == "left_out" or row["verdict"] == "skip" and "check" not in row})
 
 
 @pytest.mark.parametrize("engine", ["parity", "counters"])
 def test_the_quick_tier_names_the_large_cells_that_it_leaves_out(engine, tmp_path):
     out = tmp_path / "record.json"
     # From the environment, as a replay would give it.
-    result = subprocess.run([PROGRAM, engine, "--tier", "quick", "--filter", "collation/", "--out", str(out)], cwd=ROOT, capture_output=True, text=True,
-                            env={**os.environ, "TWINBENCH_SAMPLE": "abc"})
+    result = subprocess.run([PROGRAM, engine, "--tier", "quick", "--filter", "collation/", "--out", str(out)], cwd=ROOT,
+                            capture_output=True, text=True, env={**os.environ, "TWINBENCH_SAMPLE": "abc"})
     assert result.returncode == 0, result.stdout + result.stderr
     judged, left_out = cells_of(out, engine)
     listed = run("list", "--cells", "--filter", "collation/.*/cpu/").stdout.split()
@@ -201,7 +205,8 @@ def test_the_quick_tier_names_the_large_cells_that_it_leaves_out(engine, tmp_pat
     assert left_out and all("--tier full" in reason and "sample abc" in reason for reason in left_out.values())
     assert "--sample abc" in result.stdout and "skipped" in result.stdout
     again = tmp_path / "again.json"
-    assert run(engine, "--tier", "quick", "--sample", "abc", "--filter", "collation/", "--out", str(again)).returncode == 0
+    assert run(engine, "--tier", "quick", "--sample", "abc", "--filter", "collation/",
+               "--out", str(again)).returncode == 0
     assert cells_of(again, engine) == (judged, left_out)
 
 
@@ -209,10 +214,12 @@ def test_shards_are_disjoint_and_together_everything(tmp_path):
     parts = []
     for index in (1, 2, 3):
         out = tmp_path / f"{index}.json"
-        result = run("parity", "--checks", "golden,oracle", "--shard", f"{index}/3", "--filter", "simple_neuron/(baseline|optimized)/cpu/fp32/.*(tiny|odd|one|empty|tile)", "--out", str(out))
+        result = run("parity", "--checks", "golden,oracle", "--shard", f"{index}/3", "--filter",
+                     "simple_neuron/(baseline|optimized)/cpu/fp32/.*(tiny|odd|one|empty|tile)", "--out", str(out))
         assert f"shard {index}/3" in result.stdout
         parts.append(cells_of(out)[0])
-    whole = run("list", "--cells", "--filter", "simple_neuron/(baseline|optimized)/cpu/fp32/.*(tiny|odd|one|empty|tile)").stdout.split()
+    whole = run("list", "--cells", "--filter",
+                "simple_neuron/(baseline|optimized)/cpu/fp32/.*(tiny|odd|one|empty|tile)").stdout.split()
     assert sum(len(part) for part in parts) == len(set.union(*parts)) == len(whole) and set.union(*parts) == set(whole)
 
 
@@ -229,7 +236,9 @@ def test_a_spent_budget_names_what_it_leaves_out_and_is_no_pass(engine, tmp_path
     assert all(row["verdict"] in ("skip", "inconclusive") for row in rows)
 
 
-@pytest.mark.parametrize("arguments, named", [(["--shard", "3/2"], "--shard"), (["--shard", "half"], "--shard"), (["--tier", "quik"], "quick"), (["--minutes", "-1"], "--minutes")])
+@pytest.mark.parametrize("arguments, named", [
+    (["--shard", "3/2"], "--shard"), (["--shard", "half"], "--shard"), (["--tier", "quik"], "quick"),
+    (["--minutes", "-1"], "--minutes")])
 def test_bad_shares_are_usage_errors(arguments, named):
     result = run("parity", *arguments)
     assert result.returncode == 2 and named in result.stderr

@@ -1,6 +1,6 @@
-"""What a command line must look like for the compiler cache to serve other checkouts and the other preset: no folder of this
-checkout outside of the paths that the cache makes relative, and in the CUDA build the CPU build's own line for every object
-but the few that know CUDA."""
+"""What a command line must look like for the compiler cache to serve other checkouts and the other preset: no folder of
+this checkout outside of the paths that the cache makes relative, and in the CUDA build the CPU build's own line for
+every object but the few that know CUDA."""
 import json
 import os
 import re
@@ -25,7 +25,8 @@ def commands_of(build: Path) -> dict[str, list[str]]:
 
 def fixed_words(words: list[str], root: Path) -> list[str]:
     """Words that hold the checkout's folder and that the cache takes as they are."""
-    free = {index for index, word in enumerate(words) for option in REWRITTEN if word.startswith(option + "/") or words[index - 1] == option}
+    free = {index for index, word in enumerate(words) for option in REWRITTEN
+            if word.startswith(option + "/") or words[index - 1] == option}
     return [word for index, word in enumerate(words) if index not in free and str(root) in word]
 
 
@@ -51,7 +52,8 @@ def test_the_launcher_tells_the_cache_what_to_leave_out():
     rules = (BUILD / "CMakeFiles/rules.ninja").read_text() + (BUILD / "build.ninja").read_text()
     if "ccache" not in rules:
         pytest.skip("no ccache on this machine")
-    for setting in (f"CCACHE_BASEDIR={ROOT}", "CCACHE_NOHASHDIR=1", "CCACHE_COMPILERCHECK=content", "CCACHE_INODECACHE=1"):
+    for setting in (f"CCACHE_BASEDIR={ROOT}", "CCACHE_NOHASHDIR=1", "CCACHE_COMPILERCHECK=content",
+                    "CCACHE_INODECACHE=1"):
         assert setting in rules
 
 
@@ -59,14 +61,16 @@ def test_the_launcher_tells_the_cache_what_to_leave_out():
     (f'-DPLACE="{ROOT}"', True), (f"-fdebug-prefix-map={ROOT}=.", True), (f"-isystem={ROOT}/include", True),
     (f"-I{ROOT}", False), (f"-I{ROOT}/build", False), ("-DPLACE=1", False)])
 def test_a_planted_folder_is_seen(word, seen):
-    words = ["g++", word, "-isystem", f"{ROOT}/.venv/include", "-include", f"{ROOT}/x.hxx", "-o", "x.o", "-c", f"{ROOT}/x.cpp"]
+    words = ["g++", word, "-isystem", f"{ROOT}/.venv/include", "-include", f"{ROOT}/x.hxx",
+             "-o", "x.o", "-c", f"{ROOT}/x.cpp"]
     assert bool(fixed_words(words, ROOT)) == seen
 
 
 def write_commands(build: Path, **objects: str) -> Path:
     build.mkdir()
     (build / "compile_commands.json").write_text(json.dumps(
-        [{"command": f"g++ {more} -o {name}.o -c {ROOT}/{name}.cpp".replace("BUILD", str(build))} for name, more in objects.items()]))
+        [{"command": f"g++ {more} -o {name}.o -c {ROOT}/{name}.cpp".replace("BUILD", str(build))}
+         for name, more in objects.items()]))
     return build
 
 
@@ -76,9 +80,11 @@ def test_a_planted_difference_between_builds_is_seen(tmp_path):
     assert differing(one, other) == ["other.cpp"]
 
 
-@pytest.mark.skipif("TWINBENCH_WITH_CUDA:BOOL=ON" not in (BUILD / "CMakeCache.txt").read_text(), reason="a build without CUDA")
+@pytest.mark.skipif("TWINBENCH_WITH_CUDA:BOOL=ON" not in (BUILD / "CMakeCache.txt").read_text(),
+                    reason="a build without CUDA")
 def test_only_what_knows_cuda_is_compiled_for_it(tmp_path):
-    done = subprocess.run(["cmake", "--preset", "cpu", "-B", str(tmp_path)], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(["cmake", "--preset", "cpu", "-B", str(tmp_path)], cwd=ROOT, capture_output=True, text=True,
+                          timeout=120)
     assert done.returncode == 0, done.stderr
     assert differing(BUILD, tmp_path) == sorted(KNOW_CUDA)
     added = {source_of(commands_of(BUILD)[name]) for name in commands_of(BUILD).keys() - commands_of(tmp_path).keys()}

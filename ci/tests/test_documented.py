@@ -23,7 +23,8 @@ def test_every_component_and_scenario_is_there_once():
         assert len(sources) == len(set(sources)) == count
         assert all(SOURCE.fullmatch(source) for source in sources)
     names = [row["component"] for row in DOCUMENTED["components"]]
-    assert len(names) == len(set(names)) and all(re.fullmatch(r"(energy_flow|trainer2|sem)\.[a-z0-9_]+", name) for name in names)
+    assert (len(names) == len(set(names))
+            and all(re.fullmatch(r"(energy_flow|trainer2|sem)\.[a-z0-9_]+", name) for name in names))
 
 
 def test_features_and_experiments_are_from_the_closed_lists():
@@ -40,14 +41,16 @@ def test_the_contract_has_a_place_for_every_feature():
     headers = "\n".join(path.read_text() for path in (ROOT / "src").glob("*.h"))
     for tag, feature in DOCUMENTED["features"].items():
         assert feature["meaning"] and feature["contract"], tag
-        for name in re.findall(r"\b(?:k[A-Z]\w+|\w+::(\w+)|(\w+)\(\w*\)|(\w+_option|exact_output|finish_inputs))", feature["contract"]):
+        for name in re.findall(r"\b(?:k[A-Z]\w+|\w+::(\w+)|(\w+)\(\w*\)|(\w+_option|exact_output|finish_inputs))",
+                               feature["contract"]):
             for part in filter(None, name):
                 assert re.search(rf"\b{part}\b", headers), f"{tag}: src/ has no {part}"
 
 
 def test_what_is_built_is_as_documented():
     rows = {row["component"]: row for row in DOCUMENTED["components"]}
-    kinds = dict(re.findall(r"^TWINBENCH_COMPONENT\((\w+, \w+), (kernel|host)", (ROOT / "src/components.def").read_text(), re.M))
+    kinds = dict(re.findall(r"^TWINBENCH_COMPONENT\((\w+, \w+), (kernel|host)",
+                            (ROOT / "src/components.def").read_text(), re.M))
     for component, row in listed().items():
         assert component in rows, f"{component} is in no specification: ci/documented.json does not know it"
         assert rows[component]["source"] in row["source"], component

@@ -200,10 +200,12 @@ class Occupancy(unittest.TestCase):
             for component, threads in (("one", 128), ("other", 256)):
                 place = kernels / "pipeline" / component
                 place.mkdir(parents=True)
-                (place / "kernel.h").write_text(f"namespace twinbench::pipeline::{component} {{\nstruct Forward {{\n"
-                                                f"static int documented_shared_bytes() {{ return {threads}; }} }};\n}}\n")
+                (place / "kernel.h").write_text(
+                    f"namespace twinbench::pipeline::{component} {{\nstruct Forward {{\n"
+                    f"static int documented_shared_bytes() {{ return {threads}; }} }};\n}}\n")
                 (place / "launch.cu").write_text(f"simt::launch(Forward{{}}, 1, {threads}, 0);")
-            types = {f"twinbench::pipeline::{name}::Forward": threads for name, threads in (("one", 128), ("other", 256))}
+            types = {f"twinbench::pipeline::{name}::Forward": threads
+                     for name, threads in (("one", 128), ("other", 256))}
             self.assertEqual(kernel_occupancy.dynamic_shared_bytes(list(types), kernels), types)
             sources = sorted(kernels.rglob("*.cu"))
             kernel_occupancy.check_launch_sites(sources, kernels, types)

@@ -1,5 +1,6 @@
-"""ci/new_component: what it refuses; and, slow, that its skeleton is a component: written into a copy of the tree, filled
-with another rule in three lines, built, and run through every engine. TWINBENCH_SKELETON_BUILD=1 runs the slow half."""
+"""ci/new_component: what it refuses; and, slow, that its skeleton is a component: written into a copy of the tree,
+filled with another rule in three lines, built, and run through every engine. TWINBENCH_SKELETON_BUILD=1 runs the
+slow half."""
 import json
 import os
 import re

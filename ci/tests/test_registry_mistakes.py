@@ -1,4 +1,5 @@
-"""Each mistake in the list of components is an error that names it: missing file, missing spec, stray file, bad line."""
+"""Each mistake in the list of components is an error that names it: missing file, missing spec, stray file, bad
+line."""
 import os
 import subprocess
 import sys
@@ -14,14 +15,16 @@ import lint_all  # noqa: E402
 def configure(tmp_path: Path, extra_line: str) -> subprocess.CompletedProcess:
     listed = tmp_path / "components.def"
     listed.write_text((ROOT / "src/components.def").read_text() + extra_line + "\n")
-    command = ["cmake", "-S", str(ROOT), "-B", str(tmp_path / "build"), "-G", "Ninja", f"-DTWINBENCH_COMPONENT_LIST={listed}"]
+    command = ["cmake", "-S", str(ROOT), "-B", str(tmp_path / "build"), "-G", "Ninja",
+               f"-DTWINBENCH_COMPONENT_LIST={listed}"]
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
 
 
 def test_missing_file_is_a_configure_error_that_names_it(tmp_path):
     result = configure(tmp_path, "TWINBENCH_COMPONENT(energy_flow, ghost, kernel, library)")
     assert result.returncode != 0
-    assert "energy_flow.ghost" in result.stderr and "src/energy_flow/ghost/spec.cpp is missing" in " ".join(result.stderr.split())
+    assert ("energy_flow.ghost" in result.stderr
+            and "src/energy_flow/ghost/spec.cpp is missing" in " ".join(result.stderr.split()))
 
 
 def test_malformed_line_is_a_configure_error_that_shows_it(tmp_path):
@@ -36,9 +39,10 @@ def test_missing_spec_and_factories_are_link_errors_that_name_them(tmp_path):
     (tmp_path / "src/components.def").write_text("TWINBENCH_COMPONENT(energy_flow, ghost, host, library)\n")
     compiled = tmp_path / "registry.o"
     # The folder with the other list comes first on the include path.
-    subprocess.run(["g++", "-std=c++20", "-fPIC", "-O0", "-c", str(ROOT / "src/registry.cpp"), "-o", str(compiled), f"-I{tmp_path}",
-                    f"-I{ROOT}", "-isystem", str(include)], check=True, timeout=300)
-    linked = subprocess.run(["g++", "-shared", "-Wl,--no-undefined", str(compiled), "-o", str(tmp_path / "out.so")], capture_output=True, text=True)
+    subprocess.run(["g++", "-std=c++20", "-fPIC", "-O0", "-c", str(ROOT / "src/registry.cpp"), "-o", str(compiled),
+                    f"-I{tmp_path}", f"-I{ROOT}", "-isystem", str(include)], check=True, timeout=300)
+    linked = subprocess.run(["g++", "-shared", "-Wl,--no-undefined", str(compiled), "-o", str(tmp_path / "out.so")],
+                            capture_output=True, text=True)
     assert linked.returncode != 0
     for symbol in (f"energy_flow::ghost::make_{role}" for role in ("spec", "baseline", "cpu", "library")):
         assert symbol in linked.stderr, f"{symbol} is not named by the linker"
@@ -55,7 +59,8 @@ def small_tree(tmp_path: Path) -> Path:
 
 
 def lint(tree: Path) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, str(ROOT / "ci/lint/lint_all.py"), str(tree)], capture_output=True, text=True)
+    return subprocess.run([sys.executable, str(ROOT / "ci/lint/lint_all.py"), str(tree)],
+                          capture_output=True, text=True)
 
 
 def test_clean_tree_passes(tmp_path):
@@ -67,11 +72,14 @@ def test_clean_tree_passes(tmp_path):
     ("baselines/energy_flow/stray.cpp", "// Nobody lists it.\n", "belongs to no component"),
     ("baselines/energy_flow/ghost/baseline.cpp", "// Nobody lists it.\n", "belongs to no component"),
     ("baselines/energy_flow/real/helper.cpp", "// No role.\n", "is no role of baselines/"),
-    ("optimized/energy_flow/real/cpu.cpp", '// A.\n#include "optimized/energy_flow/other/pack.h"\n', "a file of another component"),
-    ("baselines/energy_flow/real/baseline.cpp", '// A.\n#include "kernels/common/math.h"\n', "baselines/ may not include kernels/common/math.h"),
+    ("optimized/energy_flow/real/cpu.cpp", '// A.\n#include "optimized/energy_flow/other/pack.h"\n',
+     "a file of another component"),
+    ("baselines/energy_flow/real/baseline.cpp", '// A.\n#include "kernels/common/math.h"\n',
+     "baselines/ may not include kernels/common/math.h"),
     ("baselines/energy_flow/real/baseline.cpp", '// A.\n#include "optimized/x.h"\n', "may not include optimized/x.h"),
     ("kernels/energy_flow/real/launch.cu", "// A.\n#include <ATen/ATen.h>\n", "torch-free"),
-    ("kernels/energy_flow/real/launch.cu", '// A.\n#include "src/component.h"\n', "kernels/ may not include src/component.h"),
+    ("kernels/energy_flow/real/launch.cu", '// A.\n#include "src/component.h"\n',
+     "kernels/ may not include src/component.h"),
     ("src/energy_flow/real/spec.cpp", '// A.\n#include "harness/x.h"\n', "src/ may not include harness/x.h"),
     ("src/energy_flow/real/spec.cpp", "#include <vector>\n", "first line must be a comment"),
     ("src/energy_flow/real/spec.cpp", "// A.\n" + "int x;\n" * 500, "split it by purpose"),

@@ -255,7 +255,8 @@ def reject(root: dict[str, Any], spoilt: str) -> None:
         row.update(verdict="rejected", reason="answer_after_timing: on changed inputs output 'y' is wrong")
     for row in block["speedups"]:
         if spoilt in (cell(row["component"], row[side], row["dtype"]) for side in ("from", "to")):
-            row.update(verdict="rejected", reason="optimized: answer_after_timing", ratio=None, lower=None, upper=None, log_ratios=[])
+            row.update(verdict="rejected", reason="optimized: answer_after_timing", ratio=None, lower=None,
+                       upper=None, log_ratios=[])
 
 
 def balance(root: dict[str, Any]) -> dict[str, Any]:

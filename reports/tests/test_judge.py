@@ -111,7 +111,8 @@ def test_a_speedup_on_a_rejected_timing_fails(load):
 
 def test_a_rejected_speedup_fails_by_itself(load):
     root = synthetic.full()
-    root["twinbench"]["speedups"][0].update(verdict="rejected", reason="optimized: planted", ratio=None, lower=None, upper=None, log_ratios=[])
+    root["twinbench"]["speedups"][0].update(verdict="rejected", reason="optimized: planted", ratio=None, lower=None,
+                                             upper=None, log_ratios=[])
     verdict = judge(load(root))
     assert verdict.exit_code == 1 and [finding.kind for finding in verdict.of("fail")] == ["speedups"]
     root["twinbench"]["speedups"][0]["ratio"] = 3.0

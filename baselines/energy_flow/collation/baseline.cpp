@@ -1,4 +1,4 @@
-// Naive collation: per item fresh tensors and strings, then a batch tensor filled row by row.
+// Baseline of collation: per item fresh tensors and strings, then a batch tensor filled row by row.
 #include <ATen/ATen.h>
 
 #include "src/energy_flow/common/sentence_pairs.h"

@@ -1,4 +1,4 @@
-// Naive dataset_file: the whole file into one buffer, then row by row a fresh tensor, two tests and two host reads.
+// Baseline of dataset_file: the whole file in one buffer, then row by row a fresh tensor, two tests and two host reads.
 #include <ATen/ATen.h>
 #include <zlib.h>
 

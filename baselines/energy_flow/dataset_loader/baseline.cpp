@@ -1,4 +1,4 @@
-// Naive dataset_loader: read everything, copy everything to the device, then assemble batches there item by item.
+// Baseline of dataset_loader: read everything, copy everything to the device, then assemble batches there item by item.
 #include <ATen/ATen.h>
 
 #include <fstream>

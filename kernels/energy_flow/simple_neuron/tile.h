@@ -88,6 +88,21 @@ struct Gradients {
   }
 };
 
+// From the gradient of GELU(LN(product)) of hidden layer `l`, in t.gradient(l), to that of the product, in place, and
+// to that of what the layer multiplied, in `below`.
+template <int kLanes, class Real>
+TWINBENCH_HOST_DEVICE void layer_backward(const Tile<kLanes, Real>& t, int l, const Real* __restrict weights,
+                                          bool round, const Gradients<kLanes, Real>& sum, Real* below) {
+  namespace tile = kernels::tile;
+  const Layout at = t.layout;
+  tile::activation_backward<kLanes>(at.hidden, t.normal(l), t.inverse(l), weights + at.gain(l), weights + at.shift(l),
+                                    t.gradient(l), sum.sums(l, 1), sum.sums(l, 2));
+  tile::add_to_lane_sums<kLanes>(at.hidden, t.gradient(l), sum.sums(l, 0));
+  tile::round_operands<kLanes>(at.hidden, t.gradient(l), round);
+  tile::add_products<kLanes>(at.inner(l), at.hidden, t.input(l), t.gradient(l), sum.rows, sum.packed + at.weight(l));
+  tile::multiply<kLanes>(at.inner(l), at.hidden, weights + at.weight(l), at.hidden, 1, t.gradient(l), nullptr, below);
+}
+
 // Recomputes the hidden layers (nothing is saved by the forward pass), then walks back. On entry t.features() holds the
 // gradient of the features, zero in unused lanes; on exit t.position_gradient() and t.energy_gradient() are filled.
 template <int kLanes, class Real>
@@ -101,16 +116,8 @@ TWINBENCH_HOST_DEVICE void backward(const Tile<kLanes, Real>& t, const Real* __r
   tile::add_products<kLanes>(at.hidden, at.outputs, t.hidden(1), t.features(), sum.rows, sum.packed + at.weight_out());
   tile::multiply<kLanes>(at.hidden, at.outputs, weights + at.weight_out(), at.outputs, 1, t.features(), nullptr,
                          t.gradient(1));
-  for (int l = 1; l >= 0; --l) {
-    Real* gradient = t.gradient(l);
-    tile::activation_backward<kLanes>(at.hidden, t.normal(l), t.inverse(l), weights + at.gain(l), weights + at.shift(l),
-                                      gradient, sum.sums(l, 1), sum.sums(l, 2));
-    tile::add_to_lane_sums<kLanes>(at.hidden, gradient, sum.sums(l, 0));
-    tile::round_operands<kLanes>(at.hidden, gradient, round);
-    tile::add_products<kLanes>(at.inner(l), at.hidden, t.input(l), gradient, sum.rows, sum.packed + at.weight(l));
-    tile::multiply<kLanes>(at.inner(l), at.hidden, weights + at.weight(l), at.hidden, 1, gradient, nullptr,
-                           l == 0 ? t.state_gradient() : t.gradient(0));
-  }
+  layer_backward(t, 1, weights, round, sum, t.gradient(0));
+  layer_backward(t, 0, weights, round, sum, t.state_gradient());
   Real* coordinates = t.state_gradient();
   tile::add_to_lane_sums<kLanes>(3, coordinates, sum.lane_sums);
   for (int lane = 0; lane < kLanes; ++lane) t.energy_gradient()[lane] = coordinates[3 * kLanes + lane];

@@ -17,7 +17,8 @@ def judge_correctness(block: dict[str, Any]) -> Iterator[Finding]:
         for name, row in named_rows(block, section):
             command = reproduce(section, row)
             if row["verdict"] in ("fail", "error", "rejected"):
-                word = {"error": "crashed or could not run", "rejected": "gave wrong answers when it was timed"}.get(row["verdict"], "failed")
+                word = {"error": "crashed or could not run",
+                        "rejected": "gave wrong answers when it was timed"}.get(row["verdict"], "failed")
                 yield Finding("fail", section, name, row["reason"] or f"{word}, and gave no reason", command,
                               magnitude(section, row) if row["verdict"] == "fail" else None)
             elif row["verdict"] == "pass":
@@ -31,14 +32,18 @@ def judge_correctness(block: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _speedups_of_the_rejected(block: dict[str, Any]) -> Iterator[Finding]:
-    """Neither may a speedup stand on a rejected timing, nor a rejected speedup hold a figure; and it is a failure by itself."""
+    """Neither may a speedup stand on a rejected timing, nor a rejected speedup hold a figure; and it is a
+    failure by itself."""
     rejected = {row["cell"] for row in block["timings"] if row["verdict"] == "rejected"}
     for name, row in named_rows(block, "speedups"):
-        sides = [f"{row['component']}/{row[side]}/{row['device']}/{row['dtype']}/{row['case']}" for side in ("from", "to")]
+        sides = [f"{row['component']}/{row[side]}/{row['device']}/{row['dtype']}/{row['case']}"
+                 for side in ("from", "to")]
         spoilt = [cell for cell in sides if cell in rejected]
         command = reproduce("speedups", row)
         if row["ratio"] is not None and (spoilt or row["verdict"] == "rejected"):
-            yield Finding("fail", "speedups", name, f"holds a speedup, but the answers of {spoilt[0] if spoilt else 'a side'} were rejected", command)
+            yield Finding(
+                "fail", "speedups", name,
+                f"holds a speedup, but the answers of {spoilt[0] if spoilt else 'a side'} were rejected", command)
         elif row["verdict"] == "rejected" and not spoilt:
             yield Finding("fail", "speedups", name, row["reason"] or "rejected, and gave no reason", command)
 

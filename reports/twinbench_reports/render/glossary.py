@@ -10,10 +10,9 @@ METHOD: tuple[tuple[str, str], ...] = (
      "gate has no tolerance for them."),
     ("Speedups",
      "Both twins run in turns in one process (ABBA, BAAB). Each pair gives one log ratio; the estimate is their median "
-     "or Hodges-Lehmann centre with "
-     "its exact interval. Sampling stops at an interval width, never at a result. Before and after its samples every "
-     "variant is judged against the oracle on other data, written into the very tensors that it reads: one that answers "
-     "wrongly is rejected and has no speedup."),
+     "or Hodges-Lehmann centre with its exact interval. Sampling stops at an interval width, never at a result. Before "
+     "and after its samples every variant is judged against the oracle on other data, written into the very tensors "
+     "that it reads: one that answers wrongly is rejected and has no speedup."),
     ("Null test",
      "Before anything is timed, a twin is compared with itself. If that shows a difference, no time of the session "
      "decides anything."),
@@ -52,6 +51,7 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
      "the parts of a speedup on a device: time without any of the run's work there, waiting between kernels, and the "
      "kernels themselves"),
     ("timer limited", "shorter than 20 empty samples: the timer shows more than the work, so there is no verdict"),
-    ("rejected", "its answers were wrong before, while or after it was timed: it has a time, but no speedup, and the gate fails"),
+    ("rejected",
+     "its answers were wrong before, while or after it was timed: it has a time, but no speedup, and the gate fails"),
     ("noise floor", "the difference below which this session believes nothing"),
 )

@@ -43,8 +43,8 @@ def _blocks(record: Record, verdict: Verdict) -> Iterator[str]:
     yield f"## {_SHAPES[verdict.word]} Twinbench: {verdict.word}"
     dirty = " (with uncommitted changes)" if provenance["dirty"] else ""
     yield (
-        f"\n{verdict.headline}.\n\n`{cell(provenance['revision'][:12])}`{dirty} · {cell(machine.label(provenance))} · "
-        f"{cell(provenance['utc'])} · null test: {null_test_word(block)}")
+        f"\n{verdict.headline}.\n\n`{cell(provenance['revision'][:12])}`{dirty} · "
+        f"{cell(machine.label(provenance))} · {cell(provenance['utc'])} · null test: {null_test_word(block)}")
     yield from _findings(verdict)
     twins = gather_twins(block)
     yield from _speedups([twin for twin in twins if twin.speedup])

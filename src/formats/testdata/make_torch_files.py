@@ -1,4 +1,5 @@
-"""Writes the torch.save files that torch_file_test.cpp reads. Run by hand with torch 2.11 when a format question arises."""
+"""Writes the torch.save files that torch_file_test.cpp reads. Run by hand with torch 2.11 when a format question
+arises."""
 import collections
 import pathlib
 

@@ -63,5 +63,6 @@ def _draw(rows: dict[tuple[str, str], Row], palette: Palette) -> Figure:
         axes.text(1.012, index, f"{before:,} → {after:,}", transform=axes.get_yaxis_transform(), va="center_baseline",
                   ha="left", color=palette.ink)
     axes.set_xlabel(
-        "count in one run (log scale from 1; 0 at the left):  ○ baseline  ● optimized  ✖ not what the formula says")
+        "count in one run (log scale from 1; 0 at the left):  ○ baseline  ● optimized  "
+        "✖ not what the formula says")
     return figure

@@ -46,7 +46,8 @@ def speedup_finding(twins: Sequence[Twin]) -> str:
     known = sorted((twin for twin in rows if twin.ratio), key=lambda twin: twin.ratio)
     text = f"{count['faster']} of {numbers.plural(len(rows), 'pair')} {'is' if count['faster'] == 1 else 'are'} faster"
     if known:
-        rest = "".join(f", {count[word]} {word}" for word in ("rejected", "slower", "same", "inconclusive") if count[word])
+        rest = "".join(f", {count[word]} {word}" for word in ("rejected", "slower", "same", "inconclusive")
+                       if count[word])
         text += (f"{rest}. The ratios run from {numbers.ratio(known[0].ratio)} ({known[0].component}) to "
                  f"{numbers.ratio(known[-1].ratio)} ({known[-1].component})")
     return text + "."
@@ -78,8 +79,8 @@ def _draw(twins: Sequence[Twin], limits: tuple[float, float], palette: Palette) 
     for index, twin in enumerate(twins):
         _draw_row(axes, index, twin, palette)
     axes.set_xlabel(
-        "speedup over the baseline (log scale); bars: intervals;  ● faster  ▼ slower  □ same  ◇ inconclusive  | "
-        "library variant"
+        "speedup over the baseline (log scale); bars: intervals;  ● faster  ▼ slower  □ same  ◇ inconclusive  "
+        "| library variant"
     )
     return figure
 
