@@ -168,6 +168,13 @@ SelftestCase specimen(const std::string& name, const std::string& what, const st
   return shown;
 }
 
+SelftestCase timed_state() {
+  SelftestCase correct = twin("timed_state", "timed runs go on, judged ones start afresh", "", make<Rotate>);
+  correct.setting.input_case.timed = true;
+  correct.benched = true;
+  return correct;
+}
+
 SelftestCase custom_gradient() {
   SelftestCase correct = with_baseline(twin("custom_gradient", "a specified gradient that is no derivative", "",
                                             rotate_backward, {}, Pass::kBackward, Variant::kBaseline),
@@ -214,6 +221,7 @@ std::vector<SelftestCase> correct_in_state_or_kind() {
       twin("complex_backward_of_the_oracle", "complex and planar gradients", "", rotate_backward, {}, Pass::kBackward,
            Variant::kBaseline),
       custom_gradient(),
+      timed_state(),
       specimen("seen_specimen", "a documented mistake that the comparison rejects", "", "normal"),
   };
 }
