@@ -57,7 +57,7 @@ class Reference {
 
  private:
   void scale_bounds(const NamedTensors& generated);
-  // Why the oracle is none: not of the declared shape, or not in double precision.
+  // Why the oracle is none: not of the declared shape, or not in double precision (exact outputs may be as declared).
   void check_oracle();
   // Marks the items whose decisions rounding may take, and gives the baseline the oracle's values there.
   void set_ambiguous_aside(const Component& component, const NamedTensors& generated, OracleCache& oracles);
