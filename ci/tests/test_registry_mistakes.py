@@ -89,6 +89,7 @@ def test_clean_tree_passes(tmp_path):
 ])
 def test_each_breach_is_caught(tmp_path, path, text, complaint):
     tree = small_tree(tmp_path)
+    (tree / path).parent.mkdir(parents=True, exist_ok=True)
     (tree / path).write_text(text)
     result = lint(tree)
     assert result.returncode == 1 and complaint in result.stdout, result.stdout

@@ -29,9 +29,12 @@ inline std::int64_t sample_text_length(std::int64_t index) { return index % 16 =
 // The inputs of the file components: embeddings of norm about 1, and all texts one after the other. finish_pairs sets
 // the texts: words of lower-case letters; the adversarial distribution puts bytes in that are no UTF-8.
 inline std::vector<InputSpec> pair_inputs() {
-  return {data("input_embeddings", "rows, width", from_case(0, 1, "width")),
-          data("target_embeddings", "rows, width", from_case(1, 1, "width")),
-          data("text_bytes", "any", not_drawn()).of(Element::kByte), keys("text_offsets", "2 * rows + 1")};
+  std::vector<InputSpec> inputs = {data("input_embeddings", "rows, width", from_case(0, 1, "width")),
+                                   data("target_embeddings", "rows, width", from_case(1, 1, "width")),
+                                   data("text_bytes", "any", not_drawn()).of(Element::kByte),
+                                   keys("text_offsets", "2 * rows + 1")};
+  for (auto& input : inputs) input.batch_axis = std::nullopt;  // they are in a file before run() starts
+  return inputs;
 }
 
 inline OptionSpec invalid_every_option() {
