@@ -48,6 +48,14 @@ class SpecCheck {
     need(!spec_.dtypes.empty(), "dtypes", "", "give at least one numeric mode");
     need(!signature_.inputs.empty(), "inputs", "", "list the inputs");
     need(!signature_.outputs.empty(), "outputs", "", "list the outputs");
+    for (const auto& one : spec_.proof)
+      need(one.of_result || (one.baseline && one.optimized), "proof " + one.counter, one.formula,
+           "give both expected values, or of_result");
+    for (const auto& one : spec_.relations)
+      need(!one.name.empty() && one.other, "relation", one.name, "give its name and the other setting");
+    for (const auto& one : spec_.refusals)
+      need(!one.name.empty() && one.spoil && !one.field.empty(), "refusal", one.name,
+           "give its name, how the inputs are spoiled and which field the error names");
     need(spec_.batch_size.empty() || signature_.has_size(spec_.batch_size), "batch_size", spec_.batch_size,
          "name a size of the signature");
   }
@@ -84,6 +92,9 @@ class SpecCheck {
     for (const auto& extent : tensor.shape) check_expression(entry, extent, !tensor.per.empty());
     need(!tensor.batch_axis || *tensor.batch_axis < static_cast<std::int64_t>(tensor.shape.size()), entry,
          c10::str("batch axis ", tensor.batch_axis.value_or(0)), "the shape has no such axis; say batch(std::nullopt)");
+    const bool two_planes = !tensor.shape.empty() && tensor.shape[0].symbols().empty() && tensor.shape[0].text() == "2";
+    need(tensor.element != Element::kPlanar || two_planes, entry, "planar",
+         "the first extent is 2: real, then imaginary parts");
     need(tensor.per.empty() || signature_.has_size(tensor.per), entry, tensor.per, "one_per() takes a size");
   }
 
@@ -95,10 +106,16 @@ class SpecCheck {
            "a draw's fan is a size");
       need(input.draw.kind != Draw::Kind::kXavier || input.shape.size() >= 2, "input " + input.name, "xavier",
            "this draw takes a weight [out, in]");
+      need(input.draw.kind != Draw::Kind::kXavier || input.element == Element::kFloating, "input " + input.name,
+           "xavier", "this draw gives real values: draw complex ones normal, uniform or from the case");
       need(input.draw.kind != Draw::Kind::kKaiming || !input.shape.empty(), "input " + input.name, "kaiming",
            "this draw takes a weight [out, ...]");
     }
-    for (const auto& output : signature_.outputs) check_tensor("output", output, outputs);
+    for (const auto& output : signature_.outputs) {
+      check_tensor("output", output, outputs);
+      need(output.tolerance.kind != Tolerance::Kind::kMeasured || !output.gradient, "output " + output.name, "measured",
+           "what is measured has no gradient");
+    }
   }
 
   void check_case(const Case& one) const {
@@ -119,7 +136,13 @@ class SpecCheck {
       fail(ErrorKind::kUnknownName, entry, one.distribution, "no such distribution" + did_you_mean(one.distribution, known));
     if (!one.specimen.empty()) {
       const OptionSpec* option = signature_.find_option(one.specimen);
-      need(option && option->kind == OptionSpec::Kind::kSwitch, entry, one.specimen, "a specimen is a switch of the options");
+      need(option && option->kind == OptionSpec::Kind::kSwitch && !option->of_inputs, entry, one.specimen,
+           "a specimen is a switch of the options, and one that variants see");
+      const auto given = one.options.find(one.specimen);
+      need(given != one.options.end() && given->second == 1, entry, one.specimen, "the case switches its specimen on");
+      need(!one.timed, entry, one.specimen, "a specimen is never timed: it has no right answer");
+      need(&one != &spec_.cases.front(), entry, one.specimen,
+           "the first case, which worked examples belong to, is a right one");
     }
     try {
       completed(signature_, {one});

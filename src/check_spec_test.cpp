@@ -121,8 +121,47 @@ TEST(CheckSpec, AxesDrawsAndSpecimens) {
   spec.cases[0].specimen = "slope";
   expect_refused(spec, {"case tiny", "slope", "a switch"});
   spec = correct();
+  spec.cases.push_back(sized_case("mistaken", spec.cases[0].sizes, {{"wrong_sign", 1}}));
+  spec.cases[1].specimen = "wrong_sign";
+  EXPECT_NO_THROW(check_spec(spec));
+  spec.cases[1].timed = true;
+  expect_refused(spec, {"case mistaken", "wrong_sign", "never timed"});
+  spec.cases[1].timed = false;
+  spec.cases[1].options.clear();
+  expect_refused(spec, {"case mistaken", "wrong_sign", "on"});
+  spec.cases[1].options = {{"wrong_sign", 1}};
+  std::swap(spec.cases[0], spec.cases[1]);
+  expect_refused(spec, {"case mistaken", "first case"});
+  spec = correct();
   spec.proof.clear();
   expect_refused(spec, {"proof"});
+}
+
+TEST(CheckSpec, ComplexAndMeasuredTensors) {
+  ComponentSpec spec = correct();
+  spec.signature.inputs.push_back(data("z", "2, items", from_case(7)).batch(1).of(Element::kPlanar));
+  EXPECT_NO_THROW(check_spec(spec));
+  spec.signature.inputs.back().shape = shape_of("items, 2");
+  expect_refused(spec, {"input z", "planar", "first extent is 2"});
+  spec = correct();
+  spec.signature.inputs[1].element = Element::kComplex;
+  expect_refused(spec, {"input w", "xavier", "real values"});
+  spec = correct();
+  spec.signature.outputs[0].tolerance.kind = Tolerance::Kind::kMeasured;
+  expect_refused(spec, {"output y", "measured", "no gradient"});
+}
+
+TEST(CheckSpec, FormulasRelationsAndRefusals) {
+  ComponentSpec spec = correct();
+  spec.proof[0].baseline = nullptr;
+  expect_refused(spec, {"proof dispatches", "of_result"});
+  spec.proof[0].of_result = [](Variant, const NamedTensors&, const Setting&) { return std::int64_t{0}; };
+  EXPECT_NO_THROW(check_spec(spec));
+  spec.relations = {{"split or whole", nullptr}};
+  expect_refused(spec, {"relation", "split or whole"});
+  spec = correct();
+  spec.refusals = {{"NaN", [](NamedTensors&, Setting&) {}, ErrorKind::kNonFinite, ""}};
+  expect_refused(spec, {"refusal", "NaN", "field"});
 }
 
 }  // namespace

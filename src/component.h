@@ -26,8 +26,10 @@ class Runnable {
   virtual ~Runnable() = default;
   virtual void run() = 0;
   virtual NamedTensors outputs() = 0;
-  // Returns the state that run() advances in place to what set-up was given; nothing to do where there is none. Every
-  // judged run starts with it; timed runs go on from where the last one ended, as training does.
+  // Returns the state that run() advances (Role::kState) to what it was at set-up; nothing to do where there is none. A
+  // variant advances a copy of its own: the given tensors stay unchanged, like all inputs, and the advanced state is
+  // among its outputs. Every judged run starts with reset(); timed runs go on from where the last one ended, as
+  // training does.
   virtual void reset() {}
 };
 
@@ -83,8 +85,9 @@ struct Relation {
   bool exact = true;                      // bit for bit; else within each output's tolerance
 };
 
-// Input that every variant must refuse when it is made, with this kind of error naming this field. Wrong shapes, dtypes
-// and options out of range are refused by Component::make and need no entry.
+// Input that every variant must refuse when it is made or run, with this kind of error naming this field. Wrong shapes,
+// dtypes and options out of range are refused by Component::make and need no entry. `spoil` gets copies of the
+// generated inputs (fp32, on the CPU).
 struct Refusal {
   std::string name;
   std::function<void(NamedTensors& inputs, Setting& setting)> spoil;
@@ -110,7 +113,8 @@ struct ComponentSpec {
   std::function<at::Tensor(const NamedTensors& oracle_outputs, const Setting&)> ambiguous;
   // Why the specified gradient is not the derivative of the forward pass, where it is not: no central differences then.
   std::string custom_gradient;
-  // Where the specification's bound depends on weights, options or data: what an output's bound is multiplied with.
+  // Where the specification's bound depends on weights, options or data: what an output's bound is multiplied with,
+  // from 1e-3 to 1e6. Gets the generated inputs (fp32, on the CPU).
   std::function<double(const std::string& output, const NamedTensors& inputs, const Setting&)> bound_factor;
   std::string batch_size;  // the size that counts batch items ("flows"); empty: not batched
   std::vector<ProofCounter> proof;

@@ -58,10 +58,10 @@ std::vector<Expression> shape_of(const std::string& text) {
   for (const char c : text + ",") {
     depth += c == '(' ? 1 : c == ')' ? -1 : 0;
     if (c != ',' || depth > 0) {
-      part += c;
+      if (c != ' ' || !part.empty()) part += c;
       continue;
     }
-    if (part.find_first_not_of(' ') != std::string::npos || !shape.empty()) shape.emplace_back(part);
+    if (!part.empty() || !shape.empty()) shape.emplace_back(part);
     part.clear();
   }
   return shape;

@@ -20,7 +20,8 @@ namespace twinbench {
 enum class Element { kFloating, kComplex, kPlanar, kDouble, kInt64, kInt32, kByte, kBool };
 
 // What an input is for. kWeight: an operand of matrix products, rounded in the modes that round operands. kBias, kGain:
-// parameters added to or multiplied with rows. kState: data that run() advances in place (see Runnable::reset).
+// parameters added to or multiplied with rows. kState: what run() starts from, and advances in a copy (see
+// Runnable::reset).
 enum class Role { kData, kWeight, kBias, kGain, kState };
 
 // A size symbol: an axis' length, or a plain number that the case gives (a step count, a seed).

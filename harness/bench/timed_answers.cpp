@@ -42,6 +42,7 @@ void overwrite(const at::Tensor& tensor, const at::Tensor& contents) {
 }
 
 bool agree(const at::Tensor& now, const at::Tensor& then, double relative) {
+  if (then.is_complex()) return agree(at::view_as_real(now.resolve_conj()), at::view_as_real(then), relative);
   if (!then.is_floating_point()) return now.eq(then).all().item<bool>();
   const auto both_nan = now.isnan().logical_and(then.isnan());
   if (relative == 0) return now.eq(then).logical_or(both_nan).all().item<bool>();
@@ -131,6 +132,10 @@ JudgedVariant::JudgedVariant(Variant variant, c10::DeviceType path, const TimedA
   first_ = copied_outputs(*runnables_.front());
 }
 
+NamedTensors JudgedVariant::repeatable(const NamedTensors& outputs) const {
+  return without_measured(output_specs(answers_.component().spec, answers_.setting()), outputs);
+}
+
 void JudgedVariant::run_each() {
   for (const auto& runnable : runnables_) {
     runnable->reset();
@@ -149,7 +154,8 @@ std::string JudgedVariant::wrong_on_changed_inputs() {
   const NamedTensors outputs = copied_outputs(*runnables_.front());
   std::string wrong = answers_.wrong(outputs);
   for (const auto& runnable : runnables_)
-    if (wrong.empty() && runnable != runnables_.front()) wrong = difference(runnable->outputs(), outputs, run_to_run_);
+    if (wrong.empty() && runnable != runnables_.front())
+      wrong = difference(runnable->outputs(), repeatable(outputs), run_to_run_);
   write(answers_.own());
   return wrong;
 }
@@ -162,7 +168,8 @@ std::string JudgedVariant::judge_before() {
 std::string JudgedVariant::difference_from_first() {
   if (is_stateful(answers_.component().spec.signature)) run_each();  // timed runs went on from where the last one ended
   for (const auto& runnable : runnables_)
-    if (const std::string found = difference(runnable->outputs(), first_, run_to_run_); !found.empty()) return found;
+    if (const std::string found = difference(runnable->outputs(), repeatable(first_), run_to_run_); !found.empty())
+      return found;
   return "";
 }
 

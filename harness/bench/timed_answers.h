@@ -71,6 +71,7 @@ class JudgedVariant {
   std::string difference_from_first();
 
  private:
+  NamedTensors repeatable(const NamedTensors& outputs) const;
   void run_each();  // from the state that set-up was given
   void write(const NamedTensors& contents);
   std::string wrong_on_changed_inputs();

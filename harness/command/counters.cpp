@@ -49,16 +49,16 @@ json observe(const Cell& cell, std::uint64_t seed, bool trace_all) {
 json count(const std::vector<Cell>& cells, std::uint64_t seed, bool trace_all) {
   at::set_num_threads(2);
   json payload = {{"cells", json::array()}, {"proofs", json::array()}};
-  std::map<Variant, CounterSnapshot> snapshots;
+  std::map<Variant, CountedRun> runs;
   const Cell& first = cells.front();
   const auto setting = first.setting();
   for (const auto& cell : cells) {
-    const auto& snapshot = snapshots[cell.variant] = count_run(*cell.component, cell.variant, setting, seed);
+    const auto& snapshot = (runs[cell.variant] = count_run(*cell.component, cell.variant, setting, seed)).counters;
     payload["cells"].push_back({{"cell", cell.name()}, {"values", values_of(snapshot)}, {"by_name", snapshot.by_name}, {"forward_calls_by_name", snapshot.forward_calls_by_name},
                                 {"observed", observe(cell, seed, trace_all)}});
   }
-  if (!snapshots.count(Variant::kBaseline) || !snapshots.count(Variant::kOptimized)) return payload;
-  for (const auto& proof : check_proof(*first.component, setting, snapshots[Variant::kBaseline], snapshots[Variant::kOptimized]))
+  if (!runs.count(Variant::kBaseline) || !runs.count(Variant::kOptimized)) return payload;
+  for (const auto& proof : check_proof(*first.component, setting, runs[Variant::kBaseline], runs[Variant::kOptimized]))
     payload["proofs"].push_back({{"component", first.component->spec.id()}, {"device", first.device == c10::DeviceType::CUDA ? "cuda" : "cpu"},
                                  {"dtype", to_string(first.dtype)}, {"case", first.input_case->name}, {"counter", proof.counter}, {"formula", proof.formula},
                                  {"baseline", {{"expected", proof.baseline_expected}, {"measured", proof.baseline_measured}}},

@@ -1,6 +1,8 @@
 // The comparison rules, in order. Every acceptance is written so that a NaN on either side of it rejects.
 #include "harness/compare/compare.h"
 
+#include <ATen/ops/view_as_real.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -8,8 +10,8 @@
 #include <cstring>
 #include <limits>
 
-#include "harness/compare/host_elements.h"
 #include "harness/compare/error_statistics.h"
+#include "harness/compare/host_elements.h"
 #include "harness/compare/structure.h"
 #include "harness/compare/tolerance_table.h"
 
@@ -23,6 +25,10 @@ std::string number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.9g", value);
   return text;
+}
+
+std::string number(Complex value) {
+  return number(value.real()) + (std::signbit(value.imag()) ? " - " : " + ") + number(std::abs(value.imag())) + "i";
 }
 
 double ratio_of(double error, double allowed) {
@@ -72,8 +78,7 @@ void compare_exactly(const OutputSpec& spec, const HostElements& oracle, const H
       ++differing;
       result.max_absolute_error = std::max(result.max_absolute_error, std::abs(got[i] - expected[i]));
       if (expected[i] != 0)
-        result.max_relative_error =
-            std::max(result.max_relative_error, std::abs((got[i] - expected[i]) / expected[i]));
+        result.max_relative_error = std::max(result.max_relative_error, std::abs((got[i] - expected[i]) / expected[i]));
     }
   }
   if (differing == 0) return;
@@ -88,15 +93,16 @@ void compare_exactly(const OutputSpec& spec, const HostElements& oracle, const H
 
 struct ElementLimits {
   double relative, absolute;  // |y - r|
-  Bound bound;  // |y - b|; infinite where the class has none
+  Bound bound;                // |y - b|; infinite where the class has none
 };
 
 // The second pass: the rules that look at single elements.
+template <class Value>
 void compare_elements(const HostElements& oracle, const HostElements& baseline, const HostElements& candidate,
                       const ElementLimits& limits, const at::Tensor& shape, Comparison& result) {
   Ruling ruling{result};
-  for_each_element(oracle, baseline, candidate, [&](std::int64_t i, double r, double b, double y) {
-    if (!std::isfinite(y)) return;  // the mask rule has judged it
+  for_each_element<Value>(oracle, baseline, candidate, [&](std::int64_t i, Value r, Value b, Value y) {
+    if (!is_finite(y)) return;  // the mask rule has judged it
     const double error = std::abs(y - r), allowed = limits.relative * std::abs(r) + limits.absolute;
     const double apart = std::abs(y - b);
     const double bound = limits.bound.absolute + limits.bound.relative * std::max(std::abs(y), std::abs(b));
@@ -113,6 +119,7 @@ void compare_elements(const HostElements& oracle, const HostElements& baseline, 
   });
 }
 
+template <class Value>
 void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const HostElements& baseline,
                      const HostElements& candidate, const at::Tensor& shape, Dtype dtype, Comparison& result) {
   Ruling ruling{result};
@@ -128,7 +135,7 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
     ruling.decide(Judgement::kInvalid, "the baseline's NaN and Inf are not the oracle's, first at " +
                                            element_text(shape, s.baseline_mask_broken));
   if (s.candidate_mask_broken >= 0) {
-    double is, should;
+    Value is, should;
     candidate.read(s.candidate_mask_broken, 1, &is);
     oracle.read(s.candidate_mask_broken, 1, &should);
     result.worst_ratio = kInfiniteRatio;
@@ -146,7 +153,7 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
   if (!(s.baseline_rmse <= poor * s.oracle_rms)) {
     if (s.baseline_rmse <= bound.absolute && s.oracle_rms <= bound.absolute) {
       result.negligible = true;
-      compare_elements(oracle, baseline, candidate, {0, bound.absolute, {0, unbounded}}, shape, result);
+      compare_elements<Value>(oracle, baseline, candidate, {0, bound.absolute, {0, unbounded}}, shape, result);
       return;
     }
     ruling.decide(Judgement::kInvalid, "the baseline is poor: its RMSE " + number(s.baseline_rmse) +
@@ -157,7 +164,7 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
   if (!gradient) {
     const double floor =
         std::max(std::min(table.absolute, kMagnitudeFloor * s.oracle_rms), kBaselineElementFactor * s.baseline_rmse);
-    compare_elements(oracle, baseline, candidate, {table.relative, floor, bound}, shape, result);
+    compare_elements<Value>(oracle, baseline, candidate, {table.relative, floor, bound}, shape, result);
   }
 
   const bool few = s.finite < kFewElements, very_few = s.finite < kVeryFewElements;
@@ -168,8 +175,7 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
     whole = std::max(whole, bound.relative * s.oracle_rms);
     largest = std::max(largest, bound.relative * s.oracle_max);
   }
-  ruling.limit("RMSE against the oracle (the baseline's is " + number(s.baseline_rmse) + ")", s.candidate_rmse,
-               whole);
+  ruling.limit("RMSE against the oracle (the baseline's is " + number(s.baseline_rmse) + ")", s.candidate_rmse, whole);
   ruling.limit("largest error (the baseline's is " + number(s.baseline_max_error) + ")", s.candidate_max_error,
                largest);
   if (gradient && s.finite > 0) {
@@ -182,6 +188,24 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
   }
 }
 
+// Times, bytes held: nothing to compare them with but common sense.
+void judge_measured(const at::Tensor& candidate, Comparison& result) {
+  Ruling ruling{result};
+  const HostElements values(candidate);
+  for (std::int64_t i = 0; i < values.size(); ++i) {
+    double value;
+    values.read(i, 1, &value);
+    if (std::isfinite(value) && value >= 0) continue;
+    result.worst_ratio = kInfiniteRatio;
+    return ruling.decide(Judgement::kRejected, element_text(candidate, i) + ": measured " + number(value) +
+                                                   ", which is not finite and at least 0");
+  }
+}
+
+at::Tensor real_view(const at::Tensor& tensor) {
+  return tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor;
+}
+
 }  // namespace
 
 Comparison compare(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline,
@@ -189,19 +213,33 @@ Comparison compare(const OutputSpec& spec, const at::Tensor& oracle, const at::T
   Comparison result;
   result.elements = baseline.numel();
   Ruling ruling{result};
-  if (oracle.sizes() != baseline.sizes())
+  const bool measured = spec.tolerance.kind == Tolerance::Kind::kMeasured;
+  if (!measured && oracle.sizes() != baseline.sizes())
     ruling.decide(Judgement::kInvalid,
                   "the oracle's shape is " + shape_text(oracle) + ", the baseline's " + shape_text(baseline));
-  if (const std::string structure = structure_difference(baseline, candidate); !structure.empty()) {
+  if (oracle.is_complex() != baseline.is_complex())
+    ruling.decide(Judgement::kInvalid, "oracle and baseline are not both complex");
+  if (const std::string structure = structure_difference(baseline, candidate, measured); !structure.empty()) {
     result.worst_ratio = kInfiniteRatio;
     ruling.decide(Judgement::kRejected, structure);
   }
   if (!result.reason.empty()) return result;
-  const HostElements r(oracle), b(baseline), y(candidate);
-  if (spec.tolerance.kind == Tolerance::Kind::kExact || !baseline.is_floating_point())
-    compare_exactly(spec, r, b, y, baseline, result);
-  else
-    compare_numbers(spec, r, b, y, baseline, dtype, result);
+  if (measured) {
+    result.elements = candidate.numel();
+    judge_measured(candidate, result);
+  } else if (spec.tolerance.kind == Tolerance::Kind::kExact ||
+             !(baseline.is_floating_point() || baseline.is_complex())) {
+    const at::Tensor expected = real_view(baseline);
+    compare_exactly(spec, HostElements(real_view(oracle)), HostElements(expected), HostElements(real_view(candidate)),
+                    expected, result);
+  } else if (holds_complex(baseline, spec.element)) {
+    const HostElements r(oracle, spec.element), b(baseline, spec.element), y(candidate, spec.element);
+    result.elements = b.size();
+    compare_numbers<Complex>(spec, r, b, y, baseline.is_complex() ? baseline : baseline.select(0, 0), dtype, result);
+  } else {
+    compare_numbers<double>(spec, HostElements(oracle), HostElements(baseline), HostElements(candidate), baseline,
+                            dtype, result);
+  }
   if (result.reason.empty()) result.judgement = Judgement::kAccepted;
   return result;
 }

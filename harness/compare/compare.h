@@ -38,8 +38,10 @@ struct Comparison {
 //                 m = 2 (3 in bf16 mode), 5 below 1000 elements, 10 and at least the specification's bound below 16
 //   (gradient outputs have no element-wise rule: their class bounds the tensor; poor is then twice the bound or 5 %)
 //   specification bound: |y - b| <= absolute + relative max(|y|, |b|); gradient: relative L2 distance to b and cosine
-// Exact outputs, and all integer and bool ones, must equal the baseline bit for bit instead.
-// oracle: fp64 (or integer) on any device; baseline and candidate: in the cell's dtype on the cell's device.
+// Complex and planar outputs: the same with moduli and with masks of both parts; the cosine is of the planes.
+// Measured outputs: finite and not below zero, of the baseline's dtype and device; their lengths may differ from run to
+// run. Exact outputs, and all integer and bool ones, must equal the baseline bit for bit instead.
+// oracle: fp64, complex128 or integer on any device; baseline and candidate: in the cell's dtype on the cell's device.
 Comparison compare(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline,
                    const at::Tensor& candidate, Dtype dtype);
 

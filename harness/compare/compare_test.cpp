@@ -104,6 +104,75 @@ TEST(Compare, NanNeedsAllowance) {
   EXPECT_EQ(judge(twin, repaired, allowed).judgement, Judgement::kRejected);  // never a wildcard
 }
 
+// A complex product: interleaved, and the same as planes.
+Twin complex_product() {
+  at::manual_seed(17);
+  const at::Tensor a = at::randn({70, 64}, at::kComplexFloat), b = at::randn({64, 50}, at::kComplexFloat);
+  return {at::matmul(a.to(at::kComplexDouble), b.to(at::kComplexDouble)), at::matmul(a, b)};
+}
+at::Tensor planes(const at::Tensor& z) { return at::stack({at::real(z), at::imag(z)}, 0); }
+
+TEST(Compare, ComplexByModulus) {
+  const Twin twin = complex_product(), planar{planes(twin.oracle), planes(twin.baseline)};
+  const OutputSpec spec = output(Tolerance::Kind::kBound, {2e-4, 2e-4}), planar_spec = spec.of(Element::kPlanar);
+  const auto same = judge(twin, twin.baseline, spec);
+  EXPECT_TRUE(same.accepted()) << same.reason;
+  EXPECT_EQ(same.elements, 3500);
+  const auto same_planes = judge(planar, planar.baseline, planar_spec);
+  EXPECT_TRUE(same_planes.accepted()) << same_planes.reason;
+  EXPECT_EQ(same_planes.elements, 3500);
+  EXPECT_DOUBLE_EQ(same.rmse, same_planes.rmse);
+  for (const at::Tensor& wrong : {at::conj(twin.baseline).resolve_conj(), twin.baseline * c10::complex<double>(0, 1),
+                                  twin.baseline * 1.001, at::zeros_like(twin.baseline)}) {
+    EXPECT_EQ(judge(twin, wrong, spec).judgement, Judgement::kRejected);
+    EXPECT_EQ(judge(planar, planes(wrong), planar_spec).judgement, Judgement::kRejected);
+  }
+  // A real part that is nearly zero may err by what the modulus allows, though not by what it allows itself.
+  at::Tensor turned = twin.baseline.clone();
+  const auto z = turned[3][4].item<c10::complex<float>>();
+  turned[3][4].fill_(c10::complex<float>(z.real() + 1e-6f * std::abs(z), z.imag()));
+  EXPECT_TRUE(judge(twin, turned, spec).accepted());
+  const auto lazily = judge(twin, at::conj(at::conj(twin.baseline).resolve_conj()), spec);
+  EXPECT_NE(lazily.reason.find("not carried out"), std::string::npos) << lazily.reason;
+}
+
+TEST(Compare, ComplexMasksByPart) {
+  Twin twin = complex_product();
+  const OutputSpec spec = output(Tolerance::Kind::kBound, {2e-4, 2e-4});
+  at::Tensor wrong = twin.baseline.clone();
+  at::imag(wrong)[13][7] = std::nan("");
+  const auto result = judge(twin, wrong, spec);
+  EXPECT_EQ(result.judgement, Judgement::kRejected);
+  EXPECT_NE(result.reason.find("index [13, 7]"), std::string::npos) << result.reason;
+  for (at::Tensor* one : {&twin.oracle, &twin.baseline}) at::real(*one)[13][7] = kInfinity;
+  EXPECT_TRUE(judge(twin, twin.baseline, spec).accepted());
+  wrong = twin.baseline.clone();
+  at::real(wrong)[13][7] = 1;
+  at::imag(wrong)[13][7] = kInfinity;  // in the other part
+  EXPECT_EQ(judge(twin, wrong, spec).judgement, Judgement::kRejected);
+}
+
+TEST(Compare, ExactComplexIsBits) {
+  const Twin twin = complex_product();
+  EXPECT_TRUE(judge(twin, twin.baseline, output(Tolerance::Kind::kExact)).accepted());
+  at::Tensor wrong = twin.baseline.clone();
+  at::imag(wrong)[5][5].mul_(1 + 1e-7);
+  wrong[6][6] = std::nextafter(1.0f, 2.0f);
+  EXPECT_FALSE(judge(twin, wrong, output(Tolerance::Kind::kExact)).accepted());
+}
+
+TEST(Compare, MeasuredIsFiniteAndNotNegative) {
+  const Twin twin{at::full({3}, 2.0, at::kDouble), at::full({3}, 1.0)};
+  const OutputSpec spec = output(Tolerance::Kind::kMeasured);
+  EXPECT_TRUE(judge(twin, at::full({3}, 70.0), spec).accepted());
+  EXPECT_TRUE(judge(twin, at::zeros({5}), spec).accepted());
+  for (const double bad : {-1.0, std::nan(""), kInfinity}) {
+    const auto result = judge(twin, at::tensor({1.0f, static_cast<float>(bad), 1.0f}), spec);
+    EXPECT_EQ(result.judgement, Judgement::kRejected);
+    EXPECT_NE(result.reason.find("element 1"), std::string::npos) << result.reason;
+  }
+}
+
 TEST(Compare, LowerPrecisionRejects) {
   const Twin twin = product();
   EXPECT_FALSE(judge(twin, twin.baseline.to(at::kBFloat16).to(at::kFloat)).accepted());
@@ -187,12 +256,14 @@ TEST(Compare, EmptyAndScalar) {
   EXPECT_FALSE(judge(scalar, at::scalar_tensor(2.001)).accepted());
 }
 
-TEST(Compare, ShapeOfTheOracleAndComplexTensors) {
+TEST(Compare, ShapeAndKindOfTheOracle) {
   const Twin twin = product();
   EXPECT_EQ(compare(output(), twin.oracle.t(), twin.baseline, twin.baseline, Dtype::kFp32).judgement,
             Judgement::kInvalid);
   const at::Tensor complex = at::zeros({3}, at::kComplexFloat);
-  EXPECT_THROW(compare(output(), complex, complex, complex, Dtype::kFp32), Error);
+  const at::Tensor real = at::zeros({3});
+  EXPECT_EQ(compare(output(), complex, real, real, Dtype::kFp32).judgement, Judgement::kInvalid);
+  EXPECT_THROW(compare(output().of(Element::kPlanar), real, real, real, Dtype::kFp32), Error) << "three planes";
 }
 
 TEST(Compare, TenMillionElementsTakeUnderASecond) {

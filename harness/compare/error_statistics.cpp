@@ -8,38 +8,36 @@ namespace twinbench {
 
 namespace {
 
-// 0 finite, 1 NaN, 2 +Inf, 3 -Inf.
-int kind_of(double value) {
-  if (std::isfinite(value)) return 0;
-  return std::isnan(value) ? 1 : value > 0 ? 2 : 3;
-}
-
 struct Sums {
   double oracle = 0, baseline_error = 0, candidate_error = 0, distance = 0, dot = 0, baseline = 0, candidate = 0;
 };
 
-}  // namespace
+double square(double value) { return value * value; }
+double square(Complex value) { return std::norm(value); }
+double product(double a, double b) { return a * b; }
+double product(Complex a, Complex b) { return a.real() * b.real() + a.imag() * b.imag(); }
 
-ErrorStatistics gather_statistics(const HostElements& oracle, const HostElements& baseline,
-                                  const HostElements& candidate, c10::ScalarType stored) {
+template <class Value>
+ErrorStatistics gathered(const HostElements& oracle, const HostElements& baseline, const HostElements& candidate,
+                         c10::ScalarType stored) {
   ErrorStatistics result;
   Sums sums;
-  for_each_element(oracle, baseline, candidate, [&](std::int64_t i, double r, double b, double y) {
+  for_each_element<Value>(oracle, baseline, candidate, [&](std::int64_t i, Value r, Value b, Value y) {
     const int kind = kind_of(stored_as(r, stored));
     const bool baseline_agrees = kind_of(b) == kind, candidate_agrees = kind_of(y) == kind;
-    if (kind == 1 && result.oracle_nan < 0) result.oracle_nan = i;
+    if (kind != 0 && result.oracle_nan < 0 && holds_nan(r)) result.oracle_nan = i;
     if (!baseline_agrees && result.baseline_mask_broken < 0) result.baseline_mask_broken = i;
     if (!candidate_agrees && result.candidate_mask_broken < 0) result.candidate_mask_broken = i;
     if (kind != 0 || !baseline_agrees || !candidate_agrees) return;
     const double baseline_error = std::abs(b - r), error = std::abs(y - r), size = std::abs(r);
     ++result.finite;
-    sums.oracle += r * r;
+    sums.oracle += square(r);
     sums.baseline_error += baseline_error * baseline_error;
     sums.candidate_error += error * error;
-    sums.distance += (y - b) * (y - b);
-    sums.dot += y * b;
-    sums.baseline += b * b;
-    sums.candidate += y * y;
+    sums.distance += square(y - b);
+    sums.dot += product(y, b);
+    sums.baseline += square(b);
+    sums.candidate += square(y);
     result.oracle_max = std::max(result.oracle_max, size);
     result.baseline_max_error = std::max(result.baseline_max_error, baseline_error);
     result.candidate_max_error = std::max(result.candidate_max_error, error);
@@ -54,6 +52,13 @@ ErrorStatistics gather_statistics(const HostElements& oracle, const HostElements
   const double norms = std::sqrt(sums.baseline) * std::sqrt(sums.candidate);
   result.cosine = norms > 0 ? sums.dot / norms : (sums.baseline == sums.candidate ? 1 : 0);
   return result;
+}
+
+}  // namespace
+
+ErrorStatistics gather_statistics(const HostElements& oracle, const HostElements& baseline,
+                                  const HostElements& candidate, c10::ScalarType stored) {
+  return (baseline.is_complex() ? gathered<Complex> : gathered<double>)(oracle, baseline, candidate, stored);
 }
 
 }  // namespace twinbench

@@ -1,4 +1,5 @@
-// What one pass over oracle, baseline and candidate yields: every sum and maximum the rules need.
+// What one pass over oracle, baseline and candidate yields: every sum and maximum the rules need. Of complex elements
+// errors and sizes are moduli, and a NaN or infinity is one of either part.
 #pragma once
 
 #include <c10/core/ScalarType.h>

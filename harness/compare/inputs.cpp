@@ -1,6 +1,8 @@
 // Input generation, casting and placement.
 #include "harness/compare/inputs.h"
 
+#include <set>
+
 #include "src/common/error.h"
 #include "src/inputs.h"
 
@@ -8,13 +10,18 @@ namespace twinbench {
 
 NamedTensors generated_inputs(const ComponentSpec& spec, const Setting& setting, std::uint64_t seed) {
   NamedTensors inputs = generate_inputs(spec, setting, seed);
+  std::set<std::string> doubles;
+  for (const auto& input : inputs_of(spec.signature, completed(spec.signature, setting)))
+    if (input.element == Element::kDouble) doubles.insert(input.name);
   for (const auto& [name, tensor] : inputs) {
     const std::string field = spec.id() + " input '" + name + "'";
     if (!tensor.defined()) throw Error(ErrorKind::kInternal, field, "undefined", "finish_inputs must fill every input");
     if (!tensor.device().is_cpu())
       throw Error(ErrorKind::kInternal, field, tensor.device().str(), "finish_inputs gives CPU tensors");
-    if (tensor.scalar_type() == at::kDouble)
-      throw Error(ErrorKind::kBadDtype, field, "Double", "finish_inputs gives fp32 or integer tensors");
+    const auto dtype = tensor.scalar_type();
+    if ((dtype == at::kDouble && !doubles.count(name)) || dtype == at::kComplexDouble)
+      throw Error(ErrorKind::kBadDtype, field, c10::toString(dtype),
+                  "finish_inputs gives fp32, complex64 or integer tensors, and fp64 ones where the signature says so");
   }
   return inputs;
 }

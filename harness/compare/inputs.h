@@ -7,10 +7,11 @@
 
 namespace twinbench {
 
-// fp32 (or integer) tensors on the CPU, as the component generates them, checked: contiguous, defined, not fp64.
+// fp32, complex64 or integer tensors on the CPU, as the component generates them, checked: defined, on the CPU, fp64
+// only where the signature declares it.
 NamedTensors generated_inputs(const ComponentSpec& spec, const Setting& setting, std::uint64_t seed);
 
-// Copies of their own: floating tensors in fp64 where the dtype is kFp64, on that device.
+// Copies of their own: floating and complex tensors in fp64 where the dtype is kFp64, on that device.
 NamedTensors placed_inputs(const NamedTensors& generated, Dtype dtype, c10::Device device);
 
 // The setting of the oracle: fp64 on the CPU.

@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "src/inputs.h"
+
 namespace twinbench {
 
 namespace {
@@ -28,10 +30,10 @@ std::string element_text(const at::Tensor& tensor, std::int64_t element) {
   return "element " + std::to_string(element) + " (index " + list_text(index) + ")";
 }
 
-std::string structure_difference(const at::Tensor& baseline, const at::Tensor& candidate) {
+std::string structure_difference(const at::Tensor& baseline, const at::Tensor& candidate, bool any_shape) {
   if (!candidate.defined()) return "no tensor";
   if (candidate.layout() != at::kStrided) return "the tensor is not strided";
-  if (candidate.sizes() != baseline.sizes())
+  if (!any_shape && candidate.sizes() != baseline.sizes())
     return "shape " + shape_text(candidate) + ", the baseline's is " + shape_text(baseline);
   if (candidate.scalar_type() != baseline.scalar_type())
     return std::string("dtype ") + c10::toString(candidate.scalar_type()) + ", the baseline's is " +
@@ -39,8 +41,30 @@ std::string structure_difference(const at::Tensor& baseline, const at::Tensor& c
   if (candidate.device() != baseline.device())
     return "device " + candidate.device().str() + ", the baseline's is " + baseline.device().str();
   if (baseline.is_contiguous() && !candidate.is_contiguous()) return "not contiguous, the baseline's is";
+  if (candidate.is_conj() != baseline.is_conj() || candidate.is_neg() != baseline.is_neg())
+    return "its conjugation or negation is not carried out, the baseline's is: resolve_conj(), resolve_neg()";
   if (candidate.requires_grad() && !baseline.requires_grad())
     return "carries autograd history, the baseline's does not";
+  return "";
+}
+
+std::string declared_difference(const OutputSpec& spec, const at::Tensor& output, const Setting& setting) {
+  const auto expected = extents(spec.shape, setting);
+  bool fits = output.dim() == static_cast<std::int64_t>(expected.size());
+  for (std::size_t axis = 0; fits && axis < expected.size(); ++axis)
+    fits = expected[axis] < 0 || expected[axis] == output.size(static_cast<std::int64_t>(axis));
+  if (!fits) {
+    std::string declared, written;
+    for (std::size_t axis = 0; axis < expected.size(); ++axis) {
+      declared += (axis > 0 ? ", " : "") + (expected[axis] < 0 ? "any" : std::to_string(expected[axis]));
+      written += (axis > 0 ? ", " : "") + spec.shape[axis].text();
+    }
+    return "shape " + shape_text(output) + ", declared is [" + declared + "] = [" + written + "]";
+  }
+  const at::ScalarType dtype = scalar_type(spec.element, setting.dtype);
+  if (output.scalar_type() != dtype)
+    return std::string("dtype ") + c10::toString(output.scalar_type()) + ", declared is " + to_string(spec.element) +
+           ", in " + to_string(setting.dtype) + " mode " + c10::toString(dtype);
   return "";
 }
 

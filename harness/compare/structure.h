@@ -5,10 +5,17 @@
 
 #include <string>
 
+#include "src/component.h"
+
 namespace twinbench {
 
 // Empty, or how the candidate's shape, dtype, device or layout differs from the baseline's.
-std::string structure_difference(const at::Tensor& baseline, const at::Tensor& candidate);
+// `any_shape`: the shape may differ.
+std::string structure_difference(const at::Tensor& baseline, const at::Tensor& candidate, bool any_shape = false);
+
+// Empty, or how an output differs from what its specification declares at a complete setting: shape ("any" matches
+// every length) or dtype, which in fp64 mode is the oracle's.
+std::string declared_difference(const OutputSpec& spec, const at::Tensor& output, const Setting& setting);
 
 // "[3, 5]".
 std::string shape_text(const at::Tensor& tensor);

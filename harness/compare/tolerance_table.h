@@ -29,7 +29,8 @@ inline NumericTable numeric_table(Dtype dtype) {
 // their larger error is in the baseline's RMSE already.
 inline double epsilon_of(c10::ScalarType dtype) {
   switch (dtype) {
-    case c10::ScalarType::Float: return 0x1p-23;
+    case c10::ScalarType::Float:
+    case c10::ScalarType::ComplexFloat: return 0x1p-23;
     case c10::ScalarType::BFloat16: return 0x1p-7;
     case c10::ScalarType::Half: return 0x1p-10;
     default: return 0x1p-52;

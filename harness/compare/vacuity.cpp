@@ -1,10 +1,15 @@
-// Five wrong answers, one at a time.
+// Five wrong answers, seven of complex outputs, one at a time.
 #include "harness/compare/vacuity.h"
 
-#include <ATen/ops/empty_like.h>
+#include <ATen/ops/complex.h>
+#include <ATen/ops/conj.h>
 #include <ATen/ops/full_like.h>
+#include <ATen/ops/imag.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/real.h>
 #include <ATen/ops/roll.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/view_as_complex.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -20,23 +25,24 @@ namespace twinbench {
 namespace {
 
 struct Magnitude {
-  double largest = 0, rms = 0, mean = 0;
+  double largest = 0, rms = 0;
+  Complex mean = 0;
   std::int64_t middle = -1;  // the finite element nearest after the middle
 };
 
 Magnitude magnitude_of(const at::Tensor& answer) {
   const HostElements elements(answer);
   Magnitude result;
-  double squares = 0, sum = 0;
+  double squares = 0;
+  Complex sum = 0;
   std::int64_t finite = 0;
   for (std::int64_t i = 0; i < elements.size(); ++i) {
     const std::int64_t at = (i + elements.size() / 2) % elements.size();
-    double value;
-    elements.read(at, 1, &value);
-    if (!std::isfinite(value)) continue;
+    const Complex value = elements.at(at);
+    if (!is_finite(value)) continue;
     if (result.middle < 0) result.middle = at;
     result.largest = std::max(result.largest, std::abs(value));
-    squares += value * value;
+    squares += std::norm(value);
     sum += value;
     ++finite;
   }
@@ -46,6 +52,15 @@ Magnitude magnitude_of(const at::Tensor& answer) {
   return result;
 }
 
+bool is_exact(const OutputSpec& spec, const at::Tensor& answer) {
+  return spec.tolerance.kind == Tolerance::Kind::kExact || !(answer.is_floating_point() || answer.is_complex());
+}
+
+at::Tensor from_planes(const at::Tensor& planar) {
+  return at::view_as_complex(at::stack({planar.select(0, 0), planar.select(0, 1)}, -1));
+}
+at::Tensor planes_of(const at::Tensor& answer) { return at::stack({at::real(answer), at::imag(answer)}, 0); }
+
 // By 5 % of the rms (25 % where numbers are coarse); for a gradient, whose class bounds the whole tensor, by twice what
 // that class allows a tensor of this size, if that is more.
 at::Tensor one_element_off(const OutputSpec& spec, const at::Tensor& answer, const Magnitude& magnitude, Dtype dtype) {
@@ -53,10 +68,11 @@ at::Tensor one_element_off(const OutputSpec& spec, const at::Tensor& answer, con
   at::Tensor element = wrong.view({-1}).narrow(0, magnitude.middle, 1);
   if (answer.scalar_type() == at::kBool) {
     element.logical_not_();
-  } else if (!answer.is_floating_point()) {
+  } else if (!answer.is_floating_point() && !answer.is_complex()) {
     element.add_(std::max<std::int64_t>(1, static_cast<std::int64_t>(0.05 * magnitude.rms)));
   } else {
-    const bool coarse = dtype == Dtype::kBf16 || dtype == Dtype::kTf32 || dtype == Dtype::kFp16 || answer.element_size() == 2;
+    const bool coarse =
+        dtype == Dtype::kBf16 || dtype == Dtype::kTf32 || dtype == Dtype::kFp16 || answer.element_size() == 2;
     double share = coarse ? 0.25 : 0.05;
     if (spec.tolerance.kind == Tolerance::Kind::kGradient) {
       const Bound& bound = spec.tolerance.bound(dtype);
@@ -70,13 +86,10 @@ at::Tensor one_element_off(const OutputSpec& spec, const at::Tensor& answer, con
 // Beyond rounding, at any finite element.
 bool distinguishable(const at::Tensor& wrong, const at::Tensor& answer, const OutputSpec& spec, double largest) {
   const HostElements a(wrong), b(answer);
-  const bool exact = spec.tolerance.kind == Tolerance::Kind::kExact || !answer.is_floating_point();
-  const double rounding = exact ? 0 : 4 * epsilon_of(answer.scalar_type()) * largest;
+  const double rounding = is_exact(spec, answer) ? 0 : 4 * epsilon_of(answer.scalar_type()) * largest;
   for (std::int64_t i = 0; i < a.size(); ++i) {
-    double x, y;
-    a.read(i, 1, &x);
-    b.read(i, 1, &y);
-    if (std::isfinite(y) && !(std::abs(x - y) <= rounding)) return true;
+    const Complex x = a.at(i), y = b.at(i);
+    if (is_finite(y) && !(std::abs(x - y) <= rounding)) return true;
   }
   return false;
 }
@@ -86,38 +99,50 @@ bool distinguishable(const at::Tensor& wrong, const at::Tensor& answer, const Ou
 Vacuity check_vacuity(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline,
                       const NamedTensors& inputs, Dtype dtype) {
   Vacuity result;
+  if (spec.tolerance.kind == Tolerance::Kind::kMeasured) return result;  // any value is right
   const Comparison control = compare(spec, oracle, baseline, baseline, dtype);
   if (!control.accepted()) {
     result.reason = "the baseline itself is not accepted: " + control.reason;
     return result;
   }
-  const Magnitude magnitude = magnitude_of(baseline);
+  // Two planes are one complex answer here, so that rows are rows and a mean is that of complex numbers.
+  const bool planar = !baseline.is_complex() && holds_complex(baseline, spec.element);
+  const at::Tensor answer = planar ? from_planes(baseline) : baseline;
+  const Magnitude magnitude = magnitude_of(answer);
   if (control.negligible || magnitude.middle < 0) return result;
 
-  const at::Tensor finite = at::isfinite(baseline);
+  const at::Tensor finite = at::isfinite(answer);
   const auto present = [&](const std::string& name, at::Tensor wrong) {
     // The mask rule alone must not do the work: non-finite elements stay right.
-    if (baseline.is_floating_point()) wrong = at::where(finite, wrong, baseline);
-    if (!distinguishable(wrong, baseline, spec, magnitude.largest)) return;
+    if (answer.is_floating_point() || answer.is_complex()) wrong = at::where(finite, wrong, answer);
+    if (!distinguishable(wrong, answer, spec, magnitude.largest)) return;
     ++result.checked;
+    if (planar) wrong = planes_of(wrong);
     if (!compare(spec, oracle, baseline, wrong.contiguous(), dtype).accepted())
       ++result.rejected;
     else if (result.reason.empty())
       result.reason = "the comparison accepts a wrong answer for '" + spec.name + "': " + name;
   };
-  present("zeros", at::zeros_like(baseline));
+  present("zeros", at::zeros_like(answer));
   result.zeros = result.checked > 0;
-  if (baseline.numel() > 1 && baseline.scalar_type() != at::kBool)
-    present("its mean everywhere", at::full_like(baseline, magnitude.mean));
+  if (answer.numel() > 1 && answer.is_complex())
+    present("its mean everywhere", at::full_like(answer, c10::complex<double>(magnitude.mean)));
+  else if (answer.numel() > 1 && answer.scalar_type() != at::kBool)
+    present("its mean everywhere", at::full_like(answer, magnitude.mean.real()));
   for (const auto& [name, input] : inputs) {
-    if (!input.defined() || input.sizes() != baseline.sizes() ||
+    if (!input.defined() || input.sizes() != baseline.sizes() || input.is_complex() != baseline.is_complex() ||
         input.is_floating_point() != baseline.is_floating_point())
       continue;
-    present("a copy of input '" + name + "'", input.to(baseline.options()));
+    const at::Tensor same = input.to(baseline.options());
+    present("a copy of input '" + name + "'", planar ? from_planes(same) : same);
     break;
   }
-  present("one element off", one_element_off(spec, baseline, magnitude, dtype));
-  if (baseline.dim() > 0 && baseline.size(0) > 1) present("rows rolled by one", at::roll(baseline, {1}, {0}));
+  present("one element off", one_element_off(spec, answer, magnitude, dtype));
+  if (answer.dim() > 0 && answer.size(0) > 1) present("rows rolled by one", at::roll(answer, {1}, {0}));
+  if (answer.is_complex()) {
+    present("conjugated", at::conj(answer).resolve_conj());
+    present("real and imaginary parts swapped", at::complex(at::imag(answer), at::real(answer)));
+  }
   return result;
 }
 

@@ -49,6 +49,27 @@ TEST(Vacuity, AWeakComparisonIsNamed) {
   EXPECT_LT(guard.rejected, guard.checked);
 }
 
+TEST(Vacuity, ComplexAnswersAreNotTheirConjugates) {
+  at::manual_seed(4);
+  const at::Tensor z = at::randn({40, 30}, at::kComplexFloat), y = z * z;
+  const at::Tensor right = z.to(at::kComplexDouble).square();
+  const Vacuity guard = check_vacuity(output(), right, y, {{"z", z}}, Dtype::kFp32);
+  EXPECT_TRUE(guard.holds()) << guard.reason;
+  EXPECT_EQ(guard.checked, 7);
+  const auto planes = [](const at::Tensor& one) { return at::stack({at::real(one), at::imag(one)}, 0); };
+  const Vacuity planar =
+      check_vacuity(output().of(Element::kPlanar), planes(right), planes(y), {{"z", planes(z)}}, Dtype::kFp32);
+  EXPECT_TRUE(planar.holds()) << planar.reason;
+  EXPECT_EQ(planar.checked, 7);
+  OutputSpec wide = output();  // so wide that the conjugate of nearly real numbers passes
+  wide.tolerance.fp32 = {2, 2};
+  const at::Tensor real = at::complex(at::real(right), 1e-5 * at::imag(right));
+  const at::Tensor noisy = (real + 0.01 * at::randn_like(real)).to(at::kComplexFloat);
+  const Vacuity weak = check_vacuity(wide, real, noisy, {}, Dtype::kFp32);
+  EXPECT_FALSE(weak.holds());
+  EXPECT_EQ(check_vacuity(output(Tolerance::Kind::kMeasured), y, y, {}, Dtype::kFp32).checked, 0);
+}
+
 TEST(Vacuity, ConstantAndEmptyOutputsCheckLittleOrNothing) {
   const at::Tensor zeros = at::zeros({10, 3});
   const Vacuity constant = check_vacuity(output(), zeros.to(at::kDouble), zeros, {}, Dtype::kFp32);

@@ -22,11 +22,15 @@ Subject set_up(const Component& component, Variant variant, const Setting& setti
   Subject subject;
   subject.inputs = placed_inputs(generated_inputs(component.spec, setting, seed), setting.dtype, setting.device);
   subject.runnable = component.make(variant, subject.inputs, setting);
-  for (int run = 0; run < warm_up; ++run) subject.runnable->run();
+  for (int run = 0; run < warm_up; ++run) {
+    subject.runnable->reset();
+    subject.runnable->run();
+  }
   return subject;
 }
 
 CounterSnapshot count_one(Runnable& runnable) {
+  runnable.reset();
   const CounterScope scope;
   runnable.run();
   return scope.snapshot();
@@ -34,8 +38,8 @@ CounterSnapshot count_one(Runnable& runnable) {
 
 }  // namespace
 
-CounterSnapshot count_run(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
-                          int warm_up) {
+CountedRun count_run(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
+                     int warm_up) {
   const Subject subject = set_up(component, variant, setting, seed, warm_up);
   const NvtxRange range(Cell{&component, variant, setting.device.type(), setting.dtype, &setting.input_case}.name(), "counted");
   const CounterSnapshot first = count_one(*subject.runnable), second = count_one(*subject.runnable);
@@ -43,7 +47,11 @@ CounterSnapshot count_run(const Component& component, Variant variant, const Set
   if (!changed.empty())
     throw Error(ErrorKind::kInternal, component.spec.id() + " " + to_string(variant) + " counters", changed,
                 "two steady runs must count the same; look for caches, lazy setup or randomness in run()");
-  return first;
+  CountedRun counted{first, {}};
+  for (const auto& proof : component.spec.proof)
+    if (proof.of_result && counted.outputs.empty())
+      for (const auto& [name, tensor] : subject.runnable->outputs()) counted.outputs.set(name, tensor.detach().clone());
+  return counted;
 }
 
 std::vector<ProofResult> check_proof(const Component& component, const Setting& setting, std::uint64_t seed) {
@@ -53,21 +61,25 @@ std::vector<ProofResult> check_proof(const Component& component, const Setting& 
 }
 
 std::vector<ProofResult> check_proof(const Component& component, const Setting& setting,
-                                     const CounterSnapshot& baseline, const CounterSnapshot& optimized) {
+                                     const CountedRun& baseline, const CountedRun& optimized) {
   std::vector<ProofResult> results;
   for (const auto& proof : component.spec.proof) {
+    const auto expected = [&](Variant variant, const CountedRun& run) {
+      if (proof.of_result) return proof.of_result(variant, run.outputs, setting);
+      return variant == Variant::kBaseline ? proof.baseline(setting) : proof.optimized(setting);
+    };
     ProofResult result{proof.counter,
                        proof.formula,
-                       proof.baseline(setting),
-                       baseline.value(proof.counter),
-                       proof.optimized(setting),
-                       optimized.value(proof.counter),
+                       expected(Variant::kBaseline, baseline),
+                       baseline.counters.value(proof.counter),
+                       expected(Variant::kOptimized, optimized),
+                       optimized.counters.value(proof.counter),
                        false,
                        ""};
-    const auto add = [&](const char* twin, std::int64_t expected, std::int64_t measured) {
-      if (expected == measured) return;
+    const auto add = [&](const char* twin, std::int64_t due, std::int64_t measured) {
+      if (due == measured) return;
       result.reason += (result.reason.empty() ? "" : "; ") + std::string("the ") + twin + " has " + proof.counter +
-                       " = " + std::to_string(measured) + " instead of " + std::to_string(expected);
+                       " = " + std::to_string(measured) + " instead of " + std::to_string(due);
     };
     add("baseline", result.baseline_expected, result.baseline_measured);
     add("optimized twin", result.optimized_expected, result.optimized_measured);
@@ -86,7 +98,10 @@ GrowthResult check_growth(const Component& component, Variant variant, const Set
   GrowthResult result;
   result.runs = runs;
   const CounterScope scope;
-  for (int run = 0; run < runs; ++run) subject.runnable->run();
+  for (int run = 0; run < runs; ++run) {
+    subject.runnable->reset();
+    subject.runnable->run();
+  }
   result.bytes = scope.snapshot().live_bytes;
   result.pass = result.bytes == 0;
   if (!result.pass)

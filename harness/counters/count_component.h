@@ -10,9 +10,15 @@
 
 namespace twinbench {
 
-// Sets the variant up, runs it `warm_up` times, then counts one run(); outputs() lies outside. Counted twice:
-// throws kInternal, naming the counters, if the two runs differ (set the thread count and look for hidden state).
-CounterSnapshot count_run(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
+struct CountedRun {
+  CounterSnapshot counters;
+  NamedTensors outputs;  // copies; empty unless a proof counter's formula asks for them (ProofCounter::of_result)
+};
+
+// Sets the variant up, runs it `warm_up` times, then counts one run(); reset() before and outputs() after it lie
+// outside. Counted twice: throws kInternal, naming the counters, if the two runs differ (set the thread count and look
+// for hidden state).
+CountedRun count_run(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
                           int warm_up = 2);
 
 struct ProofResult {
@@ -27,7 +33,7 @@ struct ProofResult {
 std::vector<ProofResult> check_proof(const Component& component, const Setting& setting, std::uint64_t seed);
 // The same of runs that were counted already.
 std::vector<ProofResult> check_proof(const Component& component, const Setting& setting,
-                                     const CounterSnapshot& baseline, const CounterSnapshot& optimized);
+                                     const CountedRun& baseline, const CountedRun& optimized);
 
 struct GrowthResult {
   bool pass = false;

@@ -1,4 +1,5 @@
 // Bitwise comparison of two sets of outputs.
+#include <algorithm>
 #include <cstring>
 
 #include "harness/compare/structure.h"
@@ -6,12 +7,32 @@
 
 namespace twinbench {
 
+namespace {
+
+at::Tensor on_host(const at::Tensor& tensor) { return tensor.to(at::kCPU).resolve_conj().resolve_neg().contiguous(); }
+
+}  // namespace
+
+std::string Subject::difference(const NamedTensors& got) const {
+  return first_bit_difference(without_measured(outputs_declared(), outputs), without_measured(outputs_declared(), got));
+}
+
+NamedTensors without_measured(const std::vector<OutputSpec>& specs, const NamedTensors& outputs) {
+  NamedTensors repeatable;
+  for (const auto& [name, tensor] : outputs) {
+    const bool measured = std::any_of(specs.begin(), specs.end(), [&](const auto& spec) {
+      return spec.name == name && spec.tolerance.kind == Tolerance::Kind::kMeasured;
+    });
+    if (!measured) repeatable.set(name, tensor);
+  }
+  return repeatable;
+}
+
 std::string first_bit_difference(const NamedTensors& expected, const NamedTensors& got) {
   if (expected.size() != got.size()) return "the number of outputs";
   for (const auto& [name, tensor] : expected) {
-    const at::Tensor a = tensor.to(at::kCPU).contiguous(), b = got[name].to(at::kCPU).contiguous();
-    if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type())
-      return "shape or dtype of output '" + name + "'";
+    const at::Tensor a = on_host(tensor), b = on_host(got[name]);
+    if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return "shape or dtype of output '" + name + "'";
     const auto *x = static_cast<const char*>(a.const_data_ptr()), *y = static_cast<const char*>(b.const_data_ptr());
     if (a.nbytes() == 0 || std::memcmp(x, y, a.nbytes()) == 0) continue;
     std::size_t byte = 0;

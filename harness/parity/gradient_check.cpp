@@ -1,6 +1,8 @@
 // Central differences along directions and at single entries.
 #include "harness/parity/gradient_check.h"
 
+#include <ATen/ops/view_as_real.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -18,6 +20,14 @@ constexpr double kStep = 1e-6, kAbsolute = 1e-5, kRelative = 1e-3;  // gradcheck
 constexpr int kAtLeast = 4;  // single entries per gradient, whatever the time
 constexpr int kHalvings = 128;  // slopes looked at to find the entry that makes a direction disagree
 
+bool has_slope(const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
+
+// Real and imaginary parts as numbers of their own: the gradient dL/dx + i dL/dy is then each one's derivative, and
+// Re(conj(a) b) a plain product.
+at::Tensor real_parts(const at::Tensor& tensor) {
+  return tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor;
+}
+
 // sum over outputs of <grad_output, output>, as a difference of two points: the sum itself would cancel digits away.
 class Loss {
  public:
@@ -31,8 +41,12 @@ class Loss {
     const NamedTensors now = outputs();
     double sum = 0;
     for (const auto& spec : output_specs(component_.spec, setting_)) {
-      if (!inputs_.contains("grad_" + spec.name) || !now[spec.name].is_floating_point()) continue;
-      sum += now[spec.name].sub(centre_[spec.name]).mul(inputs_["grad_" + spec.name]).sum().item().toDouble();
+      if (!inputs_.contains("grad_" + spec.name) || !has_slope(now[spec.name])) continue;
+      sum += real_parts(now[spec.name].sub(centre_[spec.name]))
+                 .mul(real_parts(inputs_["grad_" + spec.name]))
+                 .sum()
+                 .item()
+                 .toDouble();
     }
     return sum;
   }
@@ -40,7 +54,7 @@ class Loss {
  private:
   NamedTensors outputs() const {
     const auto runnable = component_.make(Variant::kBaseline, inputs_, setting_);
-    runnable->run();
+    run_afresh(*runnable);
     return copied_outputs(*runnable);
   }
   const Component& component_;
@@ -137,8 +151,8 @@ void check_gradient(const Component& component, const Setting& setting, const Na
     const std::string name = spec.name.substr(std::string("grad_").size());
     if (spec.name.rfind("grad_", 0) != 0 || !inputs.contains(name))
       return result.fail("gradient '" + spec.name + "' names no input: it must be grad_<input>");
-    at::Tensor input = inputs[name];
-    const at::Tensor& gradient = oracle_gradients[spec.name];
+    at::Tensor input = real_parts(inputs[name]);
+    const at::Tensor gradient = real_parts(oracle_gradients[spec.name]);
     if (gradient.sizes() != input.sizes()) return result.fail("'" + spec.name + "' has another shape than its input");
     if (input.numel() == 0) continue;
     const Slopes slopes(loss, input, gradient, name_hash(name));

@@ -18,8 +18,9 @@ namespace twinbench {
 
 const std::vector<std::string>& parity_check_names() {
   static const std::vector<std::string> names = {
-      "golden",         "oracle", "vacuity",          "determinism",        "input_mutation", "guard_bands",
-      "non_contiguous", "stale",  "batch_invariance", "poisoned_neighbour", "gradient",       "invariant"};
+      "specimen",       "golden",      "refusal",        "oracle", "vacuity",          "determinism",
+      "input_mutation", "guard_bands", "non_contiguous", "stale",  "batch_invariance", "poisoned_neighbour",
+      "gradient",       "invariant",   "relation"};
   return names;
 }
 
@@ -68,9 +69,19 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
     if (applies && wanted(name)) results.push_back(perform(cell_name, name, seed, check));
   };
   const bool first_case = !component.spec.cases.empty() && component.spec.cases.front().name == setting.input_case.name;
+  if (!setting.input_case.specimen.empty()) {  // a documented mistake: it must be seen, and nothing else holds of it
+    add("specimen", true, [&](CheckResult& result) { check_specimen(component, setting, seed, result); });
+    return results;
+  }
   add("golden", first_case && has_worked_examples(component.spec),
       [&](CheckResult& result) { check_golden(component, variant, setting, result); });
-  if (options.checks.size() == 1 && wanted("golden")) return results;
+  add("refusal", first_case && setting.dtype == component.spec.dtypes.front() && !component.spec.refusals.empty(),
+      [&](CheckResult& result) { check_refusals(component, variant, setting, seed, result); });
+  const auto needs_no_run = [](const std::string& name) {
+    return name == "golden" || name == "refusal" || name == "specimen";
+  };
+  if (!options.checks.empty() && std::all_of(options.checks.begin(), options.checks.end(), needs_no_run))
+    return results;
 
   // The right answer first, then the candidate: recycled memory must not hold the candidate's answer.
   std::unique_ptr<Subject> subject;
@@ -89,7 +100,7 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
     std::optional<GuardScope> poison;
     if (large && setting.device.is_cpu()) poison.emplace();
     const Prepared prepared = candidate->prepare(candidate->placed());
-    prepared.runnable->run();
+    run_afresh(*prepared.runnable);
     const NamedTensors outputs = prepared.runnable->outputs();
     shared.reference().judge(outputs, result);
     for (const auto& [name, tensor] : outputs)
@@ -123,10 +134,13 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
     if (large || (setting.input_case.timed && !options.gradients_of_large)) return result.skip("large case: the smaller ones show this");
     if (const auto& given = setting.input_case.options; given.count("not_differentiable") && given.at("not_differentiable") != 0)
       return result.skip("the case's inputs lie on a kink by design: central differences see both sides of it");
+    if (!component.spec.custom_gradient.empty())
+      return result.skip("custom gradient: " + component.spec.custom_gradient);
     take(cell.shared.gradient(options), result);
   });
   add("invariant", !backward && !component.spec.invariants.empty(),
       [&](CheckResult& result) { check_invariants(cell, result); });
+  thorough("relation", !component.spec.relations.empty(), check_relations);
   return results;
 }
 

@@ -27,11 +27,14 @@ struct ParityOptions {
 };
 
 // Names, in the order they run:
+//   specimen           cases that show a documented mistake: the comparison rejects it (and no other check applies)
 //   golden             worked examples of the specification (first case of the component only)
+//   refusal            spoiled inputs are refused with the typed error that the specification names (first case and
+//                      dtype only)
 //   oracle             against the baseline in fp64 on the CPU, by the rules of harness/compare/compare.h
 //   vacuity            the comparison rejects wrong answers; one output at least must be able to fail
-//   determinism        two runnables, and `repeats` runs of one: the same bits
-//   input_mutation     run() leaves its inputs as they were
+//   determinism        two runnables, and `repeats` runs of one, each after reset(): the same bits
+//   input_mutation     run() leaves its inputs as they were, the state's among them
 //   guard_bands        no byte outside a block is written, none is read before it is written (CPU: every allocation
 //                      between bands and filled with 0xff; elsewhere the inputs lie between bands)
 //   non_contiguous     strided inputs give the same answer, or are refused with a typed error (then skip)
@@ -41,6 +44,8 @@ struct ParityOptions {
 //   poisoned_neighbour NaN in one item changes no bit of another
 //   gradient           the oracle's gradients against central differences (backward cases, baseline cells on the CPU)
 //   invariant          the component's own properties (forward cases)
+//   relation           the same in two settings: bit for bit, or within tolerance
+// Every judged run starts with reset(). Outputs that are measured are compared with nothing.
 // A check that does not apply gives no row; one that applies but cannot be judged is skip with its reason; an exception is
 // an error row. Never throws for what a variant does; throws kUnknownName for an unknown check name.
 // `cases` keeps what the variants of a case have in common from one call to the next; consecutive calls should be of the

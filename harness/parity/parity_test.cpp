@@ -125,6 +125,65 @@ TEST(Parity, MissingAndUndeclaredOutputsFail) {
   EXPECT_NE(find(undeclared, "oracle").reason.find("'z' is not declared"), std::string::npos);
 }
 
+TEST(Parity, BoundFactors) {
+  Component component = doubled();
+  auto& bound = component.spec.signature.outputs[0].tolerance.fp32;
+  bound = {1e-7, 0};
+  const NamedTensors inputs = generated_inputs(component.spec, sized(50), 3);
+  const NamedTensors near = {{"y", inputs["x"] * 2 * (1 + 2.4e-7)}};  // two units in the last place
+  const auto reason = [&] { return judge_outputs(component, sized(50), inputs, near).reason; };
+  EXPECT_NE(reason().find("distance"), std::string::npos) << reason();
+  component.spec.bound_factor = [](const std::string& output, const NamedTensors& given, const Setting& setting) {
+    return output == "y" && given["x"].numel() == setting.size("n") ? 10.0 : 0.0;
+  };
+  EXPECT_EQ(reason().find("distance"), std::string::npos) << reason();
+  for (const double factor : {0.0, -1.0, std::nan(""), 1e-4, 1e7}) {
+    static double given;
+    given = factor;
+    component.spec.bound_factor = [](const std::string&, const NamedTensors&, const Setting&) { return given; };
+    EXPECT_NE(reason().find("invalid case: bound_factor of output 'y'"), std::string::npos) << reason();
+  }
+}
+
+TEST(Parity, DeclaredShapesNameWhatIsExpected) {
+  Component component = doubled();
+  component.spec.signature.outputs[0].shape = shape_of("n, 2");
+  const NamedTensors inputs = generated_inputs(component.spec, sized(50), 3);
+  CheckResult result = judge_outputs(component, sized(50), inputs, {{"y", inputs["x"] * 2}});
+  for (const char* part : {"'y'", "[50]", "[50, 2]", "[n, 2]"})
+    EXPECT_NE(result.reason.find(part), std::string::npos) << part << " is not in: " << result.reason;
+  component.spec.signature.outputs[0].shape = shape_of("any");
+  result = judge_outputs(component, sized(50), inputs, {{"y", inputs["x"] * 2}});
+  EXPECT_EQ(result.verdict, CheckVerdict::kPass) << result.reason;
+}
+
+TEST(Parity, EveryNumericMode) {
+  Component component = doubled();
+  component.spec.dtypes = {Dtype::kFp32, Dtype::kTf32, Dtype::kFp16};
+  for (const Dtype dtype : component.spec.dtypes) {
+    Setting setting = sized(50);
+    setting.dtype = dtype;
+    const auto results = check_cell(component, Variant::kOptimized, setting, 1);
+    EXPECT_EQ(results.size(), 7u);
+    for (const auto& result : results) {
+      EXPECT_EQ(result.verdict, CheckVerdict::kPass)
+          << to_string(dtype) << " " << result.check << ": " << result.reason;
+      EXPECT_NO_THROW((void)to_json("test.doubled/optimized/cpu/" + to_string(dtype) + "/only", result).dump());
+    }
+  }
+}
+
+TEST(Parity, DeclaredDoubleInputsAreTaken) {
+  Component component = doubled();
+  component.spec.signature.inputs.push_back(data("wide", "n", from_case(2)).of(Element::kDouble));
+  EXPECT_EQ(generated_inputs(component.spec, sized(5), 1)["wide"].scalar_type(), at::kDouble);
+  component.spec.signature.inputs.back().element = Element::kFloating;
+  component.spec.finish_inputs = [](NamedTensors& inputs, const Setting&, std::uint64_t) {
+    inputs.set("wide", inputs["wide"].to(at::kDouble));
+  };
+  EXPECT_THROW((void)generated_inputs(component.spec, sized(5), 1), Error);
+}
+
 TEST(Parity, JudgesOutputsFromElsewhere) {
   const Component component = doubled();
   const NamedTensors inputs = generated_inputs(component.spec, sized(50), 3);

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "harness/compare/inputs.h"
+#include "harness/compare/structure.h"
 #include "harness/memory/tensor_hash.h"
 #include "src/inputs.h"
 
@@ -16,6 +17,11 @@ NamedTensors copied_outputs(Runnable& runnable) {
   return copies;
 }
 
+void run_afresh(Runnable& runnable) {
+  runnable.reset();
+  runnable.run();
+}
+
 std::vector<OutputSpec> output_specs(const ComponentSpec& spec, const Setting& setting) {
   return outputs_of(spec.signature, completed(spec.signature, setting));
 }
@@ -25,9 +31,20 @@ namespace {
 NamedTensors baseline_outputs(const Component& component, const Setting& setting, const NamedTensors& generated) {
   const NamedTensors inputs = placed_inputs(generated, setting.dtype, setting.device);
   const auto runnable = component.make(Variant::kBaseline, inputs, setting);
-  runnable->run();
+  run_afresh(*runnable);
   return copied_outputs(*runnable);
 }
+
+// Generated inputs are those of fp32 mode, whatever the setting's.
+Setting bound_setting(const ComponentSpec& spec, Setting setting, const NamedTensors& generated) {
+  const Dtype dtype = setting.dtype;
+  setting.dtype = Dtype::kFp32;
+  setting = bound(spec.signature, generated, setting);
+  setting.dtype = dtype;
+  return setting;
+}
+
+constexpr double kLeastFactor = 1e-3, kMostFactor = 1e6;
 
 }  // namespace
 
@@ -56,10 +73,44 @@ Reference::Reference(const Component& component, const Setting& setting, const N
 Reference::Reference(const Component& component, const Setting& setting, const NamedTensors& generated, OracleCache& oracles)
     : spec_(component.spec),
       setting_(setting),
+      bound_(bound_setting(component.spec, setting, generated)),
+      outputs_(output_specs(component.spec, bound_)),
       oracle_(oracles.outputs(component, setting, generated)),
       baseline_run_(baseline_outputs(component, setting, generated)),
       baseline_(baseline_run_) {
+  if (spec_.bound_factor) scale_bounds(generated);
+  check_oracle();
   if (spec_.ambiguous) set_ambiguous_aside(component, generated, oracles);
+}
+
+void Reference::scale_bounds(const NamedTensors& generated) {
+  for (auto& output : outputs_) {
+    if (output.tolerance.kind == Tolerance::Kind::kExact || output.tolerance.kind == Tolerance::Kind::kMeasured)
+      continue;
+    const double factor = spec_.bound_factor(output.name, generated, bound_);
+    if (!(factor >= kLeastFactor && factor <= kMostFactor)) {
+      invalid_ = c10::str("bound_factor of output '", output.name, "' is ", factor, ": give one from ", kLeastFactor,
+                          " to ", kMostFactor);
+      return;
+    }
+    for (Bound* bound :
+         {&output.tolerance.fp32, &output.tolerance.bf16, &output.tolerance.fp16, &output.tolerance.tf32}) {
+      bound->relative *= factor;
+      bound->absolute *= factor;
+    }
+  }
+}
+
+void Reference::check_oracle() {
+  const Setting fp64 = oracle_setting(bound_);
+  for (const auto& output : outputs_) {
+    if (!invalid_.empty() || !oracle_.contains(output.name) || !oracle_[output.name].defined()) continue;
+    // Exact values, read from a file say, are no better in fp64.
+    const bool exact = output.tolerance.kind == Tolerance::Kind::kExact;
+    if (exact && declared_difference(output, oracle_[output.name], bound_).empty()) continue;
+    const std::string different = declared_difference(output, oracle_[output.name], fp64);
+    if (!different.empty()) invalid_ = "output '" + output.name + "' of the oracle: " + different;
+  }
 }
 
 void Reference::set_ambiguous_aside(const Component& component, const NamedTensors& generated, OracleCache& oracles) {
@@ -73,9 +124,10 @@ void Reference::set_ambiguous_aside(const Component& component, const NamedTenso
   // Of a handful of items a single one may exceed the share; in fp32 none may be excused that way.
   const bool single = setting_.dtype == Dtype::kBf16 && mask.sum().item<std::int64_t>() == 1;
   if (share > most && !single)
-    too_ambiguous_ = std::to_string(share) + " of the items lie within a decision margin, at most " + std::to_string(most) + " may";
+    invalid_ =
+        std::to_string(share) + " of the items lie within a decision margin, at most " + std::to_string(most) + " may";
   ambiguous_ = mask;
-  for (const auto& spec : output_specs(spec_, setting_)) {
+  for (const auto& spec : outputs_) {
     if (!spec.batch_axis || !baseline_.contains(spec.name)) continue;
     const at::Tensor baseline = baseline_[spec.name];
     const auto index = mask.nonzero().squeeze(1).to(baseline.device());
@@ -93,12 +145,17 @@ at::Tensor Reference::undisputed(const OutputSpec& spec, const at::Tensor& candi
 }
 
 void Reference::judge(const NamedTensors& outputs, CheckResult& result) const {
-  const auto specs = output_specs(spec_, setting_);
-  if (!too_ambiguous_.empty()) result.fail("invalid case: " + too_ambiguous_);
-  if (specs.empty()) result.fail("the component declares no outputs for this case: nothing would be compared");
-  for (const auto& spec : specs) {
+  if (!invalid_.empty()) result.fail("invalid case: " + invalid_);
+  if (outputs_.empty()) result.fail("the component declares no outputs for this case: nothing would be compared");
+  for (const auto& spec : outputs_) {
     if (!outputs.contains(spec.name)) {
       result.fail("output '" + spec.name + "' is missing");
+      continue;
+    }
+    if (const auto different =
+            outputs[spec.name].defined() ? declared_difference(spec, outputs[spec.name], bound_) : "no tensor";
+        !different.empty()) {
+      result.fail("output '" + spec.name + "': " + different);
       continue;
     }
     OutputRow row{spec.name, spec.tolerance.spec_class, {}};
@@ -108,17 +165,17 @@ void Reference::judge(const NamedTensors& outputs, CheckResult& result) const {
                   spec.name + "': " + row.comparison.reason);
     result.outputs.push_back(std::move(row));
   }
-  if (outputs.size() != specs.size())
+  if (outputs.size() != outputs_.size())
     for (const auto& [name, tensor] : outputs) {
       bool declared = false;
-      for (const auto& spec : specs) declared = declared || spec.name == name;
+      for (const auto& spec : outputs_) declared = declared || spec.name == name;
       if (!declared) result.fail("output '" + name + "' is not declared, so nothing compares it");
     }
 }
 
 void Reference::check_vacuity(const NamedTensors& inputs, CheckResult& result) const {
   Vacuity total;
-  for (const auto& spec : output_specs(spec_, setting_)) {
+  for (const auto& spec : outputs_) {
     const Vacuity guard =
         twinbench::check_vacuity(spec, oracle_[spec.name], baseline_[spec.name], inputs, setting_.dtype);
     total.checked += guard.checked;

@@ -15,8 +15,14 @@ namespace twinbench {
 // Outputs copied, so that the next run() may overwrite what outputs() returned.
 NamedTensors copied_outputs(Runnable& runnable);
 
+// One run from the state that set-up was given: how every judged run starts.
+void run_afresh(Runnable& runnable);
+
 // The outputs a case has: the component's, or its gradients where the case is a backward one.
 std::vector<OutputSpec> output_specs(const ComponentSpec& spec, const Setting& setting);
+
+// The outputs that must come again from run to run: not those of Tolerance::Kind::kMeasured.
+NamedTensors without_measured(const std::vector<OutputSpec>& specs, const NamedTensors& outputs);
 
 // Results of the oracle by what they were computed from, so that nothing is computed twice. Of one component.
 class OracleCache {
@@ -39,15 +45,20 @@ class Reference {
   Reference(const Component& component, const Setting& setting, const NamedTensors& generated, OracleCache& oracles);
 
   // Compares every declared output, adds a row each and fails `result` with the first reason. An undeclared or missing
-  // output fails too.
+  // output fails too, and one of another shape or dtype than declared.
   void judge(const NamedTensors& outputs, CheckResult& result) const;
   void check_vacuity(const NamedTensors& inputs, CheckResult& result) const;
 
+  // The outputs of the case, with bounds as they hold for these inputs (ComponentSpec::bound_factor).
+  const std::vector<OutputSpec>& outputs() const { return outputs_; }
   const NamedTensors& oracle() const { return oracle_; }
   const NamedTensors& baseline() const { return baseline_; }
   const NamedTensors& baseline_run() const { return baseline_run_; }  // as it ran: disputed items are its own
 
  private:
+  void scale_bounds(const NamedTensors& generated);
+  // Why the oracle is none: not of the declared shape, or not in double precision (exact outputs may be as declared).
+  void check_oracle();
   // Marks the items whose decisions rounding may take, and gives the baseline the oracle's values there.
   void set_ambiguous_aside(const Component& component, const NamedTensors& generated, OracleCache& oracles);
   // The candidate's output with the baseline's values at ambiguous items.
@@ -55,9 +66,11 @@ class Reference {
 
   const ComponentSpec& spec_;
   Setting setting_;
+  Setting bound_;  // complete, with the sizes that the inputs have
+  std::vector<OutputSpec> outputs_;
   NamedTensors oracle_, baseline_run_, baseline_;
   at::Tensor ambiguous_;  // [items] bool; undefined where nothing is ambiguous
-  std::string too_ambiguous_;  // why the case is invalid
+  std::string invalid_;  // why the case is
 };
 
 // Judges outputs that a variant gave on generated inputs: for engines that only have the last timed sample, or a file.

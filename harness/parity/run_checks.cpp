@@ -18,7 +18,7 @@ void check_determinism(Subject& subject, CheckResult& result) {
   for (int run = 1; run <= subject.options.repeats; ++run) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (run > 2 && seconds > subject.options.repeat_seconds) return;
-    const std::string different = first_bit_difference(subject.outputs, copied_outputs(subject.run_again(1)));
+    const std::string different = subject.difference(copied_outputs(subject.run_again(1)));
     if (!different.empty())
       return result.fail("run " + std::to_string(run) +
                          " of the same runnable differs from a first run in the bits of " + different);
@@ -43,8 +43,8 @@ void check_guarded_inputs(const Subject& subject, CheckResult& result) {
     inputs.set(name, guarded.back().second.tensor());
   }
   const Prepared prepared = subject.prepare(inputs);
-  prepared.runnable->run();
-  const std::string different = first_bit_difference(subject.outputs, copied_outputs(*prepared.runnable));
+  run_afresh(*prepared.runnable);
+  const std::string different = subject.difference(copied_outputs(*prepared.runnable));
   if (!different.empty())
     result.fail("NaN around the inputs changes the bits of " + different + ": it reads beyond them");
   for (const auto& [name, tensor] : guarded)
@@ -61,7 +61,7 @@ void check_guard_bands(const Subject& subject, CheckResult& result) {
     GuardScope guard;
     {
       const Prepared prepared = subject.prepare(subject.placed());
-      for (int run = 0; run < 2; ++run) prepared.runnable->run();
+      for (int run = 0; run < 2; ++run) run_afresh(*prepared.runnable);
       outputs = copied_outputs(*prepared.runnable);
     }
     const auto violations = guard.violations();
@@ -69,7 +69,7 @@ void check_guard_bands(const Subject& subject, CheckResult& result) {
       result.fail(violations.front().text() +
                   (violations.size() > 1 ? "; " + std::to_string(violations.size()) + " bands in all" : ""));
   }
-  const std::string different = first_bit_difference(subject.outputs, outputs);
+  const std::string different = subject.difference(outputs);
   if (!different.empty())
     result.fail("0xff in fresh memory and in the bands changes the bits of " + different +
                 ": it reads what it did not write");
@@ -83,7 +83,8 @@ at::Tensor strided_copy(const at::Tensor& tensor) {
   auto sizes = tensor.sizes().vec();
   sizes.back() *= 2;
   at::Tensor wide = at::empty(sizes, tensor.options());
-  tensor.is_floating_point() ? wide.fill_(std::numeric_limits<double>::quiet_NaN()) : wide.fill_(1);
+  tensor.is_floating_point() || tensor.is_complex() ? wide.fill_(std::numeric_limits<double>::quiet_NaN())
+                                                    : wide.fill_(1);
   return wide.slice(-1, 0, std::nullopt, 2).copy_(tensor);
 }
 
@@ -94,7 +95,7 @@ void check_non_contiguous(const Subject& subject, CheckResult& result) {
   for (const auto& [name, tensor] : subject.placed()) inputs.set(name, strided_copy(tensor));
   try {
     const Prepared prepared = subject.prepare(inputs);
-    prepared.runnable->run();
+    run_afresh(*prepared.runnable);
     // Autograd gives a gradient its input's strides: only the values are judged here.
     NamedTensors outputs;
     for (const auto& [name, tensor] : prepared.runnable->outputs()) outputs.set(name, tensor.contiguous());
@@ -109,10 +110,10 @@ namespace {
 // The candidate set up on the original inputs, run, its inputs overwritten by `changed` in place, run again.
 NamedTensors outputs_after_change(const Subject& subject, const NamedTensors& changed) {
   const Prepared prepared = subject.prepare(subject.placed());
-  prepared.runnable->run();
+  run_afresh(*prepared.runnable);
   const NamedTensors replacement = placed_inputs(changed, subject.setting.dtype, subject.setting.device);
   for (auto& [name, tensor] : prepared.inputs) tensor.copy_(replacement[name]);
-  prepared.runnable->run();
+  run_afresh(*prepared.runnable);
   return copied_outputs(*prepared.runnable);
 }
 
@@ -123,16 +124,18 @@ std::string inputs_taken_by_setup(const Subject& subject, CheckResult& result) {
   std::string taken;
   bool any_followed = false;
   for (const auto& [name, tensor] : subject.shared.other_inputs()) {
-    if (!batch_axis_of(subject, name)) continue;
+    if (!is_read_by_run(subject, name)) continue;
     const auto& changed = subject.shared.changed({name});
     if (!changed.no_case.empty()) continue;
-    const bool matters = !first_bit_difference(subject.reference.baseline(), changed.reference.baseline()).empty();
+    const auto& specs = subject.outputs_declared();
+    const bool matters = !first_bit_difference(without_measured(specs, subject.reference.baseline()),
+                                               without_measured(specs, changed.reference.baseline())).empty();
     const NamedTensors outputs = outputs_after_change(subject, changed.generated);
     CheckResult followed;
     changed.reference.judge(outputs, followed);
     if (followed.verdict == CheckVerdict::kPass) {
       any_followed = any_followed || matters;
-    } else if (first_bit_difference(subject.outputs, outputs).empty()) {
+    } else if (subject.difference(outputs).empty()) {
       taken += (taken.empty() ? "" : ", ") + name;
     } else {
       result.fail("after input '" + name + "' changed, the same runnable: " + followed.reason);
@@ -150,9 +153,9 @@ void check_stale(const Subject& subject, CheckResult& result) {
   // fresh runnable must follow.
   std::set<std::string> names;
   bool batched = false, any = false;
-  for (const auto& [name, tensor] : other) batched = batched || batch_axis_of(subject, name).has_value();
+  for (const auto& [name, tensor] : other) batched = batched || is_read_by_run(subject, name);
   for (const auto& [name, tensor] : other) {
-    if (batched && !batch_axis_of(subject, name)) continue;
+    if (batched && !is_read_by_run(subject, name)) continue;
     if (!subject.generated.contains(name) || subject.generated[name].sizes() != tensor.sizes())
       return result.skip("input '" + name + "' has another shape under another seed");
     any = any || hash_of(tensor) != hash_of(subject.generated[name]);
@@ -169,11 +172,11 @@ void check_stale(const Subject& subject, CheckResult& result) {
     if (result.verdict != CheckVerdict::kPass) return;
   }
   const Prepared prepared = subject.prepare(subject.placed());
-  prepared.runnable->run();
+  run_afresh(*prepared.runnable);
   const NamedTensors replacement = placed_inputs(changed.generated, subject.setting.dtype, subject.setting.device);
   for (auto& [name, tensor] : prepared.inputs) tensor.copy_(replacement[name]);
   const Prepared fresh = subject.prepare(prepared.inputs);
-  fresh.runnable->run();
+  run_afresh(*fresh.runnable);
   changed.reference.judge(fresh.runnable->outputs(), result);
   if (result.verdict == CheckVerdict::kFail)
     result.reason = "a fresh runnable on changed contents at the same addresses: " + result.reason;

@@ -34,12 +34,14 @@ struct Subject {
   int repeats = 0;       // its runs so far
 
   const ComponentSpec& spec() const { return component.spec; }
-  std::vector<OutputSpec> outputs_declared() const { return output_specs(component.spec, setting); }
+  const std::vector<OutputSpec>& outputs_declared() const { return reference.outputs(); }
   NamedTensors placed() const { return placed_inputs(generated, setting.dtype, setting.device); }
-  // The second runnable, run `more` times more.
+  // first_bit_difference() to the first run's outputs; measured ones differ by nature.
+  std::string difference(const NamedTensors& got) const;
+  // The second runnable, run `more` times more, each time from the start.
   Runnable& run_again(int more) {
     if (!repeated.runnable) repeated = prepare(placed());
-    for (; more > 0; --more, ++repeats) repeated.runnable->run();
+    for (; more > 0; --more, ++repeats) run_afresh(*repeated.runnable);
     return *repeated.runnable;
   }
   Prepared prepare(NamedTensors inputs) const {
@@ -50,17 +52,27 @@ struct Subject {
   }
 };
 
+// Whether run() reads that input again each time, so that a set-up runnable must follow a change of it: batch items,
+// but no state, which reset() returns to what set-up was given.
+bool is_read_by_run(const Subject& subject, const std::string& input);
+
 // Where an input's batch items lie: as declared, or, for grad_<output>, as that output declares.
 std::optional<std::int64_t> batch_axis_of(const Subject& subject, const std::string& input);
 
 // The number of items of the case; 0 where it is not batched or every output mixes the items.
 std::int64_t batch_items(const ComponentSpec& spec, const Setting& setting);
 
+// Empty, or where an output alone lies outside the output's bounds from one in a batch, or from one of another setting.
+std::string bound_broken(const OutputSpec& spec, const at::Tensor& expected, const at::Tensor& got, Dtype dtype);
+
 // Empty, or the first output whose bits differ. Both sets hold the same names. NaN payloads count.
 std::string first_bit_difference(const NamedTensors& expected, const NamedTensors& got);
 
 // The checks. Each fills verdict, reason and rows; exceptions are the caller's.
 void check_golden(const Component& component, Variant variant, const Setting& setting, CheckResult& result);
+void check_refusals(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
+                    CheckResult& result);
+void check_specimen(const Component& component, const Setting& setting, std::uint64_t seed, CheckResult& result);
 void check_determinism(Subject& subject, CheckResult& result);
 void check_input_mutation(Subject& subject, CheckResult& result);
 void check_guard_bands(const Subject& subject, CheckResult& result);
@@ -69,5 +81,6 @@ void check_stale(const Subject& subject, CheckResult& result);
 void check_batch_invariance(const Subject& subject, CheckResult& result);
 void check_poisoned_neighbour(const Subject& subject, CheckResult& result);
 void check_invariants(const Subject& subject, CheckResult& result);
+void check_relations(const Subject& subject, CheckResult& result);
 
 }  // namespace twinbench

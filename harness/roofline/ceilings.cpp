@@ -94,9 +94,12 @@ Floor floor_of(const Cost& cost, const std::vector<Ceiling>& ceilings, const std
       if (ceiling.device == device && ceiling.name == name) return ceiling.value;
     return 0.0;
   };
-  const double copy = value("copy"), fp32 = value("gemm_fp32"), bf16 = value("gemm_bf16");
-  // In bf16 mode a variant may still compute in fp32 where that is faster, so the floor takes the better of the two.
-  const double rate = dtype == Dtype::kBf16 ? std::max(fp32, bf16) : fp32;
+  // Tensor cores multiply fp16 as fast as bf16. In a mode that rounds a variant may still compute in fp32 where that is
+  // faster, so the floor takes the better of the two.
+  const std::string rounded = dtype == Dtype::kBf16 || dtype == Dtype::kFp16 ? "gemm_bf16"
+                              : dtype == Dtype::kTf32                        ? "gemm_tf32"
+                                                                             : "";
+  const double copy = value("copy"), rate = std::max(value("gemm_fp32"), rounded.empty() ? 0.0 : value(rounded));
   const double by_bytes = copy > 0 ? cost.bytes / copy : 0, by_flops = rate > 0 ? cost.flops / rate : 0;
   Floor floor;
   floor.seconds = std::max(by_bytes, by_flops);
@@ -104,7 +107,7 @@ Floor floor_of(const Cost& cost, const std::vector<Ceiling>& ceilings, const std
   floor.physical = floor.bound == "flops" || cost.bytes > 2 * cache_bytes;
   if (floor.bound == "bytes") floor.ceilings = {"copy"};
   if (floor.bound == "flops") floor.ceilings = {"gemm_fp32"};
-  if (floor.bound == "flops" && dtype == Dtype::kBf16) floor.ceilings.push_back("gemm_bf16");
+  if (floor.bound == "flops" && !rounded.empty() && value(rounded) > 0) floor.ceilings.push_back(rounded);
   return floor;
 }
 

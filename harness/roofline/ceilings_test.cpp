@@ -69,6 +69,21 @@ TEST(PhysicalFloor, InBf16BothRatesAreMeasuredAgain) {
   EXPECT_EQ(machine.asked.size(), 2u);
 }
 
+TEST(PhysicalFloor, EveryModeHasItsRate) {
+  std::vector<Ceiling> all = ceilings(20e9, 100e9, 400e9);
+  const auto seconds = [&](Dtype dtype) { return floor_of({0, 400e9}, all, "cpu", dtype, 1e6).seconds; };
+  EXPECT_DOUBLE_EQ(seconds(Dtype::kFp32), 4);
+  EXPECT_DOUBLE_EQ(seconds(Dtype::kBf16), 1);
+  EXPECT_DOUBLE_EQ(seconds(Dtype::kFp16), 1);
+  EXPECT_DOUBLE_EQ(seconds(Dtype::kTf32), 4) << "a device without TF32 has fp32's rate";
+  all.push_back(all.back());
+  all.back().name = "gemm_tf32";
+  all.back().value = 200e9;
+  EXPECT_DOUBLE_EQ(seconds(Dtype::kTf32), 2);
+  EXPECT_EQ(floor_of({0, 400e9}, all, "cpu", Dtype::kTf32, 1e6).ceilings,
+            (std::vector<std::string>{"gemm_fp32", "gemm_tf32"}));
+}
+
 TEST(PhysicalFloor, NothingIsMeasuredForAPossibleTime) {
   Machine machine{ceilings(20e9, 190e9, 45e9), {}};
   EXPECT_FALSE(judged({0, 19e9}, machine.truth, machine, 0.2).beyond);

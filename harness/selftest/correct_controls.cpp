@@ -129,6 +129,8 @@ std::vector<SelftestCase> correct_controls() {
       product("reordered_sum", "sums from the other end", Summation::kReversed, Dtype::kFp32),
       product("blocked_sum", "sums in eight parts", Summation::kBlocked, Dtype::kFp32),
       product("bf16", "rounds its operands as the baseline does", Summation::kBlocked, Dtype::kBf16),
+      product("tf32", "takes its operands as the baseline does", Summation::kBlocked, Dtype::kTf32),
+      product("fp16", "rounds its operands to half precision as the baseline does", Summation::kBlocked, Dtype::kFp16),
       backward("backward", Variant::kOptimized),
       backward("backward_of_the_oracle", Variant::kBaseline),
       equal_time(),

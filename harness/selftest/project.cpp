@@ -6,6 +6,7 @@
 #include <ATen/ops/mv.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
 
 #include "src/common/philox.h"
 
@@ -14,7 +15,8 @@ namespace twinbench::selftest {
 namespace {
 
 at::Tensor operand(const at::Tensor& tensor, Dtype dtype) {
-  return dtype == Dtype::kBf16 ? tensor.to(at::kBFloat16).to(at::kFloat) : tensor;
+  if (dtype == Dtype::kBf16) return tensor.to(at::kBFloat16).to(at::kFloat);
+  return dtype == Dtype::kFp16 ? tensor.to(at::kHalf).to(at::kFloat) : tensor;  // TF32: where the hardware rounds
 }
 
 class RowProducts : public Runnable {
@@ -40,7 +42,7 @@ class LoopProduct : public Runnable {
       : x_(inputs["x"]),
         w_(inputs["w"]),
         y_(at::zeros({x_.size(0), w_.size(1)})),
-        bf16_(setting.dtype == Dtype::kBf16) {}
+        dtype_(setting.dtype) {}
   void run() override {
     const at::Tensor x = x_.contiguous(), w = w_.contiguous();
     const float *a = x.const_data_ptr<float>(), *b = w.const_data_ptr<float>();
@@ -61,9 +63,12 @@ class LoopProduct : public Runnable {
   NamedTensors outputs() override { return {{"y", y_}}; }
 
  private:
-  float rounded(float value) const { return bf16_ ? static_cast<float>(c10::BFloat16(value)) : value; }
+  float rounded(float value) const {
+    if (dtype_ == Dtype::kBf16) return static_cast<float>(c10::BFloat16(value));
+    return dtype_ == Dtype::kFp16 ? static_cast<float>(c10::Half(value)) : value;
+  }
   at::Tensor x_, w_, y_;
-  bool bf16_;
+  Dtype dtype_;
 };
 
 void finish_inputs(NamedTensors& inputs, const Setting&, std::uint64_t seed) {
@@ -90,7 +95,7 @@ Component project_component(Summation summation) {
   ComponentSpec& spec = component.spec;
   spec.pipeline = "selftest";
   spec.name = "project";
-  spec.dtypes = {Dtype::kFp32, Dtype::kBf16};
+  spec.dtypes = {Dtype::kFp32, Dtype::kBf16, Dtype::kTf32, Dtype::kFp16};
   spec.signature = {
       .sizes = {{"items", 0}, {"inner", 1}, {"columns", 1}},
       .inputs = {data("x", "items, inner", not_drawn()), weight("w", "inner, columns", not_drawn())},

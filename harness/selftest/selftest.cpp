@@ -61,9 +61,9 @@ void run_counters(const SelftestCase& selftest_case, std::vector<Catch>& caught)
   Component correct = selftest_case.component;
   correct.optimized = selftest::make<selftest::RowScale>;
   Pins pins;
-  pins.set("cell", count_run(correct, Variant::kOptimized, selftest_case.setting, kSeed));
-  const PinVerdict verdict =
-      pins.check("cell", count_run(selftest_case.component, Variant::kOptimized, selftest_case.setting, kSeed));
+  pins.set("cell", count_run(correct, Variant::kOptimized, selftest_case.setting, kSeed).counters);
+  const PinVerdict verdict = pins.check(
+      "cell", count_run(selftest_case.component, Variant::kOptimized, selftest_case.setting, kSeed).counters);
   if (!verdict.pass) caught.push_back({"pins", verdict.reason});
 }
 
@@ -129,7 +129,9 @@ std::string joined(const std::vector<Catch>& caught, std::string Catch::*field, 
 const std::vector<SelftestCase>& selftest_cases() {
   static const std::vector<SelftestCase> cases = [] {
     std::vector<SelftestCase> all = selftest::wrong_answers();
-    for (auto& list : {selftest::wrong_behaviour(), selftest::wrong_when_timed(), selftest::correct_controls(), selftest::correct_when_timed()})
+    for (auto& list :
+         {selftest::wrong_behaviour(), selftest::wrong_in_state_or_kind(), selftest::wrong_when_timed(),
+          selftest::correct_controls(), selftest::correct_in_state_or_kind(), selftest::correct_when_timed()})
       all.insert(all.end(), list.begin(), list.end());
     return all;
   }();

@@ -201,6 +201,18 @@ SelftestCase vacuous_case() {
   return planted;
 }
 
+SelftestCase half_not_rounded() {
+  SelftestCase planted{"half_not_rounded", "computes in fp32 what fp16 mode holds in half precision", "oracle",
+                       project_component(Summation::kForward), Variant::kOptimized, nullptr, {}};
+  planted.component.optimized = [](const NamedTensors& inputs, const Setting& setting) {
+    Setting other = setting;
+    other.dtype = Dtype::kFp32;
+    return project_component(Summation::kForward).optimized(inputs, other);
+  };
+  planted.setting = project_setting(planted.component, 7, 67, 11, Dtype::kFp16);
+  return planted;
+}
+
 }  // namespace
 
 std::vector<SelftestCase> wrong_answers() {
@@ -224,6 +236,7 @@ std::vector<SelftestCase> wrong_answers() {
       shared_error("shared_error_beyond_bound", "invariant", {{"offset", 20}}),
       wrong_oracle_gradient(),
       vacuous_case(),
+      half_not_rounded(),
   };
 }
 

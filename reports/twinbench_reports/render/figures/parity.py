@@ -12,7 +12,7 @@ from twinbench_reports.render.figures.theme import Palette
 from twinbench_reports.render.figures.ticks import log_axis, short
 from twinbench_reports.render.twins import ParityView
 
-_SHAPES = {"fp64": "s", "fp32": "o", "bf16": "D"}
+_SHAPES = {"fp64": "s", "fp32": "o", "bf16": "D", "tf32": "^", "fp16": "v"}
 _EXACT = 1e-5  # ratios at or below are drawn here: equal, or as good as
 
 
@@ -59,5 +59,6 @@ def _draw(views: Sequence[ParityView], palette: Palette) -> Figure:
                   markerfacecolor=colour if view.dtype != "bf16" or bad else palette.surface, markeredgewidth=1.3,
                   zorder=4)
     axes.set_xlabel(
-        "worst error as a share of the allowed error (log scale; the limit is 1):  ● fp32  ◇ bf16  ✖ failed")
+        "worst error as a share of the allowed error (log scale; the limit is 1):  ● fp32  ◇ bf16  ▲ tf32  ▼ fp16"
+        "  ✖ failed")
     return figure
