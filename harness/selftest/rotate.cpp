@@ -121,7 +121,7 @@ Signature signature() {
   const Tolerance step{Tolerance::Kind::kBound, {2e-5, 2e-5}, {2e-5, 2e-5}, "step"};
   const Tolerance measured{Tolerance::Kind::kMeasured, {}, {}, "measured"};
   return {
-      .sizes = {{"items", 0}, {"width", 1}, {"steps", 1}},
+      .sizes = {{"items", 0}, {"width", 1}, {"steps", 1}, {"workers", 1}},
       .options = {switch_option("wrong_sign", false, "the drive is subtracted: a documented mistake"),
                   switch_option("blocked", false, "columns in two blocks")},
       .inputs = {state("field", "items, width", from_case(1)).batch(0).of(Element::kComplex),
@@ -218,8 +218,13 @@ Component rotate_component(Factory optimized) {
     return variant == Variant::kBaseline ? 2 * outputs["age"].item<std::int64_t>() : 0;
   };
   spec.proof = {adds};
-  spec.relations = {{"blocked or whole", [](Setting setting) {
+  spec.relations = {{"blocked or whole",
+                     [](Setting setting) {
                        setting.input_case.options["blocked"] = 1 - setting.option("blocked");
+                       return setting;
+                     }},
+                    {"one worker or two", [](Setting setting) {
+                       setting.input_case.sizes["workers"] = 3 - setting.size("workers");
                        return setting;
                      }}};
   spec.refusals = {
@@ -230,7 +235,7 @@ Component rotate_component(Factory optimized) {
 Setting rotate_setting(Component& component, Options options, Pass pass) {
   Setting setting;
   setting.input_case.name = "selftest";
-  setting.input_case.sizes = {{"items", 5}, {"width", 7}, {"steps", 3}};
+  setting.input_case.sizes = {{"items", 5}, {"width", 7}, {"steps", 3}, {"workers", 1}};
   setting.input_case.options = std::move(options);
   setting.input_case.pass = pass;
   component.spec.cases = {setting.input_case};

@@ -90,6 +90,24 @@ struct DependsOnBlocks : Rotate {
   }
 };
 
+struct FarInBlocks : Rotate {
+  using Rotate::Rotate;
+  void advance(Number& field, Number turn, Number drive, std::int64_t i) override {
+    Rotate::advance(field, turn, drive, i);
+    if (blocked_) field *= 1.001f;
+  }
+};
+
+struct DependsOnWorkers : Rotate {
+  DependsOnWorkers(const NamedTensors& inputs, const Setting& setting)
+      : Rotate(inputs, setting), workers_(setting.size("workers")) {}
+  void run() override {
+    Rotate::run();
+    if (workers_ > 1) planes_.mul_(1.0000002);
+  }
+  std::int64_t workers_;
+};
+
 struct AcceptsAnyAge : Rotate {
   AcceptsAnyAge(const NamedTensors& inputs, const Setting& setting) : Rotate(inputs, setting, false) {}
 };
@@ -168,6 +186,14 @@ SelftestCase specimen(const std::string& name, const std::string& what, const st
   return shown;
 }
 
+// A relation that holds within tolerance only.
+SelftestCase close_relation(const std::string& name, const std::string& what, const std::string& caught_by,
+                            Factory optimized) {
+  SelftestCase related = twin(name, what, caught_by, optimized);
+  related.component.spec.relations.front().exact = false;
+  return related;
+}
+
 SelftestCase timed_state() {
   SelftestCase correct = twin("timed_state", "timed runs go on, judged ones start afresh", "", make<Rotate>);
   correct.setting.input_case.timed = true;
@@ -207,6 +233,8 @@ std::vector<SelftestCase> wrong_in_state_or_kind() {
                          rotate_backward, {}, Pass::kBackward, Variant::kBaseline),
                     make<OtherConvention>),
       twin("depends_on_blocks", "another last bit in blocks", "relation", make<DependsOnBlocks>),
+      close_relation("far_in_blocks", "a thousandth apart in blocks", "relation", make<FarInBlocks>),
+      twin("depends_on_workers", "another last bit with two workers", "relation", make<DependsOnWorkers>),
       twin("accepts_any_age", "takes a negative age", "refusal", make<AcceptsAnyAge>),
       twin("adds_once", "issues an operator that the run's own outputs do not account for", "proof", make<AddsOnce>),
       specimen("unseen_specimen", "a documented mistake on inputs that hide it", "specimen", "zeros"),
@@ -220,6 +248,8 @@ std::vector<SelftestCase> correct_in_state_or_kind() {
       twin("complex_backward", "complex and planar gradients", "", rotate_backward, {}, Pass::kBackward),
       twin("complex_backward_of_the_oracle", "complex and planar gradients", "", rotate_backward, {}, Pass::kBackward,
            Variant::kBaseline),
+      close_relation("close_in_blocks", "another last bit where the relation allows a tolerance", "",
+                     make<DependsOnBlocks>),
       custom_gradient(),
       timed_state(),
       specimen("seen_specimen", "a documented mistake that the comparison rejects", "", "normal"),
