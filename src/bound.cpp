@@ -18,7 +18,8 @@ std::string written(const std::vector<Expression>& shape) {
 }
 
 const SizeSpec* find_size(const Signature& signature, const std::string& name) {
-  const auto found = std::find_if(signature.sizes.begin(), signature.sizes.end(), [&](const auto& s) { return s.name == name; });
+  const auto found =
+      std::find_if(signature.sizes.begin(), signature.sizes.end(), [&](const auto& s) { return s.name == name; });
   return found == signature.sizes.end() ? nullptr : &*found;
 }
 
@@ -90,7 +91,8 @@ Setting bound(const Signature& signature, const NamedTensors& inputs, Setting se
   }
   for (const auto& [name, tensor] : inputs)
     if (std::find(names.begin(), names.end(), name) == names.end() && name.rfind("grad_", 0) != 0)
-      throw Error(ErrorKind::kUnknownName, "input", name, "the component has no such input" + did_you_mean(name, names));
+      throw Error(ErrorKind::kUnknownName, "input", name,
+                  "the component has no such input" + did_you_mean(name, names));
   return setting;
 }
 

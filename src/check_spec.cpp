@@ -27,7 +27,8 @@ class SpecCheck {
   }
 
  private:
-  [[noreturn]] void fail(ErrorKind kind, const std::string& entry, const std::string& value, const std::string& remedy) const {
+  [[noreturn]] void fail(ErrorKind kind, const std::string& entry, const std::string& value,
+                         const std::string& remedy) const {
     throw Error(kind, file_ + entry, value, remedy);
   }
   void need(bool holds, const std::string& entry, const std::string& value, const std::string& remedy) const {
@@ -81,7 +82,8 @@ class SpecCheck {
     for (const auto& symbol : value.symbols()) {
       if (symbols_.count(symbol) || (per_layer && symbol == "layer") || value.is_any()) continue;
       const std::vector<std::string> known(symbols_.begin(), symbols_.end());
-      fail(ErrorKind::kUnknownName, entry, symbol, "no such size in '" + value.text() + "'" + did_you_mean(symbol, known));
+      fail(ErrorKind::kUnknownName, entry, symbol,
+           "no such size in '" + value.text() + "'" + did_you_mean(symbol, known));
     }
   }
 
@@ -128,12 +130,14 @@ class SpecCheck {
              c10::str("the size's range is ", size.low, " to ", size.high));
     }
     for (const auto& [name, value] : one.sizes) {
-      const bool given = std::any_of(signature_.sizes.begin(), signature_.sizes.end(), [&](const auto& s) { return s.name == name; });
+      const bool given =
+          std::any_of(signature_.sizes.begin(), signature_.sizes.end(), [&](const auto& s) { return s.name == name; });
       if (!given) fail(ErrorKind::kUnknownName, entry, name, "the signature gives no such size");
     }
     const auto known = draws::distributions();
     if (std::find(known.begin(), known.end(), one.distribution) == known.end())
-      fail(ErrorKind::kUnknownName, entry, one.distribution, "no such distribution" + did_you_mean(one.distribution, known));
+      fail(ErrorKind::kUnknownName, entry, one.distribution,
+           "no such distribution" + did_you_mean(one.distribution, known));
     if (!one.specimen.empty()) {
       const OptionSpec* option = signature_.find_option(one.specimen);
       need(option && option->kind == OptionSpec::Kind::kSwitch && !option->of_inputs, entry, one.specimen,
@@ -156,8 +160,10 @@ class SpecCheck {
     std::map<std::pair<bool, std::uint32_t>, std::string> taken;
     for (const auto& input : inputs_of(signature_, completed(signature_, {one}))) {
       if (input.draw.kind == Draw::Kind::kNone) continue;
-      const auto [place, is_new] = taken.emplace(std::pair(input.draw.kind == Draw::Kind::kCase, input.draw.number), input.name);
-      need(is_new, "input " + input.name, c10::str("draw number ", input.draw.number), place->second + " has it already");
+      const auto [place, is_new] =
+          taken.emplace(std::pair(input.draw.kind == Draw::Kind::kCase, input.draw.number), input.name);
+      need(is_new, "input " + input.name, c10::str("draw number ", input.draw.number),
+           place->second + " has it already");
     }
   }
 

@@ -56,11 +56,11 @@ struct Cost {
 
 // A figure in the source documents that this component bears on.
 struct Claim {
-  std::string document;  // "D0", "D1", "D3"
-  std::string text;      // the claim in our words
-  std::string figure;    // "5x"
+  std::string document;         // "D0", "D1", "D3"
+  std::string text;             // the claim in our words
+  std::string figure;           // "5x"
   std::optional<double> ratio;  // as a speedup, where it is one: shown beside the measured ratio
-  std::string verdict;   // the specification's judgement: ok, wrong, infeasible, unproven, ...
+  std::string verdict;          // the specification's judgement: ok, wrong, infeasible, unproven, ...
 };
 
 // A worked example of the specification: literal inputs and literal outputs.
@@ -108,7 +108,8 @@ struct ComponentSpec {
   // What the signature's draws cannot say: keys, planted NaN, values on a boundary. Gets the drawn inputs. Pure.
   std::function<void(NamedTensors& inputs, const Setting&, std::uint64_t seed)> finish_inputs;
   // Where a discrete decision is involved: which batch items (a bool tensor of batch_size elements) lie so close to one
-  // that rounding may decide it, by the specification's margins for the setting's dtype. Their outputs are not compared,
+  // that rounding may decide it, by the specification's margins for the setting's dtype. Their outputs are not
+  // compared,
   // and they may be at most 1 % of the items (25 % in kBf16). Gets the forward outputs of the fp64 oracle.
   std::function<at::Tensor(const NamedTensors& oracle_outputs, const Setting&)> ambiguous;
   // Why the specified gradient is not the derivative of the forward pass, where it is not: no central differences then.

@@ -27,8 +27,8 @@ PhiloxWords words_at(std::uint64_t seed, PhiloxStream stream, std::uint32_t numb
 }
 
 // Every fourth adversarial value, in turn; the rest are normal.
-constexpr std::array<float, 12> kAwkward = {0.0f,    -0.0f,        1e-40f, 1.0f,   -1.0f,       1e3f,
-                                            -1e3f,   1.00390625f, -1e-30f, 0.5f, 1.001953125f, -1.005859375f};
+constexpr std::array<float, 12> kAwkward = {0.0f,  -0.0f,       1e-40f,  1.0f, -1.0f,        1e3f,
+                                            -1e3f, 1.00390625f, -1e-30f, 0.5f, 1.001953125f, -1.005859375f};
 
 }  // namespace
 
@@ -94,9 +94,8 @@ at::Tensor toy_weight(std::int64_t rows, std::int64_t columns, std::int64_t k) {
 }
 
 at::Tensor toy_bias(std::int64_t rows, std::int64_t k) {
-  return filled({rows}, [=](std::int64_t i) {
-    return static_cast<float>(static_cast<double>((5 * i + k) % 7 - 3) / 20.0);
-  });
+  return filled({rows},
+                [=](std::int64_t i) { return static_cast<float>(static_cast<double>((5 * i + k) % 7 - 3) / 20.0); });
 }
 
 at::Tensor literal(at::IntArrayRef shape, std::initializer_list<double> values) {

@@ -59,17 +59,23 @@ class Expression::Parser {
   int sum() {
     int left = product();
     for (;;) {
-      if (accept("+")) left = binary('+', left, product());
-      else if (accept("-")) left = binary('-', left, product());
-      else return left;
+      if (accept("+"))
+        left = binary('+', left, product());
+      else if (accept("-"))
+        left = binary('-', left, product());
+      else
+        return left;
     }
   }
   int product() {
     int left = atom();
     for (;;) {
-      if (accept("*")) left = binary('*', left, atom());
-      else if (accept("/")) left = binary('/', left, atom());
-      else return left;
+      if (accept("*"))
+        left = binary('*', left, atom());
+      else if (accept("/"))
+        left = binary('/', left, atom());
+      else
+        return left;
     }
   }
   int atom() {

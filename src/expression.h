@@ -1,4 +1,5 @@
-// Integer expressions over size symbols, as signatures write extents: "3 * hidden", "layer == 0 ? features + 1 : hidden".
+// Integer expressions over size symbols, as signatures write extents: "3 * hidden", "layer == 0 ? features + 1 :
+// hidden".
 #pragma once
 
 #include <c10/core/SymInt.h>

@@ -59,7 +59,8 @@ class GoldenReader {
   GoldenReader(const ComponentSpec& spec, json entry) : spec_(spec), entry_(std::move(entry)) {
     golden_.name = entry_.value("name", "");
     golden_.absolute = entry_.value("absolute", golden_.absolute);
-    if (golden_.name.empty()) throw Error(ErrorKind::kBadFile, file(), entry_.dump().substr(0, 60), "give each golden a name");
+    if (golden_.name.empty())
+      throw Error(ErrorKind::kBadFile, file(), entry_.dump().substr(0, 60), "give each golden a name");
     for (const auto& [key, value] : entry_.items())
       if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end())
         throw Error(ErrorKind::kUnknownName, at(key), key, "no such key" + did_you_mean(key, kKeys));
@@ -84,7 +85,7 @@ class GoldenReader {
   }
 
  private:
-  static inline const std::vector<std::string> kKeys = {"name",   "note",     "sizes",    "options", "pass",
+  static inline const std::vector<std::string> kKeys = {"name",   "note",     "sizes",    "options",  "pass",
                                                         "inputs", "expected", "absolute", "otherwise"};
 
   std::string file() const { return "src/" + spec_.pipeline + "/" + spec_.name + "/goldens.json"; }
@@ -97,8 +98,10 @@ class GoldenReader {
     for (const auto& input : inputs_of(spec_.signature, golden_.setting)) {
       used += given.contains(input.name);
       if (!given.contains(input.name) && !entry_.contains("otherwise"))
-        throw Error(ErrorKind::kBadFile, at(input.name), "missing", "list every input, or say what they are \"otherwise\"");
-      golden_.inputs.set(input.name, tensor(input, given.contains(input.name) ? given[input.name] : entry_["otherwise"]));
+        throw Error(ErrorKind::kBadFile, at(input.name), "missing",
+                    "list every input, or say what they are \"otherwise\"");
+      golden_.inputs.set(input.name,
+                         tensor(input, given.contains(input.name) ? given[input.name] : entry_["otherwise"]));
     }
     if (used != given.size()) {
       for (const auto& [name, value] : given.items())
@@ -135,7 +138,8 @@ class GoldenReader {
       return shape.size() == 2 ? draws::toy_weight(shape[0], shape[1], k) : draws::toy_bias(shape[0], k);
     }
     if (rule.contains("fill")) return at::full(shape, number_of(rule["fill"], at(name)), dtype);
-    if (rule.contains("drawn")) return generate_inputs(spec_, golden_.setting, rule["drawn"].get<std::uint64_t>())[name];
+    if (rule.contains("drawn"))
+      return generate_inputs(spec_, golden_.setting, rule["drawn"].get<std::uint64_t>())[name];
     throw Error(ErrorKind::kBadFile, at(name), rule.dump(), "the rules are toy, fill and drawn");
   }
 

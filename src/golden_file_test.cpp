@@ -26,7 +26,8 @@ TEST(GoldenFile, ReadsEveryForm) {
   const auto goldens = parse_goldens(sample(), R"({
     "common": {"sizes": {"items": 1}, "inputs": {"w": {"toy": 2}, "b": {"fill": 0.5}}, "otherwise": {"drawn": 7}},
     "goldens": [
-      {"name": "one", "inputs": {"x": [[1, "nan"]], "z": [[1, -2]]}, "expected": {"y": [[1, 2, "-inf"]]}, "absolute": 1e-3},
+      {"name": "one", "inputs": {"x": [[1, "nan"]], "z": [[1, -2]]}, "absolute": 1e-3,
+       "expected": {"y": [[1, 2, "-inf"]]}},
       {"name": "two", "inputs": {"b": null}, "expected": {"y": [[0, 0, 0]]}}]})");
   ASSERT_EQ(goldens.size(), 2u);
   EXPECT_EQ(goldens[0].absolute, 1e-3);

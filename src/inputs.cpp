@@ -91,7 +91,8 @@ Setting completed(const Signature& signature, Setting setting) {
   for (const auto& [name, value] : options) {
     const OptionSpec* option = signature.find_option(name);
     if (!option)
-      throw Error(ErrorKind::kUnknownName, "option", name, "the component has no such option" + did_you_mean(name, known));
+      throw Error(ErrorKind::kUnknownName, "option", name,
+                  "the component has no such option" + did_you_mean(name, known));
     const bool whole = option->kind == OptionSpec::Kind::kReal || value == std::floor(value);
     if (!(value >= option->low && value <= option->high) || !whole)
       throw Error(ErrorKind::kOutOfRange, name, c10::str(value),
@@ -151,7 +152,8 @@ std::vector<OutputSpec> outputs_of(const Signature& signature, const Setting& se
 std::vector<std::int64_t> extents(const std::vector<Expression>& shape, const Setting& setting) {
   std::vector<std::int64_t> lengths;
   for (const auto& extent : shape)
-    lengths.push_back(extent.is_any() ? -1 : extent.evaluate([&](const std::string& name) { return setting.size(name); }));
+    lengths.push_back(extent.is_any() ? -1
+                                      : extent.evaluate([&](const std::string& name) { return setting.size(name); }));
   return lengths;
 }
 
@@ -172,7 +174,8 @@ at::ScalarType scalar_type(Element element, Dtype dtype) {
 NamedTensors generate_inputs(const ComponentSpec& spec, const Setting& setting, std::uint64_t seed) {
   const Setting complete = completed(spec.signature, setting);
   NamedTensors inputs;
-  for (const auto& input : inputs_of(spec.signature, complete)) inputs.set(input.name, generated(input, complete, seed));
+  for (const auto& input : inputs_of(spec.signature, complete))
+    inputs.set(input.name, generated(input, complete, seed));
   if (spec.finish_inputs) spec.finish_inputs(inputs, complete, seed);
   return inputs;
 }

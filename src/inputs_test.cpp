@@ -16,12 +16,11 @@ ComponentSpec layered() {
   spec.signature = {
       .sizes = {{"items", 0, 100}, {"width", 1, 100}, {"layers", 1, 8}},
       .derived = {{"cells", Expression("items * width")}, {"inner", Expression("2 * width"), true}},
-      .options = {real_option("slope", 0.25, 0, 1, "of y"), choice_option("mode", {"loop", "batched"}, "batched", "how")},
-      .inputs = {data("x", "items, width", from_case(1)),
-                 data("z", "items", from_case(2)).of(Element::kComplex),
+      .options = {real_option("slope", 0.25, 0, 1, "of y"),
+                  choice_option("mode", {"loop", "batched"}, "batched", "how")},
+      .inputs = {data("x", "items, width", from_case(1)), data("z", "items", from_case(2)).of(Element::kComplex),
                  weight("w", "layer == 0 ? width + 1 : width, width", xavier(1)).one_per("layers", 2),
-                 bias("b", "width", normal(2, 0.1)).one_per("layers", 2),
-                 weight("v", "inner, width", xavier(40)),
+                 bias("b", "width", normal(2, 0.1)).one_per("layers", 2), weight("v", "inner, width", xavier(40)),
                  keys("ids", "any")},
       .outputs = {output("y", "items, width", {}).with_gradient(3), exact_output("n", "items", Element::kInt32)},
   };

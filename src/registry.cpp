@@ -53,10 +53,10 @@ Component named(const char* pipeline, const char* name, Component component) {
 std::vector<Component> expand_list() {
   std::vector<Component> list;
 #define TWINBENCH_COMPONENT(pipeline, name, kind, variants)                                                         \
-  list.push_back(named(#pipeline, #name,                                                                            \
-                       {pipeline::name::make_spec(), TWINBENCH_IS_##kind, &pipeline::name::make_baseline,           \
-                        &pipeline::name::make_cpu, TWINBENCH_USE_##kind(pipeline::name),                            \
-                        TWINBENCH_USE_##variants(pipeline::name)}));
+  list.push_back(named(                                                                                             \
+      #pipeline, #name,                                                                                             \
+      {pipeline::name::make_spec(), TWINBENCH_IS_##kind, &pipeline::name::make_baseline, &pipeline::name::make_cpu, \
+       TWINBENCH_USE_##kind(pipeline::name), TWINBENCH_USE_##variants(pipeline::name)}));
 #include "src/components.def"
 #undef TWINBENCH_COMPONENT
   return list;
@@ -89,8 +89,8 @@ bool Component::supports(Variant variant, c10::DeviceType device, Dtype dtype) c
 }
 
 Factory Component::factory(Variant variant, c10::DeviceType device) const {
-  Factory factory = variant == Variant::kBaseline  ? baseline
-                    : variant == Variant::kLibrary ? library
+  Factory factory = variant == Variant::kBaseline     ? baseline
+                    : variant == Variant::kLibrary    ? library
                     : device == c10::DeviceType::CUDA ? optimized_cuda
                                                       : optimized;
   if (!factory)
@@ -107,10 +107,13 @@ std::unique_ptr<Runnable> Component::make(Variant variant, c10::DeviceType path,
 }
 
 std::string Cell::name() const {
-  return component->spec.id() + "/" + to_string(variant) + "/" + device_name(device) + "/" + to_string(dtype) + "/" + input_case->name;
+  return component->spec.id() + "/" + to_string(variant) + "/" + device_name(device) + "/" + to_string(dtype) + "/" +
+         input_case->name;
 }
 
-Setting Cell::setting() const { return completed(component->spec.signature, {*input_case, dtype, c10::Device(device)}); }
+Setting Cell::setting() const {
+  return completed(component->spec.signature, {*input_case, dtype, c10::Device(device)});
+}
 
 std::vector<Cell> all_cells() {
   std::vector<Cell> cells;
@@ -141,7 +144,8 @@ std::vector<Cell> filter_cells(const std::string& regular_expression) {
   try {
     pattern = std::regex(regular_expression);
   } catch (const std::regex_error& error) {
-    throw Error(ErrorKind::kBadArgument, "--filter", regular_expression, std::string("not a regular expression: ") + error.what());
+    throw Error(ErrorKind::kBadArgument, "--filter", regular_expression,
+                std::string("not a regular expression: ") + error.what());
   }
   std::vector<Cell> matching;
   std::vector<std::string> ids;
@@ -149,7 +153,8 @@ std::vector<Cell> filter_cells(const std::string& regular_expression) {
     if (std::regex_search(cell.name(), pattern)) matching.push_back(cell);
   if (!matching.empty()) return matching;
   for (const auto& component : components()) ids.push_back(component.spec.id());
-  throw Error(ErrorKind::kUnknownName, "--filter", regular_expression, "no cell matches; `twinbench list --cells` shows them" + did_you_mean(regular_expression, ids));
+  throw Error(ErrorKind::kUnknownName, "--filter", regular_expression,
+              "no cell matches; `twinbench list --cells` shows them" + did_you_mean(regular_expression, ids));
 }
 
 std::string to_string(Variant variant) {

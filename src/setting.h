@@ -1,4 +1,5 @@
-// What a factory, a generator or a formula is told beside the tensors: the case, its sizes and options, mode and device.
+// What a factory, a generator or a formula is told beside the tensors: the case, its sizes and options, mode and
+// device.
 #pragma once
 
 #include <c10/core/Device.h>

@@ -22,7 +22,7 @@ OptionSpec choice_option(std::string name, std::vector<std::string> choices, std
   if (found == choices.end())
     throw Error(ErrorKind::kUnknownName, "option " + name, otherwise, "the default must be one of its choices");
   const double highest = static_cast<double>(choices.size()) - 1;
-  return {std::move(name), OptionSpec::Kind::kChoice, static_cast<double>(found - choices.begin()), 0, highest,
+  return {std::move(name),    OptionSpec::Kind::kChoice, static_cast<double>(found - choices.begin()), 0, highest,
           std::move(meaning), std::move(choices)};
 }
 OptionSpec of_inputs(OptionSpec option) {

@@ -15,7 +15,8 @@
 namespace twinbench {
 
 // What a tensor's elements are. Floating and complex ones follow the cell's numeric mode (see Dtype). kPlanar: complex
-// numbers as two real planes, a floating tensor whose first axis has length 2. Complex and planar values are compared as
+// numbers as two real planes, a floating tensor whose first axis has length 2. Complex and planar values are compared
+// as
 // complex numbers; kDouble: fp64 in every mode. The gradient of z = x + iy is dL/dx + i dL/dy, as PyTorch has it.
 enum class Element { kFloating, kComplex, kPlanar, kDouble, kInt64, kInt32, kByte, kBool };
 
@@ -52,7 +53,8 @@ struct OptionSpec {
 OptionSpec switch_option(std::string name, bool otherwise, std::string meaning);
 OptionSpec count_option(std::string name, std::int64_t otherwise, double low, double high, std::string meaning);
 OptionSpec real_option(std::string name, double otherwise, double low, double high, std::string meaning);
-OptionSpec choice_option(std::string name, std::vector<std::string> choices, std::string otherwise, std::string meaning);
+OptionSpec choice_option(std::string name, std::vector<std::string> choices, std::string otherwise,
+                         std::string meaning);
 OptionSpec of_inputs(OptionSpec option);
 
 // How the values of an input are drawn. `number` is the tensor's place in its Philox stream (the data stream for
@@ -63,17 +65,17 @@ struct Draw {
   std::uint32_t number = 0;
   double spread = 1;         // standard deviation, typical magnitude, half-width or gain
   double low = 0, high = 0;  // kUniform
-  std::string fan;           // kFanIn: the size that is the fan. kCase: the spread is divided by this size's square root
+  std::string fan;  // kFanIn: the size that is the fan. kCase: the spread is divided by this size's square root
   std::string distribution;  // kCase: this one, whatever the case's
 };
 Draw from_case(std::uint32_t number, double spread = 1, std::string divided_by_root_of = "");
 Draw always(std::string distribution, std::uint32_t number, double spread = 1);
 Draw normal(std::uint32_t number, double standard_deviation);
 Draw uniform(std::uint32_t number, double low, double high);
-Draw fan_in(std::uint32_t number, std::string fan);          // uniform in +-1/sqrt(fan)
-Draw xavier(std::uint32_t number, double gain = 1);          // uniform; a weight [out, in]
-Draw kaiming(std::uint32_t number);                          // normal, deviation sqrt(2 / first extent)
-Draw not_drawn();                                            // the component's finish_inputs sets it
+Draw fan_in(std::uint32_t number, std::string fan);  // uniform in +-1/sqrt(fan)
+Draw xavier(std::uint32_t number, double gain = 1);  // uniform; a weight [out, in]
+Draw kaiming(std::uint32_t number);                  // normal, deviation sqrt(2 / first extent)
+Draw not_drawn();                                    // the component's finish_inputs sets it
 
 struct InputSpec {
   std::string name;
@@ -113,8 +115,8 @@ struct OutputSpec {
   bool nan_allowed = false;                // the oracle itself may hold NaN here (documented propagation)
   std::vector<Expression> shape = {};
   Element element = Element::kFloating;
-  std::optional<Draw> gradient = {};       // how grad_<name> is drawn in backward cases; absent: it has none
-  std::string per = {};                    // as an input's: gradients of per-layer weights
+  std::optional<Draw> gradient = {};  // how grad_<name> is drawn in backward cases; absent: it has none
+  std::string per = {};               // as an input's: gradients of per-layer weights
 
   OutputSpec batch(std::optional<std::int64_t> axis) const;
   OutputSpec with_nan() const;

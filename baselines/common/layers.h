@@ -11,7 +11,8 @@ at::Tensor rounded_to_bf16(const at::Tensor& tensor);
 // backward, are rounded to bf16; the weight comes already rounded.
 at::Tensor baseline_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, bool round);
 
-// While it lives, ATen computes GELU itself. oneDNN, its default, wakes every thread for as little as 32 values: 2 us on
+// While it lives, ATen computes GELU itself. oneDNN, its default, wakes every thread for as little as 32 values: 2 us
+// on
 // an idle machine, milliseconds on a busy one. That would be a second sin beside the one this baseline is here to show.
 class WithoutOneDnn {
  public:

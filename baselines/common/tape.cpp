@@ -23,7 +23,8 @@ void TapeBaseline::run() {
   const at::AutoGradMode tape(backward_);
   compute();
   if (roots_.empty()) return;  // forward; or not one batch item: the zeros made at set-up stay
-  const auto found = torch::autograd::grad(roots_, leaves_, root_gradients_, std::nullopt, false, /*allow_unused=*/true);
+  const auto found =
+      torch::autograd::grad(roots_, leaves_, root_gradients_, std::nullopt, false, /*allow_unused=*/true);
   roots_.clear(), root_gradients_.clear();
   results_ = unused_;
   for (std::size_t i = 0; i < leaves_.size(); ++i)  // without a batch item no weight is on the tape

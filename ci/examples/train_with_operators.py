@@ -1,4 +1,5 @@
-"""Trains a small recurrent model whose GRU is the optimized energy carrier: python train_with_operators.py LIBRARY [DEVICE]."""
+"""Trains a small recurrent model whose GRU is the optimized energy carrier: python train_with_operators.py LIBRARY "
+  "[DEVICE]."""
 import sys
 from pathlib import Path
 

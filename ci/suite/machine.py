@@ -64,7 +64,8 @@ def environment_of(root: Path, torch: Path, revision: str) -> dict[str, str]:
     variables["PYTHONPATH"] = os.pathsep.join([str(root / "reports"), *filter(None, [variables.get("PYTHONPATH")])])
     variables["PYTHONDONTWRITEBYTECODE"] = "1"
     if not {"TWINBENCH_WAIT_POLICY", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & variables.keys():
-        variables["OMP_WAIT_POLICY"] = "PASSIVE"  # the program's own default: it need not start again, which a sanitizer cannot follow
+        # the program's own default: it need not start again, which a sanitizer cannot follow
+        variables["OMP_WAIT_POLICY"] = "PASSIVE"
     if revision:
         variables["TWINBENCH_REVISION"] = revision
     return variables

@@ -12,14 +12,16 @@
 
 namespace twinbench {
 
-std::vector<Twin> most_valuable_first(std::vector<Twin> twins, const std::set<std::string>& decided, const std::string& sample) {
+std::vector<Twin> most_valuable_first(std::vector<Twin> twins, const std::set<std::string>& decided,
+                                      const std::string& sample) {
   using Key = std::tuple<bool, bool, bool, std::size_t, std::uint64_t>;
-  std::map<const Component*, std::size_t> ranks;  // how many twins of the component came before, in the registry's order
+  std::map<const Component*, std::size_t>
+      ranks;  // how many twins of the component came before, in the registry's order
   std::vector<std::pair<Key, Twin>> keyed;
   for (const auto& twin : twins) {
     const auto& component = *twin.component;
-    keyed.emplace_back(Key{decided.count(twin.name()) > 0, component.spec.claims.empty(), !component.has_kernel, ranks[twin.component]++,
-                           name_hash(sample + " " + component.spec.id())},
+    keyed.emplace_back(Key{decided.count(twin.name()) > 0, component.spec.claims.empty(), !component.has_kernel,
+                           ranks[twin.component]++, name_hash(sample + " " + component.spec.id())},
                        twin);
   }
   std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -37,8 +39,8 @@ std::set<std::string> decided_twins(const std::vector<std::string>& files) {
       throw Error(ErrorKind::kBadFile, "--earlier", path, "give a record that `twinbench bench --out` wrote");
     for (const auto& row : root["twinbench"]["speedups"])
       if (row["verdict"] != "inconclusive")
-        decided.insert(row["component"].get<std::string>() + "/" + row["device"].get<std::string>() + "/" + row["dtype"].get<std::string>() + "/" +
-                       row["case"].get<std::string>());
+        decided.insert(row["component"].get<std::string>() + "/" + row["device"].get<std::string>() + "/" +
+                       row["dtype"].get<std::string>() + "/" + row["case"].get<std::string>());
   }
   return decided;
 }

@@ -35,8 +35,11 @@ TEST(TwinOrder, LosesNothingAndIsTheSameForTheSameSample) {
 TEST(TwinOrder, ClaimsThenKernelsAndEveryComponentBeforeASecondTwinOfOne) {
   const auto ordered = most_valuable_first(all_twins(), {}, "abc");
   std::map<const Component*, int> seen;
-  const auto worth = [](const Twin& twin) { return std::pair(twin.component->spec.claims.empty(), !twin.component->has_kernel); };
-  for (std::size_t i = 1; i < ordered.size(); ++i) EXPECT_LE(worth(ordered[i - 1]), worth(ordered[i])) << ordered[i].name();
+  const auto worth = [](const Twin& twin) {
+    return std::pair(twin.component->spec.claims.empty(), !twin.component->has_kernel);
+  };
+  for (std::size_t i = 1; i < ordered.size(); ++i)
+    EXPECT_LE(worth(ordered[i - 1]), worth(ordered[i])) << ordered[i].name();
   int rank = 0;
   for (const auto& twin : ordered) {
     if (worth(twin) != worth(ordered.front())) break;
@@ -47,14 +50,17 @@ TEST(TwinOrder, ClaimsThenKernelsAndEveryComponentBeforeASecondTwinOfOne) {
 }
 
 TEST(TwinOrder, DecidedTwinsComeLast) {
-  const std::string path = testing::TempDir() + "earlier.json", first = most_valuable_first(all_twins(), {}, "abc").front().name();
+  const std::string path = testing::TempDir() + "earlier.json",
+                    first = most_valuable_first(all_twins(), {}, "abc").front().name();
   const auto slash = first.find('/');
   const auto second = first.find('/', slash + 1), third = first.find('/', second + 1);
   const auto row = [&](const std::string& name, const std::string& verdict) {
-    return R"({"component": ")" + first.substr(0, slash) + R"(", "device": "cpu", "dtype": ")" + first.substr(second + 1, third - second - 1) +
-           R"(", "case": ")" + name + R"(", "verdict": ")" + verdict + R"("})";
+    return R"({"component": ")" + first.substr(0, slash) + R"(", "device": "cpu", "dtype": ")" +
+           first.substr(second + 1, third - second - 1) + R"(", "case": ")" + name + R"(", "verdict": ")" + verdict +
+           R"("})";
   };
-  std::ofstream(path) << R"({"twinbench": {"speedups": [)" << row(first.substr(third + 1), "faster") << ", " << row("other", "inconclusive") << "]}}";
+  std::ofstream(path) << R"({"twinbench": {"speedups": [)" << row(first.substr(third + 1), "faster") << ", "
+                      << row("other", "inconclusive") << "]}}";
   const auto decided = decided_twins({path});
   EXPECT_EQ(decided, (std::set<std::string>{first})) << "an inconclusive one is not decided";
   EXPECT_EQ(most_valuable_first(all_twins(), decided, "abc").back().name(), first);

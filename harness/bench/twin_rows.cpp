@@ -6,11 +6,25 @@
 namespace twinbench {
 using nlohmann::json;
 
-json timing_row(const Cell& cell, const std::string& regime, const Cost& cost, const std::vector<double>& samples_s, std::int64_t iterations) {
-  json row = {{"cell", cell.name()}, {"verdict", "pass"}, {"reason", ""}, {"regime", regime},
-              {"n", samples_s.size()}, {"median_s", nullptr}, {"q1_s", nullptr}, {"q3_s", nullptr}, {"minimum_s", nullptr},
-              {"samples_s", samples_s}, {"iterations_per_sample", iterations}, {"bytes", cost.bytes}, {"flops", cost.flops},
-              {"floor_s", nullptr}, {"impossible_below_s", nullptr}, {"roofline_fraction", nullptr}, {"bound", nullptr}};
+json timing_row(const Cell& cell, const std::string& regime, const Cost& cost, const std::vector<double>& samples_s,
+                std::int64_t iterations) {
+  json row = {{"cell", cell.name()},
+              {"verdict", "pass"},
+              {"reason", ""},
+              {"regime", regime},
+              {"n", samples_s.size()},
+              {"median_s", nullptr},
+              {"q1_s", nullptr},
+              {"q3_s", nullptr},
+              {"minimum_s", nullptr},
+              {"samples_s", samples_s},
+              {"iterations_per_sample", iterations},
+              {"bytes", cost.bytes},
+              {"flops", cost.flops},
+              {"floor_s", nullptr},
+              {"impossible_below_s", nullptr},
+              {"roofline_fraction", nullptr},
+              {"bound", nullptr}};
   if (!samples_s.empty()) {
     row.update(timing_fields(samples_s));
     return row;
@@ -20,8 +34,8 @@ json timing_row(const Cell& cell, const std::string& regime, const Cost& cost, c
   return row;
 }
 
-std::string judge_against_floor(json& row, const Cell& cell, const Cost& cost, const std::vector<Ceiling>& ceilings, double cache_bytes,
-                                const std::function<Ceiling(const std::string& name)>& remeasure) {
+std::string judge_against_floor(json& row, const Cell& cell, const Cost& cost, const std::vector<Ceiling>& ceilings,
+                                double cache_bytes, const std::function<Ceiling(const std::string& name)>& remeasure) {
   const double median_s = row["median_s"];
   const std::string device = cell.device == c10::DeviceType::CUDA ? "cuda" : "cpu";
   const auto judged = judge_floor(cost, ceilings, device, cell.dtype, cache_bytes, median_s, remeasure);
@@ -32,7 +46,8 @@ std::string judge_against_floor(json& row, const Cell& cell, const Cost& cost, c
     if (judged.impossible_below_s) row["impossible_below_s"] = *judged.impossible_below_s;
   }
   if (!judged.beyond) return "";
-  const std::string reason = "faster than the physical floor, also under a ceiling measured again: the work was not done";
+  const std::string reason =
+      "faster than the physical floor, also under a ceiling measured again: the work was not done";
   fail(row, reason);
   return reason;
 }

@@ -13,12 +13,15 @@
 namespace twinbench {
 
 // A "timings" row: quartiles of the samples (seconds a run); verdict error where there is none. No floor yet.
-nlohmann::json timing_row(const Cell& cell, const std::string& regime, const Cost& cost, const std::vector<double>& samples_s, std::int64_t iterations);
+nlohmann::json timing_row(const Cell& cell, const std::string& regime, const Cost& cost,
+                          const std::vector<double>& samples_s, std::int64_t iterations);
 
-// Adds floor, share of the roof and bound to a row with a median; fails the row where it is faster than the physical floor
+// Adds floor, share of the roof and bound to a row with a median; fails the row where it is faster than the physical
+// floor
 // of `cost`, also under ceilings measured again. Returns the reason of that failure, else nothing.
-std::string judge_against_floor(nlohmann::json& row, const Cell& cell, const Cost& cost, const std::vector<Ceiling>& ceilings,
-                                double cache_bytes, const std::function<Ceiling(const std::string& name)>& remeasure);
+std::string judge_against_floor(nlohmann::json& row, const Cell& cell, const Cost& cost,
+                                const std::vector<Ceiling>& ceilings, double cache_bytes,
+                                const std::function<Ceiling(const std::string& name)>& remeasure);
 
 void fail(nlohmann::json& row, const std::string& reason);
 
@@ -26,7 +29,8 @@ void fail(nlohmann::json& row, const std::string& reason);
 void reject(nlohmann::json& row, const std::string& rule);
 
 // A "speedups" row: time of `from` over time of `to`.
-nlohmann::json speedup_row(const Twin& twin, Variant from, Variant to, const std::string& regime, const PairedResult& result);
+nlohmann::json speedup_row(const Twin& twin, Variant from, Variant to, const std::string& regime,
+                           const PairedResult& result);
 
 // The ratio means nothing: inconclusive, without a figure.
 void withdraw(nlohmann::json& speedup, const std::string& reason);

@@ -39,7 +39,8 @@ Side side_of(const TimedVariant& timed) {
 
 json row_of(const TimedVariant& timed, const Cost& cost, const std::vector<Ceiling>& ceilings) {
   json row = timing_row(timed.cell, timed.cell.component->spec.regime, cost, timed.samples, timed.iterations);
-  if (!timed.samples.empty()) judge_against_floor(row, timed.cell, cost, ceilings, last_level_cache_bytes(), measure_cpu_ceiling);
+  if (!timed.samples.empty())
+    judge_against_floor(row, timed.cell, cost, ceilings, last_level_cache_bytes(), measure_cpu_ceiling);
   if (!timed.wrong.empty()) reject(row, timed.wrong);
   return row;
 }
@@ -59,7 +60,8 @@ PairedOptions paired_options(const TwinTimingOptions& options) {
 }  // namespace
 
 std::string Twin::name() const {
-  return component->spec.id() + "/" + (device == c10::DeviceType::CUDA ? "cuda" : "cpu") + "/" + to_string(dtype) + "/" + input_case->name;
+  return component->spec.id() + "/" + (device == c10::DeviceType::CUDA ? "cuda" : "cpu") + "/" + to_string(dtype) +
+         "/" + input_case->name;
 }
 
 Cell Twin::cell(Variant variant) const { return {component, variant, device, dtype, input_case}; }
@@ -88,7 +90,8 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
   std::map<Variant, TimedVariant> timed;
   for (const auto variant : twin.variants()) {
     const auto cell = twin.cell(variant);
-    auto& one = timed.emplace(variant, TimedVariant{cell, JudgedVariant(variant, cell.device, *answers), {}, {}, 1}).first->second;
+    auto& one = timed.emplace(variant, TimedVariant{cell, JudgedVariant(variant, cell.device, *answers), {}, {}, 1})
+                    .first->second;
     judging.spend([&] {
       if (variant == Variant::kBaseline) answers->require_another_answer(one.judged.first());
       one.wrong = one.judged.judge_before();
@@ -97,7 +100,8 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
   json result = {{"timings", json::array()}, {"speedups", json::array()}};
   const auto compare = [&](Variant from, Variant to) {
     const auto paired = measure_pair(side_of(timed.at(from)), side_of(timed.at(to)), paired_options(options));
-    for (auto [variant, samples, iterations] : {std::tuple{from, &paired.samples_a, paired.iterations_a}, {to, &paired.samples_b, paired.iterations_b}})
+    for (auto [variant, samples, iterations] :
+         {std::tuple{from, &paired.samples_a, paired.iterations_a}, {to, &paired.samples_b, paired.iterations_b}})
       if (timed.at(variant).samples.empty()) {
         timed.at(variant).samples = *samples;
         timed.at(variant).iterations = iterations;
@@ -106,7 +110,8 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
   };
   std::vector<std::tuple<Variant, Variant, PairedResult>> comparisons;
   comparisons.emplace_back(Variant::kBaseline, Variant::kOptimized, compare(Variant::kBaseline, Variant::kOptimized));
-  if (timed.count(Variant::kLibrary)) comparisons.emplace_back(Variant::kLibrary, Variant::kOptimized, compare(Variant::kLibrary, Variant::kOptimized));
+  if (timed.count(Variant::kLibrary))
+    comparisons.emplace_back(Variant::kLibrary, Variant::kOptimized, compare(Variant::kLibrary, Variant::kOptimized));
 
   const Cost cost = twin.component->spec.cost ? twin.component->spec.cost(setting) : Cost{};
   for (auto& [variant, one] : timed) {
@@ -130,7 +135,8 @@ json null_test_row(const std::vector<Twin>& twins, const TwinTimingOptions& opti
   for (const auto& twin : twins) {
     const auto cell = twin.cell(Variant::kOptimized);
     const auto setting = cell.setting();
-    const auto inputs = placed_inputs(generated_inputs(twin.component->spec, setting, options.seed), setting.dtype, setting.device);
+    const auto inputs =
+        placed_inputs(generated_inputs(twin.component->spec, setting, options.seed), setting.dtype, setting.device);
     const auto runnable = twin.component->make(Variant::kOptimized, inputs, setting);
     runnable->run();
     Side side;

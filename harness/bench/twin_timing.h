@@ -35,7 +35,8 @@ struct TwinTimingOptions {
   ClockQuality clock;
 };
 
-// {"timings": [a row a variant], "speedups": [a row a comparison]} as the record wants them, and "judging_s": how long it
+// {"timings": [a row a variant], "speedups": [a row a comparison]} as the record wants them, and "judging_s": how long
+// it
 // took to judge the answers. Comparisons: baseline to optimized, and, where there is one, library to optimized. Every
 // variant is judged on changed inputs before and after it is timed (see JudgedVariant): one that answers wrongly, or
 // otherwise than in its first run, is `rejected` and gets no speedup.

@@ -32,8 +32,12 @@ class WorksOnce : public Product {
   float seen_ = 0;
 };
 
-std::unique_ptr<Runnable> product(const NamedTensors& inputs, const Setting&) { return std::make_unique<Product>(inputs); }
-std::unique_ptr<Runnable> works_once(const NamedTensors& inputs, const Setting&) { return std::make_unique<WorksOnce>(inputs); }
+std::unique_ptr<Runnable> product(const NamedTensors& inputs, const Setting&) {
+  return std::make_unique<Product>(inputs);
+}
+std::unique_ptr<Runnable> works_once(const NamedTensors& inputs, const Setting&) {
+  return std::make_unique<WorksOnce>(inputs);
+}
 
 Component planted(Factory optimized) {
   Component component;
@@ -62,7 +66,9 @@ nlohmann::json optimized_timing(const Component& component, double gemm_rate) {
   options.max_pairs = 8;
   options.seconds = 1;
   const Twin twin{&component, c10::DeviceType::CPU, Dtype::kFp32, &component.spec.cases[0]};
-  const auto result = time_twin(twin, options, {{"cpu", "copy", "B/s", 20e9, std::nullopt, ""}, {"cpu", "gemm_fp32", "FLOP/s", gemm_rate, std::nullopt, ""}});
+  const auto result = time_twin(
+      twin, options,
+      {{"cpu", "copy", "B/s", 20e9, std::nullopt, ""}, {"cpu", "gemm_fp32", "FLOP/s", gemm_rate, std::nullopt, ""}});
   for (const auto& row : result["timings"])
     if (row["cell"].get<std::string>().find("/optimized/") != std::string::npos) return row;
   return nullptr;

@@ -26,8 +26,16 @@ using nlohmann::json;
 // Google Benchmark rows of a timing: one iteration row a sample would be the raw form; its tools want medians.
 json benchmark_row(const json& timing) {
   const double microseconds = timing["median_s"].is_number() ? timing["median_s"].get<double>() * 1e6 : 0;
-  json row = {{"name", timing["cell"]}, {"run_name", timing["cell"]}, {"run_type", "iteration"}, {"repetitions", 1}, {"repetition_index", 0},
-              {"threads", 1}, {"iterations", timing["iterations_per_sample"]}, {"real_time", microseconds}, {"cpu_time", microseconds}, {"time_unit", "us"}};
+  json row = {{"name", timing["cell"]},
+              {"run_name", timing["cell"]},
+              {"run_type", "iteration"},
+              {"repetitions", 1},
+              {"repetition_index", 0},
+              {"threads", 1},
+              {"iterations", timing["iterations_per_sample"]},
+              {"real_time", microseconds},
+              {"cpu_time", microseconds},
+              {"time_unit", "us"}};
   if (timing["verdict"] != "pass") {
     row["error_occurred"] = true;
     row["error_message"] = timing["reason"];
@@ -50,7 +58,8 @@ DeviceTimingOptions timing_options(const CommandOptions& options, const ClockQua
 // So many twins spread over the list: the sentinels of the null test.
 std::vector<Twin> sentinels(const std::vector<Twin>& twins, std::size_t count) {
   std::vector<Twin> chosen;
-  for (std::size_t i = 0; i < count && i < twins.size(); ++i) chosen.push_back(twins[i * twins.size() / std::min(count, twins.size())]);
+  for (std::size_t i = 0; i < count && i < twins.size(); ++i)
+    chosen.push_back(twins[i * twins.size() / std::min(count, twins.size())]);
   return chosen;
 }
 
@@ -65,9 +74,11 @@ SessionTwins by_device(const std::vector<Twin>& twins) {
   return split;
 }
 
-// Opens the session: ceilings, clock, dispatcher, null test, of each device that twins are on. In a child, because it runs
+// Opens the session: ceilings, clock, dispatcher, null test, of each device that twins are on. In a child, because it
+// runs
 // parallel regions and opens the device.
-json session_job(const std::vector<Twin>& twins, DeviceTimingOptions timing, const SessionOptions& session, json ceilings, bool quick) {
+json session_job(const std::vector<Twin>& twins, DeviceTimingOptions timing, const SessionOptions& session,
+                 json ceilings, bool quick) {
   if (session.null_blocks > 0) {
     timing.twin.max_pairs = 2 * static_cast<std::size_t>(session.null_blocks);
     timing.twin.target_half_width = 1e-9;  // no early end
@@ -76,7 +87,9 @@ json session_job(const std::vector<Twin>& twins, DeviceTimingOptions timing, con
   const SessionTwins split = by_device(twins);
   const auto cells = static_cast<std::size_t>(session.null_cells);
   const bool measure = ceilings.empty();
-  json row = {{"dispatcher_ns_per_call", measure_dispatcher_cost().plain_ns}, {"clock_resolution_ns", timing.twin.clock.resolution_s * 1e9}, {"device", nullptr}};
+  json row = {{"dispatcher_ns_per_call", measure_dispatcher_cost().plain_ns},
+              {"clock_resolution_ns", timing.twin.clock.resolution_s * 1e9},
+              {"device", nullptr}};
   std::vector<json> nulls;
   if (!split.on_cpu.empty()) {
     if (measure)
@@ -91,7 +104,8 @@ json session_job(const std::vector<Twin>& twins, DeviceTimingOptions timing, con
       for (const auto& ceiling : measured["ceilings"]) ceilings.push_back(ceiling);
       row["device"]["refused_ceilings"] = measured["refused"];
     }
-    nulls.push_back(device_null_test_row(sentinels(split.on_cuda, cells), timing, device_session_from(row["device"]), *device));
+    nulls.push_back(
+        device_null_test_row(sentinels(split.on_cuda, cells), timing, device_session_from(row["device"]), *device));
   }
   row["null_test"] = nulls.size() == 1 ? nulls.front() : joined_null_tests(nulls);
   return {{"ceilings", ceilings}, {"session", row}};
@@ -110,29 +124,40 @@ std::string decimals(double value, int digits) {
 }
 
 void print_speedup(const json& row) {
-  std::printf("%-58s %s -> %-9s ", (row["component"].get<std::string>() + "/" + row["device"].get<std::string>() + "/" + row["dtype"].get<std::string>() + "/" + row["case"].get<std::string>()).c_str(),
+  std::printf("%-58s %s -> %-9s ",
+              (row["component"].get<std::string>() + "/" + row["device"].get<std::string>() + "/" +
+               row["dtype"].get<std::string>() + "/" + row["case"].get<std::string>())
+                  .c_str(),
               row["from"].get<std::string>().c_str(), row["to"].get<std::string>().c_str());
   if (row["lower"].is_number())
-    std::printf("x%.2f [%.2f, %.2f] (n = %d, %s%s) %s\n", row["ratio"].get<double>(), row["lower"].get<double>(), row["upper"].get<double>(), row["n"].get<int>(),
-                row["regime"].get<std::string>().c_str(), row.contains("clock") ? (", " + row["clock"].get<std::string>()).c_str() : "", row["verdict"].get<std::string>().c_str());
+    std::printf("x%.2f [%.2f, %.2f] (n = %d, %s%s) %s\n", row["ratio"].get<double>(), row["lower"].get<double>(),
+                row["upper"].get<double>(), row["n"].get<int>(), row["regime"].get<std::string>().c_str(),
+                row.contains("clock") ? (", " + row["clock"].get<std::string>()).c_str() : "",
+                row["verdict"].get<std::string>().c_str());
   else
     std::printf("%s: %s\n", row["verdict"].get<std::string>().c_str(), row["reason"].get<std::string>().c_str());
-  const auto part = [&](const char* name) { return row["decomposition"][name].is_number() ? decimals(row["decomposition"][name], 2) : std::string("?"); };
+  const auto part = [&](const char* name) {
+    return row["decomposition"][name].is_number() ? decimals(row["decomposition"][name], 2) : std::string("?");
+  };
   if (row.contains("decomposition"))
-    std::printf("%58s wall x%s = host x%s, launch gaps x%s, kernels x%s\n", "", part("wall").c_str(), part("host").c_str(), part("launch_gap").c_str(), part("kernel").c_str());
+    std::printf("%58s wall x%s = host x%s, launch gaps x%s, kernels x%s\n", "", part("wall").c_str(),
+                part("host").c_str(), part("launch_gap").c_str(), part("kernel").c_str());
 }
 
-json time_on_its_device(const Twin& twin, const DeviceTimingOptions& timing, const json& session, const std::vector<Ceiling>& ceilings) {
+json time_on_its_device(const Twin& twin, const DeviceTimingOptions& timing, const json& session,
+                        const std::vector<Ceiling>& ceilings) {
   if (twin.device == c10::DeviceType::CPU) return time_twin(twin, timing.twin, ceilings);
   if (!session.is_object() || session["device"].is_null())
-    throw Error(ErrorKind::kMissingDevice, "session.device", "absent", "the session measured no device timer: see its own error, or leave --session-from out");
+    throw Error(ErrorKind::kMissingDevice, "session.device", "absent",
+                "the session measured no device timer: see its own error, or leave --session-from out");
   const auto device = open_cuda_bench_device();
   return time_device_twin(twin, timing, device_session_from(session.at("device")), ceilings, *device);
 }
 
 }  // namespace
 
-int bench_command(const CommandOptions& options, const SessionOptions& session_options, const std::vector<std::string>& google_benchmark_flags) {
+int bench_command(const CommandOptions& options, const SessionOptions& session_options,
+                  const std::vector<std::string>& google_benchmark_flags) {
   if (!google_benchmark_flags.empty()) {
     at::set_num_threads(options.threads);
     const GoogleBenchmarkRun run = run_google_benchmark(selected_cells(options), google_benchmark_flags, options.seed);
@@ -142,7 +167,9 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
   const TimeBudget budget(options.minutes);
   const Shard shard = shard_named(options.shard);
   auto twins = twins_of(selected_cells(options));
-  if (twins.empty()) throw Error(ErrorKind::kUnknownName, "--filter", options.filter, "it matches no timed case; `twinbench list` marks them with *");
+  if (twins.empty())
+    throw Error(ErrorKind::kUnknownName, "--filter", options.filter,
+                "it matches no timed case; `twinbench list` marks them with *");
   std::erase_if(twins, [&](const Twin& twin) { return !shard.has(twin.name()); });
   Ledger ledger;
   Record record = open_record(options, "bench");
@@ -161,9 +188,13 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
   ledger.plan(session);
   const json earlier = session_from_records(session_options.from, options.device);
   Job session_opening = limited_job(options, session, [&] {
-    return earlier["session"].is_null() ? session_job(twins, timing, session_options, earlier["ceilings"], options.quick) : earlier;
+    return earlier["session"].is_null()
+               ? session_job(twins, timing, session_options, earlier["ceilings"], options.quick)
+               : earlier;
   });
-  if (session_options.null_blocks > 0) session_opening.limits.wall_s = std::max(options.time_limit_s, 60 + 2.0 * session_options.null_cells * session_options.null_blocks);
+  if (session_options.null_blocks > 0)
+    session_opening.limits.wall_s =
+        std::max(options.time_limit_s, 60 + 2.0 * session_options.null_cells * session_options.null_blocks);
   bool going = run_with_progress({session_opening}, record, [&](const JobResult& result) {
     if (!result.ok()) {
       ledger.record(session, Outcome::kError, failure_of(result));
@@ -174,45 +205,64 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
     ceilings = ceilings_from(result.value["ceilings"]);
     opened = result.value["session"];
     const auto& null = result.value["session"]["null_test"];
-    std::cout << "null test: " << null["verdict"].get<std::string>() << " over " << null["pairs"] << " pairs; noise floor " << null["noise_floor"] << '\n';
-    if (null["verdict"] == "same") ledger.record(session, Outcome::kPass);
-    else ledger.record(session, Outcome::kInconclusive, "null test: " + null["reason"].get<std::string>());
+    std::cout << "null test: " << null["verdict"].get<std::string>() << " over " << null["pairs"]
+              << " pairs; noise floor " << null["noise_floor"] << '\n';
+    if (null["verdict"] == "same")
+      ledger.record(session, Outcome::kPass);
+    else
+      ledger.record(session, Outcome::kInconclusive, "null test: " + null["reason"].get<std::string>());
   });
 
   double judging_s = 0, twins_s = 0;
   std::vector<Job> jobs;
-  for (const auto& twin : session_options.only ? std::vector<Twin>() : twins) jobs.push_back(limited_job(options, twin.name(), [&, twin] { return time_on_its_device(twin, timing, opened, ceilings); }));
+  for (const auto& twin : session_options.only ? std::vector<Twin>() : twins)
+    jobs.push_back(
+        limited_job(options, twin.name(), [&, twin] { return time_on_its_device(twin, timing, opened, ceilings); }));
   std::size_t cut = 0;
-  if (going) run_with_progress(jobs, record, [&](const JobResult& result) {
-    if (!result.ok()) {
-      ledger.record(result.name, Outcome::kError, failure_of(result));
-      return;
-    }
-    judging_s += result.value["judging_s"].get<double>();
-    twins_s += result.seconds;
-    std::string broken;
-    for (const auto& row : result.value["timings"]) {
-      record.add("timings", row);
-      record.add_benchmark(benchmark_row(row));
-      if (row["verdict"] != "pass") broken += (broken.empty() ? "" : "; ") + row["cell"].get<std::string>() + ": " + row["reason"].get<std::string>();
-    }
-    for (const auto& row : result.value["speedups"]) {
-      record.add("speedups", row);
-      print_speedup(row);
-    }
-    // A slow or undecided speedup is a finding, not a failure of the run: the gate judges it. A wrong answer is a failure.
-    if (broken.empty()) ledger.record(result.name, Outcome::kPass);
-    else ledger.record(result.name, Outcome::kFail, broken);
-  }, budget, [&](const std::string& name) {
-    ledger.record(name, Outcome::kInconclusive, budget.reason());
-    const auto twin = std::find_if(twins.begin(), twins.end(), [&](const Twin& one) { return one.name() == name; });
-    json row = speedup_row(*twin, Variant::kBaseline, Variant::kOptimized, twin->component->spec.regime, PairedResult());
-    withdraw(row, budget.reason());
-    record.add("speedups", row);
-    ++cut;
-  });
+  if (going)
+    run_with_progress(
+        jobs, record,
+        [&](const JobResult& result) {
+          if (!result.ok()) {
+            ledger.record(result.name, Outcome::kError, failure_of(result));
+            return;
+          }
+          judging_s += result.value["judging_s"].get<double>();
+          twins_s += result.seconds;
+          std::string broken;
+          for (const auto& row : result.value["timings"]) {
+            record.add("timings", row);
+            record.add_benchmark(benchmark_row(row));
+            if (row["verdict"] != "pass")
+              broken += (broken.empty() ? "" : "; ") + row["cell"].get<std::string>() + ": " +
+                        row["reason"].get<std::string>();
+          }
+          for (const auto& row : result.value["speedups"]) {
+            record.add("speedups", row);
+            print_speedup(row);
+          }
+          // A slow or undecided speedup is a finding, not a failure of the run: the gate judges it. A wrong answer is a
+          // failure.
+          if (broken.empty())
+            ledger.record(result.name, Outcome::kPass);
+          else
+            ledger.record(result.name, Outcome::kFail, broken);
+        },
+        budget,
+        [&](const std::string& name) {
+          ledger.record(name, Outcome::kInconclusive, budget.reason());
+          const auto twin =
+              std::find_if(twins.begin(), twins.end(), [&](const Twin& one) { return one.name() == name; });
+          json row =
+              speedup_row(*twin, Variant::kBaseline, Variant::kOptimized, twin->component->spec.regime, PairedResult());
+          withdraw(row, budget.reason());
+          record.add("speedups", row);
+          ++cut;
+        });
   print_left_out(options, false, sample, 0, cut, budget);
-  if (twins_s > 0) std::printf("answers judged before and after timing: %.1f s of %.1f s (%.0f %%)\n", judging_s, twins_s, 100 * judging_s / twins_s);
+  if (twins_s > 0)
+    std::printf("answers judged before and after timing: %.1f s of %.1f s (%.0f %%)\n", judging_s, twins_s,
+                100 * judging_s / twins_s);
   return finish("bench", options, ledger, record);
 }
 

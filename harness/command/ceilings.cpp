@@ -24,7 +24,8 @@ nlohmann::json measure_ceilings(c10::DeviceType device, bool quick) {
 
 void print_ceiling(const nlohmann::json& row) {
   const auto text = [&](const char* field) { return row[field].get<std::string>(); };
-  std::printf("%-5s %-18s %10.4g %s", text("device").c_str(), text("name").c_str(), row["value"].get<double>(), text("unit").c_str());
+  std::printf("%-5s %-18s %10.4g %s", text("device").c_str(), text("name").c_str(), row["value"].get<double>(),
+              text("unit").c_str());
   if (row["data_sheet"].is_number()) std::printf(", data sheet %.4g", row["data_sheet"].get<double>());
   std::printf("  (%s)\n", text("method").c_str());
 }
@@ -35,7 +36,8 @@ int ceilings_command(const CommandOptions& options) {
   std::vector<c10::DeviceType> devices;
   if (options.device != "cuda") devices.push_back(c10::DeviceType::CPU);
   if (options.device == "cuda") require_cuda();
-  if (options.device == "cuda" || (options.device == "all" && cuda_is_present())) devices.push_back(c10::DeviceType::CUDA);
+  if (options.device == "cuda" || (options.device == "all" && cuda_is_present()))
+    devices.push_back(c10::DeviceType::CUDA);
 
   Ledger ledger;
   Record record = open_record(options, "ceilings");
@@ -56,9 +58,12 @@ int ceilings_command(const CommandOptions& options) {
     }
     std::string refused;
     for (const auto& line : result.value["refused"]) refused += (refused.empty() ? "" : "; ") + line.get<std::string>();
-    if (result.value["ceilings"].empty()) ledger.record(result.name, Outcome::kInconclusive, "no ceiling was measured " + refused);
-    else if (!refused.empty()) ledger.record(result.name, Outcome::kInconclusive, refused);
-    else ledger.record(result.name, Outcome::kPass);
+    if (result.value["ceilings"].empty())
+      ledger.record(result.name, Outcome::kInconclusive, "no ceiling was measured " + refused);
+    else if (!refused.empty())
+      ledger.record(result.name, Outcome::kInconclusive, refused);
+    else
+      ledger.record(result.name, Outcome::kPass);
   });
   std::cout << "ceilings: " << ledger.summary_line() << '\n';
   for (const auto& failure : ledger.failures()) std::cout << "  " << failure << '\n';

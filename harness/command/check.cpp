@@ -26,26 +26,32 @@ void take_from(const std::map<std::string, std::string>& metadata, const std::st
       into[name] = value;
     }
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorKind::kCorrupt, "metadata " + key, found->second, "it must be a JSON object, as `twinbench dump` writes it");
+    throw Error(ErrorKind::kCorrupt, "metadata " + key, found->second,
+                "it must be a JSON object, as `twinbench dump` writes it");
   }
 }
 
 // The file must hold exactly the inputs that the component generates, and every output it declares.
 void check_names(const TensorFile& file, const NamedTensors& expected, const std::vector<OutputSpec>& outputs) {
   for (const auto& [name, tensor] : expected) {
-    if (!file.inputs.contains(name)) throw Error(ErrorKind::kBadFile, "tensor input." + name, "missing", "`twinbench dump` writes every input the cell needs");
+    if (!file.inputs.contains(name))
+      throw Error(ErrorKind::kBadFile, "tensor input." + name, "missing",
+                  "`twinbench dump` writes every input the cell needs");
     const auto& given = file.inputs[name];
     if (given.scalar_type() != tensor.scalar_type())
-      throw Error(ErrorKind::kBadDtype, "tensor input." + name, c10::toString(given.scalar_type()), std::string("give ") + c10::toString(tensor.scalar_type()));
+      throw Error(ErrorKind::kBadDtype, "tensor input." + name, c10::toString(given.scalar_type()),
+                  std::string("give ") + c10::toString(tensor.scalar_type()));
     if (!given.sizes().equals(tensor.sizes())) {
       std::ostringstream have, want;
       have << given.sizes();
       want << tensor.sizes();
-      throw Error(ErrorKind::kBadShape, "tensor input." + name, have.str(), "the sizes in the metadata make it " + want.str());
+      throw Error(ErrorKind::kBadShape, "tensor input." + name, have.str(),
+                  "the sizes in the metadata make it " + want.str());
     }
   }
   for (const auto& output : outputs)
-    if (!file.outputs.contains(output.name)) throw Error(ErrorKind::kBadFile, "tensor output." + output.name, "missing", "give every output of the cell");
+    if (!file.outputs.contains(output.name))
+      throw Error(ErrorKind::kBadFile, "tensor output." + output.name, "missing", "give every output of the cell");
 }
 
 }  // namespace
@@ -62,10 +68,14 @@ int check_command(const CommandOptions&, const std::string& name, const std::str
   check_names(file, generate_inputs(cell.component->spec, setting, 0), output_specs(cell.component->spec, setting));
   const auto result = judge_outputs(*cell.component, setting, file.inputs, file.outputs);
   for (const auto& row : result.outputs)
-    std::printf("%-24s %-10s max abs %.3g  max rel %.3g  error / allowed %.3g  %s\n", row.name.c_str(), row.tolerance_class.c_str(), row.comparison.max_absolute_error,
-                row.comparison.max_relative_error, row.comparison.worst_ratio, row.comparison.accepted() ? "pass" : row.comparison.reason.c_str());
-  std::cout << name << ": " << name_of(result.verdict) << (result.reason.empty() ? "" : " (" + result.reason + ")") << '\n';
-  return result.verdict == CheckVerdict::kPass ? kExitPass : result.verdict == CheckVerdict::kSkip ? kExitInconclusive : kExitFailure;
+    std::printf("%-24s %-10s max abs %.3g  max rel %.3g  error / allowed %.3g  %s\n", row.name.c_str(),
+                row.tolerance_class.c_str(), row.comparison.max_absolute_error, row.comparison.max_relative_error,
+                row.comparison.worst_ratio, row.comparison.accepted() ? "pass" : row.comparison.reason.c_str());
+  std::cout << name << ": " << name_of(result.verdict) << (result.reason.empty() ? "" : " (" + result.reason + ")")
+            << '\n';
+  return result.verdict == CheckVerdict::kPass   ? kExitPass
+         : result.verdict == CheckVerdict::kSkip ? kExitInconclusive
+                                                 : kExitFailure;
 }
 
 }  // namespace twinbench

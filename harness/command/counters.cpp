@@ -38,13 +38,15 @@ CounterSnapshot snapshot_from(const json& payload) {
 json observe(const Cell& cell, std::uint64_t seed, bool trace_all) {
   const auto memory = case_memory(*cell.component, cell.variant, cell.setting(), seed);
   std::optional<DeviceActivity> activity;
-  if (trace_all || cell.device == c10::DeviceType::CUDA) activity = trace_run(*cell.component, cell.variant, cell.setting(), seed);
+  if (trace_all || cell.device == c10::DeviceType::CUDA)
+    activity = trace_run(*cell.component, cell.variant, cell.setting(), seed);
   json row = device_activity_fields(activity);
   row["memory"] = to_json(memory);
   return {{"row", row}, {"failures", {memory.leak(), activity ? trace_failure(*activity) : ""}}};
 }
 
-// In the child: every selected variant of one twin. Two threads always: allocation counts of parallel operators depend on
+// In the child: every selected variant of one twin. Two threads always: allocation counts of parallel operators depend
+// on
 // their number.
 json count(const std::vector<Cell>& cells, std::uint64_t seed, bool trace_all) {
   at::set_num_threads(2);
@@ -54,30 +56,42 @@ json count(const std::vector<Cell>& cells, std::uint64_t seed, bool trace_all) {
   const auto setting = first.setting();
   for (const auto& cell : cells) {
     const auto& snapshot = (runs[cell.variant] = count_run(*cell.component, cell.variant, setting, seed)).counters;
-    payload["cells"].push_back({{"cell", cell.name()}, {"values", values_of(snapshot)}, {"by_name", snapshot.by_name}, {"forward_calls_by_name", snapshot.forward_calls_by_name},
+    payload["cells"].push_back({{"cell", cell.name()},
+                                {"values", values_of(snapshot)},
+                                {"by_name", snapshot.by_name},
+                                {"forward_calls_by_name", snapshot.forward_calls_by_name},
                                 {"observed", observe(cell, seed, trace_all)}});
   }
   if (!runs.count(Variant::kBaseline) || !runs.count(Variant::kOptimized)) return payload;
   for (const auto& proof : check_proof(*first.component, setting, runs[Variant::kBaseline], runs[Variant::kOptimized]))
-    payload["proofs"].push_back({{"component", first.component->spec.id()}, {"device", first.device == c10::DeviceType::CUDA ? "cuda" : "cpu"},
-                                 {"dtype", to_string(first.dtype)}, {"case", first.input_case->name}, {"counter", proof.counter}, {"formula", proof.formula},
-                                 {"baseline", {{"expected", proof.baseline_expected}, {"measured", proof.baseline_measured}}},
-                                 {"optimized", {{"expected", proof.optimized_expected}, {"measured", proof.optimized_measured}}},
-                                 {"verdict", proof.pass ? "pass" : "fail"}, {"reason", proof.reason}});
+    payload["proofs"].push_back(
+        {{"component", first.component->spec.id()},
+         {"device", first.device == c10::DeviceType::CUDA ? "cuda" : "cpu"},
+         {"dtype", to_string(first.dtype)},
+         {"case", first.input_case->name},
+         {"counter", proof.counter},
+         {"formula", proof.formula},
+         {"baseline", {{"expected", proof.baseline_expected}, {"measured", proof.baseline_measured}}},
+         {"optimized", {{"expected", proof.optimized_expected}, {"measured", proof.optimized_measured}}},
+         {"verdict", proof.pass ? "pass" : "fail"},
+         {"reason", proof.reason}});
   return payload;
 }
 
 // A steady run that ends with more memory than it began with would exhaust any machine in the end.
 std::string growth_of(const CounterSnapshot& snapshot) {
-  return snapshot.live_bytes == 0 ? "" : "a steady run keeps " + std::to_string(snapshot.live_bytes) + " bytes of tensor memory";
+  return snapshot.live_bytes == 0
+             ? ""
+             : "a steady run keeps " + std::to_string(snapshot.live_bytes) + " bytes of tensor memory";
 }
 
 // Cells grouped by component, device, dtype and case, in their order.
 std::vector<std::vector<Cell>> by_twin(const std::vector<Cell>& cells) {
   std::vector<std::vector<Cell>> twins;
   for (const auto& cell : cells) {
-    const bool same = !twins.empty() && twins.back().front().component == cell.component && twins.back().front().device == cell.device &&
-                      twins.back().front().dtype == cell.dtype && twins.back().front().input_case == cell.input_case;
+    const bool same = !twins.empty() && twins.back().front().component == cell.component &&
+                      twins.back().front().device == cell.device && twins.back().front().dtype == cell.dtype &&
+                      twins.back().front().input_case == cell.input_case;
     if (!same) twins.emplace_back();
     twins.back().push_back(cell);
   }
@@ -100,7 +114,12 @@ int counters_command(const CommandOptions& options, const std::string& pins_file
   const std::string sample = sample_of(options, record);
   std::size_t unsampled = 0, cut = 0;
   const auto leave_out = [&](const Cell& cell, const std::string& why) {
-    record.add("counters", {{"cell", cell.name()}, {"verdict", "skip"}, {"reason", why}, {"values", json::object()}, {"by_name", json::object()}, {"pinned", nullptr}});
+    record.add("counters", {{"cell", cell.name()},
+                            {"verdict", "skip"},
+                            {"reason", why},
+                            {"values", json::object()},
+                            {"by_name", json::object()},
+                            {"pinned", nullptr}});
   };
   std::erase_if(cells, [&](const Cell& cell) {
     const std::string why = not_sampled(cell, tier, sample);
@@ -122,9 +141,10 @@ int counters_command(const CommandOptions& options, const std::string& pins_file
       cells_of[twins[last].front().name()] = &twins[last];
       members.push_back(twins[last].front().name());
     }
-    batches.push_back(limited_batch(options, component->spec.id(), std::move(members), [&twins, &options, first, trace_all](std::size_t member) {
-      return MemberOutcome{count(twins[first + member], options.seed, trace_all), true};
-    }));
+    batches.push_back(limited_batch(options, component->spec.id(), std::move(members),
+                                    [&twins, &options, first, trace_all](std::size_t member) {
+                                      return MemberOutcome{count(twins[first + member], options.seed, trace_all), true};
+                                    }));
     first = last;
   }
   const auto on_left_out = [&](const std::string& twin) {
@@ -134,37 +154,54 @@ int counters_command(const CommandOptions& options, const std::string& pins_file
       ++cut;
     }
   };
-  bool all_counted = run_with_progress(batches, record, [&](const JobResult& job) {
-    if (!job.ok()) {
-      for (const auto& cell : *cells_of.at(job.name)) {
-        ledger.record(cell.name(), Outcome::kError, failure_of(job));
-        record.add("counters", {{"cell", cell.name()}, {"verdict", "error"}, {"reason", failure_of(job)}, {"values", json::object()}, {"by_name", json::object()}, {"pinned", nullptr}});
-      }
-      return;
-    }
-    std::string proof_broken;  // belongs to both variants: said with the first cell
-    for (const auto& proof : job.value["proofs"]) {
-      record.add("proofs", proof);
-      if (proof["verdict"] == "fail") proof_broken += (proof_broken.empty() ? "" : "; ") + proof["counter"].get<std::string>() + ": " + proof["reason"].get<std::string>();
-    }
-    for (const auto& counted : job.value["cells"]) {
-      const auto name = counted["cell"].get<std::string>();
-      const auto measured = snapshot_from(counted);
-      if (pin) pins.set(name, measured);
-      std::string broken;
-      for (const auto& reason : {pins.check(name, measured).reason, growth_of(measured), std::exchange(proof_broken, "")})
-        if (!reason.empty()) broken += (broken.empty() ? "" : "; ") + reason;
-      for (const auto& failure : counted["observed"]["failures"])
-        if (failure != "") broken += (broken.empty() ? "" : "; ") + failure.get<std::string>();
-      const auto* pinned = pins.find(name);
-      json row = {{"cell", name}, {"verdict", broken.empty() ? "pass" : "fail"}, {"reason", broken}, {"values", counted["values"]},
-                  {"by_name", counted["by_name"]}, {"pinned", pinned ? values_of(*pinned) : json(nullptr)}};
-      row.update(counted["observed"]["row"]);
-      record.add("counters", row);
-      if (broken.empty()) ledger.record(name, Outcome::kPass);
-      else ledger.record(name, Outcome::kFail, broken);
-    }
-  }, budget, on_left_out);
+  bool all_counted = run_with_progress(
+      batches, record,
+      [&](const JobResult& job) {
+        if (!job.ok()) {
+          for (const auto& cell : *cells_of.at(job.name)) {
+            ledger.record(cell.name(), Outcome::kError, failure_of(job));
+            record.add("counters", {{"cell", cell.name()},
+                                    {"verdict", "error"},
+                                    {"reason", failure_of(job)},
+                                    {"values", json::object()},
+                                    {"by_name", json::object()},
+                                    {"pinned", nullptr}});
+          }
+          return;
+        }
+        std::string proof_broken;  // belongs to both variants: said with the first cell
+        for (const auto& proof : job.value["proofs"]) {
+          record.add("proofs", proof);
+          if (proof["verdict"] == "fail")
+            proof_broken += (proof_broken.empty() ? "" : "; ") + proof["counter"].get<std::string>() + ": " +
+                            proof["reason"].get<std::string>();
+        }
+        for (const auto& counted : job.value["cells"]) {
+          const auto name = counted["cell"].get<std::string>();
+          const auto measured = snapshot_from(counted);
+          if (pin) pins.set(name, measured);
+          std::string broken;
+          for (const auto& reason :
+               {pins.check(name, measured).reason, growth_of(measured), std::exchange(proof_broken, "")})
+            if (!reason.empty()) broken += (broken.empty() ? "" : "; ") + reason;
+          for (const auto& failure : counted["observed"]["failures"])
+            if (failure != "") broken += (broken.empty() ? "" : "; ") + failure.get<std::string>();
+          const auto* pinned = pins.find(name);
+          json row = {{"cell", name},
+                      {"verdict", broken.empty() ? "pass" : "fail"},
+                      {"reason", broken},
+                      {"values", counted["values"]},
+                      {"by_name", counted["by_name"]},
+                      {"pinned", pinned ? values_of(*pinned) : json(nullptr)}};
+          row.update(counted["observed"]["row"]);
+          record.add("counters", row);
+          if (broken.empty())
+            ledger.record(name, Outcome::kPass);
+          else
+            ledger.record(name, Outcome::kFail, broken);
+        }
+      },
+      budget, on_left_out);
   if (pin && all_counted) {
     // Cells that no longer exist leave the file with the next pin; a filter touches only its own cells.
     std::set<std::string> existing;
@@ -174,7 +211,8 @@ int counters_command(const CommandOptions& options, const std::string& pins_file
       if (!existing.count(cell) && cell.find("/cpu/") != std::string::npos) vanished.push_back(cell);
     for (const auto& cell : vanished) pins.remove(cell);
     pins.save(pins_file);
-    std::cout << "pinned " << cells.size() - cut << " cells in " << pins_file << (vanished.empty() ? "" : ", dropped " + std::to_string(vanished.size())) << '\n';
+    std::cout << "pinned " << cells.size() - cut << " cells in " << pins_file
+              << (vanished.empty() ? "" : ", dropped " + std::to_string(vanished.size())) << '\n';
   }
   std::cout << "counters: " << cells.size() - cut << " cells\n";
   print_left_out(options, tier == Tier::kQuick, sample, unsampled, cut, budget);

@@ -17,16 +17,24 @@ CLI::App* add_data_command(CLI::App& app, DataOptions& options) {
     return command;
   };
   const auto add_conversion = [&](CLI::App* command) {
-    command->add_option("--stored", options.stored, "How embeddings are stored")->check(CLI::IsMember({"fp32", "bf16"}));
+    command->add_option("--stored", options.stored, "How embeddings are stored")
+        ->check(CLI::IsMember({"fp32", "bf16"}));
     command->add_option("--width", options.width, "Refuse another embedding width")->check(CLI::PositiveNumber);
     command->add_flag("--normalise", options.normalise, "Every embedding to norm 1");
-    command->add_flag("--drop-invalid", options.drop_invalid, "Leave rows out that validation refuses, instead of failing");
+    command->add_flag("--drop-invalid", options.drop_invalid,
+                      "Leave rows out that validation refuses, instead of failing");
   };
-  auto* make = add("make", "Writes an EFDS file from dataset or text files; without any, from the machine's own English texts");
+  auto* make =
+      add("make", "Writes an EFDS file from dataset or text files; without any, from the machine's own English texts");
   make->add_option("inputs", options.inputs, "Source files");
   make->add_option("--out", options.out, "The .efds file to write")->required();
-  make->add_option("--words", options.words, "From text: fewest and most words of a sentence that is kept (default 4 40)")->expected(2)->type_name("MIN MAX");
-  make->add_option("--rows", options.rows, "From text: most pairs, thinned evenly; 0: all (default 5021, as documented)")->check(CLI::NonNegativeNumber);
+  make->add_option("--words", options.words,
+                   "From text: fewest and most words of a sentence that is kept (default 4 40)")
+      ->expected(2)
+      ->type_name("MIN MAX");
+  make->add_option("--rows", options.rows,
+                   "From text: most pairs, thinned evenly; 0: all (default 5021, as documented)")
+      ->check(CLI::NonNegativeNumber);
   add_conversion(make);
   auto* info = add("info", "Checks a dataset file and describes it");
   info->add_option("file", options.inputs, "Dataset file")->required()->expected(1);

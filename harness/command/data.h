@@ -12,8 +12,8 @@ struct DataOptions {
   std::vector<std::string> inputs;
   std::string out;
   bool as_json = false, normalise = false, drop_invalid = false;
-  std::string stored;      // fp32, bf16; empty: as the source
-  long long width = 0;     // 0: any
+  std::string stored;            // fp32, bf16; empty: as the source
+  long long width = 0;           // 0: any
   std::vector<long long> words;  // fewest and most words of a sentence that is kept; empty: the default
   long long rows = -1;           // most pairs made from text, thinned evenly; 0: all; -1: the default
 };

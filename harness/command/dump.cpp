@@ -12,7 +12,8 @@
 
 namespace twinbench {
 
-int dump_command(const CommandOptions& options, const std::string& name, const std::vector<std::string>& sizes, const std::string& out) {
+int dump_command(const CommandOptions& options, const std::string& name, const std::vector<std::string>& sizes,
+                 const std::string& out) {
   const auto cell = find_cell(name);
   if (cell.device == c10::DeviceType::CUDA && at::getNumGPUs() == 0)
     throw Error(ErrorKind::kMissingDevice, "cell", name, "no CUDA device is visible here; dump the cpu cell");
@@ -26,10 +27,13 @@ int dump_command(const CommandOptions& options, const std::string& name, const s
   const auto runnable = cell.component->make(cell.variant, placed, setting);
   runnable->run();
   file.outputs = runnable->outputs();
-  file.metadata = {{"cell", name}, {"seed", std::to_string(options.seed)}, {"sizes", nlohmann::json(given).dump()},
+  file.metadata = {{"cell", name},
+                   {"seed", std::to_string(options.seed)},
+                   {"sizes", nlohmann::json(given).dump()},
                    {"options", nlohmann::json(setting.input_case.options).dump()}};
   write_tensor_file(out, file);
-  std::cout << out << ": " << file.inputs.size() << " inputs, " << file.outputs.size() << " outputs of " << name << " (seed " << options.seed << ")\n";
+  std::cout << out << ": " << file.inputs.size() << " inputs, " << file.outputs.size() << " outputs of " << name
+            << " (seed " << options.seed << ")\n";
   return kExitPass;
 }
 

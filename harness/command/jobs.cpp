@@ -37,7 +37,8 @@ Job limited_job(const CommandOptions& options, const std::string& name, std::fun
   job.limits.wall_s = options.time_limit_s;
   job.limits.silence_s = kNoLimit;  // most jobs are one computation: the wall limit is their silence limit
   const std::int64_t usual_mib = options.device == "cpu" ? 8192 : 32768;
-  job.limits.memory_bytes = static_cast<std::uint64_t>(options.memory_limit_mib > 0 ? options.memory_limit_mib : usual_mib) << 20;
+  job.limits.memory_bytes =
+      static_cast<std::uint64_t>(options.memory_limit_mib > 0 ? options.memory_limit_mib : usual_mib) << 20;
   return job;
 }
 
@@ -66,8 +67,11 @@ std::string sample_of(const CommandOptions& options, const Record& record) {
 void print_left_out(const CommandOptions& options, bool quick, const std::string& sample, std::size_t unsampled,
                     std::size_t cut, const TimeBudget& budget) {
   if (!options.shard.empty()) std::cout << "  shard " << options.shard << ": the other parts are other runs\n";
-  if (quick) std::cout << "  tier quick: " << unsampled << " large cells not sampled; --sample " << sample << " repeats this run, --tier full takes all\n";
-  if (cut > 0) std::cout << "  " << cut << " left out, " << budget.reason() << "; --sample " << sample << " keeps their order\n";
+  if (quick)
+    std::cout << "  tier quick: " << unsampled << " large cells not sampled; --sample " << sample
+              << " repeats this run, --tier full takes all\n";
+  if (cut > 0)
+    std::cout << "  " << cut << " left out, " << budget.reason() << "; --sample " << sample << " keeps their order\n";
 }
 
 namespace {
@@ -133,14 +137,17 @@ class Watch {
 };
 
 bool told_of_interruption(bool interrupted, std::size_t done, std::size_t planned) {
-  if (interrupted) std::cerr << "interrupted: " << planned - done << " of " << planned << " were not finished; what was measured is kept\n";
+  if (interrupted)
+    std::cerr << "interrupted: " << planned - done << " of " << planned
+              << " were not finished; what was measured is kept\n";
   return !interrupted;
 }
 
 }  // namespace
 
-bool run_with_progress(const std::vector<Job>& jobs, Record& record, const std::function<void(const JobResult&)>& on_result,
-                       const TimeBudget& budget, const std::function<void(const std::string&)>& on_left_out) {
+bool run_with_progress(const std::vector<Job>& jobs, Record& record,
+                       const std::function<void(const JobResult&)>& on_result, const TimeBudget& budget,
+                       const std::function<void(const std::string&)>& on_left_out) {
   Watch watch(jobs.size(), std::any_of(jobs.begin(), jobs.end(), [](const Job& job) { return job.in_process; }));
   RunnerOptions runner;
   runner.on_start = [&](const Job& job) { watch.begin(job.name); };
@@ -153,14 +160,17 @@ bool run_with_progress(const std::vector<Job>& jobs, Record& record, const std::
   return told_of_interruption(report.interrupted, watch.done(), jobs.size());
 }
 
-bool run_with_progress(const std::vector<Batch>& batches, Record& record, const std::function<void(const JobResult&)>& on_result,
-                       const TimeBudget& budget, const std::function<void(const std::string&)>& on_left_out) {
+bool run_with_progress(const std::vector<Batch>& batches, Record& record,
+                       const std::function<void(const JobResult&)>& on_result, const TimeBudget& budget,
+                       const std::function<void(const std::string&)>& on_left_out) {
   std::size_t planned = 0;
   for (const auto& batch : batches) planned += batch.members.size();
-  Watch watch(planned, std::any_of(batches.begin(), batches.end(), [](const Batch& batch) { return batch.in_process; }));
-  const BatchReport report = run_batches(batches, {.on_start = [&](const std::string& member) { watch.begin(member); },
-                                                   .on_result = [&](const JobResult& result) { watch.end(result, on_result); },
-                                                   .enough = [&] { return budget.spent(); }});
+  Watch watch(planned,
+              std::any_of(batches.begin(), batches.end(), [](const Batch& batch) { return batch.in_process; }));
+  const BatchReport report =
+      run_batches(batches, {.on_start = [&](const std::string& member) { watch.begin(member); },
+                            .on_result = [&](const JobResult& result) { watch.end(result, on_result); },
+                            .enough = [&] { return budget.spent(); }});
   watch.finish(record);
   for (const auto& member : report.left_out) on_left_out(member);
   return told_of_interruption(report.interrupted, watch.done(), planned);

@@ -31,14 +31,17 @@ std::string sample_of(const CommandOptions& options, const Record& record);
 void print_left_out(const CommandOptions& options, bool quick, const std::string& sample, std::size_t unsampled,
                     std::size_t cut, const TimeBudget& budget);
 
-// Where `--device all` meets a machine without CUDA: takes what wants it out of `planned` (cells or twins, whose names the
+// Where `--device all` meets a machine without CUDA: takes what wants it out of `planned` (cells or twins, whose names
+// the
 // ledger has planned) and records each as skipped, or as an error under --require-device.
 template <class Planned>
 void set_aside_missing_device(std::vector<Planned>& planned, const CommandOptions& options, Ledger& ledger) {
   const auto wants_cuda = [](const Planned& one) { return one.device == c10::DeviceType::CUDA; };
   if (std::none_of(planned.begin(), planned.end(), wants_cuda) || cuda_is_present(!options.in_process)) return;
   for (const auto& one : planned)
-    if (wants_cuda(one)) ledger.record(one.name(), options.require_device ? Outcome::kError : Outcome::kSkip, "missing_device: no CUDA device is visible to LibTorch");
+    if (wants_cuda(one))
+      ledger.record(one.name(), options.require_device ? Outcome::kError : Outcome::kSkip,
+                    "missing_device: no CUDA device is visible to LibTorch");
   std::erase_if(planned, wants_cuda);
 }
 
@@ -46,11 +49,13 @@ void set_aside_missing_device(std::vector<Planned>& planned, const CommandOption
 // Returns false if the run was interrupted (Ctrl-C):
 // what was handed on is all that was measured.
 // With a budget: jobs that it leaves out are handed to `on_left_out` by name.
-bool run_with_progress(const std::vector<Job>& jobs, Record& record, const std::function<void(const JobResult&)>& on_result,
-                       const TimeBudget& budget = TimeBudget(), const std::function<void(const std::string&)>& on_left_out = {});
+bool run_with_progress(const std::vector<Job>& jobs, Record& record,
+                       const std::function<void(const JobResult&)>& on_result, const TimeBudget& budget = TimeBudget(),
+                       const std::function<void(const std::string&)>& on_left_out = {});
 // The same for the members of batches.
-bool run_with_progress(const std::vector<Batch>& batches, Record& record, const std::function<void(const JobResult&)>& on_result,
-                       const TimeBudget& budget, const std::function<void(const std::string&)>& on_left_out);
+bool run_with_progress(const std::vector<Batch>& batches, Record& record,
+                       const std::function<void(const JobResult&)>& on_result, const TimeBudget& budget,
+                       const std::function<void(const std::string&)>& on_left_out);
 
 // reason() with the last line a dying child wrote, where it wrote any.
 std::string failure_of(const JobResult& result);

@@ -10,8 +10,9 @@ namespace {
 // The proof counters' values, for the first timed case of the component, in words.
 void print_component(const Component& component) {
   const auto& spec = component.spec;
-  std::cout << spec.id() << "  (" << spec.source << ")\n  " << spec.summary << "\n  sin: " << spec.sin << "\n  variants: baseline, optimized"
-            << (component.library ? ", library" : "") << "; devices: cpu" << (component.has_kernel ? ", cuda" : "") << "; dtypes:";
+  std::cout << spec.id() << "  (" << spec.source << ")\n  " << spec.summary << "\n  sin: " << spec.sin
+            << "\n  variants: baseline, optimized" << (component.library ? ", library" : "") << "; devices: cpu"
+            << (component.has_kernel ? ", cuda" : "") << "; dtypes:";
   for (const auto dtype : spec.dtypes) std::cout << ' ' << to_string(dtype);
   std::cout << "\n  cases:";
   for (const auto& input : spec.cases) std::cout << ' ' << input.name << (input.timed ? "*" : "");
@@ -26,7 +27,8 @@ void print_component(const Component& component) {
     std::cout << "  proof: " << proof.counter << ", baseline " << proof.formula;
     if (shown) {
       const Setting setting{*shown, spec.dtypes.front()};
-      std::cout << "; in " << shown->name << ": baseline " << proof.baseline(setting) << ", optimized " << proof.optimized(setting);
+      std::cout << "; in " << shown->name << ": baseline " << proof.baseline(setting) << ", optimized "
+                << proof.optimized(setting);
     }
     std::cout << '\n';
   }

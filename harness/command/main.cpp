@@ -18,30 +18,53 @@ namespace {
 using twinbench::CommandOptions;
 
 void add_common(CLI::App* command, CommandOptions& options, bool measures) {
-  command->add_option("--filter", options.filter, "Regular expression on cell names <id>/<variant>/<device>/<dtype>/<case>; of scenarios <pipeline>/<name>/<device>");
-  command->add_option("--device", options.device, "cpu, cuda or all")->check(CLI::IsMember({"cpu", "cuda", "all"}))->capture_default_str();
+  command->add_option("--filter", options.filter,
+                      "Regular expression on cell names <id>/<variant>/<device>/<dtype>/<case>; "
+                      "of scenarios <pipeline>/<name>/<device>");
+  command->add_option("--device", options.device, "cpu, cuda or all")
+      ->check(CLI::IsMember({"cpu", "cuda", "all"}))
+      ->capture_default_str();
   command->add_option("--seed", options.seed, "Seed of every input")->capture_default_str();
   if (!measures) return;
   command->add_option("--out", options.out, "Record file (JSON) to write");
-  command->add_option("--threads", options.threads, "Threads of at::parallel_for; 0: one a core")->check(CLI::Range(0, 1024));
-  command->add_option("--time-limit", options.time_limit_s, "Seconds a child process may take")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--memory-limit", options.memory_limit_mib, "MiB a child process may take (default 8192; 32768 with --device cuda or all)")->check(CLI::PositiveNumber);
+  command->add_option("--threads", options.threads, "Threads of at::parallel_for; 0: one a core")
+      ->check(CLI::Range(0, 1024));
+  command->add_option("--time-limit", options.time_limit_s, "Seconds a child process may take")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--memory-limit", options.memory_limit_mib,
+                   "MiB a child process may take (default 8192; 32768 with --device cuda or all)")
+      ->check(CLI::PositiveNumber);
   command->add_flag("--quick", options.quick, "Fewer pairs and smaller budgets");
-  command->add_flag("--in-process", options.in_process, "No child processes, no limits: for compute-sanitizer and debuggers");
-  command->add_flag("--require-device", options.require_device, "A cell whose device is missing is an error, not a skip");
+  command->add_flag("--in-process", options.in_process,
+                    "No child processes, no limits: for compute-sanitizer and debuggers");
+  command->add_flag("--require-device", options.require_device,
+                    "A cell whose device is missing is an error, not a skip");
 }
 
 // For engines with much to do: which part of it, and for how long.
 void add_limits(CLI::App* command, CommandOptions& options) {
-  command->add_option("--minutes", options.minutes, "Begin nothing after so many minutes; the most valuable come first, what is left out is named and makes exit code 3")->check(CLI::PositiveNumber);
+  command
+      ->add_option(
+          "--minutes", options.minutes,
+          "Begin nothing after so many minutes; the most valuable come first, what is left out is named and makes "
+          "exit code 3")
+      ->check(CLI::PositiveNumber);
   command->add_option("--shard", options.shard, "i/n: only that part of n disjoint ones, decided by names alone");
 }
 
 // For engines with many cells also which of the large ones.
 void add_share(CLI::App* command, CommandOptions& options, bool tiers) {
   add_limits(command, options);
-  command->add_option("--sample", options.sample, "Text that decides samples and order (default the revision), to repeat a run")->envname("TWINBENCH_SAMPLE");
-  if (tiers) command->add_option("--tier", options.tier, "quick: everything at small sizes, large cases sampled; full: everything")->capture_default_str();
+  command
+      ->add_option("--sample", options.sample,
+                   "Text that decides samples and order (default the revision), to repeat a run")
+      ->envname("TWINBENCH_SAMPLE");
+  if (tiers)
+    command
+        ->add_option("--tier", options.tier, "quick: everything at small sizes, large cases sampled; full: everything")
+        ->capture_default_str();
 }
 
 // Every long flag a subcommand knows, for "did you mean".
@@ -83,8 +106,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "twinbench: %s\n", error.what());
     return twinbench::kExitUsage;
   }
-  CLI::App app{"Twinbench: every component twice, baseline and optimized; parity, counters, time, scenarios.\n"
-               "Exit codes: 0 pass, 1 regression or failure, 2 usage or tool error, 3 inconclusive or nothing measured."};
+  CLI::App app{
+      "Twinbench: every component twice, baseline and optimized; parity, counters, time, scenarios.\n"
+      "Exit codes: 0 pass, 1 regression or failure, 2 usage or tool error, 3 inconclusive or nothing measured."};
   app.require_subcommand(1);
   CommandOptions options;
   for (int i = 0; i < argc; ++i) options.command_line += (i ? " " : "") + std::string(argv[i]);
@@ -95,7 +119,8 @@ int main(int argc, char** argv) {
   twinbench::ScenarioOptions scenario;
   std::vector<std::string> sizes;
 
-  auto* list = app.add_subcommand("list", "Components, variants, devices, dtypes, cases, sin, proof counters with both values");
+  auto* list =
+      app.add_subcommand("list", "Components, variants, devices, dtypes, cases, sin, proof counters with both values");
   list->add_flag("--json", as_json, "As JSON");
   auto* cell_names = list->add_flag("--cells", cells, "Cell names, one a line");
   list->add_flag("--scenarios", scenario_list, "Scenarios with source, tier, experiment, variants and devices")
@@ -107,27 +132,44 @@ int main(int argc, char** argv) {
   add_common(parity, options, true);
   add_share(parity, options, true);
 
-  auto* counters = app.add_subcommand("counters", "Counts what each variant asks the library to do, against the pinned file");
+  auto* counters =
+      app.add_subcommand("counters", "Counts what each variant asks the library to do, against the pinned file");
   counters->add_option("--pins", pins, "The checked-in counter file")->capture_default_str();
   counters->add_flag("--pin", pin, "Write what was counted into the file: the one way to change it");
   counters->add_flag("--trace-all", trace_all, "Trace the device under CPU cells too, where it should do nothing");
   add_common(counters, options, true);
   add_share(counters, options, true);
 
-  auto* bench = app.add_subcommand("bench", "Paired timings of every timed twin; with --benchmark_* flags: Google Benchmark over every cell");
+  auto* bench = app.add_subcommand(
+      "bench", "Paired timings of every timed twin; with --benchmark_* flags: Google Benchmark over every cell");
   bench->allow_extras();
   twinbench::SessionOptions session;
-  bench->add_option("--session-from", session.from, "Take ceilings and null test from a record of this machine; repeatable")->check(CLI::ExistingFile);
+  bench
+      ->add_option("--session-from", session.from,
+                   "Take ceilings and null test from a record of this machine; repeatable")
+      ->check(CLI::ExistingFile);
   bench->add_flag("--session-only", session.only, "Measure ceilings and null test, and no twin");
-  bench->add_option("--null-cells", session.null_cells, "Twins compared with themselves")->check(CLI::Range(1, 1000))->capture_default_str();
-  bench->add_option("--null-blocks", session.null_blocks, "ABBA blocks a null comparison takes; 0: until its interval is narrow")->check(CLI::Range(0, 10000))->capture_default_str();
-  bench->add_option("--regime", options.regime, "What the caches of a CUDA device hold before a run: hot, cold, rotating; declared: what each component says")
-      ->check(CLI::IsMember({"declared", "hot", "cold", "rotating"}))->capture_default_str();
-  bench->add_option("--earlier", session.earlier, "Records whose decided twins come last; repeatable")->check(CLI::ExistingFile);
+  bench->add_option("--null-cells", session.null_cells, "Twins compared with themselves")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  bench
+      ->add_option("--null-blocks", session.null_blocks,
+                   "ABBA blocks a null comparison takes; 0: until its interval is narrow")
+      ->check(CLI::Range(0, 10000))
+      ->capture_default_str();
+  bench
+      ->add_option(
+          "--regime", options.regime,
+          "What the caches of a CUDA device hold before a run: hot, cold, rotating; declared: what each component says")
+      ->check(CLI::IsMember({"declared", "hot", "cold", "rotating"}))
+      ->capture_default_str();
+  bench->add_option("--earlier", session.earlier, "Records whose decided twins come last; repeatable")
+      ->check(CLI::ExistingFile);
   add_common(bench, options, true);
   add_share(bench, options, false);
 
-  auto* ceilings = app.add_subcommand("ceilings", "What this machine can do at best: copy bandwidth and matrix products");
+  auto* ceilings =
+      app.add_subcommand("ceilings", "What this machine can do at best: copy bandwidth and matrix products");
   add_common(ceilings, options, true);
 
   auto* scenarios = app.add_subcommand("scenario", "Runs whole training steps against their pass criteria");
@@ -139,7 +181,8 @@ int main(int argc, char** argv) {
   add_common(scenarios, options, true);
   add_limits(scenarios, options);
 
-  auto* selftest = app.add_subcommand("selftest", "Planted wrong twins and correct controls: the harness proves itself");
+  auto* selftest =
+      app.add_subcommand("selftest", "Planted wrong twins and correct controls: the harness proves itself");
   add_common(selftest, options, true);
 
   auto* dump = app.add_subcommand("dump", "Writes named inputs and outputs of a cell as safetensors");
@@ -166,9 +209,12 @@ int main(int argc, char** argv) {
     if (*bench)
       for (const auto& extra : bench->remaining())
         if (extra.rfind("--benchmark_", 0) != 0 && extra.rfind("--v=", 0) != 0)
-          throw twinbench::Error(twinbench::ErrorKind::kBadArgument, "flag", extra, "`twinbench bench --help` lists the flags" + twinbench::did_you_mean(extra, flags_of(bench)));
+          throw twinbench::Error(
+              twinbench::ErrorKind::kBadArgument, "flag", extra,
+              "`twinbench bench --help` lists the flags" + twinbench::did_you_mean(extra, flags_of(bench)));
     if (options.threads == 0) options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    if (*bench || *ceilings || *scenarios) std::fprintf(stderr, "twinbench: waiting threads: %s\n", waiting_threads.c_str());
+    if (*bench || *ceilings || *scenarios)
+      std::fprintf(stderr, "twinbench: waiting threads: %s\n", waiting_threads.c_str());
     if (*list)
       code = scenario_list ? twinbench::scenario_list_command(options, scenario, as_json)
                            : twinbench::list_command(options, as_json, cells);

@@ -32,7 +32,8 @@ std::set<std::string> chosen_checks(const std::string& list) {
 std::vector<std::vector<Cell>> by_component(const std::vector<Cell>& cells) {
   std::vector<std::vector<Cell>> groups;
   for (const auto& cell : cells) {
-    const bool same = !groups.empty() && groups.back().front().component == cell.component && groups.back().front().device == cell.device &&
+    const bool same = !groups.empty() && groups.back().front().component == cell.component &&
+                      groups.back().front().device == cell.device &&
                       value_class(groups.back().front()) == value_class(cell);
     if (!same) groups.emplace_back();
     groups.back().push_back(cell);
@@ -40,8 +41,16 @@ std::vector<std::vector<Cell>> by_component(const std::vector<Cell>& cells) {
   return groups;
 }
 
-nlohmann::json row_of(const std::string& cell, const char* check, const char* verdict, const std::string& reason, std::uint64_t seed, double seconds) {
-  return {{"cell", cell}, {"check", check}, {"verdict", verdict}, {"reason", reason}, {"seed", seed}, {"seconds", seconds}, {"outputs", nlohmann::json::array()}, {"vacuity", nullptr}};
+nlohmann::json row_of(const std::string& cell, const char* check, const char* verdict, const std::string& reason,
+                      std::uint64_t seed, double seconds) {
+  return {{"cell", cell},
+          {"check", check},
+          {"verdict", verdict},
+          {"reason", reason},
+          {"seed", seed},
+          {"seconds", seconds},
+          {"outputs", nlohmann::json::array()},
+          {"vacuity", nullptr}};
 }
 
 // In the child. What a wrong cell did to the process is unknown: the cells after it go on in a fresh one.
@@ -83,12 +92,13 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
   for (auto& group : by_component(cells)) {
     std::vector<std::string> members;
     for (const auto& cell : group) members.push_back(cell.name());
-    batches.push_back(limited_batch(options, group.front().component->spec.id(), std::move(members),
-                                    [group, tier, chosen, seed = options.seed, shared = std::make_shared<SharedCases>()](std::size_t member) {
-                                      ParityOptions parity = parity_options(tier, group[member].variant);
-                                      if (!chosen.empty()) parity.checks = chosen;
-                                      return judge(group[member], parity, seed, *shared);
-                                    }));
+    batches.push_back(limited_batch(
+        options, group.front().component->spec.id(), std::move(members),
+        [group, tier, chosen, seed = options.seed, shared = std::make_shared<SharedCases>()](std::size_t member) {
+          ParityOptions parity = parity_options(tier, group[member].variant);
+          if (!chosen.empty()) parity.checks = chosen;
+          return judge(group[member], parity, seed, *shared);
+        }));
   }
   const auto on_result = [&](const JobResult& job) {
     if (!job.ok()) {
@@ -105,20 +115,25 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
       const auto verdict = row["verdict"].get<std::string>();
       if (verdict == "fail" || verdict == "error") {
         outcome = outcome == Outcome::kFail ? outcome : outcome_named(verdict);
-        broken += (broken.empty() ? "" : "; ") + row["check"].get<std::string>() + ": " + row["reason"].get<std::string>();
+        broken +=
+            (broken.empty() ? "" : "; ") + row["check"].get<std::string>() + ": " + row["reason"].get<std::string>();
       }
       judged += verdict == "pass";
     }
-    if (!broken.empty()) ledger.record(job.name, outcome, broken);
-    else if (judged == 0) ledger.record(job.name, Outcome::kSkip, "no check applies to this cell");
-    else ledger.record(job.name, Outcome::kPass);
+    if (!broken.empty())
+      ledger.record(job.name, outcome, broken);
+    else if (judged == 0)
+      ledger.record(job.name, Outcome::kSkip, "no check applies to this cell");
+    else
+      ledger.record(job.name, Outcome::kPass);
   };
   run_with_progress(batches, record, on_result, budget, [&](const std::string& cell) {
     ledger.record(cell, Outcome::kInconclusive, budget.reason());
     record.add("parity", row_of(cell, "left_out", "skip", budget.reason(), options.seed, 0));
     ++cut;
   });
-  std::cout << "parity: " << checks_run << " checks on " << cells.size() - cut << " of " << matched << " cells (seed " << options.seed << ")\n";
+  std::cout << "parity: " << checks_run << " checks on " << cells.size() - cut << " of " << matched << " cells (seed "
+            << options.seed << ")\n";
   print_left_out(options, tier == Tier::kQuick, sample, unsampled, cut, budget);
   return finish("parity", options, ledger, record);
 }

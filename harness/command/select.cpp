@@ -12,14 +12,16 @@ namespace twinbench {
 
 bool cuda_is_present(bool forks_follow) {
   // Not LibTorch's own answer: it starts the driver, and children forked after that could not use the card.
-  return c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA) && (forks_follow ? gpu_status() : gpu_status_in_process()).usable();
+  return c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA) &&
+         (forks_follow ? gpu_status() : gpu_status_in_process()).usable();
 }
 
 void require_cuda(bool forks_follow) {
   if (cuda_is_present(forks_follow)) return;
   const bool built = c10::impl::hasDeviceGuardImpl(c10::DeviceType::CUDA);
   throw Error(ErrorKind::kMissingDevice, "--device", "cuda",
-              built ? (forks_follow ? gpu_status() : gpu_status_in_process()).reason() : "this program was built without CUDA; use --device cpu, or build the preset gpu");
+              built ? (forks_follow ? gpu_status() : gpu_status_in_process()).reason()
+                    : "this program was built without CUDA; use --device cpu, or build the preset gpu");
 }
 
 std::vector<Cell> selected_cells(const CommandOptions& options) {
@@ -30,7 +32,8 @@ std::vector<Cell> selected_cells(const CommandOptions& options) {
     if (options.device == "all" || is_cuda == (options.device == "cuda")) cells.push_back(cell);
   }
   if (cells.empty())
-    throw Error(ErrorKind::kUnknownName, "--filter", options.filter, "it matches cells, but none on device " + options.device);
+    throw Error(ErrorKind::kUnknownName, "--filter", options.filter,
+                "it matches cells, but none on device " + options.device);
   return cells;
 }
 
@@ -44,7 +47,8 @@ void override_sizes(Case& input_case, const std::vector<std::string>& pairs) {
     if (!input_case.sizes.count(name)) {
       std::string names;
       for (const auto& one : known) names += (names.empty() ? "" : ", ") + one;
-      throw Error(ErrorKind::kUnknownName, "--size", pair, "the case has the sizes " + names + did_you_mean(name, known));
+      throw Error(ErrorKind::kUnknownName, "--size", pair,
+                  "the case has the sizes " + names + did_you_mean(name, known));
     }
     std::int64_t value = -1;
     try {
@@ -55,7 +59,8 @@ void override_sizes(Case& input_case, const std::vector<std::string>& pairs) {
     } catch (const std::exception&) {
       value = -1;
     }
-    if (value < 0 || value > kLargestSize) throw Error(ErrorKind::kOutOfRange, "--size", pair, "give " + name + "=N with N from 0 to 2^31");
+    if (value < 0 || value > kLargestSize)
+      throw Error(ErrorKind::kOutOfRange, "--size", pair, "give " + name + "=N with N from 0 to 2^31");
     input_case.sizes[name] = value;
   }
 }

@@ -18,7 +18,8 @@ int selftest_command(const CommandOptions& options) {
     ledger.plan(planted.name);
     jobs.push_back(limited_job(options, planted.name, [&planted]() -> nlohmann::json {
       const auto row = run(planted);
-      return {{"name", row.name}, {"kind", row.kind}, {"caught_by", row.caught_by}, {"expected", row.expected}, {"got", row.got}, {"verdict", row.verdict}, {"reason", row.reason}};
+      return {{"name", row.name}, {"kind", row.kind},       {"caught_by", row.caught_by}, {"expected", row.expected},
+              {"got", row.got},   {"verdict", row.verdict}, {"reason", row.reason}};
     }));
   }
   Table table({{"twin"}, {"kind"}, {"expected"}, {"got"}, {"verdict"}});
@@ -33,7 +34,11 @@ int selftest_command(const CommandOptions& options) {
     table.add_row({row["name"], row["kind"], row["expected"], row["got"], row["verdict"]});
     const auto outcome = outcome_named(row["verdict"]);
     const auto reason = row["reason"].get<std::string>();
-    ledger.record(job.name, outcome, outcome == Outcome::kPass ? "" : reason.empty() ? "expected " + row["expected"].get<std::string>() + ", got " + row["got"].get<std::string>() : reason);
+    ledger.record(job.name, outcome,
+                  outcome == Outcome::kPass ? ""
+                  : reason.empty()
+                      ? "expected " + row["expected"].get<std::string>() + ", got " + row["got"].get<std::string>()
+                      : reason);
   });
   table.print(std::cout);
   return finish("selftest", options, ledger, record);

@@ -15,7 +15,8 @@ struct TensorFile {
 
 // Atomic; throws Error(kInputOutput).
 void write_tensor_file(const std::string& path, const TensorFile& file);
-// Copies everything into fresh CPU tensors. Throws what parse_safetensors throws, and kUnknownName on a tensor whose name
+// Copies everything into fresh CPU tensors. Throws what parse_safetensors throws, and kUnknownName on a tensor whose
+// name
 // starts with neither "input." nor "output.".
 TensorFile read_tensor_file(const std::string& path);
 

@@ -13,7 +13,7 @@ namespace twinbench {
 enum class Judgement {
   kAccepted,
   kRejected,  // the candidate is wrong
-  kInvalid,  // the case is: oracle and baseline disagree, or the oracle holds a NaN nobody allowed
+  kInvalid,   // the case is: oracle and baseline disagree, or the oracle holds a NaN nobody allowed
 };
 
 struct Comparison {
@@ -21,8 +21,8 @@ struct Comparison {
   std::string reason;  // empty where accepted
   std::int64_t elements = 0;
   double max_absolute_error = 0, max_relative_error = 0;  // against the oracle, finite elements
-  double rmse = 0, rmse_baseline = 0;  // against the oracle
-  double worst_ratio = 0;  // largest error / allowed over all rules; <= 1 passes; 1e30 stands for infinity
+  double rmse = 0, rmse_baseline = 0;                     // against the oracle
+  double worst_ratio = 0;   // largest error / allowed over all rules; <= 1 passes; 1e30 stands for infinity
   bool negligible = false;  // the right answer is numerically zero here, so that no wrong answer can be told from it
 
   bool accepted() const { return judgement == Judgement::kAccepted; }
@@ -32,7 +32,7 @@ struct Comparison {
 //   structure     shape, dtype, device, strided and contiguous as the baseline's, no autograd history
 //   non-finite    NaN, +Inf and -Inf exactly where the oracle, cast to the output's dtype, has them;
 //                 NaN only where the output's specification allows it
-//   element-wise  |y - r| <= rtol |r| + max(min(atol, rms(r) / 100), 8 RMSE(b, r)); invalid if RMSE(b, r) > rms(r) / 20,
+// element-wise  |y - r| <= rtol |r| + max(min(atol, rms(r) / 100), 8 RMSE(b, r)); invalid if RMSE(b, r) > rms(r) / 20,
 //                 unless both are below the specification's absolute bound: then |y - r| <= that bound ("negligible")
 //   whole tensor  RMSE(y, r) <= m RMSE(b, r) + 4 eps rms(r), max error <= 8 x the baseline's + 4 eps max|r|;
 //                 m = 2 (3 in bf16 mode), 5 below 1000 elements, 10 and at least the specification's bound below 16

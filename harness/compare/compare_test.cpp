@@ -51,8 +51,7 @@ TEST(Compare, AcceptsTheBaselineAndRounding) {
 
 TEST(Compare, Structure) {
   const Twin twin = product();
-  EXPECT_NE(judge(twin, twin.baseline.narrow(0, 0, 69).contiguous()).reason.find("shape [69, 50]"),
-            std::string::npos);
+  EXPECT_NE(judge(twin, twin.baseline.narrow(0, 0, 69).contiguous()).reason.find("shape [69, 50]"), std::string::npos);
   EXPECT_NE(judge(twin, twin.baseline.to(at::kDouble)).reason.find("dtype Double"), std::string::npos);
   EXPECT_NE(judge(twin, twin.baseline.t().contiguous().t()).reason.find("contiguous"), std::string::npos);
   EXPECT_NE(judge(twin, twin.baseline.to(at::kMeta)).reason.find("device meta"), std::string::npos);

@@ -10,14 +10,15 @@
 namespace twinbench {
 
 struct Vacuity {
-  int checked = 0;  // wrong answers that differ from the right one by more than rounding
-  int rejected = 0;  // of those
+  int checked = 0;     // wrong answers that differ from the right one by more than rounding
+  int rejected = 0;    // of those
   bool zeros = false;  // zeros were among them: where they are the right answer, a twin that does nothing would pass
   std::string reason;  // the first wrong answer accepted, or the right one rejected; empty where the guard holds
   bool holds() const { return reason.empty(); }
 };
 
-// Makes up to five wrong answers from the baseline's: zeros, its mean everywhere, an input of that shape, one element off
+// Makes up to five wrong answers from the baseline's: zeros, its mean everywhere, an input of that shape, one element
+// off
 // by 5 % of the rms (25 % in bf16 mode), rows rolled by one; of complex outputs also the conjugate, and real and
 // imaginary parts swapped. An answer that equals the right one (a constant output, a permutation-invariant one, an
 // identity) is not a wrong one and is left out. Negligible and measured outputs check nothing.

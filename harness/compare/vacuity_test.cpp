@@ -91,8 +91,7 @@ TEST(Vacuity, IntegersAndBooleans) {
 
 TEST(Vacuity, IdentityComponentsAreNotBlamedForCopyingTheirInput) {
   const at::Tensor x = at::randn({8, 4});
-  EXPECT_EQ(check_vacuity(output(Tolerance::Kind::kExact), x.to(at::kDouble), x, {{"x", x}}, Dtype::kFp32).checked,
-            4);
+  EXPECT_EQ(check_vacuity(output(Tolerance::Kind::kExact), x.to(at::kDouble), x, {{"x", x}}, Dtype::kFp32).checked, 4);
 }
 
 TEST(Vacuity, NonFiniteElementsDoNotDoTheWork) {

@@ -11,7 +11,8 @@ namespace twinbench {
 namespace {
 
 void live_once(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed) {
-  const NamedTensors inputs = placed_inputs(generated_inputs(component.spec, setting, seed), setting.dtype, setting.device);
+  const NamedTensors inputs =
+      placed_inputs(generated_inputs(component.spec, setting, seed), setting.dtype, setting.device);
   const auto runnable = component.make(variant, inputs, setting);
   runnable->run();
   runnable->outputs();
@@ -48,8 +49,8 @@ std::string CaseMemory::leak() const {
   std::string text;
   const auto add = [&](const char* where, std::int64_t bytes) {
     if (bytes == 0) return;
-    text += (text.empty() ? "" : "; ") + std::to_string(bytes < 0 ? -bytes : bytes) + " bytes of " + where + " memory " +
-            (bytes < 0 ? "that are older than the case are freed by it" : "outlive the case");
+    text += (text.empty() ? "" : "; ") + std::to_string(bytes < 0 ? -bytes : bytes) + " bytes of " + where +
+            " memory " + (bytes < 0 ? "that are older than the case are freed by it" : "outlive the case");
   };
   add("host", host.leaked_bytes);
   if (device) add("device", device->leaked_bytes);
@@ -57,7 +58,8 @@ std::string CaseMemory::leak() const {
 }
 
 CaseMemory case_memory(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed) {
-  const NvtxRange range(Cell{&component, variant, setting.device.type(), setting.dtype, &setting.input_case}.name(), "memory");
+  const NvtxRange range(Cell{&component, variant, setting.device.type(), setting.dtype, &setting.input_case}.name(),
+                        "memory");
   TrackedAllocator::instance();  // before the blocks whose frees will be counted
   const CaseMemory first = watched_life(component, variant, setting, seed);
   return first.leak().empty() ? first : watched_life(component, variant, setting, seed);
@@ -70,8 +72,10 @@ nlohmann::json to_json(const CaseMemory& memory) {
   nlohmann::json json = {{"host", common(memory.host)}, {"device", nullptr}};
   if (!memory.device) return json;
   json["device"] = common(*memory.device);
-  json["device"].update({{"reserved_bytes", memory.device->reserved_bytes}, {"segments", memory.device->segments},
-                         {"retries", memory.device->retries}, {"out_of_memory", memory.device->out_of_memory}});
+  json["device"].update({{"reserved_bytes", memory.device->reserved_bytes},
+                         {"segments", memory.device->segments},
+                         {"retries", memory.device->retries},
+                         {"out_of_memory", memory.device->out_of_memory}});
   return json;
 }
 

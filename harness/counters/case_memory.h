@@ -18,8 +18,8 @@ struct MemoryUse {
 };
 
 struct DeviceMemoryUse : MemoryUse {
-  std::int64_t reserved_bytes = 0, segments = 0;    // what the caching allocator holds at the end
-  std::int64_t retries = 0, out_of_memory = 0;      // during the life
+  std::int64_t reserved_bytes = 0, segments = 0;  // what the caching allocator holds at the end
+  std::int64_t retries = 0, out_of_memory = 0;    // during the life
 };
 
 struct CaseMemory {
@@ -30,7 +30,8 @@ struct CaseMemory {
   std::string leak() const;
 };
 
-// One life of the variant. Where something outlives it, a second life decides and is what is returned: what libraries keep
+// One life of the variant. Where something outlives it, a second life decides and is what is returned: what libraries
+// keep
 // from their first use (workspaces, constants) is no leak, what every life leaves is (reference/measurement.md 2.9).
 CaseMemory case_memory(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed);
 

@@ -41,7 +41,8 @@ CounterSnapshot count_one(Runnable& runnable) {
 CountedRun count_run(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
                      int warm_up) {
   const Subject subject = set_up(component, variant, setting, seed, warm_up);
-  const NvtxRange range(Cell{&component, variant, setting.device.type(), setting.dtype, &setting.input_case}.name(), "counted");
+  const NvtxRange range(Cell{&component, variant, setting.device.type(), setting.dtype, &setting.input_case}.name(),
+                        "counted");
   const CounterSnapshot first = count_one(*subject.runnable), second = count_one(*subject.runnable);
   const std::string changed = difference(first, second);
   if (!changed.empty())
@@ -60,8 +61,8 @@ std::vector<ProofResult> check_proof(const Component& component, const Setting& 
                      count_run(component, Variant::kOptimized, setting, seed));
 }
 
-std::vector<ProofResult> check_proof(const Component& component, const Setting& setting,
-                                     const CountedRun& baseline, const CountedRun& optimized) {
+std::vector<ProofResult> check_proof(const Component& component, const Setting& setting, const CountedRun& baseline,
+                                     const CountedRun& optimized) {
   std::vector<ProofResult> results;
   for (const auto& proof : component.spec.proof) {
     const auto expected = [&](Variant variant, const CountedRun& run) {

@@ -19,7 +19,7 @@ struct CountedRun {
 // outside. Counted twice: throws kInternal, naming the counters, if the two runs differ (set the thread count and look
 // for hidden state).
 CountedRun count_run(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
-                          int warm_up = 2);
+                     int warm_up = 2);
 
 struct ProofResult {
   std::string counter, formula;
@@ -32,8 +32,8 @@ struct ProofResult {
 // loudly as an optimized version that started. One row a counter.
 std::vector<ProofResult> check_proof(const Component& component, const Setting& setting, std::uint64_t seed);
 // The same of runs that were counted already.
-std::vector<ProofResult> check_proof(const Component& component, const Setting& setting,
-                                     const CountedRun& baseline, const CountedRun& optimized);
+std::vector<ProofResult> check_proof(const Component& component, const Setting& setting, const CountedRun& baseline,
+                                     const CountedRun& optimized);
 
 struct GrowthResult {
   bool pass = false;

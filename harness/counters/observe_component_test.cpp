@@ -15,7 +15,9 @@ namespace twinbench {
 namespace {
 
 const Component& subject() { return find_component("energy_flow.simple_neuron"); }
-Setting setting_of(const Component& component) { return {component.spec.cases.front(), Dtype::kFp32, c10::Device(c10::DeviceType::CPU)}; }
+Setting setting_of(const Component& component) {
+  return {component.spec.cases.front(), Dtype::kFp32, c10::Device(c10::DeviceType::CPU)};
+}
 
 TEST(CaseMemory, ACaseThatCleansUpLeavesNothing) {
   const auto memory = case_memory(subject(), Variant::kBaseline, setting_of(subject()), 7);
@@ -42,7 +44,9 @@ class Keeper : public Runnable {
 
 Component keeper_component() {
   Component component = subject();
-  component.optimized = [](const NamedTensors& inputs, const Setting& setting) -> std::unique_ptr<Runnable> { return std::make_unique<Keeper>(inputs, setting); };
+  component.optimized = [](const NamedTensors& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
+    return std::make_unique<Keeper>(inputs, setting);
+  };
   return component;
 }
 
@@ -51,7 +55,8 @@ TEST(CaseMemory, WhatEveryLifeLeavesIsALeakAndWhatTheFirstUseLeavesIsNot) {
   every_life = false;
   EXPECT_EQ(case_memory(keeper_component(), Variant::kOptimized, setting_of(subject()), 7).leak(), "");
   every_life = true;
-  EXPECT_EQ(case_memory(keeper_component(), Variant::kOptimized, setting_of(subject()), 7).leak(), "64 bytes of host memory outlive the case");
+  EXPECT_EQ(case_memory(keeper_component(), Variant::kOptimized, setting_of(subject()), 7).leak(),
+            "64 bytes of host memory outlive the case");
   kept.clear();
 }
 
@@ -61,7 +66,9 @@ TEST(CaseMemory, ADeviceLeakIsSaidBesideTheHosts) {
   memory.device.emplace();
   memory.device->leaked_bytes = 512;
   memory.device->retries = 2;
-  EXPECT_EQ(memory.leak(), "8 bytes of host memory that are older than the case are freed by it; 512 bytes of device memory outlive the case");
+  EXPECT_EQ(memory.leak(),
+            "8 bytes of host memory that are older than the case are freed by it; "
+            "512 bytes of device memory outlive the case");
   EXPECT_EQ(to_json(memory)["device"]["leaked_bytes"], 512);
   EXPECT_EQ(to_json(memory)["device"]["retries"], 2);
 }
@@ -149,8 +156,10 @@ TEST_P(RefusedTrace, IsNullWithAReasonAndFailsNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryKind, RefusedTrace,
-                         testing::Values(Refusal{"TWINBENCH_CUPTI_LIBRARY", "/nonexistent/libcupti.so.13", "cupti_absent: "},
-                                         Refusal{"FAKE_CUPTI_SUBSCRIBE", "39", "cupti_busy: "}, Refusal{"FAKE_CUPTI_ENABLE", "35", "cupti_permission: "}));
+                         testing::Values(Refusal{"TWINBENCH_CUPTI_LIBRARY", "/nonexistent/libcupti.so.13",
+                                                 "cupti_absent: "},
+                                         Refusal{"FAKE_CUPTI_SUBSCRIBE", "39", "cupti_busy: "},
+                                         Refusal{"FAKE_CUPTI_ENABLE", "35", "cupti_permission: "}));
 
 TEST(TraceRun, ACellThatWasNotTracedSaysSo) {
   const auto fields = device_activity_fields(std::nullopt);

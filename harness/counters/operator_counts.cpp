@@ -28,7 +28,7 @@ struct Operator {
 
 struct Counts {
   std::atomic<std::int64_t> dispatches{0}, scalar_reads{0}, sync_calls{0}, copies{0}, device_copies{0};
-  std::mutex mutex;  // of all below
+  std::mutex mutex;                // of all below
   std::deque<Operator> operators;  // addresses stay valid
   std::unordered_map<const void*, Operator*> by_schema;
   std::map<std::string, std::int64_t> forward_calls;
@@ -65,8 +65,7 @@ Operator& lookup(const at::RecordFunction& function) {
     known = &all.operators.emplace_back();
     known->name = function.name();
     if (const auto name = function.operator_name())
-      if (const auto handle = c10::Dispatcher::singleton().findSchema(*name))
-        known->classification = classify(*handle);
+      if (const auto handle = c10::Dispatcher::singleton().findSchema(*name)) known->classification = classify(*handle);
   }
   cached = known;
   return *known;
@@ -97,8 +96,7 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function
     op.count.fetch_add(1, std::memory_order_relaxed);
   }
   // A device's masked_select issues a nonzero and an equal reads a scalar: one wait each, not two.
-  if (op.classification.synchronises && here.synchronising == 0)
-    all.sync_calls.fetch_add(1, std::memory_order_relaxed);
+  if (op.classification.synchronises && here.synchronising == 0) all.sync_calls.fetch_add(1, std::memory_order_relaxed);
   if (counted && outermost) {
     op.count.fetch_add(1, std::memory_order_relaxed);
     if (kind == OperatorKind::kDispatch) {

@@ -7,9 +7,9 @@ namespace twinbench {
 
 enum class OperatorKind {
   kTransparent,  // a composite, a view or metadata: not counted, what it issues is
-  kDispatch,  // computes
-  kCopy,  // moves data without computing
-  kRead,  // brings a scalar to the host
+  kDispatch,     // computes
+  kCopy,         // moves data without computing
+  kRead,         // brings a scalar to the host
 };
 
 struct OperatorClass {

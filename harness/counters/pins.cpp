@@ -59,8 +59,7 @@ Pins Pins::load(const std::string& path) {
   } catch (const Json::parse_error& error) {
     throw Error(ErrorKind::kBadFile, "pin file", path, std::string("not JSON: ") + error.what());
   }
-  if (!json.is_object())
-    throw Error(ErrorKind::kBadFile, "pin file", path, "must be an object: cell name -> counters");
+  if (!json.is_object()) throw Error(ErrorKind::kBadFile, "pin file", path, "must be an object: cell name -> counters");
   for (const auto& [cell, value] : json.items()) pins.cells_[cell] = from_json(value, cell, path);
   return pins;
 }

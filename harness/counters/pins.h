@@ -11,7 +11,7 @@ namespace twinbench {
 struct PinVerdict {
   bool pass = false;
   bool pinned = false;  // the file knows the cell
-  std::string reason;  // every changed counter, old -> new; or the command that pins the cell; empty where it passes
+  std::string reason;   // every changed counter, old -> new; or the command that pins the cell; empty where it passes
 };
 
 class Pins {

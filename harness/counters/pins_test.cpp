@@ -68,8 +68,7 @@ TEST(Pins, UnpinnedFailsWithTheCommand) {
   const auto verdict = Pins().check("p.c/baseline/cpu/fp32/tiny", sample());
   EXPECT_FALSE(verdict.pass);
   EXPECT_FALSE(verdict.pinned);
-  EXPECT_NE(verdict.reason.find("twinbench counters --pin --filter '^p.c/baseline/cpu/fp32/tiny$'"),
-            std::string::npos);
+  EXPECT_NE(verdict.reason.find("twinbench counters --pin --filter '^p.c/baseline/cpu/fp32/tiny$'"), std::string::npos);
 }
 
 TEST(Pins, BadFilesAreTypedErrors) {

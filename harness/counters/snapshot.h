@@ -14,18 +14,17 @@ struct CounterSnapshot {
   // they issue, views and metadata operators are not counted, nor is what a counted operator issues inside itself.
   std::int64_t dispatches = 0;
   std::int64_t scalar_reads = 0;  // tensor -> host scalar (item), wherever it occurs; not in dispatches
-  std::int64_t sync_calls =
-      0;  // scalar reads and calls whose output shape or value the host waits for (nonzero, ...)
-  std::int64_t copies = 0;  // copy_, clone, to, contiguous that really copied; not in dispatches
-  std::int64_t device_copies = 0;  // those of them whose two sides lie on different devices
-  std::int64_t allocations = 0;  // blocks of more than zero bytes asked of the tensor allocators
+  std::int64_t sync_calls = 0;  // scalar reads and calls whose output shape or value the host waits for (nonzero, ...)
+  std::int64_t copies = 0;      // copy_, clone, to, contiguous that really copied; not in dispatches
+  std::int64_t device_copies = 0;    // those of them whose two sides lie on different devices
+  std::int64_t allocations = 0;      // blocks of more than zero bytes asked of the tensor allocators
   std::int64_t allocated_bytes = 0;  // as requested, before rounding
-  std::int64_t peak_bytes = 0;  // highest number of bytes live at once, above the level at the start
+  std::int64_t peak_bytes = 0;       // highest number of bytes live at once, above the level at the start
   std::int64_t frees = 0;
   std::int64_t live_bytes =
       0;  // allocated minus freed: above zero the region kept memory, below it released older memory
-  std::int64_t forward_calls = 0;  // announce_forward_call, all components
-  std::map<std::string, std::int64_t> by_name;  // dispatches, copies and reads by operator ("aten::add")
+  std::int64_t forward_calls = 0;                             // announce_forward_call, all components
+  std::map<std::string, std::int64_t> by_name;                // dispatches, copies and reads by operator ("aten::add")
   std::map<std::string, std::int64_t> forward_calls_by_name;  // by component
 
   // By field name ("dispatches"), or "forward_calls.<component>", or an operator's name (0 where it did not run).

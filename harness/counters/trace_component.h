@@ -19,7 +19,8 @@ DeviceActivity trace_run(const Component& component, Variant variant, const Sett
 // {"device_activity": {...} or null, "device_activity_reason": why it is null}. Nothing: the cell was not traced.
 nlohmann::json device_activity_fields(const std::optional<DeviceActivity>& activity);
 
-// Why the cell fails for its trace: records that were lost. A trace that could not start fails nothing: no verdict rests
+// Why the cell fails for its trace: records that were lost. A trace that could not start fails nothing: no verdict
+// rests
 // on CUPTI alone (design 5). Empty where it does not fail.
 std::string trace_failure(const DeviceActivity& activity);
 

@@ -25,8 +25,13 @@ std::optional<DeviceAllocatorTotals> device_allocator_totals(c10::Device device)
   if (!allocator) return std::nullopt;
   const auto stats = allocator->getDeviceStats(index_of(device));
   constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-  return DeviceAllocatorTotals{stats.allocation[kAll].allocated, stats.allocated_bytes[kAll].current, stats.allocated_bytes[kAll].peak,
-                               stats.reserved_bytes[kAll].current, stats.segment[kAll].current, stats.num_alloc_retries, stats.num_ooms};
+  return DeviceAllocatorTotals{stats.allocation[kAll].allocated,
+                               stats.allocated_bytes[kAll].current,
+                               stats.allocated_bytes[kAll].peak,
+                               stats.reserved_bytes[kAll].current,
+                               stats.segment[kAll].current,
+                               stats.num_alloc_retries,
+                               stats.num_ooms};
 }
 
 void reset_device_peak(c10::Device device) {

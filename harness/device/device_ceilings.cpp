@@ -26,7 +26,8 @@ double host_seconds(const std::function<void()>& body, DeviceTimer& timer, Clock
 
 }  // namespace
 
-Ceiling measure_device_ceiling(const CeilingWork& work, DeviceTimer& timer, Clock& host, const std::string& device_name) {
+Ceiling measure_device_ceiling(const CeilingWork& work, DeviceTimer& timer, Clock& host,
+                               const std::string& device_name) {
   const auto body = work.set_up();
   take_device_sample(timer, host, body, {});
   take_device_sample(timer, host, body, {});
@@ -42,7 +43,8 @@ Ceiling measure_device_ceiling(const CeilingWork& work, DeviceTimer& timer, Cloc
   if (!(best_s > 0) || best_s == std::numeric_limits<double>::infinity())
     throw Error(ErrorKind::kInternal, "ceiling", work.name, "no sample of it gave a time");
   const double value = work.measure == CeilingMeasure::kRate ? work.amount / best_s : best_s / work.amount;
-  Ceiling ceiling{"cuda", work.name, work.unit, value, std::nullopt, "best of " + std::to_string(kRounds) + ": " + work.method, ""};
+  Ceiling ceiling{
+      "cuda", work.name, work.unit, value, std::nullopt, "best of " + std::to_string(kRounds) + ": " + work.method, ""};
   add_data_sheet(ceiling, device_name);
   return ceiling;
 }

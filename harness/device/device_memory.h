@@ -18,7 +18,8 @@ class DeviceMemoryObserver final : public c10::MemoryReportingInfoBase {
       ++allocations;
       allocated_bytes += bytes;
       std::int64_t seen = peak;
-      while (now > seen && !peak.compare_exchange_weak(seen, now)) {}
+      while (now > seen && !peak.compare_exchange_weak(seen, now)) {
+      }
     } else {
       ++frees;
     }

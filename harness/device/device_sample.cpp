@@ -34,7 +34,8 @@ Regime regime_named(const std::string& word) {
   throw Error(ErrorKind::kUnknownName, "regime", word, "give hot, cold or rotating");
 }
 
-DeviceSample take_device_sample(DeviceTimer& device, Clock& host, const std::function<void()>& body, const SamplePlan& plan) {
+DeviceSample take_device_sample(DeviceTimer& device, Clock& host, const std::function<void()>& body,
+                                const SamplePlan& plan) {
   if (plan.flush) device.flush_cache();
   device.synchronize();
   const std::int64_t start = host.now();

@@ -23,6 +23,7 @@ struct DeviceSample {
 
 // flush, synchronise, host clock, hold, mark, body, mark, release, synchronise, host clock. The stream is released also
 // where body throws.
-DeviceSample take_device_sample(DeviceTimer& device, Clock& host, const std::function<void()>& body, const SamplePlan& plan);
+DeviceSample take_device_sample(DeviceTimer& device, Clock& host, const std::function<void()>& body,
+                                const SamplePlan& plan);
 
 }  // namespace twinbench

@@ -10,9 +10,9 @@ namespace twinbench {
 namespace {
 
 constexpr std::size_t kEmptySamples = 101, kClockSamples = 31, kFlushRounds = 15, kHoldRounds = 5;
-constexpr double kDawdle = 200e-6;           // seconds: far above any launch
-constexpr double kSlowerWhenFlushed = 1.3;   // by this at least
-constexpr double kLargestLeak = 1e-6;        // seconds
+constexpr double kDawdle = 200e-6;          // seconds: far above any launch
+constexpr double kSlowerWhenFlushed = 1.3;  // by this at least
+constexpr double kLargestLeak = 1e-6;       // seconds
 
 HoldTest test_hold(DeviceTimer& device, Clock& host) {
   HoldTest test;
@@ -21,7 +21,8 @@ HoldTest test_hold(DeviceTimer& device, Clock& host) {
   for (std::size_t round = 0; round < kHoldRounds; ++round) {
     const auto dawdle = [&] {
       const std::int64_t start = host.now();
-      while (seconds_between(start, host.now()) < kDawdle) {}
+      while (seconds_between(start, host.now()) < kDawdle) {
+      }
     };
     const DeviceSample sample = take_device_sample(device, host, dawdle, {false, true});
     spans.push_back(sample.span_s);
@@ -29,8 +30,10 @@ HoldTest test_hold(DeviceTimer& device, Clock& host) {
   }
   test.dawdled_s = kDawdle;
   test.held_span_s = median(spans);
-  if (expired) test.reason = "it expired although nothing waited for the device";
-  else if (test.held_span_s > kDawdle / 4) test.reason = "host time shows between the marks: launch costs would count as device time";
+  if (expired)
+    test.reason = "it expired although nothing waited for the device";
+  else if (test.held_span_s > kDawdle / 4)
+    test.reason = "host time shows between the marks: launch costs would count as device time";
   test.works = test.reason.empty();
   return test;
 }
@@ -67,7 +70,8 @@ DeviceSession open_device_session(DeviceTimer& device, Clock& host, double warm_
     device.read_resident();
   };
   // An idle card runs at a tenth of its clock: the first readings would make every later one look fine.
-  for (const std::int64_t start = host.now(); seconds_between(start, host.now()) < warm_up_s;) take_device_sample(device, host, load, {});
+  for (const std::int64_t start = host.now(); seconds_between(start, host.now()) < warm_up_s;)
+    take_device_sample(device, host, load, {});
   session.hold = test_hold(device, host);
   const SamplePlan plan{false, session.hold.works};
   std::vector<double> clocks, spans, walls;
@@ -75,7 +79,8 @@ DeviceSession open_device_session(DeviceTimer& device, Clock& host, double warm_
     if (const auto clock = take_device_sample(device, host, load, {}).clock_hz) clocks.push_back(*clock);
   if (!clocks.empty()) session.clock_hz = median(clocks);
   for (std::size_t i = 0; i < kEmptySamples; ++i) {
-    const DeviceSample sample = take_device_sample(device, host, [] {}, plan);
+    const DeviceSample sample = take_device_sample(
+        device, host, [] {}, plan);
     spans.push_back(sample.span_s);
     walls.push_back(take_device_sample(device, host, [] {}, {}).wall_s);
   }
@@ -91,10 +96,17 @@ nlohmann::json to_json(const DeviceSession& session) {
           {"empty_wall_s", session.empty_wall_s},
           {"empty_samples", session.empty_samples},
           {"clock_mhz", session.clock_hz ? nlohmann::json(*session.clock_hz / 1e6) : nlohmann::json(nullptr)},
-          {"hold", {{"verdict", session.hold.works ? "pass" : "fail"}, {"reason", session.hold.reason},
-                    {"dawdled_s", session.hold.dawdled_s}, {"held_span_s", session.hold.held_span_s}}},
-          {"flush", {{"verdict", session.flush.works ? "pass" : "fail"}, {"reason", session.flush.reason},
-                     {"resident_s", session.flush.resident_s}, {"flushed_s", session.flush.flushed_s}, {"leak_s", session.flush.leak_s}}}};
+          {"hold",
+           {{"verdict", session.hold.works ? "pass" : "fail"},
+            {"reason", session.hold.reason},
+            {"dawdled_s", session.hold.dawdled_s},
+            {"held_span_s", session.hold.held_span_s}}},
+          {"flush",
+           {{"verdict", session.flush.works ? "pass" : "fail"},
+            {"reason", session.flush.reason},
+            {"resident_s", session.flush.resident_s},
+            {"flushed_s", session.flush.flushed_s},
+            {"leak_s", session.flush.leak_s}}}};
 }
 
 DeviceSession device_session_from(const nlohmann::json& row) {
@@ -106,7 +118,8 @@ DeviceSession device_session_from(const nlohmann::json& row) {
   const auto& hold = row.at("hold");
   session.hold = {hold.at("verdict") == "pass", hold.at("dawdled_s"), hold.at("held_span_s"), hold.at("reason")};
   const auto& flush = row.at("flush");
-  session.flush = {flush.at("verdict") == "pass", flush.at("resident_s"), flush.at("flushed_s"), flush.at("leak_s"), flush.at("reason")};
+  session.flush = {flush.at("verdict") == "pass", flush.at("resident_s"), flush.at("flushed_s"), flush.at("leak_s"),
+                   flush.at("reason")};
   return session;
 }
 

@@ -18,10 +18,12 @@ constexpr double kLowestClock = 0.75;
 constexpr std::size_t kMostRepetitions = 8;
 constexpr double kFirstRest = 0.05, kRestGrowth = 1.5, kLongestRest = 0.5;  // seconds
 constexpr double kClocksApart = 0.02, kShareOfPairs = 0.2;
-constexpr double kLongestWarmed = 0.01;      // seconds: filling L2 takes tens of microseconds
+constexpr double kLongestWarmed = 0.01;        // seconds: filling L2 takes tens of microseconds
 constexpr double kShortestClockWindow = 1e-4;  // seconds: below it the device's timers do not resolve 2 %
 
-std::int64_t launches_of(const RunCounts& counts) { return kLaunchesAnOperator * (counts.dispatches + counts.copies) + kUncountedLaunches; }
+std::int64_t launches_of(const RunCounts& counts) {
+  return kLaunchesAnOperator * (counts.dispatches + counts.copies) + kUncountedLaunches;
+}
 
 std::string waits(const RunCounts& counts) {
   if (counts.scalar_reads > 0) return std::to_string(counts.scalar_reads) + " scalar reads";
@@ -38,10 +40,14 @@ DeviceSampling decide_sampling(Regime regime, const RunCounts& a, const RunCount
   DeviceSampling sampling;
   sampling.regime = regime;
   const std::int64_t launches = std::max(launches_of(a), launches_of(b));
-  if (const std::string why = waits(a); !why.empty()) sampling.reason = "a run waits for the device: " + why;
-  else if (const std::string other = waits(b); !other.empty()) sampling.reason = "a run waits for the device: " + other;
-  else if (!hold_works) sampling.reason = "the blocking kernel does not hold the stream in this session";
-  else if (launches > kMostQueued) sampling.reason = "a run may queue " + std::to_string(launches) + " launches, more than a held stream takes";
+  if (const std::string why = waits(a); !why.empty())
+    sampling.reason = "a run waits for the device: " + why;
+  else if (const std::string other = waits(b); !other.empty())
+    sampling.reason = "a run waits for the device: " + other;
+  else if (!hold_works)
+    sampling.reason = "the blocking kernel does not hold the stream in this session";
+  else if (launches > kMostQueued)
+    sampling.reason = "a run may queue " + std::to_string(launches) + " launches, more than a held stream takes";
   if (!sampling.reason.empty()) {
     sampling.clock = PublishedClock::kHostWall;
     sampling.hold = false;
@@ -51,7 +57,8 @@ DeviceSampling decide_sampling(Regime regime, const RunCounts& a, const RunCount
   return sampling;
 }
 
-DeviceSide::DeviceSide(std::string name, std::vector<std::function<void()>> copies, DeviceTimer& device, Clock& host, const DeviceSampling& sampling)
+DeviceSide::DeviceSide(std::string name, std::vector<std::function<void()>> copies, DeviceTimer& device, Clock& host,
+                       const DeviceSampling& sampling)
     : name_(std::move(name)), copies_(std::move(copies)), device_(device), host_(host), sampling_(sampling) {
   if (copies_.empty()) throw Error(ErrorKind::kBadArgument, "copies", "none", "give the side at least one run");
 }
@@ -73,7 +80,8 @@ Side DeviceSide::side() {
       sample = measured(iterations);
     }
     samples_.push_back(sample);
-    return static_cast<double>(iterations) * (sampling_.clock == PublishedClock::kHostWall ? sample.wall_s : sample.span_s);
+    return static_cast<double>(iterations) *
+           (sampling_.clock == PublishedClock::kHostWall ? sample.wall_s : sample.span_s);
   };
   return side;
 }
@@ -109,7 +117,8 @@ KeptSample DeviceSide::measured(std::int64_t iterations) {
 }
 
 bool DeviceSide::is_throttled(const KeptSample& sample) const {
-  return sample.clock_hz && sampling_.reference_clock_hz && *sample.clock_hz < kLowestClock * *sampling_.reference_clock_hz;
+  return sample.clock_hz && sampling_.reference_clock_hz &&
+         *sample.clock_hz < kLowestClock * *sampling_.reference_clock_hz;
 }
 
 std::vector<KeptSample> DeviceSide::last(std::size_t n) const {
@@ -143,9 +152,13 @@ std::string clock_problem(const std::vector<KeptSample>& a, const std::vector<Ke
     if (!a[i].clock_hz || !b[i].clock_hz || std::min(a[i].marked_s, b[i].marked_s) < kShortestClockWindow) continue;
     apart += std::fabs(*a[i].clock_hz / *b[i].clock_hz - 1) > kClocksApart;
   }
-  const auto share = [&](std::size_t count) { return std::to_string(count) + " of " + std::to_string(pairs) + " pairs"; };
-  if (static_cast<double>(throttled) > kShareOfPairs * static_cast<double>(pairs)) return "clock: throttled in " + share(throttled);
-  if (static_cast<double>(apart) > kShareOfPairs * static_cast<double>(pairs)) return "clock: more than 2 % apart in " + share(apart);
+  const auto share = [&](std::size_t count) {
+    return std::to_string(count) + " of " + std::to_string(pairs) + " pairs";
+  };
+  if (static_cast<double>(throttled) > kShareOfPairs * static_cast<double>(pairs))
+    return "clock: throttled in " + share(throttled);
+  if (static_cast<double>(apart) > kShareOfPairs * static_cast<double>(pairs))
+    return "clock: more than 2 % apart in " + share(apart);
   return "";
 }
 

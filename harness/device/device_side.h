@@ -43,16 +43,17 @@ class HoldExpired : public std::runtime_error {
 };
 
 struct KeptSample {
-  double span_s = 0, wall_s = 0;   // of one iteration
-  double marked_s = 0;             // between one pair of marks: what the timer must resolve
+  double span_s = 0, wall_s = 0;  // of one iteration
+  double marked_s = 0;            // between one pair of marks: what the timer must resolve
   std::optional<double> clock_hz;
-  bool throttled = false;          // kept because every repetition ran at a low clock too
+  bool throttled = false;  // kept because every repetition ran at a low clock too
 };
 
 class DeviceSide {
  public:
   // `copies`: the same work on copies of the inputs, one of them unless the regime is rotating.
-  DeviceSide(std::string name, std::vector<std::function<void()>> copies, DeviceTimer& device, Clock& host, const DeviceSampling& sampling);
+  DeviceSide(std::string name, std::vector<std::function<void()>> copies, DeviceTimer& device, Clock& host,
+             const DeviceSampling& sampling);
   DeviceSide(const DeviceSide&) = delete;
   DeviceSide& operator=(const DeviceSide&) = delete;
 
@@ -84,8 +85,8 @@ constexpr double kTimerMultiple = 20;
 
 // What the samples of a comparison say about themselves.
 struct SampleQuality {
-  bool timer_limited = false;           // the median window is below kTimerMultiple empty pairs
-  std::optional<double> clock_hz;       // median
+  bool timer_limited = false;      // the median window is below kTimerMultiple empty pairs
+  std::optional<double> clock_hz;  // median
   std::size_t throttled = 0;
 };
 SampleQuality quality_of(const std::vector<KeptSample>& samples, double empty_span_s);

@@ -37,7 +37,8 @@ TEST(DeviceSample, AThrowingBodyLeavesNothingHeld) {
 TEST(DeviceSample, ASynchronisationUnderTheHoldExpiresIt) {
   SimulatedDevice device;
   EXPECT_TRUE(take_device_sample(device, device, device.work(1, 1e-5, 1e-5, true), {false, true}).hold_expired);
-  EXPECT_TRUE(take_device_sample(device, device, device.work(2000, 1e-6, 1e-6), {false, true}).hold_expired) << "the queue is full";
+  EXPECT_TRUE(take_device_sample(device, device, device.work(2000, 1e-6, 1e-6), {false, true}).hold_expired)
+      << "the queue is full";
   EXPECT_FALSE(take_device_sample(device, device, device.work(100, 1e-6, 1e-6), {false, true}).hold_expired);
 }
 
@@ -57,7 +58,8 @@ TEST(Regimes, ColdIsSlowerThanHotAndRotatingIsCold) {
 
 TEST(Regimes, HotMeansItsOwnDataAlsoBesideAnotherSide) {
   SimulatedDevice device;
-  DeviceSide a("a", {device.work(1, 20e-6, 60e-6, false, 1)}, device, device, held()), b("b", {device.work(1, 20e-6, 60e-6, false, 2)}, device, device, held());
+  DeviceSide a("a", {device.work(1, 20e-6, 60e-6, false, 1)}, device, device, held()),
+      b("b", {device.work(1, 20e-6, 60e-6, false, 2)}, device, device, held());
   for (int pair = 0; pair < 3; ++pair) {
     EXPECT_NEAR(take_sample(a.side(), 1, device), 20e-6 + kEvent, 1e-9);
     EXPECT_NEAR(take_sample(b.side(), 1, device), 20e-6 + kEvent, 1e-9);
@@ -74,8 +76,10 @@ TEST(Regimes, EnoughCopiesToExceedTheCacheTwice) {
 
 TEST(Decision, TheDeviceClockOnlyWhereNeitherSideWaits) {
   EXPECT_EQ(decide_sampling(Regime::kHot, {}, {}, true).clock, PublishedClock::kDeviceSpan);
-  for (const RunCounts& waiting : {RunCounts{.sync_calls = 1}, RunCounts{.scalar_reads = 1}, RunCounts{.device_copies = 1}})
-    for (const auto& sampling : {decide_sampling(Regime::kHot, waiting, {}, true), decide_sampling(Regime::kHot, {}, waiting, true)}) {
+  for (const RunCounts& waiting :
+       {RunCounts{.sync_calls = 1}, RunCounts{.scalar_reads = 1}, RunCounts{.device_copies = 1}})
+    for (const auto& sampling :
+         {decide_sampling(Regime::kHot, waiting, {}, true), decide_sampling(Regime::kHot, {}, waiting, true)}) {
       EXPECT_EQ(sampling.clock, PublishedClock::kHostWall);
       EXPECT_FALSE(sampling.hold);
       EXPECT_NE(sampling.reason.find("waits for the device"), std::string::npos);
@@ -134,7 +138,8 @@ TEST(Quality, AWindowNearTheTimersCostIsMarked) {
 }
 
 PairedResult pair_on(SimulatedDevice& device, const DeviceSampling& sampling, double a_s, double b_s) {
-  DeviceSide a("a", {device.work(2, a_s / 2, a_s / 2)}, device, device, sampling), b("b", {device.work(1, b_s, b_s)}, device, device, sampling);
+  DeviceSide a("a", {device.work(2, a_s / 2, a_s / 2)}, device, device, sampling),
+      b("b", {device.work(1, b_s, b_s)}, device, device, sampling);
   PairedOptions options;
   options.clock_quality = ClockQuality{1e-9, kEvent};
   options.sample.maximum_iterations = sampling.most_iterations;
@@ -158,7 +163,8 @@ TEST(PairsOnADevice, AgainstItselfIsTheSameInEachRegime) {
 
 TEST(PairsOnADevice, AHiddenSynchronisationStopsTheComparison) {
   SimulatedDevice device;
-  DeviceSide a("a", {device.work(1, 1e-5, 1e-5, true)}, device, device, held()), b("b", {device.work(1, 1e-5, 1e-5)}, device, device, held());
+  DeviceSide a("a", {device.work(1, 1e-5, 1e-5, true)}, device, device, held()),
+      b("b", {device.work(1, 1e-5, 1e-5)}, device, device, held());
   EXPECT_THROW(measure_pair(a.side(), b.side(), {}, device), HoldExpired);
 }
 

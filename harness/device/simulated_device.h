@@ -1,4 +1,5 @@
-// For tests only: a device beside a host, each with its own time. Launches cost the host, a queue holds them, a cache is
+// For tests only: a device beside a host, each with its own time. Launches cost the host, a queue holds them, a cache
+// is
 // warm or not, the clock throttles. Every safeguard can be planted broken.
 #pragma once
 
@@ -18,7 +19,7 @@ namespace twinbench {
 
 struct SimulatedFaults {
   bool flush_does_nothing = false;
-  bool flush_runs_late = false;    // part of it still runs inside the timed window
+  bool flush_runs_late = false;  // part of it still runs inside the timed window
   bool hold_does_nothing = false;
   bool clock_unknown = false;
 };

@@ -36,7 +36,9 @@ const char* name_of(CUpti_ActivitySynchronizationType type) {
 void raise_to(std::int64_t& largest, std::int64_t value) { largest = std::max(largest, value); }
 
 // cudaEventQuery and its like ask without waiting, but CUPTI files them as synchronisations.
-bool asks_only(const std::string& call) { return call.find("EventQuery") != std::string::npos || call.find("StreamQuery") != std::string::npos; }
+bool asks_only(const std::string& call) {
+  return call.find("EventQuery") != std::string::npos || call.find("StreamQuery") != std::string::npos;
+}
 
 bool launches_graph(const std::string& call) { return call == "cudaGraphLaunch" || call == "cuGraphLaunch"; }
 
@@ -67,7 +69,8 @@ void ActivityRecords::add_kernel(const CUpti_ActivityKernel10& record) {
   add_graph_node(record.graphNodeId, record.correlationId);
 }
 
-void ActivityRecords::add_copy(std::uint8_t source, std::uint8_t destination, std::uint8_t flags, std::uint64_t bytes, std::uint64_t start, std::uint64_t end) {
+void ActivityRecords::add_copy(std::uint8_t source, std::uint8_t destination, std::uint8_t flags, std::uint64_t bytes,
+                               std::uint64_t start, std::uint64_t end) {
   ++totals_.copies;
   totals_.copied_bytes += static_cast<std::int64_t>(bytes);
   auto& use = totals_.copies_by_kind[std::string(place_of(source)) + "_to_" + place_of(destination)];
@@ -80,7 +83,9 @@ void ActivityRecords::add_copy(std::uint8_t source, std::uint8_t destination, st
 void ActivityRecords::add(const CUpti_Activity& record) {
   switch (record.kind) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
-    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: add_kernel(reinterpret_cast<const CUpti_ActivityKernel10&>(record)); break;
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      add_kernel(reinterpret_cast<const CUpti_ActivityKernel10&>(record));
+      break;
     case CUPTI_ACTIVITY_KIND_MEMCPY: {
       const auto& copy = reinterpret_cast<const CUpti_ActivityMemcpy6&>(record);
       add_copy(copy.srcKind, copy.dstKind, copy.flags, copy.bytes, copy.start, copy.end);
@@ -115,7 +120,8 @@ void ActivityRecords::add(const CUpti_Activity& record) {
     case CUPTI_ACTIVITY_KIND_RUNTIME:
     case CUPTI_ACTIVITY_KIND_DRIVER: {
       const auto& call = reinterpret_cast<const CUpti_ActivityAPI&>(record);
-      const auto domain = record.kind == CUPTI_ACTIVITY_KIND_RUNTIME ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API;
+      const auto domain =
+          record.kind == CUPTI_ACTIVITY_KIND_RUNTIME ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API;
       calls_.push_back({domain, call.cbid, call.correlationId, call.start});
       break;
     }
@@ -123,7 +129,8 @@ void ActivityRecords::add(const CUpti_Activity& record) {
   }
 }
 
-DeviceActivity ActivityRecords::summary(std::uint64_t first, std::uint64_t last, const CallbackName& callback_name) const {
+DeviceActivity ActivityRecords::summary(std::uint64_t first, std::uint64_t last,
+                                        const CallbackName& callback_name) const {
   const auto inside = [&](std::uint64_t start) { return start >= first && start <= last; };
   DeviceActivity activity = totals_;
   activity.status = GpuStatus::kReady;
@@ -165,7 +172,9 @@ DeviceActivity ActivityRecords::summary(std::uint64_t first, std::uint64_t last,
   activity.untimed_records = untimed_;
   if (dropped_ > 0 || untimed_ > 0) {
     activity.status = GpuStatus::kRecordsDropped;
-    activity.reason = GpuFinding{activity.status, std::to_string(dropped_) + " dropped, " + std::to_string(untimed_) + " without time stamps"}.text();
+    activity.reason = GpuFinding{activity.status, std::to_string(dropped_) + " dropped, " + std::to_string(untimed_) +
+                                                      " without time stamps"}
+                          .text();
   }
   return activity;
 }
@@ -173,15 +182,19 @@ DeviceActivity ActivityRecords::summary(std::uint64_t first, std::uint64_t last,
 std::string plain_call_name(const std::string& callback) {
   std::string name = callback;
   const auto version = name.rfind("_v");
-  if (version != std::string::npos && version + 2 < name.size() && name.find_first_not_of("0123456789", version + 2) == std::string::npos) name.resize(version);
+  if (version != std::string::npos && version + 2 < name.size() &&
+      name.find_first_not_of("0123456789", version + 2) == std::string::npos)
+    name.resize(version);
   for (const std::string suffix : {"_ptsz", "_ptds"})
-    if (name.size() > suffix.size() && name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0) name.resize(name.size() - suffix.size());
+    if (name.size() > suffix.size() && name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0)
+      name.resize(name.size() - suffix.size());
   return name;
 }
 
 std::string readable_kernel_name(const std::string& mangled) {
   int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> demangled(abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
+  const std::unique_ptr<char, void (*)(void*)> demangled(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), std::free);
   if (status != 0 || !demangled) return mangled;
   std::string name = demangled.get();
   // The parameter list is the last bracket at depth zero of template arguments.

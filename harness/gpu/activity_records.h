@@ -25,7 +25,8 @@ class ActivityRecords {
   void add(const CUpti_Activity& record);
   void add_dropped(std::size_t count) { dropped_ += static_cast<std::int64_t>(count); }
 
-  // Calls and synchronisations count if they start within [first, last] (nanoseconds of CUPTI's clock): the observer's own
+  // Calls and synchronisations count if they start within [first, last] (nanoseconds of CUPTI's clock): the observer's
+  // own
   // stay out. Work of the device counts wherever it ends. Fills all but runs, wall_s.
   DeviceActivity summary(std::uint64_t first, std::uint64_t last, const CallbackName& callback_name) const;
 
@@ -42,7 +43,8 @@ class ActivityRecords {
   };
 
   void add_kernel(const CUpti_ActivityKernel10& record);
-  void add_copy(std::uint8_t source, std::uint8_t destination, std::uint8_t flags, std::uint64_t bytes, std::uint64_t start, std::uint64_t end);
+  void add_copy(std::uint8_t source, std::uint8_t destination, std::uint8_t flags, std::uint64_t bytes,
+                std::uint64_t start, std::uint64_t end);
   double add_interval(std::uint64_t start, std::uint64_t end);
   void add_graph_node(std::uint64_t node, std::uint32_t correlation);
 

@@ -13,7 +13,8 @@ void add(ActivityRecords& records, const Record& record) {
   records.add(reinterpret_cast<const CUpti_Activity&>(record));
 }
 
-CUpti_ActivityKernel10 kernel(const char* name, std::uint64_t start, std::uint64_t end, std::uint64_t graph_node = 0, std::uint32_t correlation = 1) {
+CUpti_ActivityKernel10 kernel(const char* name, std::uint64_t start, std::uint64_t end, std::uint64_t graph_node = 0,
+                              std::uint32_t correlation = 1) {
   CUpti_ActivityKernel10 record{};
   record.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
   record.name = name;
@@ -24,7 +25,8 @@ CUpti_ActivityKernel10 kernel(const char* name, std::uint64_t start, std::uint64
   return record;
 }
 
-CUpti_ActivityMemcpy6 copy(CUpti_ActivityMemoryKind from, CUpti_ActivityMemoryKind to, std::uint64_t bytes, std::uint8_t flags = 0) {
+CUpti_ActivityMemcpy6 copy(CUpti_ActivityMemoryKind from, CUpti_ActivityMemoryKind to, std::uint64_t bytes,
+                           std::uint8_t flags = 0) {
   CUpti_ActivityMemcpy6 record{};
   record.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
   record.srcKind = static_cast<std::uint8_t>(from);
@@ -45,7 +47,8 @@ CUpti_ActivityAPI call(CUpti_ActivityKind kind, std::uint32_t id, std::uint64_t 
   return record;
 }
 
-CUpti_ActivitySynchronization2 wait(CUpti_ActivitySynchronizationType type, std::uint64_t start, std::uint32_t correlation) {
+CUpti_ActivitySynchronization2 wait(CUpti_ActivitySynchronizationType type, std::uint64_t start,
+                                    std::uint32_t correlation) {
   CUpti_ActivitySynchronization2 record{};
   record.kind = CUPTI_ACTIVITY_KIND_SYNCHRONIZATION;
   record.type = type;
@@ -55,13 +58,16 @@ CUpti_ActivitySynchronization2 wait(CUpti_ActivitySynchronizationType type, std:
 }
 
 std::string name_of_callback(CUpti_CallbackDomain domain, std::uint32_t id) {
-  if (domain == CUPTI_CB_DOMAIN_DRIVER_API) return id == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch ? "cuGraphLaunch" : "cuLaunchKernel";
+  if (domain == CUPTI_CB_DOMAIN_DRIVER_API)
+    return id == CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch ? "cuGraphLaunch" : "cuLaunchKernel";
   if (id == CUPTI_RUNTIME_TRACE_CBID_cudaGraphLaunch_ptsz_v10000) return "cudaGraphLaunch_ptsz_v10000";
   if (id == CUPTI_RUNTIME_TRACE_CBID_cudaEventQuery_v3020) return "cudaEventQuery_v3020";
   return "cudaLaunchKernel_v7000";
 }
 
-DeviceActivity summary(const ActivityRecords& records) { return records.summary(kWindowStart, kWindowEnd, name_of_callback); }
+DeviceActivity summary(const ActivityRecords& records) {
+  return records.summary(kWindowStart, kWindowEnd, name_of_callback);
+}
 
 TEST(ActivityRecords, KernelsByReadableNameWithTheLargestUseOfResources) {
   ActivityRecords records;
@@ -91,8 +97,10 @@ TEST(ActivityRecords, KernelsByReadableNameWithTheLargestUseOfResources) {
 TEST(ActivityRecords, CopiesByBothEndsOfThem) {
   ActivityRecords records;
   add(records, copy(CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE, CUPTI_ACTIVITY_MEMORY_KIND_DEVICE, 100));
-  add(records, copy(CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE, CUPTI_ACTIVITY_MEMORY_KIND_DEVICE, 50, CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC));
-  add(records, copy(CUPTI_ACTIVITY_MEMORY_KIND_DEVICE, CUPTI_ACTIVITY_MEMORY_KIND_PINNED, 7, CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC));
+  add(records, copy(CUPTI_ACTIVITY_MEMORY_KIND_PAGEABLE, CUPTI_ACTIVITY_MEMORY_KIND_DEVICE, 50,
+                    CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC));
+  add(records,
+      copy(CUPTI_ACTIVITY_MEMORY_KIND_DEVICE, CUPTI_ACTIVITY_MEMORY_KIND_PINNED, 7, CUPTI_ACTIVITY_FLAG_MEMCPY_ASYNC));
   CUpti_ActivityMemcpyPtoP4 peers{};
   peers.kind = CUPTI_ACTIVITY_KIND_MEMCPY2;
   peers.srcKind = peers.dstKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
@@ -162,7 +170,8 @@ TEST(ActivityRecords, TheObserversOwnCallsAndQueriesAreNoSynchronisations) {
   add(records, wait(CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT, 500, 4));  // the device waits, not the host
   add(records, wait(CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_EVENT_SYNCHRONIZE, 600, 5));  // by cudaEventQuery
   add(records, call(CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_RUNTIME_TRACE_CBID_cudaEventQuery_v3020, 600, 5));
-  add(records, wait(CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE, kWindowEnd + 1, 6));  // the observer's, after the runs
+  add(records, wait(CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_CONTEXT_SYNCHRONIZE, kWindowEnd + 1,
+                    6));  // the observer's, after the runs
   add(records, call(CUPTI_ACTIVITY_KIND_DRIVER, 1, kWindowStart - 1, 7));
   const auto activity = summary(records);
   EXPECT_EQ(activity.synchronisations, 3);
@@ -184,7 +193,8 @@ TEST(ActivityRecords, LostOrUntimedRecordsMakeItIncomplete) {
 TEST(ActivityRecords, NoRecordIsCompleteAndZero) {
   const auto activity = summary(ActivityRecords());
   EXPECT_TRUE(activity.complete());
-  EXPECT_EQ(activity.kernels + activity.copies + activity.memsets + activity.synchronisations + activity.graph_launches, 0);
+  EXPECT_EQ(activity.kernels + activity.copies + activity.memsets + activity.synchronisations + activity.graph_launches,
+            0);
   EXPECT_EQ(activity.span_s, 0);
 }
 
@@ -192,7 +202,8 @@ TEST(ActivityRecords, Names) {
   EXPECT_EQ(plain_call_name("cudaLaunchKernel_ptsz_v7000"), "cudaLaunchKernel");
   EXPECT_EQ(plain_call_name("cuMemcpyHtoDAsync_v2_ptsz"), "cuMemcpyHtoDAsync_v2");
   EXPECT_EQ(plain_call_name("cudaStream_view"), "cudaStream_view");
-  EXPECT_EQ(readable_kernel_name("_ZN9twinbench5applyINS_3AddIfEEEEvT_i"), "void twinbench::apply<twinbench::Add<float> >");
+  EXPECT_EQ(readable_kernel_name("_ZN9twinbench5applyINS_3AddIfEEEEvT_i"),
+            "void twinbench::apply<twinbench::Add<float> >");
   EXPECT_EQ(readable_kernel_name("sm90_gemm_bf16"), "sm90_gemm_bf16");
 }
 

@@ -20,8 +20,8 @@ CuptiLibrary::CuptiLibrary() : library("TWINBENCH_CUPTI_LIBRARY", {"libcupti.so.
 }
 
 bool CuptiLibrary::complete() const {
-  return version && result_string && subscribe && unsubscribe && register_callbacks && enable && disable && flush_all && next_record &&
-         dropped_records && enable_all_sync_records && timestamp && callback_name;
+  return version && result_string && subscribe && unsubscribe && register_callbacks && enable && disable && flush_all &&
+         next_record && dropped_records && enable_all_sync_records && timestamp && callback_name;
 }
 
 }  // namespace twinbench

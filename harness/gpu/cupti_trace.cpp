@@ -55,7 +55,8 @@ struct CuptiTrace::Session {
     *record_limit = 0;
   }
 
-  static void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t, std::size_t valid_bytes) {
+  static void CUPTIAPI take_buffer(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t,
+                                   std::size_t valid_bytes) {
     {
       const std::lock_guard lock(running_guard);
       if (running) running->read(context, stream, buffer, valid_bytes);
@@ -77,13 +78,15 @@ struct CuptiTrace::Session {
     if (!cupti.complete()) return GpuFinding{GpuStatus::kCuptiTooOld, "it lacks functions"};
     std::uint32_t version = 0;
     if (cupti.version(&version) != CUPTI_SUCCESS || version < kOldestVersion)
-      return GpuFinding{GpuStatus::kCuptiTooOld, "version " + std::to_string(version) + ", " + std::to_string(kOldestVersion) + " is needed"};
+      return GpuFinding{GpuStatus::kCuptiTooOld,
+                        "version " + std::to_string(version) + ", " + std::to_string(kOldestVersion) + " is needed"};
     {
       const std::lock_guard lock(running_guard);
       if (running) return GpuFinding{GpuStatus::kCuptiBusy, "a trace of our own runs"};
       running = this;
     }
-    // The activity interface works without a subscription; taking it is how another tool is noticed before it is disturbed.
+    // The activity interface works without a subscription; taking it is how another tool is noticed before it is
+    // disturbed.
     CUptiResult result = cupti.subscribe(&subscriber, &no_callback, nullptr);
     if (result != CUPTI_SUCCESS) {
       subscriber = nullptr;
@@ -92,13 +95,16 @@ struct CuptiTrace::Session {
     result = cupti.register_callbacks(&request_buffer, &take_buffer);
     if (result != CUPTI_SUCCESS) return finding(result, "cuptiActivityRegisterCallbacks");
     // The driver's calls as well as the runtime's: libraries launch through the driver and would vanish.
-    std::vector<CUpti_ActivityKind> kinds = {CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER,  CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-                                             CUPTI_ACTIVITY_KIND_MEMCPY,  CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET,
+    std::vector<CUpti_ActivityKind> kinds = {CUPTI_ACTIVITY_KIND_RUNTIME,           CUPTI_ACTIVITY_KIND_DRIVER,
+                                             CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+                                             CUPTI_ACTIVITY_KIND_MEMCPY2,           CUPTI_ACTIVITY_KIND_MEMSET,
                                              CUPTI_ACTIVITY_KIND_SYNCHRONIZATION};
-    if (!options.graph_nodes) kinds.push_back(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);  // takes the place of its nodes' records
+    if (!options.graph_nodes)
+      kinds.push_back(CUPTI_ACTIVITY_KIND_GRAPH_TRACE);  // takes the place of its nodes' records
     for (const auto kind : kinds) {
       result = cupti.enable(kind);
-      if (result != CUPTI_SUCCESS) return finding(result, ("cuptiActivityEnable(" + std::to_string(kind) + ")").c_str());
+      if (result != CUPTI_SUCCESS)
+        return finding(result, ("cuptiActivityEnable(" + std::to_string(kind) + ")").c_str());
       enabled.push_back(kind);
     }
     result = cupti.enable_all_sync_records(1);
@@ -150,7 +156,9 @@ DeviceActivity CuptiTrace::stop() {
   DeviceActivity activity;
   if (result == CUPTI_SUCCESS) {
     const std::lock_guard lock(session_->guard);
-    activity = session_->records.summary(session_->first, session_->last, [this](CUpti_CallbackDomain domain, std::uint32_t id) { return session_->callback_name(domain, id); });
+    activity = session_->records.summary(
+        session_->first, session_->last,
+        [this](CUpti_CallbackDomain domain, std::uint32_t id) { return session_->callback_name(domain, id); });
   } else {
     const auto finding = session_->finding(result, "cuptiActivityFlushAll");
     activity.status = finding.status;

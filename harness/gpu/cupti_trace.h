@@ -8,7 +8,8 @@
 
 namespace twinbench {
 
-// start() subscribes, enables the record kinds and opens the window; stop() flushes and adds up. One at a time in a process.
+// start() subscribes, enables the record kinds and opens the window; stop() flushes and adds up. One at a time in a
+// process.
 // Where something refuses, start() says what and the trace is off.
 class CuptiTrace {
  public:

@@ -15,7 +15,8 @@ class FakeDevice {
  public:
   FakeDevice() : library_(dlopen(fake_library("cupti").c_str(), RTLD_NOW)) {
     kernel = reinterpret_cast<void (*)(const char*, std::uint64_t, std::uint64_t)>(dlsym(library_, "fake_kernel"));
-    copy = reinterpret_cast<void (*)(std::uint8_t, std::uint8_t, std::uint64_t, std::uint64_t)>(dlsym(library_, "fake_copy"));
+    copy = reinterpret_cast<void (*)(std::uint8_t, std::uint8_t, std::uint64_t, std::uint64_t)>(
+        dlsym(library_, "fake_copy"));
     synchronise = reinterpret_cast<void (*)()>(dlsym(library_, "fake_synchronise"));
   }
   void (*kernel)(const char*, std::uint64_t, std::uint64_t) = nullptr;
@@ -66,7 +67,8 @@ TEST_F(CuptiTraceTest, CountsTheRunsAndNothingOfItsOwn) {
 
 TEST_F(CuptiTraceTest, JsonHoldsEveryTotal) {
   const auto json = to_json(trace(2));
-  for (const char* field : {"runs", "kernels", "graph_launches", "copies", "copied_bytes", "memsets", "synchronisations", "host_calls", "wall_s", "busy_s", "span_s", "gap_s"})
+  for (const char* field : {"runs", "kernels", "graph_launches", "copies", "copied_bytes", "memsets",
+                            "synchronisations", "host_calls", "wall_s", "busy_s", "span_s", "gap_s"})
     EXPECT_TRUE(json.contains(field) && json[field].is_number()) << field;
   EXPECT_EQ(json["kernels_by_name"]["add"]["launches"], 4);
 }
@@ -91,15 +93,17 @@ TEST_P(CuptiRefusal, IsNamedAndTheRunsAreMadeAllTheSame) {
   EXPECT_TRUE(to_json(activity).is_null());
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryKind, CuptiRefusal,
-                         testing::Values(Refusal{"FAKE_CUPTI_SUBSCRIBE", "39", GpuStatus::kCuptiBusy, "MULTIPLE_SUBSCRIBERS"},
-                                         Refusal{"FAKE_CUPTI_ENABLE", "35", GpuStatus::kCuptiPermission, "cuptiActivityEnable"},
-                                         Refusal{"FAKE_CUPTI_ENABLE", "1", GpuStatus::kCuptiFailed, "cupti_failed"},
-                                         Refusal{"FAKE_CUPTI_VERSION", "26", GpuStatus::kCuptiTooOld, "version 26"},
-                                         Refusal{"FAKE_CUPTI_FLUSH", "999", GpuStatus::kCuptiFailed, "cuptiActivityFlushAll"},
-                                         Refusal{"FAKE_CUPTI_DROPPED", "5", GpuStatus::kRecordsDropped, "5 dropped"},
-                                         Refusal{"TWINBENCH_CUPTI_LIBRARY", "/nonexistent/libcupti.so.13", GpuStatus::kCuptiAbsent, "/nonexistent"},
-                                         Refusal{"TWINBENCH_CUPTI_LIBRARY", fake_library("nvml"), GpuStatus::kCuptiTooOld, "lacks functions"}));
+INSTANTIATE_TEST_SUITE_P(
+    EveryKind, CuptiRefusal,
+    testing::Values(
+        Refusal{"FAKE_CUPTI_SUBSCRIBE", "39", GpuStatus::kCuptiBusy, "MULTIPLE_SUBSCRIBERS"},
+        Refusal{"FAKE_CUPTI_ENABLE", "35", GpuStatus::kCuptiPermission, "cuptiActivityEnable"},
+        Refusal{"FAKE_CUPTI_ENABLE", "1", GpuStatus::kCuptiFailed, "cupti_failed"},
+        Refusal{"FAKE_CUPTI_VERSION", "26", GpuStatus::kCuptiTooOld, "version 26"},
+        Refusal{"FAKE_CUPTI_FLUSH", "999", GpuStatus::kCuptiFailed, "cuptiActivityFlushAll"},
+        Refusal{"FAKE_CUPTI_DROPPED", "5", GpuStatus::kRecordsDropped, "5 dropped"},
+        Refusal{"TWINBENCH_CUPTI_LIBRARY", "/nonexistent/libcupti.so.13", GpuStatus::kCuptiAbsent, "/nonexistent"},
+        Refusal{"TWINBENCH_CUPTI_LIBRARY", fake_library("nvml"), GpuStatus::kCuptiTooOld, "lacks functions"}));
 
 TEST_F(CuptiTraceTest, OneTraceAtATime) {
   CuptiTrace first, second;

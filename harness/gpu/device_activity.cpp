@@ -44,9 +44,12 @@ nlohmann::json to_json(const DeviceActivity& activity) {
   if (!activity.complete()) return nullptr;
   json kernels = json::object(), copies = json::object();
   for (const auto& [name, use] : activity.kernels_by_name)
-    kernels[name] = {{"launches", use.launches},       {"graph_launches", use.graph_launches},
-                     {"seconds", use.seconds},         {"registers", use.registers},
-                     {"static_shared_bytes", use.static_shared_bytes}, {"dynamic_shared_bytes", use.dynamic_shared_bytes},
+    kernels[name] = {{"launches", use.launches},
+                     {"graph_launches", use.graph_launches},
+                     {"seconds", use.seconds},
+                     {"registers", use.registers},
+                     {"static_shared_bytes", use.static_shared_bytes},
+                     {"dynamic_shared_bytes", use.dynamic_shared_bytes},
                      {"local_bytes", use.local_bytes}};
   for (const auto& [kind, use] : activity.copies_by_kind)
     copies[kind] = {{"count", use.count}, {"bytes", use.bytes}, {"blocking", use.blocking}, {"seconds", use.seconds}};

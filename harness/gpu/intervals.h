@@ -11,8 +11,8 @@ struct DeviceInterval {
 };
 
 struct Occupation {
-  std::uint64_t busy_ns = 0;  // covered by at least one interval
-  std::uint64_t span_ns = 0;  // from the first start to the last end
+  std::uint64_t busy_ns = 0;                                     // covered by at least one interval
+  std::uint64_t span_ns = 0;                                     // from the first start to the last end
   std::uint64_t longest_gap_ns = 0, gap_95th_percentile_ns = 0;  // between intervals, inside the span
   std::uint64_t gaps = 0;
 };

@@ -51,7 +51,8 @@ Nvml::Nvml(const std::string& pci_bus_id) : library_("TWINBENCH_NVML_LIBRARY", {
   find_functions();
   started_ = ask("nvmlInit_v2", init_);
   const bool found = started_ && (pci_bus_id.empty() ? ask("nvmlDeviceGetHandleByIndex_v2", by_index_, 0u, &device_)
-                                                     : ask("nvmlDeviceGetHandleByPciBusId_v2", by_bus_id_, pci_bus_id.c_str(), &device_));
+                                                     : ask("nvmlDeviceGetHandleByPciBusId_v2", by_bus_id_,
+                                                           pci_bus_id.c_str(), &device_));
   if (!found) {
     device_ = nullptr;
     failure_ = {GpuStatus::kNvmlIncomplete, refused_.empty() ? "" : refused_.back()};
@@ -101,14 +102,17 @@ NvmlSample Nvml::sample() {
   }
   unsigned int value = 0;
   if (ask("nvmlDeviceGetPowerUsage", power_, device_, &value)) sample.power_w = value * 1e-3;
-  if (ask("nvmlDeviceGetTemperature", temperature_, device_, NVML_TEMPERATURE_GPU, &value)) sample.temperature_c = value;
+  if (ask("nvmlDeviceGetTemperature", temperature_, device_, NVML_TEMPERATURE_GPU, &value))
+    sample.temperature_c = value;
   sample.sm_clock_mhz = clock("nvmlDeviceGetClockInfo(sm)", NVML_CLOCK_SM, false);
   sample.memory_clock_mhz = clock("nvmlDeviceGetClockInfo(memory)", NVML_CLOCK_MEM, false);
   unsigned long long large = 0;
-  if (ask("nvmlDeviceGetTotalEnergyConsumption", energy_, device_, &large)) sample.energy_j = static_cast<double>(large) * 1e-3;
+  if (ask("nvmlDeviceGetTotalEnergyConsumption", energy_, device_, &large))
+    sample.energy_j = static_cast<double>(large) * 1e-3;
   if (ask("nvmlDeviceGetCurrentClocksEventReasons", throttle_, device_, &large)) sample.throttle_bits = large;
   nvmlMemory_t memory{};
-  if (ask("nvmlDeviceGetMemoryInfo", memory_, device_, &memory)) sample.memory_used_bytes = static_cast<std::int64_t>(memory.used);
+  if (ask("nvmlDeviceGetMemoryInfo", memory_, device_, &memory))
+    sample.memory_used_bytes = static_cast<std::int64_t>(memory.used);
   return sample;
 }
 
@@ -121,7 +125,8 @@ NvmlCard Nvml::card() {
   if (ask("nvmlDeviceGetUUID", uuid_, device_, text.data(), length)) card.uuid = text.data();
   if (ask("nvmlSystemGetDriverVersion", driver_version_, text.data(), length)) card.driver_version = text.data();
   nvmlMemory_t memory{};
-  if (ask("nvmlDeviceGetMemoryInfo", memory_, device_, &memory)) card.memory_bytes = static_cast<std::int64_t>(memory.total);
+  if (ask("nvmlDeviceGetMemoryInfo", memory_, device_, &memory))
+    card.memory_bytes = static_cast<std::int64_t>(memory.total);
   card.max_sm_clock_mhz = clock("nvmlDeviceGetMaxClockInfo(sm)", NVML_CLOCK_SM, true);
   card.max_memory_clock_mhz = clock("nvmlDeviceGetMaxClockInfo(memory)", NVML_CLOCK_MEM, true);
   unsigned int value = 0, pending = 0;
@@ -129,10 +134,11 @@ NvmlCard Nvml::card() {
   if (ask("nvmlDeviceGetMigMode", mig_, device_, &value, &pending)) card.mig = value != 0;
   nvmlEnableState_t state{}, pending_state{};
   if (ask("nvmlDeviceGetEccMode", ecc_, device_, &state, &pending_state)) card.ecc = state == NVML_FEATURE_ENABLED;
-  if (ask("nvmlDeviceGetPersistenceMode", persistence_, device_, &state)) card.persistence = state == NVML_FEATURE_ENABLED;
+  if (ask("nvmlDeviceGetPersistenceMode", persistence_, device_, &state))
+    card.persistence = state == NVML_FEATURE_ENABLED;
   unsigned long long errors = 0;
-  if (card.ecc.value_or(false) &&
-      ask("nvmlDeviceGetTotalEccErrors", ecc_errors_, device_, NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC, &errors))
+  if (card.ecc.value_or(false) && ask("nvmlDeviceGetTotalEccErrors", ecc_errors_, device_,
+                                      NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC, &errors))
     card.ecc_uncorrected_errors = static_cast<std::int64_t>(errors);
   int major = 0, minor = 0;
   if (ask("nvmlDeviceGetCudaComputeCapability", capability_, device_, &major, &minor)) {
@@ -192,7 +198,8 @@ nlohmann::json to_json(const NvmlCard& card) {
           {"ecc_uncorrected_errors", or_null(card.ecc_uncorrected_errors)},
           {"mig", or_null(card.mig)},
           {"persistence", or_null(card.persistence)},
-          {"other_processes", card.other_processes ? nlohmann::json(card.other_processes->size()) : nlohmann::json(nullptr)}};
+          {"other_processes",
+           card.other_processes ? nlohmann::json(card.other_processes->size()) : nlohmann::json(nullptr)}};
 }
 
 nlohmann::json to_json(const NvmlSample& sample) {
@@ -202,7 +209,8 @@ nlohmann::json to_json(const NvmlSample& sample) {
           {"sm_clock_mhz", or_null(sample.sm_clock_mhz)},
           {"memory_clock_mhz", or_null(sample.memory_clock_mhz)},
           {"memory_used_bytes", or_null(sample.memory_used_bytes)},
-          {"throttle_reasons", sample.throttle_bits ? nlohmann::json(throttle_reasons(*sample.throttle_bits)) : nlohmann::json(nullptr)}};
+          {"throttle_reasons",
+           sample.throttle_bits ? nlohmann::json(throttle_reasons(*sample.throttle_bits)) : nlohmann::json(nullptr)}};
 }
 
 }  // namespace twinbench

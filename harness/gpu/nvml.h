@@ -1,4 +1,5 @@
-// The card as NVIDIA's management library (NVML) sees it, opened at run time: clocks, power, temperature, who else is there.
+// The card as NVIDIA's management library (NVML) sees it, opened at run time: clocks, power, temperature, who else is
+// there.
 #pragma once
 
 #include <nvml.h>
@@ -20,7 +21,7 @@ struct NvmlSample {
   std::optional<double> memory_utilisation_percent;
   std::optional<double> power_w, temperature_c;
   std::optional<double> sm_clock_mhz, memory_clock_mhz;
-  std::optional<double> energy_j;             // since the driver was loaded
+  std::optional<double> energy_j;  // since the driver was loaded
   std::optional<std::int64_t> memory_used_bytes;
   std::optional<std::uint64_t> throttle_bits;  // clocks event reasons
 };

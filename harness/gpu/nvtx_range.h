@@ -1,4 +1,5 @@
-// Names a stretch of time for Nsight: "<component>/<variant>/<device>/<dtype>/<case>/<phase>" in the domain "twinbench".
+// Names a stretch of time for Nsight: "<component>/<variant>/<device>/<dtype>/<case>/<phase>" in the domain
+// "twinbench".
 #pragma once
 
 #include <string>

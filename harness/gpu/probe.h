@@ -11,9 +11,9 @@ namespace twinbench {
 
 struct GpuProbe {
   std::vector<GpuFinding> findings;  // everything that is missing or disturbs; empty: nothing does
-  nlohmann::json card;               // name, uuid_hash, sm_count, l2_bytes, memory_bytes, clocks, ...; null where none can be used
+  nlohmann::json card;  // name, uuid_hash, sm_count, l2_bytes, memory_bytes, clocks, ...; null where none can be used
 
-  std::string pci_bus_id;            // "0000:3B:00.0": how other libraries are told which card; empty where none was found
+  std::string pci_bus_id;  // "0000:3B:00.0": how other libraries are told which card; empty where none was found
 
   bool usable() const;         // CUDA cells can run
   std::string reason() const;  // why not, with the remedy; empty where usable
@@ -26,7 +26,8 @@ GpuProbe probe_gpu(double patience_s = 60);
 // The answer of this process's first call, kept.
 const GpuProbe& gpu_status();
 
-// The same asked in this process, which starts the driver and may not fork afterwards; tracing is not tried. For runs in one
+// The same asked in this process, which starts the driver and may not fork afterwards; tracing is not tried. For runs
+// in one
 // process under a tool that watches it, whose records must name the same card.
 const GpuProbe& gpu_status_in_process();
 

@@ -65,22 +65,25 @@ TEST_P(CardState, IsNamed) {
 
 INSTANTIATE_TEST_SUITE_P(
     EveryKind, CardState,
-    testing::Values(State{"TWINBENCH_CUDA_LIBRARY", "/nonexistent/libcuda.so.1", GpuStatus::kNoDriver, false, "/nonexistent"},
-                    State{"FAKE_CUDA_VERSION", "12040", GpuStatus::kDriverTooOld, false, "CUDA 12.4"},
-                    State{"TWINBENCH_CUDA_LIBRARY", fake_library("nvml"), GpuStatus::kDriverFailed, false, "cuDriverGetVersion"},
-                    State{"FAKE_CUDA_INIT", "100", GpuStatus::kNoDevice, false, "CUDA_ERROR_NO_DEVICE"},
-                    State{"FAKE_CUDA_INIT", "802", GpuStatus::kDriverFailed, false, "CUDA_ERROR_SYSTEM_NOT_READY"},
-                    State{"FAKE_CUDA_COUNT", "0", GpuStatus::kNoDevice, false, "no_device"},
-                    State{"FAKE_CUDA_MAJOR", "8", GpuStatus::kUnsupportedArchitecture, false, "compute capability 8.0"},
-                    State{"FAKE_CUDA_BEHAVIOUR", "crash", GpuStatus::kDriverFailed, false, "Segmentation fault"},
-                    State{"FAKE_CUDA_BEHAVIOUR", "hang", GpuStatus::kDriverFailed, false, "no answer in 2 s"},
-                    State{"FAKE_NVML_MIG", "1", GpuStatus::kMigEnabled, true, "nvidia-smi -mig 0"},
-                    State{"FAKE_NVML_PROCESSES", "11 12", GpuStatus::kOtherProcesses, true, "2 of them"},
-                    State{"TWINBENCH_NVML_LIBRARY", "/nonexistent/libnvidia-ml.so.1", GpuStatus::kNvmlAbsent, true, "/nonexistent"},
-                    State{"TWINBENCH_NVML_LIBRARY", fake_library("old_nvml"), GpuStatus::kNvmlIncomplete, true, "nvmlDeviceGetCurrentClocksEventReasons: missing"},
-                    State{"FAKE_NVML_INIT", "9", GpuStatus::kNvmlIncomplete, true, "Driver Not Loaded"},
-                    State{"FAKE_CUPTI_SUBSCRIBE", "39", GpuStatus::kCuptiBusy, true, "cupti_busy"},
-                    State{"TWINBENCH_CUPTI_LIBRARY", "/nonexistent/libcupti.so.13", GpuStatus::kCuptiAbsent, true, "cupti_absent"}));
+    testing::Values(
+        State{"TWINBENCH_CUDA_LIBRARY", "/nonexistent/libcuda.so.1", GpuStatus::kNoDriver, false, "/nonexistent"},
+        State{"FAKE_CUDA_VERSION", "12040", GpuStatus::kDriverTooOld, false, "CUDA 12.4"},
+        State{"TWINBENCH_CUDA_LIBRARY", fake_library("nvml"), GpuStatus::kDriverFailed, false, "cuDriverGetVersion"},
+        State{"FAKE_CUDA_INIT", "100", GpuStatus::kNoDevice, false, "CUDA_ERROR_NO_DEVICE"},
+        State{"FAKE_CUDA_INIT", "802", GpuStatus::kDriverFailed, false, "CUDA_ERROR_SYSTEM_NOT_READY"},
+        State{"FAKE_CUDA_COUNT", "0", GpuStatus::kNoDevice, false, "no_device"},
+        State{"FAKE_CUDA_MAJOR", "8", GpuStatus::kUnsupportedArchitecture, false, "compute capability 8.0"},
+        State{"FAKE_CUDA_BEHAVIOUR", "crash", GpuStatus::kDriverFailed, false, "Segmentation fault"},
+        State{"FAKE_CUDA_BEHAVIOUR", "hang", GpuStatus::kDriverFailed, false, "no answer in 2 s"},
+        State{"FAKE_NVML_MIG", "1", GpuStatus::kMigEnabled, true, "nvidia-smi -mig 0"},
+        State{"FAKE_NVML_PROCESSES", "11 12", GpuStatus::kOtherProcesses, true, "2 of them"},
+        State{"TWINBENCH_NVML_LIBRARY", "/nonexistent/libnvidia-ml.so.1", GpuStatus::kNvmlAbsent, true, "/nonexistent"},
+        State{"TWINBENCH_NVML_LIBRARY", fake_library("old_nvml"), GpuStatus::kNvmlIncomplete, true,
+              "nvmlDeviceGetCurrentClocksEventReasons: missing"},
+        State{"FAKE_NVML_INIT", "9", GpuStatus::kNvmlIncomplete, true, "Driver Not Loaded"},
+        State{"FAKE_CUPTI_SUBSCRIBE", "39", GpuStatus::kCuptiBusy, true, "cupti_busy"},
+        State{"TWINBENCH_CUPTI_LIBRARY", "/nonexistent/libcupti.so.13", GpuStatus::kCuptiAbsent, true,
+              "cupti_absent"}));
 
 TEST(GpuProbe, AskedInThisProcessItNamesTheSameCard) {
   const FakeCard card;

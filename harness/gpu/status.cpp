@@ -26,15 +26,18 @@ constexpr std::array<Description, 19> kDescriptions = {{
      "use a Hopper card, or a Blackwell card of compute capability 12.0 or newer, or use --device cpu"},
     {GpuStatus::kDriverFailed, "driver_failed", "the CUDA driver does not start",
      "look at dmesg and nvidia-smi; restart the machine or its fabric manager"},
-    {GpuStatus::kMigEnabled, "mig_enabled", "the card is divided (MIG): a part of it is measured, and what others do on it shows",
+    {GpuStatus::kMigEnabled, "mig_enabled",
+     "the card is divided (MIG): a part of it is measured, and what others do on it shows",
      "disable it for timings (nvidia-smi -mig 0), or compare only with records of the same profile"},
     {GpuStatus::kOtherProcesses, "other_processes", "other processes use the card and disturb timings",
      "stop them, or measure on another card (CUDA_VISIBLE_DEVICES)"},
-    {GpuStatus::kNvmlAbsent, "nvml_absent", "the management library (libnvidia-ml.so.1) is not there: no clocks, power or temperature",
+    {GpuStatus::kNvmlAbsent, "nvml_absent",
+     "the management library (libnvidia-ml.so.1) is not there: no clocks, power or temperature",
      "install it with the driver, or give the container the utility capability (NVIDIA_DRIVER_CAPABILITIES)"},
     {GpuStatus::kNvmlIncomplete, "nvml_incomplete", "the management library cannot answer everything",
      "those figures stay empty; a newer driver may have them"},
-    {GpuStatus::kCuptiAbsent, "cupti_absent", "the tracing library (libcupti.so.13) is not there: no counts of device work",
+    {GpuStatus::kCuptiAbsent, "cupti_absent",
+     "the tracing library (libcupti.so.13) is not there: no counts of device work",
      "it comes with the CUDA build of the torch wheel (nvidia-cuda-cupti); run ci/setup"},
     {GpuStatus::kCuptiTooOld, "cupti_too_old", "the tracing library is older than CUDA 13",
      "remove the older one from LD_LIBRARY_PATH, or run ci/setup"},
@@ -42,14 +45,16 @@ constexpr std::array<Description, 19> kDescriptions = {{
      "run without Nsight, compute-sanitizer, cuda-gdb or the LibTorch profiler"},
     {GpuStatus::kCuptiPermission, "cupti_permission", "tracing is not permitted to this user",
      "run as root, or load the driver with NVreg_RestrictProfilingToAdminUsers=0"},
-    {GpuStatus::kCuptiFailed, "cupti_failed", "the tracing library refuses", "check that driver and libcupti fit each other"},
+    {GpuStatus::kCuptiFailed, "cupti_failed", "the tracing library refuses",
+     "check that driver and libcupti fit each other"},
     {GpuStatus::kRecordsDropped, "records_dropped", "records of device work were lost, so its counts are too low",
      "trace fewer runs, or a smaller case"},
     {GpuStatus::kOutOfMemory, "out_of_memory", "the card's memory is exhausted",
      "use a smaller case, or stop other processes on the card"},
     {GpuStatus::kStickyError, "sticky_error", "a fault on the card destroyed this process's context",
      "run this cell alone under compute-sanitizer (memcheck); other cells run in processes of their own"},
-    {GpuStatus::kCudaError, "cuda_error", "a CUDA call failed", "run this cell alone with CUDA_LAUNCH_BLOCKING=1 to see which"},
+    {GpuStatus::kCudaError, "cuda_error", "a CUDA call failed",
+     "run this cell alone with CUDA_LAUNCH_BLOCKING=1 to see which"},
 }};
 
 const Description& description_of(GpuStatus status) {
@@ -68,31 +73,39 @@ struct KnownError {
 constexpr std::array<KnownError, 22> kKnownErrors = {{
     {"cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY", "out of memory", 2, GpuStatus::kOutOfMemory},
     {"cudaErrorInitializationError", "CUDA_ERROR_NOT_INITIALIZED", "initialization error", 3, GpuStatus::kDriverFailed},
-    {"cudaErrorInsufficientDriver", "", "CUDA driver version is insufficient for CUDA runtime version", 35, GpuStatus::kDriverTooOld},
+    {"cudaErrorInsufficientDriver", "", "CUDA driver version is insufficient for CUDA runtime version", 35,
+     GpuStatus::kDriverTooOld},
     {"cudaErrorNoDevice", "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected", 100, GpuStatus::kNoDevice},
-    {"cudaErrorNoKernelImageForDevice", "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device", 209,
-     GpuStatus::kUnsupportedArchitecture},
-    {"cudaErrorECCUncorrectable", "CUDA_ERROR_ECC_UNCORRECTABLE", "uncorrectable ECC error encountered", 214, GpuStatus::kStickyError},
-    {"cudaErrorNvlinkUncorrectable", "CUDA_ERROR_NVLINK_UNCORRECTABLE", "uncorrectable NVLink error detected during the execution", 220,
+    {"cudaErrorNoKernelImageForDevice", "CUDA_ERROR_NO_BINARY_FOR_GPU",
+     "no kernel image is available for execution on the device", 209, GpuStatus::kUnsupportedArchitecture},
+    {"cudaErrorECCUncorrectable", "CUDA_ERROR_ECC_UNCORRECTABLE", "uncorrectable ECC error encountered", 214,
      GpuStatus::kStickyError},
+    {"cudaErrorNvlinkUncorrectable", "CUDA_ERROR_NVLINK_UNCORRECTABLE",
+     "uncorrectable NVLink error detected during the execution", 220, GpuStatus::kStickyError},
     {"cudaErrorUnsupportedPtxVersion", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
      "the provided PTX was compiled with an unsupported toolchain.", 222, GpuStatus::kDriverTooOld},
-    {"cudaErrorContained", "CUDA_ERROR_CONTAINED", "Invalid access of peer GPU memory over nvlink or a hardware error", 226,
+    {"cudaErrorContained", "CUDA_ERROR_CONTAINED", "Invalid access of peer GPU memory over nvlink or a hardware error",
+     226, GpuStatus::kStickyError},
+    {"cudaErrorIllegalAddress", "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered", 700,
      GpuStatus::kStickyError},
-    {"cudaErrorIllegalAddress", "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered", 700, GpuStatus::kStickyError},
-    {"cudaErrorLaunchTimeout", "CUDA_ERROR_LAUNCH_TIMEOUT", "the launch timed out and was terminated", 702, GpuStatus::kStickyError},
+    {"cudaErrorLaunchTimeout", "CUDA_ERROR_LAUNCH_TIMEOUT", "the launch timed out and was terminated", 702,
+     GpuStatus::kStickyError},
     {"cudaErrorAssert", "CUDA_ERROR_ASSERT", "device-side assert triggered", 710, GpuStatus::kStickyError},
-    {"cudaErrorHardwareStackError", "CUDA_ERROR_HARDWARE_STACK_ERROR", "hardware stack error", 714, GpuStatus::kStickyError},
-    {"cudaErrorIllegalInstruction", "CUDA_ERROR_ILLEGAL_INSTRUCTION", "an illegal instruction was encountered", 715, GpuStatus::kStickyError},
-    {"cudaErrorMisalignedAddress", "CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address", 716, GpuStatus::kStickyError},
-    {"cudaErrorInvalidAddressSpace", "CUDA_ERROR_INVALID_ADDRESS_SPACE", "operation not supported on global/shared address space", 717,
+    {"cudaErrorHardwareStackError", "CUDA_ERROR_HARDWARE_STACK_ERROR", "hardware stack error", 714,
      GpuStatus::kStickyError},
+    {"cudaErrorIllegalInstruction", "CUDA_ERROR_ILLEGAL_INSTRUCTION", "an illegal instruction was encountered", 715,
+     GpuStatus::kStickyError},
+    {"cudaErrorMisalignedAddress", "CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address", 716, GpuStatus::kStickyError},
+    {"cudaErrorInvalidAddressSpace", "CUDA_ERROR_INVALID_ADDRESS_SPACE",
+     "operation not supported on global/shared address space", 717, GpuStatus::kStickyError},
     {"cudaErrorInvalidPc", "CUDA_ERROR_INVALID_PC", "invalid program counter", 718, GpuStatus::kStickyError},
     {"cudaErrorLaunchFailure", "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure", 719, GpuStatus::kStickyError},
-    {"cudaErrorTensorMemoryLeak", "CUDA_ERROR_TENSOR_MEMORY_LEAK", "tensor memory not completely freed", 721, GpuStatus::kStickyError},
-    {"cudaErrorSystemNotReady", "CUDA_ERROR_SYSTEM_NOT_READY", "system not yet initialized", 802, GpuStatus::kDriverFailed},
-    {"cudaErrorSystemDriverMismatch", "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "unsupported display driver / cuda driver combination", 803,
+    {"cudaErrorTensorMemoryLeak", "CUDA_ERROR_TENSOR_MEMORY_LEAK", "tensor memory not completely freed", 721,
+     GpuStatus::kStickyError},
+    {"cudaErrorSystemNotReady", "CUDA_ERROR_SYSTEM_NOT_READY", "system not yet initialized", 802,
      GpuStatus::kDriverFailed},
+    {"cudaErrorSystemDriverMismatch", "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
+     "unsupported display driver / cuda driver combination", 803, GpuStatus::kDriverFailed},
     {"cudaErrorUnknown", "CUDA_ERROR_UNKNOWN", "unknown error", 999, GpuStatus::kStickyError},
 }};
 
@@ -112,7 +125,8 @@ GpuStatus status_of_name(const std::string& name) {
   for (const auto& known : kKnownErrors)
     if (name == known.runtime_name || name == known.driver_name) return known.status;
   if (name == "CUBLAS_STATUS_ALLOC_FAILED" || name == "CUDNN_STATUS_ALLOC_FAILED") return GpuStatus::kOutOfMemory;
-  if (name == "CUBLAS_STATUS_ARCH_MISMATCH" || name == "CUDNN_STATUS_ARCH_MISMATCH") return GpuStatus::kUnsupportedArchitecture;
+  if (name == "CUBLAS_STATUS_ARCH_MISMATCH" || name == "CUDNN_STATUS_ARCH_MISMATCH")
+    return GpuStatus::kUnsupportedArchitecture;
   return GpuStatus::kCudaError;
 }
 
@@ -139,12 +153,16 @@ std::string CudaFailure::text() const {
 }
 
 std::optional<CudaFailure> cuda_failure_in(std::string_view message) {
-  for (const char* prefix : {"cudaError", "CUDA_ERROR_", "CUBLAS_STATUS_", "CUDNN_STATUS_", "CUSPARSE_STATUS_", "CUSOLVER_STATUS_"}) {
+  for (const char* prefix :
+       {"cudaError", "CUDA_ERROR_", "CUBLAS_STATUS_", "CUDNN_STATUS_", "CUSPARSE_STATUS_", "CUSOLVER_STATUS_"}) {
     const std::string name = word_with(message, prefix);
     if (!name.empty()) return CudaFailure{status_of_name(name), name};
   }
-  if (contains(message, "Found no NVIDIA driver")) return CudaFailure{GpuStatus::kNoDriver, "cudaErrorInsufficientDriver"};
-  if (!contains(message, "CUDA error") && !contains(message, "CUDA driver error") && !contains(message, "CUDA out of memory")) return std::nullopt;
+  if (contains(message, "Found no NVIDIA driver"))
+    return CudaFailure{GpuStatus::kNoDriver, "cudaErrorInsufficientDriver"};
+  if (!contains(message, "CUDA error") && !contains(message, "CUDA driver error") &&
+      !contains(message, "CUDA out of memory"))
+    return std::nullopt;
   for (const auto& known : kKnownErrors)
     if (contains(message, known.wording)) return CudaFailure{known.status, known.runtime_name};
   return CudaFailure{GpuStatus::kCudaError, "unnamed"};

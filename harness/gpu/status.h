@@ -56,8 +56,8 @@ struct GpuFinding {
 // A failed CUDA call, recognised in the text of an exception or in the last output of a process.
 struct CudaFailure {
   GpuStatus status = GpuStatus::kCudaError;  // kOutOfMemory, kStickyError, kNoDevice, ... or kCudaError
-  std::string name;  // "cudaErrorIllegalAddress"; "CUDA_ERROR" where the text names none
-  std::string text() const;  // "CUDA_ERROR(cudaErrorIllegalAddress): <meaning>; <remedy>"
+  std::string name;                          // "cudaErrorIllegalAddress"; "CUDA_ERROR" where the text names none
+  std::string text() const;                  // "CUDA_ERROR(cudaErrorIllegalAddress): <meaning>; <remedy>"
 };
 
 // Nothing where `message` speaks of no CUDA error. Understands names of the runtime (cudaErrorX), of the driver

@@ -36,22 +36,32 @@ TEST_P(CudaMessage, IsRecognised) {
 INSTANTIATE_TEST_SUITE_P(
     OfEveryLibrary, CudaMessage,
     testing::Values(
-        Message{"CUDA error: an illegal memory access was encountered\nSearch for `cudaErrorIllegalAddress' in https://docs.nvidia.com", "cudaErrorIllegalAddress",
-                GpuStatus::kStickyError},
-        Message{"CUDA error: device-side assert triggered\nCUDA kernel errors might be asynchronously reported", "cudaErrorAssert", GpuStatus::kStickyError},
-        Message{"CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 31 GiB", "cudaErrorMemoryAllocation", GpuStatus::kOutOfMemory},
-        Message{"CUDA error: no kernel image is available for execution on the device", "cudaErrorNoKernelImageForDevice", GpuStatus::kUnsupportedArchitecture},
-        Message{"a.cu:7: cudaMemcpyAsync(...) failed: cudaErrorInvalidValue (invalid argument)", "cudaErrorInvalidValue", GpuStatus::kCudaError},
+        Message{"CUDA error: an illegal memory access was encountered\nSearch for `cudaErrorIllegalAddress' in "
+                "https://docs.nvidia.com",
+                "cudaErrorIllegalAddress", GpuStatus::kStickyError},
+        Message{"CUDA error: device-side assert triggered\nCUDA kernel errors might be asynchronously reported",
+                "cudaErrorAssert", GpuStatus::kStickyError},
+        Message{"CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 31 GiB",
+                "cudaErrorMemoryAllocation", GpuStatus::kOutOfMemory},
+        Message{"CUDA error: no kernel image is available for execution on the device",
+                "cudaErrorNoKernelImageForDevice", GpuStatus::kUnsupportedArchitecture},
+        Message{"a.cu:7: cudaMemcpyAsync(...) failed: cudaErrorInvalidValue (invalid argument)",
+                "cudaErrorInvalidValue", GpuStatus::kCudaError},
         Message{"CUDA driver error: unspecified launch failure", "cudaErrorLaunchFailure", GpuStatus::kStickyError},
-        Message{"cuLaunchKernel: CUDA_ERROR_MISALIGNED_ADDRESS", "CUDA_ERROR_MISALIGNED_ADDRESS", GpuStatus::kStickyError},
-        Message{"CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", "CUBLAS_STATUS_ALLOC_FAILED", GpuStatus::kOutOfMemory},
+        Message{"cuLaunchKernel: CUDA_ERROR_MISALIGNED_ADDRESS", "CUDA_ERROR_MISALIGNED_ADDRESS",
+                GpuStatus::kStickyError},
+        Message{"CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+                "CUBLAS_STATUS_ALLOC_FAILED", GpuStatus::kOutOfMemory},
         Message{"cuDNN error: CUDNN_STATUS_EXECUTION_FAILED", "CUDNN_STATUS_EXECUTION_FAILED", GpuStatus::kCudaError},
-        Message{"CUDA error: CUDA driver version is insufficient for CUDA runtime version", "cudaErrorInsufficientDriver", GpuStatus::kDriverTooOld},
-        Message{"Found no NVIDIA driver on your system. Please check", "cudaErrorInsufficientDriver", GpuStatus::kNoDriver},
+        Message{"CUDA error: CUDA driver version is insufficient for CUDA runtime version",
+                "cudaErrorInsufficientDriver", GpuStatus::kDriverTooOld},
+        Message{"Found no NVIDIA driver on your system. Please check", "cudaErrorInsufficientDriver",
+                GpuStatus::kNoDriver},
         Message{"CUDA error: something this table has never heard of", "unnamed", GpuStatus::kCudaError}));
 
 TEST(CudaFailure, OtherMessagesAreNotCudas) {
-  for (const char* text : {"", "expected scalar type Float", "out of memory", "misaligned address", "the CUDA device is missing", "cudaError"})
+  for (const char* text : {"", "expected scalar type Float", "out of memory", "misaligned address",
+                           "the CUDA device is missing", "cudaError"})
     EXPECT_FALSE(cuda_failure_in(text).has_value()) << text;
 }
 

@@ -3,7 +3,8 @@
 
 namespace twinbench {
 
-DeviceTimeline::DeviceTimeline(double period_s, const std::string& pci_bus_id, std::chrono::steady_clock::time_point origin)
+DeviceTimeline::DeviceTimeline(double period_s, const std::string& pci_bus_id,
+                               std::chrono::steady_clock::time_point origin)
     : period_s_(period_s), origin_(origin), nvml_(std::make_unique<Nvml>(pci_bus_id)) {
   if (nvml_->ready()) thread_ = std::thread([this] { watch(); });
 }
@@ -28,7 +29,8 @@ void DeviceTimeline::watch() {
     samples_.push_back({now_s, nvml_->sample()});
     if (last) return;
     // From a fixed grid: a slow reading delays its own sample, not all later ones. Missed points are left out.
-    while (next <= std::chrono::steady_clock::now()) next += std::chrono::duration_cast<std::chrono::steady_clock::duration>(Seconds(period_s_));
+    while (next <= std::chrono::steady_clock::now())
+      next += std::chrono::duration_cast<std::chrono::steady_clock::duration>(Seconds(period_s_));
     std::unique_lock lock(guard_);
     last = wake_.wait_until(lock, next, [this] { return ending_; });
   }
@@ -49,7 +51,9 @@ nlohmann::json DeviceTimeline::to_json() const {
     for (const auto& [name, value] : reading.items()) columns[name].push_back(value);
   }
   const bool counts_energy = !samples_.empty() && samples_.front().reading.energy_j && samples_.back().reading.energy_j;
-  columns["energy_j"] = counts_energy ? nlohmann::json(*samples_.back().reading.energy_j - *samples_.front().reading.energy_j) : nlohmann::json(nullptr);
+  columns["energy_j"] = counts_energy
+                            ? nlohmann::json(*samples_.back().reading.energy_j - *samples_.front().reading.energy_j)
+                            : nlohmann::json(nullptr);
   return columns;
 }
 

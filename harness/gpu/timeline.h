@@ -14,7 +14,8 @@
 
 namespace twinbench {
 
-// Samples from construction to stop(), the first and the last included. Where NVML is absent there is no thread and no sample.
+// Samples from construction to stop(), the first and the last included. Where NVML is absent there is no thread and no
+// sample.
 class DeviceTimeline {
  public:
   // Seconds count from `origin`.
@@ -31,7 +32,8 @@ class DeviceTimeline {
 
   void stop();
   const std::vector<Sample>& samples() const { return samples_; }  // after stop()
-  // {"period_s", "seconds": [...], "utilisation_percent": [...], "power_w": [...], ..., "energy_j": ...}; null without NVML.
+  // {"period_s", "seconds": [...], "utilisation_percent": [...], "power_w": [...], ..., "energy_j": ...}; null without
+  // NVML.
   nlohmann::json to_json() const;
   // Why to_json() is null; empty otherwise.
   std::string reason() const;

@@ -21,7 +21,8 @@ constexpr int kNice = 10;  // steps below the priority of what is measured
 
 }  // namespace
 
-TimelineProcess::TimelineProcess(const std::string& pci_bus_id, double period_s) : started_(std::chrono::steady_clock::now()) {
+TimelineProcess::TimelineProcess(const std::string& pci_bus_id, double period_s)
+    : started_(std::chrono::steady_clock::now()) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     failure_ = std::string("socketpair: ") + std::strerror(errno);
@@ -42,7 +43,9 @@ TimelineProcess::~TimelineProcess() {
   if (socket_ >= 0) close(socket_);
 }
 
-double TimelineProcess::seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count(); }
+double TimelineProcess::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+}
 
 void TimelineProcess::sample(const std::string& pci_bus_id, double period_s, int parent) {
   signal(SIGINT, SIG_IGN);  // the parent decides when to end
@@ -53,7 +56,8 @@ void TimelineProcess::sample(const std::string& pci_bus_id, double period_s, int
   if (nice(kNice) == -1) errno = 0;   // no right to it: then at the same priority
   DeviceTimeline timeline(period_s, pci_bus_id, started_);
   char byte = 0;
-  while (read(socket_, &byte, 1) < 0 && errno == EINTR) {}
+  while (read(socket_, &byte, 1) < 0 && errno == EINTR) {
+  }
   timeline.stop();
   write_all(socket_, nlohmann::json{{"samples", timeline.to_json()}, {"reason", timeline.reason()}}.dump());
   _exit(0);  // without the destructors and exit handlers of the parent

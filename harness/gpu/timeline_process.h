@@ -1,4 +1,5 @@
-// A device timeline sampled by a process of its own, so that this one keeps a single thread, may fork, and times undisturbed.
+// A device timeline sampled by a process of its own, so that this one keeps a single thread, may fork, and times
+// undisturbed.
 #pragma once
 
 #include <sys/types.h>
@@ -10,11 +11,13 @@
 namespace twinbench {
 
 struct SampledTimeline {
-  nlohmann::json samples;  // as DeviceTimeline::to_json(), its seconds counted from the start; null where there are none
-  std::string reason;      // why samples is null; empty otherwise
+  nlohmann::json
+      samples;         // as DeviceTimeline::to_json(), its seconds counted from the start; null where there are none
+  std::string reason;  // why samples is null; empty otherwise
 };
 
-// Samples from construction to stop(). A management library that hangs or crashes does so in the other process. That process
+// Samples from construction to stop(). A management library that hangs or crashes does so in the other process. That
+// process
 // runs at low priority, ignores interrupts of the terminal, and ends with this one.
 class TimelineProcess {
  public:

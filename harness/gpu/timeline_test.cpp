@@ -19,13 +19,14 @@ TEST(DeviceTimeline, SamplesFromStartToStop) {
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   timeline.stop();
   const auto& samples = timeline.samples();
-  ASSERT_GE(samples.size(), 4u);   // ten on an idle machine
+  ASSERT_GE(samples.size(), 4u);  // ten on an idle machine
   ASSERT_LE(samples.size(), 30u);
   EXPECT_LT(samples.front().seconds, samples.back().seconds / 2);
   EXPECT_GE(samples.back().seconds, 0.1) << "the last sample closes the phase";
   for (std::size_t i = 1; i < samples.size(); ++i) EXPECT_GT(samples[i].seconds, samples[i - 1].seconds);
   const auto json = timeline.to_json();
-  for (const char* column : {"seconds", "utilisation_percent", "power_w", "sm_clock_mhz", "temperature_c", "memory_used_bytes", "throttle_reasons"})
+  for (const char* column : {"seconds", "utilisation_percent", "power_w", "sm_clock_mhz", "temperature_c",
+                             "memory_used_bytes", "throttle_reasons"})
     EXPECT_EQ(json[column].size(), samples.size()) << column;
   EXPECT_EQ(json["power_w"][0], 321.5);
   EXPECT_EQ(json["throttle_reasons"][0][0], "sw_power_cap");

@@ -42,8 +42,7 @@ void Ledger::record(const std::string& name, Outcome outcome, const std::string&
   if (outcome != Outcome::kPass && reason.empty())
     throw Error(ErrorKind::kBadArgument, name, name_of(outcome), "say why: only a pass needs no reason");
   Entry& entry = entry_named(name);
-  if (entry.recorded)
-    throw Error(ErrorKind::kInternal, "ledger entry", name, "record each planned name once");
+  if (entry.recorded) throw Error(ErrorKind::kInternal, "ledger entry", name, "record each planned name once");
   entry.recorded = true;
   entry.outcome = outcome;
   entry.reason = reason;
@@ -106,9 +105,10 @@ int Ledger::exit_code() const {
 
 nlohmann::json Ledger::to_json() const {
   const LedgerCounts c = counts();
-  return {{"planned", c.planned},           {"passed", c.passed},       {"failed", c.failed},
-          {"errors", c.errors},             {"skipped", c.skipped},     {"inconclusive", c.inconclusive},
-          {"exit_code", exit_code()},       {"skip_reasons", skip_reasons()}};
+  return {{"planned", c.planned},     {"passed", c.passed},
+          {"failed", c.failed},       {"errors", c.errors},
+          {"skipped", c.skipped},     {"inconclusive", c.inconclusive},
+          {"exit_code", exit_code()}, {"skip_reasons", skip_reasons()}};
 }
 
 std::string Ledger::summary_line() const {

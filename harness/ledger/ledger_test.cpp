@@ -52,8 +52,9 @@ TEST(Ledger, CountsEveryOutcomeAndSkipReason) {
   ledger.record("gpu one", Outcome::kSkip, "no CUDA device");
   ledger.record("gpu two", Outcome::kSkip, "no CUDA device");
   ledger.plan("never run");
-  const nlohmann::json expected = {{"planned", 7}, {"passed", 1},       {"failed", 1},    {"errors", 1}, {"skipped", 2},
-                                   {"inconclusive", 1}, {"exit_code", 1}, {"skip_reasons", {{"no CUDA device", 2}}}};
+  const nlohmann::json expected = {
+      {"planned", 7}, {"passed", 1},       {"failed", 1},    {"errors", 1},
+      {"skipped", 2}, {"inconclusive", 1}, {"exit_code", 1}, {"skip_reasons", {{"no CUDA device", 2}}}};
   EXPECT_EQ(ledger.to_json(), expected);
   EXPECT_EQ(ledger.summary_line(), "1 passed, 1 failed, 2 skipped, 1 error, 1 inconclusive, 1 missing");
   EXPECT_EQ(ledger.failures(), (std::vector<std::string>{"cell1: because", "cell2: because"}));

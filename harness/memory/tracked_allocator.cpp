@@ -61,7 +61,8 @@ c10::DataPtr TrackedAllocator::allocate(std::size_t bytes) {
   const std::uint32_t open = open_peaks_.load(std::memory_order_relaxed);
   for (int meter = 0; open >> meter; ++meter) {
     std::int64_t seen = peaks_[meter].load(std::memory_order_relaxed);
-    while (live > seen && !peaks_[meter].compare_exchange_weak(seen, live, std::memory_order_relaxed)) {}
+    while (live > seen && !peaks_[meter].compare_exchange_weak(seen, live, std::memory_order_relaxed)) {
+    }
   }
   return {data, data, &TrackedAllocator::release, c10::Device(c10::DeviceType::CPU)};
 }

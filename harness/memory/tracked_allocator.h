@@ -13,7 +13,8 @@
 
 namespace twinbench {
 
-// Running totals since the wrapper was installed. Blocks of zero bytes are not blocks; blocks older than the wrapper are
+// Running totals since the wrapper was installed. Blocks of zero bytes are not blocks; blocks older than the wrapper
+// are
 // unknown to it and are never counted, neither when made nor when freed.
 struct AllocationTotals {
   std::int64_t allocations = 0, allocated_bytes = 0, frees = 0, live_bytes = 0;
@@ -21,11 +22,11 @@ struct AllocationTotals {
 
 // A byte outside a block that no longer holds the guard pattern.
 struct GuardViolation {
-  std::int64_t block_bytes = 0;  // as requested
+  std::int64_t block_bytes = 0;   // as requested
   std::int64_t block_number = 0;  // the n-th guarded block of the scope, from 0
-  bool before = false;  // which band: before or after the block
-  std::int64_t distance = 0;  // bytes from the block's edge to the nearest byte overwritten, 0 = adjacent
-  std::string text() const;  // "1 byte past the end of guarded block 3 (4096 bytes)"
+  bool before = false;            // which band: before or after the block
+  std::int64_t distance = 0;      // bytes from the block's edge to the nearest byte overwritten, 0 = adjacent
+  std::string text() const;       // "1 byte past the end of guarded block 3 (4096 bytes)"
 };
 
 // Wraps the allocator that was registered for the CPU. Installed once and for good: a block may outlive any scope, and

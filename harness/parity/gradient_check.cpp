@@ -17,7 +17,7 @@ namespace twinbench {
 namespace {
 
 constexpr double kStep = 1e-6, kAbsolute = 1e-5, kRelative = 1e-3;  // gradcheck's constants
-constexpr int kAtLeast = 4;  // single entries per gradient, whatever the time
+constexpr int kAtLeast = 4;                                         // single entries per gradient, whatever the time
 constexpr int kHalvings = 128;  // slopes looked at to find the entry that makes a direction disagree
 
 bool has_slope(const at::Tensor& tensor) { return tensor.is_floating_point() || tensor.is_complex(); }
@@ -67,8 +67,12 @@ class Loss {
 class Slopes {
  public:
   Slopes(const Loss& loss, at::Tensor& input, const at::Tensor& gradient, std::uint64_t seed)
-      : loss_(loss), values_(input.mutable_data_ptr<double>()), gradient_(gradient.contiguous()),
-        analytic_(gradient_.const_data_ptr<double>()), count_(input.numel()), seed_(seed) {}
+      : loss_(loss),
+        values_(input.mutable_data_ptr<double>()),
+        gradient_(gradient.contiguous()),
+        analytic_(gradient_.const_data_ptr<double>()),
+        count_(input.numel()),
+        seed_(seed) {}
 
   std::int64_t count() const { return count_; }
 
@@ -86,12 +90,14 @@ class Slopes {
 
  private:
   double sign(std::uint64_t number, std::int64_t entry) const {  // of the direction at that entry
-    std::uint64_t word = (static_cast<std::uint64_t>(entry) + 1) * 0x9E3779B97F4A7C15ull + (seed_ + number) * 0xD6E8FEB86659FD93ull;
+    std::uint64_t word =
+        (static_cast<std::uint64_t>(entry) + 1) * 0x9E3779B97F4A7C15ull + (seed_ + number) * 0xD6E8FEB86659FD93ull;
     word = (word ^ (word >> 32)) * 0xD6E8FEB86659FD93ull;
     return (word >> 63) != 0 ? 1.0 : -1.0;
   }
 
-  std::optional<std::int64_t> wrong_entry(std::uint64_t number, std::int64_t first, std::int64_t last, int& looks) const {
+  std::optional<std::int64_t> wrong_entry(std::uint64_t number, std::int64_t first, std::int64_t last,
+                                          int& looks) const {
     if (--looks < 0 || agrees(number, first, last)) return std::nullopt;
     if (last - first == 1) return first;
     const std::int64_t middle = first + (last - first) / 2;
@@ -131,7 +137,8 @@ class Slopes {
 // A golden-ratio walk spreads any number of samples evenly; few entries are taken one by one.
 std::int64_t sampled_entry(std::int64_t sample, std::int64_t samples, std::int64_t count) {
   if (samples == count) return sample;
-  return static_cast<std::int64_t>(std::fmod(0.5 + 0.6180339887498949 * static_cast<double>(sample), 1.0) * static_cast<double>(count));
+  return static_cast<std::int64_t>(std::fmod(0.5 + 0.6180339887498949 * static_cast<double>(sample), 1.0) *
+                                   static_cast<double>(count));
 }
 
 }  // namespace
@@ -141,9 +148,7 @@ void check_gradient(const Component& component, const Setting& setting, const Na
   NamedTensors inputs = placed_inputs(generated, Dtype::kFp64, c10::Device(c10::DeviceType::CPU));
   const Loss loss(component, setting, inputs);
   const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   const auto gradients = output_specs(component.spec, setting);
   double share = 0;
   for (const auto& spec : gradients) {

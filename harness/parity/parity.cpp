@@ -11,8 +11,8 @@
 #include "harness/memory/tracked_allocator.h"
 #include "harness/parity/subject.h"
 #include "src/common/error.h"
-#include "src/golden_file.h"
 #include "src/common/nearest_name.h"
+#include "src/golden_file.h"
 
 namespace twinbench {
 
@@ -62,7 +62,8 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
       throw Error(ErrorKind::kUnknownName, "--checks", name,
                   "there are " + std::to_string(names.size()) + " checks" + did_you_mean(name, names));
 
-  const std::string cell_name = Cell{&component, variant, setting.device.type(), setting.dtype, &setting.input_case}.name();
+  const std::string cell_name =
+      Cell{&component, variant, setting.device.type(), setting.dtype, &setting.input_case}.name();
   std::vector<CheckResult> results;
   const auto wanted = [&](const std::string& name) { return options.checks.empty() || options.checks.count(name); };
   const auto add = [&](const std::string& name, bool applies, const Check& check) {
@@ -96,7 +97,8 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
       subject = std::move(candidate);
       return;
     }
-    // Recycled memory may hold the right answer of another variant: where no guard_bands follow, fresh memory is poisoned.
+    // Recycled memory may hold the right answer of another variant: where no guard_bands follow, fresh memory is
+    // poisoned.
     std::optional<GuardScope> poison;
     if (large && setting.device.is_cpu()) poison.emplace();
     const Prepared prepared = candidate->prepare(candidate->placed());
@@ -121,8 +123,7 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
     });
   };
   const bool backward = setting.input_case.pass == Pass::kBackward, batched = batch_items(component.spec, setting) > 1;
-  add("vacuity", !setting.input_case.degenerate,
-      [&](CheckResult& result) { take(cell.shared.vacuity(), result); });
+  add("vacuity", !setting.input_case.degenerate, [&](CheckResult& result) { take(cell.shared.vacuity(), result); });
   add("determinism", true, [&](CheckResult& result) { check_determinism(cell, result); });
   add("input_mutation", true, [&](CheckResult& result) { check_input_mutation(cell, result); });
   thorough("guard_bands", true, check_guard_bands);
@@ -131,8 +132,10 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   thorough("batch_invariance", batched, check_batch_invariance);
   thorough("poisoned_neighbour", batched, check_poisoned_neighbour);
   add("gradient", backward && variant == Variant::kBaseline && setting.device.is_cpu(), [&](CheckResult& result) {
-    if (large || (setting.input_case.timed && !options.gradients_of_large)) return result.skip("large case: the smaller ones show this");
-    if (const auto& given = setting.input_case.options; given.count("not_differentiable") && given.at("not_differentiable") != 0)
+    if (large || (setting.input_case.timed && !options.gradients_of_large))
+      return result.skip("large case: the smaller ones show this");
+    if (const auto& given = setting.input_case.options;
+        given.count("not_differentiable") && given.at("not_differentiable") != 0)
       return result.skip("the case's inputs lie on a kink by design: central differences see both sides of it");
     if (!component.spec.custom_gradient.empty())
       return result.skip("custom gradient: " + component.spec.custom_gradient);

@@ -15,14 +15,15 @@ class SharedCases;
 
 struct ParityOptions {
   std::set<std::string> checks;  // empty: all
-  int repeats = 8;  // runs of one runnable that must agree bit for bit
-  double repeat_seconds = 2;  // and no longer than this, once there are two
-  // Above this many input elements only oracle, vacuity, determinism, input_mutation and invariant run: the other checks
+  int repeats = 8;               // runs of one runnable that must agree bit for bit
+  double repeat_seconds = 2;     // and no longer than this, once there are two
+  // Above this many input elements only oracle, vacuity, determinism, input_mutation and invariant run: the other
+  // checks
   // are about indexing and state, which smaller cases show.
   std::int64_t thorough_elements = 2'000'000;
-  int gradient_directions = 2;  // through all entries of a gradient, checked by central differences
-  int gradient_samples = 64;  // and so many single entries
-  double gradient_seconds = 4;  // and no longer than this, once a few entries are done
+  int gradient_directions = 2;     // through all entries of a gradient, checked by central differences
+  int gradient_samples = 64;       // and so many single entries
+  double gradient_seconds = 4;     // and no longer than this, once a few entries are done
   bool gradients_of_large = true;  // of timed cases too
 };
 
@@ -46,9 +47,11 @@ struct ParityOptions {
 //   invariant          the component's own properties (forward cases)
 //   relation           the same in two settings: bit for bit, or within tolerance
 // Every judged run starts with reset(). Outputs that are measured are compared with nothing.
-// A check that does not apply gives no row; one that applies but cannot be judged is skip with its reason; an exception is
+// A check that does not apply gives no row; one that applies but cannot be judged is skip with its reason; an exception
+// is
 // an error row. Never throws for what a variant does; throws kUnknownName for an unknown check name.
-// `cases` keeps what the variants of a case have in common from one call to the next; consecutive calls should be of the
+// `cases` keeps what the variants of a case have in common from one call to the next; consecutive calls should be of
+// the
 // same case (then of the same dtype).
 std::vector<CheckResult> check_cell(const Component& component, Variant variant, const Setting& setting,
                                     std::uint64_t seed, const ParityOptions& options, SharedCases& cases);

@@ -1,4 +1,5 @@
-// The engine's own rules: which checks run, what an exception becomes, outputs that are missing or undeclared, the record
+// The engine's own rules: which checks run, what an exception becomes, outputs that are missing or undeclared, the
+// record
 // row. What each check catches is proven in harness/selftest.
 #include "harness/parity/parity.h"
 
@@ -19,8 +20,7 @@ class Doubled : public Runnable {
  public:
   Doubled(const NamedTensors& inputs, const Setting& setting) : x_(inputs["x"]), setting_(setting) {}
   void run() override {
-    if (setting_.on("throws"))
-      throw Error(ErrorKind::kOutOfMemory, "workspace", "1 TB", "use a smaller case");
+    if (setting_.on("throws")) throw Error(ErrorKind::kOutOfMemory, "workspace", "1 TB", "use a smaller case");
     y_ = x_ + x_;
   }
   NamedTensors outputs() override {

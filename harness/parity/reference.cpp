@@ -54,14 +54,16 @@ std::string OracleCache::key_of(const Setting& setting, const NamedTensors& gene
   return key;
 }
 
-const NamedTensors& OracleCache::outputs(const Component& component, const Setting& setting, const NamedTensors& generated) {
+const NamedTensors& OracleCache::outputs(const Component& component, const Setting& setting,
+                                         const NamedTensors& generated) {
   const std::string key = key_of(setting, generated);
   const auto found = outputs_.find(key);
   if (found != outputs_.end()) return found->second;
   return outputs_.emplace(key, baseline_outputs(component, oracle_setting(setting), generated)).first->second;
 }
 
-const CheckResult& OracleCache::judged(const Setting& setting, const NamedTensors& generated, const std::function<CheckResult()>& check) {
+const CheckResult& OracleCache::judged(const Setting& setting, const NamedTensors& generated,
+                                       const std::function<CheckResult()>& check) {
   const std::string key = key_of(setting, generated);
   const auto found = judged_.find(key);
   return found != judged_.end() ? found->second : judged_.emplace(key, check()).first->second;
@@ -70,7 +72,8 @@ const CheckResult& OracleCache::judged(const Setting& setting, const NamedTensor
 Reference::Reference(const Component& component, const Setting& setting, const NamedTensors& generated)
     : Reference(component, setting, generated, *std::make_unique<OracleCache>()) {}
 
-Reference::Reference(const Component& component, const Setting& setting, const NamedTensors& generated, OracleCache& oracles)
+Reference::Reference(const Component& component, const Setting& setting, const NamedTensors& generated,
+                     OracleCache& oracles)
     : spec_(component.spec),
       setting_(setting),
       bound_(bound_setting(component.spec, setting, generated)),
@@ -117,7 +120,8 @@ void Reference::set_ambiguous_aside(const Component& component, const NamedTenso
   Setting forward = setting_;
   forward.input_case.pass = Pass::kForward;
   const bool backward = setting_.input_case.pass == Pass::kBackward;
-  const at::Tensor mask = spec_.ambiguous(backward ? oracles.outputs(component, forward, generated) : oracle_, setting_);
+  const at::Tensor mask =
+      spec_.ambiguous(backward ? oracles.outputs(component, forward, generated) : oracle_, setting_);
   if (!mask.any().item<bool>()) return;
   const double share = static_cast<double>(mask.sum().item<std::int64_t>()) / static_cast<double>(mask.numel());
   const double most = setting_.dtype == Dtype::kBf16 ? 0.25 : 0.01;
@@ -131,7 +135,9 @@ void Reference::set_ambiguous_aside(const Component& component, const NamedTenso
     if (!spec.batch_axis || !baseline_.contains(spec.name)) continue;
     const at::Tensor baseline = baseline_[spec.name];
     const auto index = mask.nonzero().squeeze(1).to(baseline.device());
-    baseline_.set(spec.name, baseline.index_copy(*spec.batch_axis, index, oracle_[spec.name].to(baseline.options()).index_select(*spec.batch_axis, index)));
+    baseline_.set(spec.name,
+                  baseline.index_copy(*spec.batch_axis, index,
+                                      oracle_[spec.name].to(baseline.options()).index_select(*spec.batch_axis, index)));
   }
 }
 
@@ -159,7 +165,8 @@ void Reference::judge(const NamedTensors& outputs, CheckResult& result) const {
       continue;
     }
     OutputRow row{spec.name, spec.tolerance.spec_class, {}};
-    row.comparison = compare(spec, oracle_[spec.name], baseline_[spec.name], undisputed(spec, outputs[spec.name]), setting_.dtype);
+    row.comparison =
+        compare(spec, oracle_[spec.name], baseline_[spec.name], undisputed(spec, outputs[spec.name]), setting_.dtype);
     if (!row.comparison.accepted())
       result.fail((row.comparison.judgement == Judgement::kInvalid ? "invalid case: output '" : "output '") +
                   spec.name + "': " + row.comparison.reason);
@@ -185,8 +192,7 @@ void Reference::check_vacuity(const NamedTensors& inputs, CheckResult& result) c
   }
   if (!total.holds()) result.fail("invalid case: " + total.reason);
   if (total.holds() && !total.zeros)
-    result.fail(
-        "invalid case: zeros are the right answer for every output; mark it degenerate, or change the inputs");
+    result.fail("invalid case: zeros are the right answer for every output; mark it degenerate, or change the inputs");
   result.vacuity = total;
 }
 

@@ -30,7 +30,8 @@ class OracleCache {
   // The oracle's outputs in `setting`'s case and pass (its dtype and device do not matter).
   const NamedTensors& outputs(const Component& component, const Setting& setting, const NamedTensors& generated);
   // What `check` finds about the oracle alone on those inputs.
-  const CheckResult& judged(const Setting& setting, const NamedTensors& generated, const std::function<CheckResult()>& check);
+  const CheckResult& judged(const Setting& setting, const NamedTensors& generated,
+                            const std::function<CheckResult()>& check);
 
  private:
   static std::string key_of(const Setting& setting, const NamedTensors& generated);
@@ -70,7 +71,7 @@ class Reference {
   std::vector<OutputSpec> outputs_;
   NamedTensors oracle_, baseline_run_, baseline_;
   at::Tensor ambiguous_;  // [items] bool; undefined where nothing is ambiguous
-  std::string invalid_;  // why the case is
+  std::string invalid_;   // why the case is
 };
 
 // Judges outputs that a variant gave on generated inputs: for engines that only have the last timed sample, or a file.

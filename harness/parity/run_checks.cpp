@@ -117,7 +117,8 @@ NamedTensors outputs_after_change(const Subject& subject, const NamedTensors& ch
   return copied_outputs(*prepared.runnable);
 }
 
-// The setup may keep a copy of an input in its own layout (a state that lives there between steps). Changing one batched
+// The setup may keep a copy of an input in its own layout (a state that lives there between steps). Changing one
+// batched
 // input at a time, each must be followed or wholly ignored, and one that matters must be followed: else run() computes
 // nothing. Returns the inputs that the setup copied.
 std::string inputs_taken_by_setup(const Subject& subject, CheckResult& result) {
@@ -129,7 +130,8 @@ std::string inputs_taken_by_setup(const Subject& subject, CheckResult& result) {
     if (!changed.no_case.empty()) continue;
     const auto& specs = subject.outputs_declared();
     const bool matters = !first_bit_difference(without_measured(specs, subject.reference.baseline()),
-                                               without_measured(specs, changed.reference.baseline())).empty();
+                                               without_measured(specs, changed.reference.baseline()))
+                              .empty();
     const NamedTensors outputs = outputs_after_change(subject, changed.generated);
     CheckResult followed;
     changed.reference.judge(outputs, followed);
@@ -141,7 +143,8 @@ std::string inputs_taken_by_setup(const Subject& subject, CheckResult& result) {
       result.fail("after input '" + name + "' changed, the same runnable: " + followed.reason);
     }
   }
-  if (!any_followed) result.fail("the same runnable follows no change of its inputs: run() does not compute the answer");
+  if (!any_followed)
+    result.fail("the same runnable follows no change of its inputs: run() does not compute the answer");
   return taken;
 }
 

@@ -19,7 +19,8 @@ std::string no_case(const Reference& reference) {
 
 }  // namespace
 
-SharedCase::SharedCase(const Component& component, const Setting& setting, std::uint64_t seed, std::shared_ptr<OracleCache> oracles)
+SharedCase::SharedCase(const Component& component, const Setting& setting, std::uint64_t seed,
+                       std::shared_ptr<OracleCache> oracles)
     : component_(component),
       setting_(setting),
       seed_(seed),

@@ -15,8 +15,10 @@ struct ParityOptions;
 
 class SharedCase {
  public:
-  // Inputs generated, oracle and baseline run. `oracles` is shared by the dtypes of a case, which often have equal inputs.
-  SharedCase(const Component& component, const Setting& setting, std::uint64_t seed, std::shared_ptr<OracleCache> oracles);
+  // Inputs generated, oracle and baseline run. `oracles` is shared by the dtypes of a case, which often have equal
+  // inputs.
+  SharedCase(const Component& component, const Setting& setting, std::uint64_t seed,
+             std::shared_ptr<OracleCache> oracles);
   SharedCase(const SharedCase&) = delete;
   SharedCase& operator=(const SharedCase&) = delete;
 
@@ -49,7 +51,8 @@ class SharedCase {
   std::optional<CheckResult> vacuity_;
 };
 
-// The shared cases of consecutive cells: kept while the next cell is of the same case, device and dtype; oracles while it is
+// The shared cases of consecutive cells: kept while the next cell is of the same case, device and dtype; oracles while
+// it is
 // of the same case.
 class SharedCases {
  public:

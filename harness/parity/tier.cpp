@@ -14,7 +14,8 @@ namespace twinbench {
 Tier tier_named(const std::string& name) {
   if (name == "quick") return Tier::kQuick;
   if (name == "full") return Tier::kFull;
-  throw Error(ErrorKind::kUnknownName, "--tier", name, "there are quick and full" + did_you_mean(name, {"quick", "full"}));
+  throw Error(ErrorKind::kUnknownName, "--tier", name,
+              "there are quick and full" + did_you_mean(name, {"quick", "full"}));
 }
 
 ParityOptions parity_options(Tier tier, Variant variant) {
@@ -47,14 +48,16 @@ std::string not_sampled(const Cell& cell, Tier tier, const std::string& sample) 
 }
 
 std::string case_name(const Cell& cell) {
-  return cell.component->spec.id() + "/" + (cell.device == c10::DeviceType::CUDA ? "cuda" : "cpu") + "/" + cell.input_case->name;
+  return cell.component->spec.id() + "/" + (cell.device == c10::DeviceType::CUDA ? "cuda" : "cpu") + "/" +
+         cell.input_case->name;
 }
 
 int value_class(const Cell& cell) { return is_large(*cell.input_case) ? 2 : cell.component->has_kernel ? 0 : 1; }
 
 std::vector<Cell> most_valuable_first(std::vector<Cell> cells, const std::string& sample) {
   const auto key = [&](const Cell& cell) {
-    return std::make_tuple(value_class(cell), name_hash(sample + " " + cell.component->spec.id()), cell.device, cell.input_case, cell.dtype);
+    return std::make_tuple(value_class(cell), name_hash(sample + " " + cell.component->spec.id()), cell.device,
+                           cell.input_case, cell.dtype);
   };
   std::stable_sort(cells.begin(), cells.end(), [&](const Cell& a, const Cell& b) { return key(a) < key(b); });
   return cells;

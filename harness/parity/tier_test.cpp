@@ -1,4 +1,5 @@
-// Samples are complete over revisions, one large twin a component in each; nothing small is ever left out; order by value.
+// Samples are complete over revisions, one large twin a component in each; nothing small is ever left out; order by
+// value.
 #include "harness/parity/tier.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,9 @@ std::vector<Cell> cpu_cells() {
   return cells;
 }
 
-std::string twin_of(const Cell& cell) { return cell.component->spec.id() + "/" + to_string(cell.dtype) + "/" + cell.input_case->name; }
+std::string twin_of(const Cell& cell) {
+  return cell.component->spec.id() + "/" + to_string(cell.dtype) + "/" + cell.input_case->name;
+}
 
 TEST(Tier, FullLeavesNothingOut) {
   for (const auto& cell : all_cells()) EXPECT_EQ(not_sampled(cell, Tier::kFull, "abc"), "");

@@ -59,7 +59,8 @@ void check_golden(const Component& component, Variant variant, const Setting& se
       run_golden(component, variant, golden, at_device, result);
       ++ran;
     }
-    if (variant == Variant::kBaseline && setting.device.is_cpu() && (golden.setting.dtype == Dtype::kFp32 || golden.setting.dtype == Dtype::kFp64)) {
+    if (variant == Variant::kBaseline && setting.device.is_cpu() &&
+        (golden.setting.dtype == Dtype::kFp32 || golden.setting.dtype == Dtype::kFp64)) {
       run_golden(component, variant, golden, oracle_setting(golden.setting), result);  // pins the oracle itself
       ++ran;
     }

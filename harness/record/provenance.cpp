@@ -100,7 +100,9 @@ bool built_with_cuda() {
 
 json relevant_environment() {
   json variables = json::object();
-  const std::vector<std::string> prefixes = {"TWINBENCH_", "OMP_", "GOMP_", "MKL_", "CUDA_", "CUBLAS_", "NVIDIA_TF32", "PYTORCH_", "GTEST_", "BENCHMARK_", "KMP_", "ATEN_", "NO_COLOR"};
+  const std::vector<std::string> prefixes = {"TWINBENCH_", "OMP_",        "GOMP_",    "MKL_",   "CUDA_",
+                                             "CUBLAS_",    "NVIDIA_TF32", "PYTORCH_", "GTEST_", "BENCHMARK_",
+                                             "KMP_",       "ATEN_",       "NO_COLOR"};
   for (char** entry = environ; *entry; ++entry) {
     const std::string text = *entry;
     const auto equals = text.find('=');
@@ -117,7 +119,8 @@ json provenance(std::uint64_t seed, const std::string& command_line) {
   // A bundle says what it was built from: where it runs, the build machine's folder is missing or something else.
   const char* bundled = std::getenv("TWINBENCH_REVISION");
   std::string revision = bundled && *bundled ? bundled : first_line_of(git + "rev-parse --short=12 HEAD");
-  const bool dirty = bundled && *bundled ? revision.find("-dirty") != std::string::npos : !first_line_of(git + "status --porcelain").empty();
+  const bool dirty = bundled && *bundled ? revision.find("-dirty") != std::string::npos
+                                         : !first_line_of(git + "status --porcelain").empty();
   utsname system{};
   uname(&system);
   const bool in_container = access("/.dockerenv", F_OK) == 0;
@@ -171,19 +174,31 @@ json component_table() {
   json table = json::array();
   for (const auto& component : components()) {
     const auto& spec = component.spec;
-    json row = {{"id", spec.id()}, {"summary", spec.summary}, {"source", spec.source}, {"sin", spec.sin}, {"regime", spec.regime}};
+    json row = {{"id", spec.id()},
+                {"summary", spec.summary},
+                {"source", spec.source},
+                {"sin", spec.sin},
+                {"regime", spec.regime}};
     for (const char* list : {"dtypes", "cases", "variants", "proof", "claims"}) row[list] = json::array();
     for (const auto dtype : spec.dtypes) row["dtypes"].push_back(to_string(dtype));
     for (const auto& input : spec.cases)
-      row["cases"].push_back({{"name", input.name}, {"sizes", input.sizes}, {"options", input.options},
-                              {"pass", to_string(input.pass)}, {"timed", input.timed}, {"degenerate", input.degenerate},
+      row["cases"].push_back({{"name", input.name},
+                              {"sizes", input.sizes},
+                              {"options", input.options},
+                              {"pass", to_string(input.pass)},
+                              {"timed", input.timed},
+                              {"degenerate", input.degenerate},
                               {"distribution", input.distribution}});
     row["variants"] = {"baseline", "optimized"};
     if (component.library) row["variants"].push_back("library");
-    for (const auto& proof : spec.proof) row["proof"].push_back({{"counter", proof.counter}, {"formula", proof.formula}});
+    for (const auto& proof : spec.proof)
+      row["proof"].push_back({{"counter", proof.counter}, {"formula", proof.formula}});
     for (const auto& claim : spec.claims)
-      row["claims"].push_back({{"document", claim.document}, {"text", claim.text}, {"figure", claim.figure},
-                               {"ratio", claim.ratio ? json(*claim.ratio) : json(nullptr)}, {"verdict", claim.verdict}});
+      row["claims"].push_back({{"document", claim.document},
+                               {"text", claim.text},
+                               {"figure", claim.figure},
+                               {"ratio", claim.ratio ? json(*claim.ratio) : json(nullptr)},
+                               {"verdict", claim.verdict}});
     table.push_back(std::move(row));
   }
   return table;

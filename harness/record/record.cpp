@@ -36,10 +36,11 @@ Record::Record(const std::string& engine, std::uint64_t seed, const std::string&
   block["provenance"] = provenance(seed, command_line);
   block["session"] = nullptr;
   block["components"] = component_table();
-  for (const char* section : {"ceilings", "parity", "counters", "proofs", "timings", "speedups", "scenarios", "selftest", "timelines"})
+  for (const char* section :
+       {"ceilings", "parity", "counters", "proofs", "timings", "speedups", "scenarios", "selftest", "timelines"})
     block[section] = nlohmann::json::array();
-  block["ledger"] = {{"planned", 0}, {"passed", 0}, {"failed", 0}, {"errors", 0}, {"skipped", 0},
-                     {"inconclusive", 0}, {"exit_code", 3}, {"skip_reasons", nlohmann::json::object()}};
+  block["ledger"] = {{"planned", 0}, {"passed", 0},       {"failed", 0},    {"errors", 0},
+                     {"skipped", 0}, {"inconclusive", 0}, {"exit_code", 3}, {"skip_reasons", nlohmann::json::object()}};
 }
 
 void Record::add(const std::string& section, nlohmann::json row) {
@@ -80,7 +81,8 @@ std::string schema_breaches(const nlohmann::json& record) {
   static const valijson::Schema* schema = [] {
     auto* parsed = new valijson::Schema;  // lives as long as the program
     static const nlohmann::json text = nlohmann::json::parse(kRecordSchemaText);
-    valijson::SchemaParser(valijson::SchemaParser::kDraft7).populateSchema(valijson::adapters::NlohmannJsonAdapter(text), *parsed);
+    valijson::SchemaParser(valijson::SchemaParser::kDraft7)
+        .populateSchema(valijson::adapters::NlohmannJsonAdapter(text), *parsed);
     return parsed;
   }();
   valijson::Validator validator;
@@ -108,7 +110,8 @@ void Record::write(const std::string& path) const {
   file.close();
   if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
     std::filesystem::remove(temporary, ignored);
-    throw Error(ErrorKind::kInputOutput, "--out", path, "the record could not be written there; check the folder and free space");
+    throw Error(ErrorKind::kInputOutput, "--out", path,
+                "the record could not be written there; check the folder and free space");
   }
 }
 

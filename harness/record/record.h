@@ -28,7 +28,8 @@ class Record {
   void set_ledger(nlohmann::json ledger);
 
   const nlohmann::json& json() const { return root_; }
-  // Validates, then writes atomically (temporary file, rename). Throws Error(kInternal) naming the JSON path that breaks
+  // Validates, then writes atomically (temporary file, rename). Throws Error(kInternal) naming the JSON path that
+  // breaks
   // the schema, or Error(kInputOutput). Leaves no partial file.
   void write(const std::string& path) const;
 

@@ -32,15 +32,19 @@ Ceiling gemm_ceiling(const std::string& name, c10::ScalarType dtype, std::int64_
   const auto left = at::randn({n, n}).to(dtype), right = at::randn({n, n}).to(dtype);
   auto out = at::empty({n, n}, left.options());
   const double seconds = best_seconds(5, [&] { at::mm_out(out, left, right); });
-  return {"cpu", name, "FLOP/s", 2.0 * n * n * n / seconds, std::nullopt, "best of 5 at::mm_out, n = " + std::to_string(n) + ", random data"};
+  return {"cpu",        name,
+          "FLOP/s",     2.0 * n * n * n / seconds,
+          std::nullopt, "best of 5 at::mm_out, n = " + std::to_string(n) + ", random data"};
 }
 
 Ceiling copy_ceiling(std::int64_t elements) {
   const auto source = at::rand({elements});
   auto target = at::empty_like(source);
   const double seconds = best_seconds(5, [&] { target.copy_(source); });
-  return {"cpu", "copy", "B/s", 8.0 * elements / seconds, std::nullopt,
-          "best of 5 copies, " + std::to_string(elements * 4 / (1 << 20)) + " MiB a side, read + written"};
+  return {
+      "cpu",        "copy",
+      "B/s",        8.0 * elements / seconds,
+      std::nullopt, "best of 5 copies, " + std::to_string(elements * 4 / (1 << 20)) + " MiB a side, read + written"};
 }
 
 Ceiling cpu_ceiling(const std::string& name, bool quick) {
@@ -70,15 +74,25 @@ Ceiling measure_cpu_ceiling(const std::string& name) {
 }
 
 nlohmann::json to_json(const Ceiling& ceiling) {
-  nlohmann::json row = {{"device", ceiling.device}, {"name", ceiling.name}, {"unit", ceiling.unit}, {"value", ceiling.value},
-                        {"data_sheet", ceiling.data_sheet ? nlohmann::json(*ceiling.data_sheet) : nlohmann::json(nullptr)},
-                        {"method", ceiling.method}};
+  nlohmann::json row = {
+      {"device", ceiling.device},
+      {"name", ceiling.name},
+      {"unit", ceiling.unit},
+      {"value", ceiling.value},
+      {"data_sheet", ceiling.data_sheet ? nlohmann::json(*ceiling.data_sheet) : nlohmann::json(nullptr)},
+      {"method", ceiling.method}};
   if (!ceiling.data_sheet_source.empty()) row["data_sheet_source"] = ceiling.data_sheet_source;
   return row;
 }
 
 Ceiling ceiling_from(const nlohmann::json& row) {
-  Ceiling ceiling{row.at("device"), row.at("name"), row.at("unit"), row.at("value"), std::nullopt, row.at("method"), row.value("data_sheet_source", "")};
+  Ceiling ceiling{row.at("device"),
+                  row.at("name"),
+                  row.at("unit"),
+                  row.at("value"),
+                  std::nullopt,
+                  row.at("method"),
+                  row.value("data_sheet_source", "")};
   if (row.at("data_sheet").is_number()) ceiling.data_sheet = row["data_sheet"].get<double>();
   return ceiling;
 }
@@ -88,7 +102,8 @@ double last_level_cache_bytes() {
   return bytes > 0 ? static_cast<double>(bytes) : 32.0 * (1 << 20);
 }
 
-Floor floor_of(const Cost& cost, const std::vector<Ceiling>& ceilings, const std::string& device, Dtype dtype, double cache_bytes) {
+Floor floor_of(const Cost& cost, const std::vector<Ceiling>& ceilings, const std::string& device, Dtype dtype,
+               double cache_bytes) {
   const auto value = [&](const std::string& name) {
     for (const auto& ceiling : ceilings)
       if (ceiling.device == device && ceiling.name == name) return ceiling.value;
@@ -123,8 +138,9 @@ std::vector<Ceiling> at_least_data_sheet(std::vector<Ceiling> ceilings) {
 
 }  // namespace
 
-FloorJudgement judge_floor(const Cost& cost, std::vector<Ceiling> ceilings, const std::string& device, Dtype dtype, double cache_bytes,
-                           double seconds, const std::function<Ceiling(const std::string& name)>& remeasure) {
+FloorJudgement judge_floor(const Cost& cost, std::vector<Ceiling> ceilings, const std::string& device, Dtype dtype,
+                           double cache_bytes, double seconds,
+                           const std::function<Ceiling(const std::string& name)>& remeasure) {
   FloorJudgement judgement;
   std::map<std::string, int> measured_again;
   while (true) {

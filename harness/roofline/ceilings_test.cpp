@@ -28,13 +28,15 @@ struct Machine {
   }
 };
 
-FloorJudgement judged(const Cost& cost, const std::vector<Ceiling>& at_start, Machine& machine, double seconds, Dtype dtype = Dtype::kFp32) {
-  return judge_floor(cost, at_start, "cpu", dtype, kCache, seconds, [&](const std::string& name) { return machine(name); });
+FloorJudgement judged(const Cost& cost, const std::vector<Ceiling>& at_start, Machine& machine, double seconds,
+                      Dtype dtype = Dtype::kFp32) {
+  return judge_floor(cost, at_start, "cpu", dtype, kCache, seconds,
+                     [&](const std::string& name) { return machine(name); });
 }
 
 TEST(PhysicalFloor, StaleCeilingDoesNotRejectAnHonestTime) {
   Machine machine{ceilings(20e9, 190e9, 45e9), {}};
-  const Cost cost{0, 19e9};  // 0.1 s at the true rate
+  const Cost cost{0, 19e9};                     // 0.1 s at the true rate
   const auto stale = ceilings(2e9, 19e9, 4e9);  // measured while ten others ran: floor 1 s
   const auto result = judged(cost, stale, machine, 0.11);
   EXPECT_FALSE(result.beyond);
@@ -51,7 +53,9 @@ TEST(PhysicalFloor, NoWorkIsRejectedAfterMeasuringAgain) {
 
 TEST(PhysicalFloor, ABurstOfLoadWhileMeasuringAgainRejectsNothing) {
   int asked = 0;
-  const auto burst = [&](const std::string&) { return Ceiling{"cpu", "gemm_fp32", "FLOP/s", ++asked < 3 ? 50e9 : 190e9}; };
+  const auto burst = [&](const std::string&) {
+    return Ceiling{"cpu", "gemm_fp32", "FLOP/s", ++asked < 3 ? 50e9 : 190e9};
+  };
   EXPECT_FALSE(judge_floor({0, 19e9}, ceilings(20e9, 19e9, 4e9), "cpu", Dtype::kFp32, kCache, 0.11, burst).beyond);
   EXPECT_EQ(asked, 3);
 }
@@ -95,9 +99,7 @@ TEST(PhysicalFloor, DataThatFitsInCacheHasNoByteFloor) {
   EXPECT_FALSE(judged({kCache, 0}, machine.truth, machine, 1e-9).beyond);
 }
 
-TEST(Ceilings, UnknownNameIsRefused) {
-  EXPECT_THROW(measure_cpu_ceiling("gemm_fp4"), Error);
-}
+TEST(Ceilings, UnknownNameIsRefused) { EXPECT_THROW(measure_cpu_ceiling("gemm_fp4"), Error); }
 
 }  // namespace
 }  // namespace twinbench

@@ -11,9 +11,7 @@
 namespace twinbench {
 namespace {
 
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // How far one batch has come, as the parent sees it.
 struct Standing {
@@ -26,7 +24,8 @@ struct Standing {
 };
 
 // In the child: members from `first` on.
-nlohmann::json do_members(const Batch& batch, std::size_t first, const std::function<bool()>& enough, JobContext& context) {
+nlohmann::json do_members(const Batch& batch, std::size_t first, const std::function<bool()>& enough,
+                          JobContext& context) {
   for (std::size_t member = first; member < batch.members.size(); ++member) {
     if (enough && enough()) break;
     context.report({{"begin", member}});
@@ -64,7 +63,9 @@ class BatchRun {
       const Batch& batch = *standing.batch;
       Job job;
       job.name = batch.name;
-      job.run = [&batch, first = standing.next, &enough = options_.enough](JobContext& context) { return do_members(batch, first, enough, context); };
+      job.run = [&batch, first = standing.next, &enough = options_.enough](JobContext& context) {
+        return do_members(batch, first, enough, context);
+      };
       job.limits = batch.limits;
       job.in_process = batch.in_process;
       jobs.push_back(std::move(job));

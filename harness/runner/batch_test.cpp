@@ -28,20 +28,28 @@ JobLimits limits(double part_s = 5) {
 Batch batch_of(std::vector<std::string> members, std::function<void(const std::string&)> misbehave, double part_s = 5) {
   auto seen = std::make_shared<std::vector<std::string>>();
   const auto names = members;
-  return {.name = "batch", .members = std::move(members), .work = [names, seen, misbehave](std::size_t member) -> MemberOutcome {
+  return {.name = "batch",
+          .members = std::move(members),
+          .work = [names, seen, misbehave](std::size_t member) -> MemberOutcome {
             misbehave(names[member]);
             const json before = *seen;
             seen->push_back(names[member]);
             return {{{"process", getpid()}, {"before", before}}, names[member] != "unsound"};
-          }, .limits = limits(part_s)};
+          },
+          .limits = limits(part_s)};
 }
 
-std::map<std::string, JobResult> results_of(const std::vector<Batch>& batches, std::vector<std::string>* order = nullptr) {
+std::map<std::string, JobResult> results_of(const std::vector<Batch>& batches,
+                                            std::vector<std::string>* order = nullptr) {
   std::map<std::string, JobResult> results;
-  const BatchReport report = run_batches(batches, {.on_start = nullptr, .on_result = [&](const JobResult& result) {
-                                                     EXPECT_TRUE(results.emplace(result.name, result).second) << result.name << " twice";
-                                                     if (order) order->push_back(result.name);
-                                                   }, .enough = nullptr});
+  const BatchReport report = run_batches(batches, {.on_start = nullptr,
+                                                   .on_result =
+                                                       [&](const JobResult& result) {
+                                                         EXPECT_TRUE(results.emplace(result.name, result).second)
+                                                             << result.name << " twice";
+                                                         if (order) order->push_back(result.name);
+                                                       },
+                                                   .enough = nullptr});
   EXPECT_FALSE(report.interrupted);
   EXPECT_TRUE(report.left_out.empty());
   return results;
@@ -71,13 +79,16 @@ TEST(Batches, ACrashIsTheRightMembersRowAndTheRestGoOnInAFreshChild) {
 }
 
 TEST(Batches, EveryKindOfEndIsKept) {
-  auto results = results_of({batch_of({"hangs", "a", "throws", "b", "memory", "exits", "aborts"}, [](const std::string& member) {
-    if (member == "hangs") std::this_thread::sleep_for(std::chrono::seconds(30));
-    if (member == "throws") throw Error(ErrorKind::kBadShape, "x", "3", "give 4");
-    if (member == "memory") throw std::bad_alloc();
-    if (member == "exits") _exit(3);
-    if (member == "aborts") std::abort();
-  }, 0.5)});
+  auto results = results_of({batch_of(
+      {"hangs", "a", "throws", "b", "memory", "exits", "aborts"},
+      [](const std::string& member) {
+        if (member == "hangs") std::this_thread::sleep_for(std::chrono::seconds(30));
+        if (member == "throws") throw Error(ErrorKind::kBadShape, "x", "3", "give 4");
+        if (member == "memory") throw std::bad_alloc();
+        if (member == "exits") _exit(3);
+        if (member == "aborts") std::abort();
+      },
+      0.5)});
   ASSERT_EQ(results.size(), 7u);
   EXPECT_EQ(results["hangs"].status, JobStatus::kTimeout) << results["hangs"].reason();
   EXPECT_EQ(results["throws"].status, JobStatus::kError);
@@ -102,11 +113,13 @@ TEST(Batches, ADeathBetweenTwoMembersBelongsToTheOneBefore) {
   std::map<std::string, JobResult> results;
   Batch batch = batch_of({"a", "b"}, [](const std::string&) {});
   const pid_t parent = getpid();
-  run_batches({batch}, {.on_start = nullptr, .on_result = [&](const JobResult& result) { results[result.name] = result; },
-                        .enough = [&asked, parent] {
-                          if (getpid() != parent && ++asked == 2) raise(SIGSEGV);  // in the first child, after "a"
-                          return false;
-                        }});
+  run_batches({batch}, {.on_start = nullptr,
+                        .on_result = [&](const JobResult& result) { results[result.name] = result; },
+                        .enough =
+                            [&asked, parent] {
+                              if (getpid() != parent && ++asked == 2) raise(SIGSEGV);  // in the first child, after "a"
+                              return false;
+                            }});
   ASSERT_EQ(results.size(), 2u);
   EXPECT_EQ(results["a"].status, JobStatus::kCrashed);
   EXPECT_NE(results["a"].what.find("after its result"), std::string::npos) << results["a"].what;
@@ -118,13 +131,15 @@ TEST(Batches, WhatIsLeftWhenItIsEnoughIsNamed) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
   const auto slow = [](const std::string&) { std::this_thread::sleep_for(std::chrono::milliseconds(120)); };
   const BatchReport report = run_batches({batch_of({"a", "b", "c", "d", "e"}, slow), batch_of({"f", "g"}, slow)},
-                                         {.on_start = nullptr, .on_result = [&](const JobResult& result) { done.push_back(result.name); },
+                                         {.on_start = nullptr,
+                                          .on_result = [&](const JobResult& result) { done.push_back(result.name); },
                                           .enough = [end] { return std::chrono::steady_clock::now() > end; }});
   EXPECT_GE(done.size(), 1u);
   EXPECT_LE(done.size(), 4u);
   std::vector<std::string> all = done;
   all.insert(all.end(), report.left_out.begin(), report.left_out.end());
-  EXPECT_EQ(all, (std::vector<std::string>{"a", "b", "c", "d", "e", "f", "g"})) << "nothing is lost, and the order is kept";
+  EXPECT_EQ(all, (std::vector<std::string>{"a", "b", "c", "d", "e", "f", "g"}))
+      << "nothing is lost, and the order is kept";
 }
 
 TEST(Batches, InThisProcessPartsArriveToo) {

@@ -25,9 +25,7 @@ constexpr std::size_t kTailBytes = 4096;
 constexpr double kGrace_s = 1;    // from the final message to the end of the process
 constexpr double kBurial_s = 10;  // from SIGKILL to the end: longer only where a driver holds the process
 
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::string seconds_text(double seconds) {
   char text[32];
@@ -168,8 +166,7 @@ void ChildProcess::read_output() {
   if (bytes.empty()) return;
   last_sign_s_ = now_s();
   result_.output_tail += bytes;
-  if (result_.output_tail.size() > kTailBytes)
-    result_.output_tail.erase(0, result_.output_tail.size() - kTailBytes);
+  if (result_.output_tail.size() > kTailBytes) result_.output_tail.erase(0, result_.output_tail.size() - kTailBytes);
 }
 
 void ChildProcess::attend() {
@@ -197,7 +194,9 @@ void ChildProcess::attend() {
 double ChildProcess::seconds_to_next_limit() const {
   if (result_pipe_ < 0 || stopped_ || answered_) return 0.001;
   const double now = now_s();
-  return std::max(0.0, std::min({started_s_ + job_.limits.wall_s, last_sign_s_ + job_.limits.silence_s, last_part_s_ + job_.limits.part_s}) - now);
+  return std::max(0.0, std::min({started_s_ + job_.limits.wall_s, last_sign_s_ + job_.limits.silence_s,
+                                 last_part_s_ + job_.limits.part_s}) -
+                           now);
 }
 
 void ChildProcess::enforce_limits() {

@@ -28,7 +28,8 @@ class JobContext {
  public:
   explicit JobContext(int descriptor) : descriptor_(descriptor) {}
   // For a job that runs in the runner's own process: its parts are handed over directly.
-  explicit JobContext(std::function<void(const nlohmann::json&)> on_part) : descriptor_(-1), on_part_(std::move(on_part)) {}
+  explicit JobContext(std::function<void(const nlohmann::json&)> on_part)
+      : descriptor_(-1), on_part_(std::move(on_part)) {}
 
   // Hands over a finished part. It is kept even when the child dies later.
   void report(const nlohmann::json& part);
@@ -71,12 +72,12 @@ const char* name_of(JobStatus status);
 struct JobResult {
   std::string name;
   JobStatus status = JobStatus::kProtocolError;
-  std::string what;              // empty where ok
-  std::string error_kind;        // name of the ErrorKind where a twinbench::Error was thrown
-  nlohmann::json value;          // null unless the job returned
-  std::vector<nlohmann::json> parts;  // what it reported, in order
-  std::string output_tail;       // the last 4 KB of its stdout and stderr, as valid UTF-8
-  double seconds = 0;            // from fork to its end
+  std::string what;                       // empty where ok
+  std::string error_kind;                 // name of the ErrorKind where a twinbench::Error was thrown
+  nlohmann::json value;                   // null unless the job returned
+  std::vector<nlohmann::json> parts;      // what it reported, in order
+  std::string output_tail;                // the last 4 KB of its stdout and stderr, as valid UTF-8
+  double seconds = 0;                     // from fork to its end
   std::uint64_t peak_resident_bytes = 0;  // all pages, inherited ones included
 
   bool ok() const { return status == JobStatus::kOk; }

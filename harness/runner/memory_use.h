@@ -1,8 +1,8 @@
 // How much memory a process holds, from /proc, and the limits a child sets on itself.
 #pragma once
 
-#include <cstdint>
 #include <sys/types.h>
+#include <cstdint>
 
 namespace twinbench {
 

@@ -42,7 +42,8 @@ class InterruptionWatch {
   bool interrupted() const { return interruption != 0; }
 
  private:
-  struct sigaction before_interrupt_ {}, before_terminate_ {};
+  struct sigaction before_interrupt_ {
+  }, before_terminate_{};
 };
 
 void check(const std::vector<Job>& jobs, const RunnerOptions& options) {
@@ -65,7 +66,9 @@ class Run {
 
   RunReport all() {
     InterruptionWatch watch;
-    const auto starting = [&] { return next_ < jobs_.size() && !watch.interrupted() && !(options_.enough && options_.enough()); };
+    const auto starting = [&] {
+      return next_ < jobs_.size() && !watch.interrupted() && !(options_.enough && options_.enough());
+    };
     while (starting() || !children_.empty()) {
       while (starting() && children_.size() < options_.parallel) start(next_++);
       wait();

@@ -10,14 +10,15 @@
 namespace twinbench {
 
 struct RunnerOptions {
-  std::size_t parallel = 1;     // children at a time; anything timed runs alone
+  std::size_t parallel = 1;       // children at a time; anything timed runs alone
   double poll_interval_s = 0.05;  // at which memory is looked at
   // Called in the parent, in the order in which things happen. What they throw ends the run, after all children are
   // killed.
   std::function<void(const Job&)> on_start;
   std::function<void(const Job&, const nlohmann::json& part)> on_part;
   std::function<void(const JobResult&)> on_result;
-  std::function<bool()> enough;  // asked before a job is started; true: neither it nor any after it is (a budget is spent)
+  std::function<bool()>
+      enough;  // asked before a job is started; true: neither it nor any after it is (a budget is spent)
 };
 
 struct RunReport {

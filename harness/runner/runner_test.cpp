@@ -86,7 +86,8 @@ TEST(Runner, AJobThatThrowsSomethingElse) {
 
 TEST(Runner, ACudaErrorIsNamedWithItsRemedyAndWithoutItsStackTrace) {
   const JobResult result = end_of("fault", [](JobContext&) -> json {
-    throw std::runtime_error("CUDA error: an illegal memory access was encountered\nException raised from f at g.cpp:1\nframe #0: h");
+    throw std::runtime_error(
+        "CUDA error: an illegal memory access was encountered\nException raised from f at g.cpp:1\nframe #0: h");
   });
   EXPECT_EQ(result.status, JobStatus::kError);
   EXPECT_EQ(result.what.rfind("CUDA_ERROR(cudaErrorIllegalAddress): ", 0), 0u) << result.what;
@@ -134,7 +135,8 @@ TEST(Runner, AJobThatHangs) {
 }
 
 TEST(Runner, AJobThatFallsSilent) {
-  const JobResult result = end_of("silent", [](JobContext&) -> json { return sleep_s(20), json(); }, limits(10, 0.3));
+  const JobResult result = end_of(
+      "silent", [](JobContext&) -> json { return sleep_s(20), json(); }, limits(10, 0.3));
   EXPECT_EQ(result.status, JobStatus::kSilent) << result.reason();
   EXPECT_LT(result.seconds, 2);
 }
@@ -180,8 +182,8 @@ TEST(Runner, AJobThatAllocatesForeverIsStoppedAtTheLimit) {
 }
 
 TEST(Runner, MemoryWithinTheLimitIsGiven) {
-  const JobResult result =
-      end_of("modest", [](JobContext&) -> json { return allocate(32); }, limits(10, 10, 64));
+  const JobResult result = end_of(
+      "modest", [](JobContext&) -> json { return allocate(32); }, limits(10, 10, 64));
   EXPECT_TRUE(result.ok()) << result.reason();
 }
 
@@ -374,8 +376,14 @@ TEST(Runner, ResultsAsJsonAreStrict) {
 }
 
 TEST(InProcess, RunsHereAndTurnsErrorsIntoRows) {
-  Job works{"works", [](JobContext& context) { context.report({{"part", 1}}); return json{{"process", getpid()}}; }, limits()};
-  Job throws{"throws", [](JobContext&) -> json { throw Error(ErrorKind::kBadArgument, "field", "value", "remedy"); }, limits()};
+  Job works{"works",
+            [](JobContext& context) {
+              context.report({{"part", 1}});
+              return json{{"process", getpid()}};
+            },
+            limits()};
+  Job throws{"throws", [](JobContext&) -> json { throw Error(ErrorKind::kBadArgument, "field", "value", "remedy"); },
+             limits()};
   works.in_process = throws.in_process = true;
   const RunReport report = run_jobs({works, throws, works});
   ASSERT_EQ(report.results.size(), 3u);

@@ -20,16 +20,19 @@ Shard shard_named(const std::string& text) {
   unsigned long long index = 0, of = 0;
   int used = 0;
   const bool digits = text.find_first_not_of("0123456789/") == std::string::npos;
-  if (!digits || std::sscanf(text.c_str(), "%llu/%llu%n", &index, &of, &used) != 2 || used != static_cast<int>(text.size()))
+  if (!digits || std::sscanf(text.c_str(), "%llu/%llu%n", &index, &of, &used) != 2 ||
+      used != static_cast<int>(text.size()))
     throw Error(ErrorKind::kBadArgument, "--shard", text, "give i/n, such as 2/3");
-  if (of < 1 || index < 1 || index > of) throw Error(ErrorKind::kOutOfRange, "--shard", text, "in i/n, i goes from 1 to n");
+  if (of < 1 || index < 1 || index > of)
+    throw Error(ErrorKind::kOutOfRange, "--shard", text, "in i/n, i goes from 1 to n");
   return {index, of};
 }
 
 std::string TimeBudget::reason() const {
   char minutes[32];
   std::snprintf(minutes, sizeof minutes, "%g", minutes_);
-  return std::string("budget: the ") + minutes + (minutes_ == 1 ? " minute was" : " minutes were") + " spent before its turn";
+  return std::string("budget: the ") + minutes + (minutes_ == 1 ? " minute was" : " minutes were") +
+         " spent before its turn";
 }
 
 }  // namespace twinbench

@@ -25,7 +25,8 @@ class TimeBudget {
  public:
   explicit TimeBudget(double minutes = 0) : minutes_(minutes), started_(std::chrono::steady_clock::now()) {}
   bool spent() const {
-    return minutes_ > 0 && std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count() >= 60 * minutes_;
+    return minutes_ > 0 &&
+           std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count() >= 60 * minutes_;
   }
   // "budget: the 2 minutes were spent before its turn"
   std::string reason() const;

@@ -41,8 +41,10 @@ std::string settle_waiting_threads(char** arguments) {
   const auto plan = plan_waiting_threads([](const char* name) -> const char* { return std::getenv(name); });
   if (plan.changes.empty()) return plan.policy;
   for (const auto& [name, value] : plan.changes) {
-    if (value) setenv(name.c_str(), value->c_str(), 1);
-    else unsetenv(name.c_str());
+    if (value)
+      setenv(name.c_str(), value->c_str(), 1);
+    else
+      unsetenv(name.c_str());
   }
   if (!plan.overridden.empty()) {
     std::fprintf(stderr, "twinbench: waiting threads: %s, not %s; %s=environment leaves it to the environment\n",

@@ -1,4 +1,5 @@
-// How OpenMP threads wait for their next piece of work: TWINBENCH_WAIT_POLICY decides, nothing else. Threads that spin take
+// How OpenMP threads wait for their next piece of work: TWINBENCH_WAIT_POLICY decides, nothing else. Threads that spin
+// take
 // a core from the one that works as soon as the machine does something else too: 68 ms a call in an operator of 0.4 ms.
 #pragma once
 
@@ -19,8 +20,10 @@ struct WaitingThreads {
 // What the variables of an environment (a null: not set) come to. Throws for a policy that does not exist.
 WaitingThreads plan_waiting_threads(const std::function<const char*(const char*)>& variable);
 
-// Before anything else in main. The OpenMP runtime read its variables while the program was loaded, so where they are not
-// what the policy asks for, they are set and the program starts once more; it says so if that overrides somebody's choice.
+// Before anything else in main. The OpenMP runtime read its variables while the program was loaded, so where they are
+// not
+// what the policy asks for, they are set and the program starts once more; it says so if that overrides somebody's
+// choice.
 // Returns the policy.
 std::string settle_waiting_threads(char** arguments);
 

@@ -56,8 +56,10 @@ TEST(WaitingThreads, ChangesSettle) {
     for (const char* present : {"ACTIVE", "PASSIVE", "nonsense"}) {
       Variables variables{{"TWINBENCH_WAIT_POLICY", policy}, {"OMP_WAIT_POLICY", present}, {"GOMP_SPINCOUNT", "1"}};
       for (const auto& [name, value] : plan(variables).changes) {
-        if (value) variables[name] = *value;
-        else variables.erase(name);
+        if (value)
+          variables[name] = *value;
+        else
+          variables.erase(name);
       }
       EXPECT_TRUE(plan(variables).changes.empty()) << policy << " " << present;
     }

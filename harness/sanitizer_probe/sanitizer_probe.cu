@@ -1,4 +1,5 @@
-// One planted bug for each tool of compute-sanitizer, each beside a correct twin: a tool that does not report its bug on
+// One planted bug for each tool of compute-sanitizer, each beside a correct twin: a tool that does not report its bug
+// on
 // this machine proves nothing by being silent about our kernels.
 #include <cuda_runtime.h>
 
@@ -37,17 +38,25 @@ __global__ void divergent_barrier(int* out) {
 
 bool run(const char* which, int* in, int* out) {
   const auto is = [which](const char* name) { return std::strcmp(which, name) == 0; };
-  if (is("memcheck")) out_of_bounds<true><<<1, kThreads>>>(out);
-  else if (is("memcheck_correct")) out_of_bounds<false><<<1, kThreads>>>(out);
-  else if (is("racecheck")) shared_race<true><<<1, kThreads>>>(out);
-  else if (is("racecheck_correct")) shared_race<false><<<1, kThreads>>>(out);
-  else if (is("initcheck")) read_all<<<1, kThreads>>>(in, out);
+  if (is("memcheck"))
+    out_of_bounds<true><<<1, kThreads>>>(out);
+  else if (is("memcheck_correct"))
+    out_of_bounds<false><<<1, kThreads>>>(out);
+  else if (is("racecheck"))
+    shared_race<true><<<1, kThreads>>>(out);
+  else if (is("racecheck_correct"))
+    shared_race<false><<<1, kThreads>>>(out);
+  else if (is("initcheck"))
+    read_all<<<1, kThreads>>>(in, out);
   else if (is("initcheck_correct")) {
     cudaMemset(in, 0, kThreads * sizeof(int));
     read_all<<<1, kThreads>>>(in, out);
-  } else if (is("synccheck")) divergent_barrier<true><<<1, kThreads>>>(out);
-  else if (is("synccheck_correct")) divergent_barrier<false><<<1, kThreads>>>(out);
-  else return false;
+  } else if (is("synccheck"))
+    divergent_barrier<true><<<1, kThreads>>>(out);
+  else if (is("synccheck_correct"))
+    divergent_barrier<false><<<1, kThreads>>>(out);
+  else
+    return false;
   return true;
 }
 
@@ -61,7 +70,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   int *in = nullptr, *out = nullptr;
-  if (cudaMalloc(&in, twinbench::kThreads * sizeof(int)) != cudaSuccess || cudaMalloc(&out, twinbench::kThreads * sizeof(int)) != cudaSuccess) {
+  if (cudaMalloc(&in, twinbench::kThreads * sizeof(int)) != cudaSuccess ||
+      cudaMalloc(&out, twinbench::kThreads * sizeof(int)) != cudaSuccess) {
     std::fprintf(stderr, "sanitizer_probe: out_of_memory: %s\n", cudaGetErrorString(cudaGetLastError()));
     return 2;
   }

@@ -5,9 +5,9 @@
 
 namespace twinbench::selftest {
 
-std::vector<SelftestCase> wrong_answers();  // twins whose numbers are wrong, some only sometimes
-std::vector<SelftestCase> wrong_behaviour();  // twins that compute the right numbers in a wrong way
-std::vector<SelftestCase> wrong_when_timed();  // twins that only timing makes wrong, or that are wrong in it too
+std::vector<SelftestCase> wrong_answers();           // twins whose numbers are wrong, some only sometimes
+std::vector<SelftestCase> wrong_behaviour();         // twins that compute the right numbers in a wrong way
+std::vector<SelftestCase> wrong_when_timed();        // twins that only timing makes wrong, or that are wrong in it too
 std::vector<SelftestCase> wrong_in_state_or_kind();  // of twins with state and complex numbers
 std::vector<SelftestCase> correct_controls();
 std::vector<SelftestCase> correct_in_state_or_kind();

@@ -37,7 +37,9 @@ struct AnotherFormula : RowScale {
 
 // Keeps the scale in a buffer of its own, as a state that lives there between steps.
 struct CopiesState : RowScale {
-  CopiesState(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) { scale_ = scale_.clone(); }
+  CopiesState(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) {
+    scale_ = scale_.clone();
+  }
 };
 
 struct RefusesStrides : RowScale {
@@ -95,8 +97,7 @@ SelftestCase propagated_nan() {
 
 SelftestCase backward(const std::string& name, Variant variant) {
   SelftestCase correct{
-      name, "gradients in one loop, summed in fp64", "", row_scale_component(make<LoopBackward>), variant, nullptr,
-      {}};
+      name, "gradients in one loop, summed in fp64", "", row_scale_component(make<LoopBackward>), variant, nullptr, {}};
   correct.setting = row_scale_setting(correct.component, 4, 9, {}, Pass::kBackward);
   correct.component.spec.proof.clear();  // the counters are those of the forward
   correct.component.spec.goldens.clear();

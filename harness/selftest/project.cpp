@@ -39,10 +39,7 @@ template <Summation summation>
 class LoopProduct : public Runnable {
  public:
   LoopProduct(const NamedTensors& inputs, const Setting& setting)
-      : x_(inputs["x"]),
-        w_(inputs["w"]),
-        y_(at::zeros({x_.size(0), w_.size(1)})),
-        dtype_(setting.dtype) {}
+      : x_(inputs["x"]), w_(inputs["w"]), y_(at::zeros({x_.size(0), w_.size(1)})), dtype_(setting.dtype) {}
   void run() override {
     const at::Tensor x = x_.contiguous(), w = w_.contiguous();
     const float *a = x.const_data_ptr<float>(), *b = w.const_data_ptr<float>();
@@ -89,9 +86,9 @@ void finish_inputs(NamedTensors& inputs, const Setting&, std::uint64_t seed) {
 Component project_component(Summation summation) {
   Component component;
   component.baseline = make<RowProducts>;
-  component.optimized = summation == Summation::kForward  ? make<LoopProduct<Summation::kForward>>
-                      : summation == Summation::kReversed ? make<LoopProduct<Summation::kReversed>>
-                                                          : make<LoopProduct<Summation::kBlocked>>;
+  component.optimized = summation == Summation::kForward    ? make<LoopProduct<Summation::kForward>>
+                        : summation == Summation::kReversed ? make<LoopProduct<Summation::kReversed>>
+                                                            : make<LoopProduct<Summation::kBlocked>>;
   ComponentSpec& spec = component.spec;
   spec.pipeline = "selftest";
   spec.name = "project";

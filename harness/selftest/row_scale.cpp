@@ -132,11 +132,11 @@ Component row_scale_component(Factory optimized) {
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
   spec.batch_size = "items";
-  spec.proof = {{"scalar_reads", "one a row", [](const Setting& s) { return s.size("items"); },
-                 [](const Setting&) { return 0; }},
-                {"allocations", "the result; tanh, the scalar as a tensor, its cast and the product a row",
-                 [](const Setting& s) { return s.size("items") == 0 ? 0 : 1 + 4 * s.size("items"); },
-                 [](const Setting&) { return 0; }}};
+  spec.proof = {
+      {"scalar_reads", "one a row", [](const Setting& s) { return s.size("items"); }, [](const Setting&) { return 0; }},
+      {"allocations", "the result; tanh, the scalar as a tensor, its cast and the product a row",
+       [](const Setting& s) { return s.size("items") == 0 ? 0 : 1 + 4 * s.size("items"); },
+       [](const Setting&) { return 0; }}};
   spec.goldens = {worked_example};
   spec.invariants = {{"bounded by the scale", beyond_scale}};
   return component;

@@ -1,4 +1,5 @@
-// The elementwise component of the selftest: y[i, j] = tanh(x[i, j]) scale[i], with a correct twin to derive wrong ones from.
+// The elementwise component of the selftest: y[i, j] = tanh(x[i, j]) scale[i], with a correct twin to derive wrong ones
+// from.
 #pragma once
 
 #include <memory>

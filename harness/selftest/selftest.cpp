@@ -29,7 +29,8 @@ std::vector<Catch> caught_by_parity(const SelftestCase& selftest_case, Tier tier
   ParityOptions options = parity_options(tier, selftest_case.variant);
   options.checks.clear();  // a planted baseline gets every check too
   std::vector<Catch> caught;
-  for (const auto& result : check_cell(selftest_case.component, selftest_case.variant, selftest_case.setting, kSeed, options))
+  for (const auto& result :
+       check_cell(selftest_case.component, selftest_case.variant, selftest_case.setting, kSeed, options))
     if (result.verdict == CheckVerdict::kFail || result.verdict == CheckVerdict::kError)
       caught.push_back({result.check, std::string(name_of(result.verdict)) + ": " + result.reason});
   return caught;
@@ -41,7 +42,8 @@ void run_parity(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
   const auto has = [](const std::vector<Catch>& list, const std::string& check) {
     return std::any_of(list.begin(), list.end(), [&](const Catch& one) { return one.check == check; });
   };
-  for (const auto& one : full) caught.push_back(has(quick, one.check) ? one : Catch{one.check + " (tier full only)", one.reason});
+  for (const auto& one : full)
+    caught.push_back(has(quick, one.check) ? one : Catch{one.check + " (tier full only)", one.reason});
   for (const auto& one : quick)
     if (!has(full, one.check)) caught.push_back({one.check + " (tier quick only)", one.reason});
 }
@@ -49,8 +51,7 @@ void run_parity(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
 void run_counters(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
   for (const auto& proof : check_proof(selftest_case.component, selftest_case.setting, kSeed))
     if (!proof.pass) caught.push_back({"proof", proof.reason});
-  const GrowthResult growth =
-      check_growth(selftest_case.component, Variant::kOptimized, selftest_case.setting, kSeed);
+  const GrowthResult growth = check_growth(selftest_case.component, Variant::kOptimized, selftest_case.setting, kSeed);
   if (!growth.pass) caught.push_back({"growth", growth.reason});
   const std::string leak =
       case_memory(selftest_case.component, Variant::kOptimized, selftest_case.setting, kSeed).leak();
@@ -110,11 +111,13 @@ void run_bench(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
   options.max_pairs = 4;
   options.seconds = 0.5;
   options.clock = {1e-9, 50e-9};
-  const auto rows = time_twin({&component, c10::DeviceType::CPU, selftest_case.setting.dtype, &input_case}, options, {});
+  const auto rows =
+      time_twin({&component, c10::DeviceType::CPU, selftest_case.setting.dtype, &input_case}, options, {});
   for (const auto& row : rows["timings"])
     if (row["verdict"] == "rejected") caught.push_back({"answers", row["reason"]});
   for (const auto& row : rows["speedups"])
-    if ((row["verdict"] == "rejected" || row["ratio"].is_null()) && caught.empty()) caught.push_back({"speedup", row["reason"]});
+    if ((row["verdict"] == "rejected" || row["ratio"].is_null()) && caught.empty())
+      caught.push_back({"speedup", row["reason"]});
 }
 
 std::string joined(const std::vector<Catch>& caught, std::string Catch::*field, const char* separator) {
@@ -164,8 +167,7 @@ SelftestRow run(const SelftestCase& selftest_case) {
   if (!caught.empty()) row.got = joined(caught, &Catch::check, ",");
   for (const auto& one : caught) row.reason += (row.reason.empty() ? "" : "; ") + one.check + ": " + one.reason;
   bool expected = !selftest_case.wrong() && caught.empty();
-  for (const auto& one : caught)
-    expected = expected || (selftest_case.wrong() && one.check == selftest_case.caught_by);
+  for (const auto& one : caught) expected = expected || (selftest_case.wrong() && one.check == selftest_case.caught_by);
   row.verdict = expected ? "pass" : "fail";
   if (open && selftest_case.wrong()) {
     row.got = "inconclusive";

@@ -10,10 +10,10 @@
 namespace twinbench {
 
 struct SelftestCase {
-  std::string name;  // "dropped_tail"
-  std::string what;  // what is wrong with it, or what makes it look wrong, a phrase
+  std::string name;       // "dropped_tail"
+  std::string what;       // what is wrong with it, or what makes it look wrong, a phrase
   std::string caught_by;  // the check that must catch it; empty: a correct control that nothing may catch
-  Component component;  // a small record, built in code
+  Component component;    // a small record, built in code
   Variant variant = Variant::kOptimized;  // which cell the parity checks look at
   // Times the optimized twin against this factory instead of running the other checks ("time").
   Factory reference = nullptr;
@@ -30,13 +30,15 @@ struct SelftestRow {
   std::string kind;  // wrong_twin, correct_control
   std::string caught_by;
   std::string expected;  // the check's name, or "accepted"
-  std::string got;  // the checks that caught it, comma-separated, or "accepted"
-  std::string verdict;  // pass, fail; skip where a timing case stayed inconclusive on a noisy machine
-  std::string reason;  // what each catching check said
+  std::string got;       // the checks that caught it, comma-separated, or "accepted"
+  std::string verdict;   // pass, fail; skip where a timing case stayed inconclusive on a noisy machine
+  std::string reason;    // what each catching check said
 };
 
-// Checks that may catch: those of the parity engine, "proof" (counters against their formulas), "growth" (memory from run
-// to run), "leak" (memory that outlives the twin), "pins" (counters against those of a correct twin), "time" (paired timing
+// Checks that may catch: those of the parity engine, "proof" (counters against their formulas), "growth" (memory from
+// run
+// to run), "leak" (memory that outlives the twin), "pins" (counters against those of a correct twin), "time" (paired
+// timing
 // against a correct twin), "answers" (what bench judges of a variant that it times).
 const std::vector<SelftestCase>& selftest_cases();
 

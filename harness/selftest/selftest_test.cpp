@@ -31,10 +31,27 @@ TEST(SelftestList, HasEnoughOfBothKindsAndUsesEveryCheck) {
   }
   EXPECT_GE(wrong, 16u);
   EXPECT_GE(correct, 8u);
-  for (const char* check : {"oracle", "vacuity", "determinism", "input_mutation", "guard_bands", "non_contiguous",
-                            "stale", "batch_invariance", "poisoned_neighbour", "gradient", "invariant", "golden",
-                            "relation", "refusal", "specimen",
-                            "proof", "growth", "leak", "pins", "time", "answers"})
+  for (const char* check : {"oracle",
+                            "vacuity",
+                            "determinism",
+                            "input_mutation",
+                            "guard_bands",
+                            "non_contiguous",
+                            "stale",
+                            "batch_invariance",
+                            "poisoned_neighbour",
+                            "gradient",
+                            "invariant",
+                            "golden",
+                            "relation",
+                            "refusal",
+                            "specimen",
+                            "proof",
+                            "growth",
+                            "leak",
+                            "pins",
+                            "time",
+                            "answers"})
     EXPECT_TRUE(catching.count(check)) << "no planted twin is caught by " << check;
 }
 

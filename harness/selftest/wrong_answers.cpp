@@ -40,7 +40,8 @@ struct OneNan : RowScale {
   }
 };
 
-// Right where the answer is infinite, zero elsewhere: a normalised error over everything is NaN, and NaN > limit is false.
+// Right where the answer is infinite, zero elsewhere: a normalised error over everything is NaN, and NaN > limit is
+// false.
 struct HidesBehindInfinity : RowScale {
   using RowScale::RowScale;
   void compute(const float* x, const float* scale, float* y) override {
@@ -73,8 +74,7 @@ struct StaleBuffer : RowScale {
 struct PointerCache : RowScale {
   using RowScale::RowScale;
   void compute(const float* x, const float* scale, float* y) override {
-    static std::map<const float*, std::vector<float>>* const answers =
-        new std::map<const float*, std::vector<float>>();
+    static std::map<const float*, std::vector<float>>* const answers = new std::map<const float*, std::vector<float>>();
     auto& answer = (*answers)[x];
     if (answer.size() != static_cast<std::size_t>(items_ * width_)) {
       RowScale::compute(x, scale, y);
@@ -139,7 +139,8 @@ struct SharedErrorOptimized : RowScale {
 };
 class SharedErrorBaseline : public Runnable {
  public:
-  SharedErrorBaseline(const NamedTensors& inputs, const Setting& setting) : right_(row_scale_baseline(inputs, setting)) {}
+  SharedErrorBaseline(const NamedTensors& inputs, const Setting& setting)
+      : right_(row_scale_baseline(inputs, setting)) {}
   void run() override { right_->run(); }
   NamedTensors outputs() override { return {{"y", right_->outputs()["y"].mul(1.001)}}; }
 
@@ -202,8 +203,13 @@ SelftestCase vacuous_case() {
 }
 
 SelftestCase half_not_rounded() {
-  SelftestCase planted{"half_not_rounded", "computes in fp32 what fp16 mode holds in half precision", "oracle",
-                       project_component(Summation::kForward), Variant::kOptimized, nullptr, {}};
+  SelftestCase planted{"half_not_rounded",
+                       "computes in fp32 what fp16 mode holds in half precision",
+                       "oracle",
+                       project_component(Summation::kForward),
+                       Variant::kOptimized,
+                       nullptr,
+                       {}};
   planted.component.optimized = [](const NamedTensors& inputs, const Setting& setting) {
     Setting other = setting;
     other.dtype = Dtype::kFp32;

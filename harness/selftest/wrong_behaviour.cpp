@@ -36,9 +36,7 @@ struct WritesPastTheEnd : RowScale {
 // Adds into a workspace it never cleared: right only while fresh memory happens to be zero.
 struct UninitialisedWorkspace : RowScale {
   UninitialisedWorkspace(const NamedTensors& inputs, const Setting& setting)
-      : RowScale(inputs, setting),
-        workspace_(at::empty({items_})),
-        poisoned_(TrackedAllocator::instance().guarding()) {
+      : RowScale(inputs, setting), workspace_(at::empty({items_})), poisoned_(TrackedAllocator::instance().guarding()) {
     if (!poisoned_) workspace_.zero_();
   }
   void compute(const float* x, const float* scale, float* y) override {
@@ -113,8 +111,7 @@ class BaselineWithoutSin : public Runnable {
   at::Tensor x_, scale_, y_;
 };
 
-SelftestCase plant(const std::string& name, const std::string& what, const std::string& caught_by,
-                   Factory optimized) {
+SelftestCase plant(const std::string& name, const std::string& what, const std::string& caught_by, Factory optimized) {
   SelftestCase planted{name, what, caught_by, row_scale_component(optimized), Variant::kOptimized, nullptr, {}};
   planted.setting = row_scale_setting(planted.component, 6, 13);
   return planted;

@@ -37,7 +37,7 @@ struct TiledTranspose {
   static constexpr int kTile = 32;
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const TransposeArguments& a) const {
-    auto tile = shared_array<float, kTile * (kTile + 1)>(block);
+    auto tile = shared_array<float, kTile*(kTile + 1)>(block);
     const int x = static_cast<int>(block.thread().x), y = static_cast<int>(block.thread().y);
     const int column = static_cast<int>(block.index().x) * kTile, row = static_cast<int>(block.index().y) * kTile;
     for (int j = y; j < kTile; j += static_cast<int>(block.size().y)) {

@@ -38,12 +38,12 @@ Progress::~Progress() { finish(); }
 
 std::string Progress::line() const {
   const double elapsed = options_.seconds() - start_;
-  std::string text = "[" + std::to_string(done_) + (total_ > 0 ? "/" + std::to_string(total_) : "") + "] " +
-                     duration_text(elapsed);
+  std::string text =
+      "[" + std::to_string(done_) + (total_ > 0 ? "/" + std::to_string(total_) : "") + "] " + duration_text(elapsed);
   // The rest is guessed from the mean so far; before a twentieth is done the guess would only mislead.
   if (done_ > 0 && done_ < total_ && 20 * done_ >= total_)
-    text += ", about " +
-            duration_text(elapsed / static_cast<double>(done_) * static_cast<double>(total_ - done_)) + " left";
+    text += ", about " + duration_text(elapsed / static_cast<double>(done_) * static_cast<double>(total_ - done_)) +
+            " left";
   if (!what_.empty()) text += "  " + what_;
   return text;
 }

@@ -10,7 +10,7 @@ namespace twinbench {
 struct TerminalStyle {
   bool is_terminal = false;  // lines may be rewritten in place
   bool color = false;
-  std::size_t width = 100;   // columns
+  std::size_t width = 100;  // columns
 };
 
 // Of a file descriptor. Colour is off where NO_COLOR is set and not empty, where TERM is "dumb" or unset, and in logs.

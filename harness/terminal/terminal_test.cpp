@@ -1,6 +1,6 @@
 // Progress lines on terminals and in logs, tables, and names that are nearly right.
-#include <gtest/gtest.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -106,7 +106,6 @@ TEST(Table, AlignsColumnsByWhatIsSeen) {
             "x           114.0×  same\n");
   EXPECT_THROW(table.add_row({"too", "few"}), Error);
 }
-
 
 }  // namespace
 }  // namespace twinbench

@@ -21,20 +21,20 @@ struct Side {
 };
 
 struct SampleLimits {
-  double minimum_sample_s = 2e-3;   // the faster side's sample lasts at least this long ...
-  double overhead_multiple = 20;    // ... and this many times the empty-timer overhead
-  double maximum_sample_s = 0.25;   // a side whose sample would last longer gets fewer iterations, down to one
-  double warm_up_budget_s = 2;      // spent at most before the first kept sample
+  double minimum_sample_s = 2e-3;  // the faster side's sample lasts at least this long ...
+  double overhead_multiple = 20;   // ... and this many times the empty-timer overhead
+  double maximum_sample_s = 0.25;  // a side whose sample would last longer gets fewer iterations, down to one
+  double warm_up_budget_s = 2;     // spent at most before the first kept sample
   std::int64_t maximum_iterations = std::int64_t{1} << 30;
 };
 
 struct Calibration {
   std::int64_t iterations_a = 1, iterations_b = 1;
-  bool shared = true;            // both sides run the same count: different counts bias a ratio by about 1 %
-  bool too_short = false;        // maximum_iterations do not lift the faster side above the overhead multiple
+  bool shared = true;      // both sides run the same count: different counts bias a ratio by about 1 %
+  bool too_short = false;  // maximum_iterations do not lift the faster side above the overhead multiple
   std::size_t warm_up_rounds = 0;
-  bool settled = false;          // the last two rounds of warm-up brought neither side a time 2 % below its best so far
-  double pair_s = 0;             // what one sample of each side took last: for time budgets
+  bool settled = false;  // the last two rounds of warm-up brought neither side a time 2 % below its best so far
+  double pair_s = 0;     // what one sample of each side took last: for time budgets
   std::vector<std::string> notes;
 };
 

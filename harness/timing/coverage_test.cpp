@@ -41,10 +41,10 @@ Rates simulate(const Noise& noise, double slowdown, int runs) {
 
 // Noise of a locked-down machine, of a GPU with clock steps, and of a shared CI runner.
 const Noise kQuiet = {.deviation = 0.005, .wander = 0.0002, .spike_chance = 0.01, .spike_scale = 0.02};
-const Noise kTypical = {.deviation = 0.01, .wander = 0.0008, .step = 0.08, .step_chance = 0.005, .spike_chance = 0.03,
-                        .spike_scale = 0.05};
-const Noise kShared = {.deviation = 0.03, .wander = 0.003, .step = 0.15, .step_chance = 0.01, .spike_chance = 0.08,
-                       .spike_scale = 0.2};
+const Noise kTypical = {
+    .deviation = 0.01, .wander = 0.0008, .step = 0.08, .step_chance = 0.005, .spike_chance = 0.03, .spike_scale = 0.05};
+const Noise kShared = {
+    .deviation = 0.03, .wander = 0.003, .step = 0.15, .step_chance = 0.01, .spike_chance = 0.08, .spike_scale = 0.2};
 
 TEST(Coverage, TheIntervalHoldsTheTruthAndNothingFiresOnNothing) {
   // 99 % nominal and 1000 runs: below 980 has a chance under 0.1 % even at exactly 99 %. The goal for false alarms

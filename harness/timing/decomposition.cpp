@@ -13,14 +13,16 @@ bool usable(double seconds) { return seconds > 0 && std::isfinite(seconds); }
 
 std::string span_problem(const MeasuredTimes& times, const char* side) {
   if (!usable(times.span_s)) return std::string(side) + ": no device span was measured";
-  if (exceeds(times.span_s, times.wall_s)) return std::string(side) + ": the device span is longer than the wall time around it";
+  if (exceeds(times.span_s, times.wall_s))
+    return std::string(side) + ": the device span is longer than the wall time around it";
   return "";
 }
 
 std::string busy_problem(const MeasuredTimes& times, const char* side) {
   if (!times.busy_s) return std::string(side) + ": the busy time is unknown (nothing was traced)";
   if (!usable(*times.busy_s)) return std::string(side) + ": the device was never busy";
-  if (exceeds(*times.busy_s, times.span_s)) return std::string(side) + ": busy for longer than the stream's span: work on another stream";
+  if (exceeds(*times.busy_s, times.span_s))
+    return std::string(side) + ": busy for longer than the stream's span: work on another stream";
   return "";
 }
 

@@ -37,9 +37,9 @@ void NullTest::add(const std::string& cell, PairedResult result) {
   const bool undecided = result.verdict == TimeVerdict::kInconclusive && verdict == TimeVerdict::kSame;
   if (differs(result) || undecided) {
     verdict = result.verdict;
-    reason = cell + " against itself: " +
-             (undecided ? result.reason
-                        : std::string(name_of(result.verdict)) + ", " + ratio_text(std::log(result.ratio)));
+    reason =
+        cell + " against itself: " +
+        (undecided ? result.reason : std::string(name_of(result.verdict)) + ", " + ratio_text(std::log(result.ratio)));
   }
   cells.push_back({cell, std::move(result)});
 }

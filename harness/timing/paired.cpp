@@ -34,7 +34,9 @@ bool is_checkpoint(std::size_t pairs) {
 bool a_goes_first(std::uint64_t seed, std::size_t pair) {
   const auto block = static_cast<std::uint64_t>(pair / 2);
   const bool drawn = philox(seed, static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
-                            philox_tag(PhiloxStream::kShuffle, 0), 0).w[0] & 1u;
+                            philox_tag(PhiloxStream::kShuffle, 0), 0)
+                         .w[0] &
+                     1u;
   return drawn == (pair % 2 == 0);
 }
 

@@ -12,8 +12,8 @@ namespace twinbench {
 namespace {
 
 constexpr std::uint64_t kSeed = 20240611;
-const Noise kTypical = {.deviation = 0.01, .wander = 0.0008, .step = 0.08, .step_chance = 0.005, .spike_chance = 0.03,
-                        .spike_scale = 0.05};
+const Noise kTypical = {
+    .deviation = 0.01, .wander = 0.0008, .step = 0.08, .step_chance = 0.005, .spike_chance = 0.03, .spike_scale = 0.05};
 
 PairedOptions options() {
   PairedOptions options;

@@ -10,9 +10,7 @@
 namespace twinbench {
 namespace {
 
-nlohmann::json number(double value) {
-  return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
-}
+nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr); }
 
 void add_interval(const PairedResult& result, nlohmann::json& row) {
   row["ratio"] = result.pairs > 0 ? number(result.ratio) : nlohmann::json(nullptr);

@@ -12,11 +12,11 @@
 namespace twinbench {
 
 struct Noise {
-  double deviation = 0;        // of the logarithm of one sample
-  double drift = 0;            // added to the logarithm after each sample
-  double wander = 0;           // innovation of a walk that forgets half a per cent a sample
-  double step = 0;             // size of a two-level clock state ...
-  double step_chance = 0;      // ... and the chance that it toggles at a sample
+  double deviation = 0;                      // of the logarithm of one sample
+  double drift = 0;                          // added to the logarithm after each sample
+  double wander = 0;                         // innovation of a walk that forgets half a per cent a sample
+  double step = 0;                           // size of a two-level clock state ...
+  double step_chance = 0;                    // ... and the chance that it toggles at a sample
   double spike_chance = 0, spike_scale = 0;  // one-sided, exponential
 };
 

@@ -56,9 +56,9 @@ TEST(Statistics, SignTestRankMatchesScipyBinomialCdf) {
   struct Row {
     std::size_t n, rank95, rank99;
   };
-  const Row rows[] = {{5, 0, 0},    {6, 1, 0},    {7, 1, 0},    {8, 1, 1},    {12, 3, 2},        {20, 6, 4},
-                      {32, 10, 9},  {48, 17, 15}, {64, 24, 22}, {96, 38, 35}, {128, 53, 49},     {1000, 469, 459},
-                      {2001, 957, 943}};
+  const Row rows[] = {{5, 0, 0},     {6, 1, 0},        {7, 1, 0},       {8, 1, 1},    {12, 3, 2},
+                      {20, 6, 4},    {32, 10, 9},      {48, 17, 15},    {64, 24, 22}, {96, 38, 35},
+                      {128, 53, 49}, {1000, 469, 459}, {2001, 957, 943}};
   for (const Row& row : rows) {
     EXPECT_EQ(sign_test_rank(row.n, 0.95), row.rank95) << row.n;
     EXPECT_EQ(sign_test_rank(row.n, 0.99), row.rank99) << row.n;

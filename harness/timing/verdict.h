@@ -17,11 +17,11 @@ const char* name_of(TimeVerdict verdict);  // "faster", "slower", "same", "incon
 
 // The centre of a set of log ratios in order of measurement, with its exact interval.
 struct RatioEstimate {
-  double log_ratio = 0;             // median
-  std::optional<Interval> interval;  // on log_ratio; absent where too few values exist
-  std::size_t count = 0;            // values the interval rests on: pairs, or block medians
-  std::size_t block_size = 1;       // pairs a value
-  double deviation = 0;             // robust standard deviation of those values
+  double log_ratio = 0;                   // median
+  std::optional<Interval> interval;       // on log_ratio; absent where too few values exist
+  std::size_t count = 0;                  // values the interval rests on: pairs, or block medians
+  std::size_t block_size = 1;             // pairs a value
+  double deviation = 0;                   // robust standard deviation of those values
   std::optional<double> autocorrelation;  // lag one, of the pairs
   std::vector<std::string> notes;
 };

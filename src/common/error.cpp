@@ -27,6 +27,9 @@ const char* name_of(ErrorKind kind) {
 
 Error::Error(ErrorKind kind, std::string field, std::string value, std::string remedy)
     : std::runtime_error(std::string(name_of(kind)) + ": " + field + " is '" + value + "': " + remedy),
-      kind_(kind), field_(std::move(field)), value_(std::move(value)), remedy_(std::move(remedy)) {}
+      kind_(kind),
+      field_(std::move(field)),
+      value_(std::move(value)),
+      remedy_(std::move(remedy)) {}
 
 }  // namespace twinbench

@@ -15,14 +15,16 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const std::size_t replace = d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
       d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, replace});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
     }
   return d[a.size()][b.size()];
 }
 
 }  // namespace
 
-std::vector<std::string> nearest_names(const std::string& wrong, const std::vector<std::string>& known, std::size_t most) {
+std::vector<std::string> nearest_names(const std::string& wrong, const std::vector<std::string>& known,
+                                       std::size_t most) {
   std::vector<std::pair<std::size_t, std::string>> ranked;
   for (const auto& name : known) {
     const bool contains = !wrong.empty() && name.find(wrong) != std::string::npos;
@@ -38,7 +40,8 @@ std::vector<std::string> nearest_names(const std::string& wrong, const std::vect
 
 std::string did_you_mean(const std::string& wrong, const std::vector<std::string>& known) {
   std::string phrase;
-  for (const auto& name : nearest_names(wrong, known)) phrase += (phrase.empty() ? "; did you mean '" : " or '") + name + "'";
+  for (const auto& name : nearest_names(wrong, known))
+    phrase += (phrase.empty() ? "; did you mean '" : " or '") + name + "'";
   return phrase.empty() ? phrase : phrase + "?";
 }
 

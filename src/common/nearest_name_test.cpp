@@ -13,7 +13,9 @@ TEST(NearestName, FindsSwapsAndMissingLetters) {
   EXPECT_EQ(nearest_names("energy_flow.simple_nueron", kNames).front(), "energy_flow.simple_neuron");
 }
 
-TEST(NearestName, KeepsNamesThatContainTheWord) { EXPECT_EQ(nearest_names("loader", kNames).front(), "trainer2.loader"); }
+TEST(NearestName, KeepsNamesThatContainTheWord) {
+  EXPECT_EQ(nearest_names("loader", kNames).front(), "trainer2.loader");
+}
 
 TEST(NearestName, SaysNothingWhereNothingIsNear) {
   EXPECT_TRUE(nearest_names("quantum_chromodynamics", kNames).empty());

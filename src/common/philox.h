@@ -27,8 +27,8 @@ TWINBENCH_HOST_DEVICE std::uint32_t philox_high(std::uint32_t a, std::uint32_t b
 }
 
 // Ten rounds over the four counter words under the two key words of `seed` (low word first).
-TWINBENCH_HOST_DEVICE PhiloxWords philox(std::uint64_t seed, std::uint32_t c0, std::uint32_t c1,
-                                         std::uint32_t c2, std::uint32_t c3) {
+TWINBENCH_HOST_DEVICE PhiloxWords philox(std::uint64_t seed, std::uint32_t c0, std::uint32_t c1, std::uint32_t c2,
+                                         std::uint32_t c3) {
   std::uint32_t k0 = static_cast<std::uint32_t>(seed), k1 = static_cast<std::uint32_t>(seed >> 32);
   for (int round = 0; round < 10; ++round) {
     const std::uint32_t h0 = philox_high(0xD2511F53u, c0), l0 = 0xD2511F53u * c0;
@@ -54,9 +54,7 @@ TWINBENCH_HOST_DEVICE float philox_uniform_open(std::uint32_t word) {
 }
 
 // [0, 1), exact in fp32.
-TWINBENCH_HOST_DEVICE float philox_uniform(std::uint32_t word) {
-  return static_cast<float>(word >> 8) * 0x1p-24f;
-}
+TWINBENCH_HOST_DEVICE float philox_uniform(std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
 
 struct NormalPair {
   float cosine, sine;

@@ -17,7 +17,8 @@ namespace twinbench {
 namespace {
 
 // Word 0 of the draws of elements [begin, end): independent of one another, so the loop vectorises.
-TWINBENCH_CPU_CLONES void draw_words(std::uint64_t seed, std::uint32_t epoch, std::uint32_t begin, std::uint32_t end, std::uint32_t* words) {
+TWINBENCH_CPU_CLONES void draw_words(std::uint64_t seed, std::uint32_t epoch, std::uint32_t begin, std::uint32_t end,
+                                     std::uint32_t* words) {
   const std::uint32_t tag = philox_tag(PhiloxStream::kShuffle, 0);
   for (std::uint32_t i = begin; i < end; ++i) words[i - begin] = philox(seed, i, epoch, 0, tag).w[0];
 }
@@ -39,7 +40,8 @@ std::vector<std::uint32_t> epoch_permutation(std::int64_t rows, std::int64_t epo
   const auto block = static_cast<std::int64_t>(words.size());
   for (std::int64_t end = rows; end > 1; end -= block) {
     const std::int64_t begin = std::max<std::int64_t>(end - block, 1);
-    draw_words(seed, static_cast<std::uint32_t>(epoch), static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end), words.data());
+    draw_words(seed, static_cast<std::uint32_t>(epoch), static_cast<std::uint32_t>(begin),
+               static_cast<std::uint32_t>(end), words.data());
     for (std::int64_t i = end; i-- > begin;) {
       const std::uint64_t word = words[static_cast<std::size_t>(i - begin)];
       std::swap(order[static_cast<std::size_t>(i)], order[(word * static_cast<std::uint64_t>(i + 1)) >> 32]);

@@ -30,7 +30,9 @@ class Baseline : public TapeBaseline {
         local_id_(inputs["local_id"].cpu().contiguous()) {
     if (backward_) {
       for (const auto& output : setting.signature->outputs)  // as the steps have them: [1, 1] or [1, 3] a flow
-        if (output.gradient) gradients_.set(output.name, inputs["grad_" + output.name].reshape({flows_, output.shape.size() == 1 ? 1 : 3}));
+        if (output.gradient)
+          gradients_.set(output.name,
+                         inputs["grad_" + output.name].reshape({flows_, output.shape.size() == 1 ? 1 : 3}));
       make_leaves(gate_ ? std::vector<std::string>{} : std::vector<std::string>{"child_weight", "child_bias"});
       return;
     }
@@ -129,7 +131,8 @@ class Baseline : public TapeBaseline {
   }
 
   std::int64_t at_most(double count) const {
-    return std::min<std::int64_t>(static_cast<std::int64_t>(setting_.option("most_spawned")), static_cast<std::int64_t>(count));
+    return std::min<std::int64_t>(static_cast<std::int64_t>(setting_.option("most_spawned")),
+                                  static_cast<std::int64_t>(count));
   }
 
   const std::int64_t flows_;

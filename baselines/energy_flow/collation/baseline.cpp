@@ -65,8 +65,8 @@ class CollationBaseline : public Runnable {
   NamedTensors outputs() override {
     const at::Tensor none = at::empty({0, inputs_.size(1)}, inputs_.options());
     NamedTensors outputs{{"x", rows_.empty() ? none : x_},
-                   {"y", rows_.empty() ? none : y_},
-                   {"rows", at::tensor(at::ArrayRef<std::int64_t>(rows_), at::kLong)}};
+                         {"y", rows_.empty() ? none : y_},
+                         {"rows", at::tensor(at::ArrayRef<std::int64_t>(rows_), at::kLong)}};
     energy_flow::set_texts(outputs, texts_);
     return outputs;
   }

@@ -1,8 +1,8 @@
 // Stock LibTorch collation: one index_select a side into a tensor that stays.
 #include <ATen/ATen.h>
 
-#include "src/formats/batch_order.h"
 #include "src/energy_flow/common/sentence_pairs.h"
+#include "src/formats/batch_order.h"
 
 namespace twinbench::energy_flow::collation {
 namespace {

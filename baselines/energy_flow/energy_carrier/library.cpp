@@ -10,9 +10,7 @@ namespace {
 
 constexpr double kGuardLimit = 10.0;
 
-at::Tensor guarded(const at::Tensor& values) {
-  return at::nan_to_num(values, 0.0).clamp_(-kGuardLimit, kGuardLimit);
-}
+at::Tensor guarded(const at::Tensor& values) { return at::nan_to_num(values, 0.0).clamp_(-kGuardLimit, kGuardLimit); }
 
 class LibraryCarrier final : public Runnable {
  public:
@@ -38,9 +36,8 @@ class LibraryCarrier final : public Runnable {
   }
 
   NamedTensors outputs() override {
-    return {{"output", next_hidden_.select(0, layers_ - 1)},
-            {"next_hidden", next_hidden_},
-            {"guard_hits", guard_hits_}};
+    return {
+        {"output", next_hidden_.select(0, layers_ - 1)}, {"next_hidden", next_hidden_}, {"guard_hits", guard_hits_}};
   }
 
  private:

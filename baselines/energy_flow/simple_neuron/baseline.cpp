@@ -26,7 +26,8 @@ class Baseline : public TapeBaseline {
       return result("features", position.new_empty({0, setting_.size("outputs")}).requires_grad_(backward_));
     const auto positions = position.split(1), energies = energy.split(1);  // views; one node each on the tape
     std::vector<at::Tensor> rows;
-    for (std::size_t flow = 0; flow < positions.size(); ++flow) rows.push_back(one_flow(positions[flow], energies[flow]));
+    for (std::size_t flow = 0; flow < positions.size(); ++flow)
+      rows.push_back(one_flow(positions[flow], energies[flow]));
     result("features", at::cat(rows, 0));
   }
 };

@@ -20,7 +20,8 @@ namespace {
 
 using nlohmann::json;
 
-// A held window must rise above event resolution and drift; a cold one is a single run, so there are many short samples.
+// A held window must rise above event resolution and drift; a cold one is a single run, so there are many short
+// samples.
 constexpr double kShortestSample = 5e-4, kLongestSample = 0.05, kWarmUp = 0.5;  // seconds
 constexpr std::int64_t kMostColdWindows = 256;
 
@@ -30,7 +31,8 @@ struct ChosenRegime {
   std::string reason;  // why it is not the one that was asked for
 };
 
-ChosenRegime choose_regime(const Twin& twin, const DeviceTimingOptions& options, const NamedTensors& generated, BenchDevice& device) {
+ChosenRegime choose_regime(const Twin& twin, const DeviceTimingOptions& options, const NamedTensors& generated,
+                           BenchDevice& device) {
   ChosenRegime chosen;
   chosen.regime = options.regime ? *options.regime : regime_named(twin.component->spec.regime);
   if (chosen.regime != Regime::kRotating) return chosen;
@@ -38,7 +40,8 @@ ChosenRegime choose_regime(const Twin& twin, const DeviceTimingOptions& options,
   for (const auto& [name, tensor] : generated) bytes += static_cast<double>(tensor.nbytes());
   chosen.copies = rotating_copies(bytes, device.timer().cache_bytes());
   if (chosen.copies > 0) return chosen;
-  return {Regime::kHot, 1, "not rotating: too many copies of so small inputs would be needed to exceed the cache twice"};
+  return {Regime::kHot, 1,
+          "not rotating: too many copies of so small inputs would be needed to exceed the cache twice"};
 }
 
 struct MeasuredSide {
@@ -52,7 +55,8 @@ struct DeviceComparison {
   MeasuredSide from, to;
 };
 
-PairedOptions paired_options(const TwinTimingOptions& options, const DeviceSampling& sampling, const DeviceSession& session) {
+PairedOptions paired_options(const TwinTimingOptions& options, const DeviceSampling& sampling,
+                             const DeviceSession& session) {
   PairedOptions paired;
   paired.max_pairs = options.max_pairs;
   paired.time_budget_s = options.seconds;
@@ -64,12 +68,13 @@ PairedOptions paired_options(const TwinTimingOptions& options, const DeviceSampl
   paired.sample.maximum_sample_s = kLongestSample;
   paired.sample.warm_up_budget_s = kWarmUp;
   paired.sample.maximum_iterations = cold ? kMostColdWindows : sampling.most_iterations;
-  if (cold) paired.sample.overhead_multiple = 0;  // each run has its own marks: more runs do not lift it above the timer
+  if (cold)
+    paired.sample.overhead_multiple = 0;  // each run has its own marks: more runs do not lift it above the timer
   return paired;
 }
 
-DeviceComparison measured(const DeviceVariant& from, const DeviceVariant& to, const TwinTimingOptions& options, const DeviceSampling& sampling,
-                          const DeviceSession& session, BenchDevice& device) {
+DeviceComparison measured(const DeviceVariant& from, const DeviceVariant& to, const TwinTimingOptions& options,
+                          const DeviceSampling& sampling, const DeviceSession& session, BenchDevice& device) {
   DeviceSide a(from.cell().name(), from.runs(), device.timer(), device.host(), sampling);
   DeviceSide b(to.cell().name(), to.runs(), device.timer(), device.host(), sampling);
   DeviceComparison comparison;
@@ -80,8 +85,8 @@ DeviceComparison measured(const DeviceVariant& from, const DeviceVariant& to, co
   return comparison;
 }
 
-DeviceComparison compare(const DeviceVariant& from, const DeviceVariant& to, Regime regime, const TwinTimingOptions& options, const DeviceSession& session,
-                         BenchDevice& device) {
+DeviceComparison compare(const DeviceVariant& from, const DeviceVariant& to, Regime regime,
+                         const TwinTimingOptions& options, const DeviceSession& session, BenchDevice& device) {
   DeviceSampling sampling = decide_sampling(regime, from.counts(), to.counts(), session.hold.works);
   sampling.reference_clock_hz = session.clock_hz;
   try {
@@ -97,8 +102,10 @@ DeviceComparison compare(const DeviceVariant& from, const DeviceVariant& to, Reg
   }
 }
 
-bool is_timer_limited(const MeasuredSide& side, const DeviceComparison& comparison, std::int64_t iterations, const DeviceSession& session) {
-  if (comparison.sampling.clock == PublishedClock::kDeviceSpan) return quality_of(side.kept, session.empty_span_s).timer_limited;
+bool is_timer_limited(const MeasuredSide& side, const DeviceComparison& comparison, std::int64_t iterations,
+                      const DeviceSession& session) {
+  if (comparison.sampling.clock == PublishedClock::kDeviceSpan)
+    return quality_of(side.kept, session.empty_span_s).timer_limited;
   const double runs = comparison.sampling.regime == Regime::kCold ? 1 : static_cast<double>(iterations);
   std::vector<double> windows;
   for (const KeptSample& sample : side.kept) windows.push_back(runs * sample.wall_s);
@@ -117,8 +124,12 @@ struct TimedVariant {
   std::string broken;  // why else its time is worth nothing
 
   const MeasuredSide& side() const { return is_from ? comparison->from : comparison->to; }
-  const std::vector<double>& samples() const { return is_from ? comparison->paired.samples_a : comparison->paired.samples_b; }
-  std::int64_t iterations() const { return is_from ? comparison->paired.iterations_a : comparison->paired.iterations_b; }
+  const std::vector<double>& samples() const {
+    return is_from ? comparison->paired.samples_a : comparison->paired.samples_b;
+  }
+  std::int64_t iterations() const {
+    return is_from ? comparison->paired.iterations_a : comparison->paired.iterations_b;
+  }
 };
 
 json device_timing_row(const TimedVariant& timed, const Cost& cost, const DeviceSession& session) {
@@ -140,7 +151,10 @@ json device_timing_row(const TimedVariant& timed, const Cost& cost, const Device
   row["discarded"] = timed.side().discarded;
   row["throttled"] = quality.throttled;
   const MeasuredTimes& in_place = timed.variant->in_place();
-  row["in_place"] = {{"wall_s", in_place.wall_s}, {"span_s", in_place.span_s}, {"busy_s", in_place.busy_s ? json(*in_place.busy_s) : json(nullptr)}, {"reason", timed.untraced}};
+  row["in_place"] = {{"wall_s", in_place.wall_s},
+                     {"span_s", in_place.span_s},
+                     {"busy_s", in_place.busy_s ? json(*in_place.busy_s) : json(nullptr)},
+                     {"reason", timed.untraced}};
   row["graph_replay_s"] = timed.graph.seconds ? json(*timed.graph.seconds) : json(nullptr);
   row["graph_reason"] = timed.graph.reason;
   return row;
@@ -148,7 +162,9 @@ json device_timing_row(const TimedVariant& timed, const Cost& cost, const Device
 
 // The outputs of before lie where a replay that does nothing leaves them: only its time gives it away.
 void reject_impossible_replay(json& row) {
-  if (!row["graph_replay_s"].is_number() || !row["impossible_below_s"].is_number() || row["graph_replay_s"] >= row["impossible_below_s"]) return;
+  if (!row["graph_replay_s"].is_number() || !row["impossible_below_s"].is_number() ||
+      row["graph_replay_s"] >= row["impossible_below_s"])
+    return;
   row["graph_replay_s"] = nullptr;
   row["graph_reason"] = "a replay is faster than the physical floor: the graph does not hold the work";
 }
@@ -159,14 +175,17 @@ std::string unseen_work(const TimedVariant& timed, const json& row) {
   if (!busy_s || row["clock"] != "gpu_span" || !row["gpu_median_s"].is_number()) return "";
   const double span_s = row["gpu_median_s"];
   if (*busy_s <= 1.02 * span_s + 2e-6) return "";
-  return "clocks disagree: " + timed.variant->cell().name() + " keeps the device busy for longer than the marked span (another stream)";
+  return "clocks disagree: " + timed.variant->cell().name() +
+         " keeps the device busy for longer than the marked span (another stream)";
 }
 
-std::string doubt_about(const TimedVariant& from, const TimedVariant& to, const json& from_row, const json& to_row, const DeviceComparison& comparison,
-                        const DeviceSession& session) {
-  if (comparison.sampling.regime == Regime::kCold && !session.flush.works) return "flush_ineffective: " + session.flush.reason;
+std::string doubt_about(const TimedVariant& from, const TimedVariant& to, const json& from_row, const json& to_row,
+                        const DeviceComparison& comparison, const DeviceSession& session) {
+  if (comparison.sampling.regime == Regime::kCold && !session.flush.works)
+    return "flush_ineffective: " + session.flush.reason;
   for (const auto* row : {&from_row, &to_row})
-    if ((*row)["timer_limited"]) return "timer_limited: " + (*row)["cell"].get<std::string>() + " takes less than 20 empty samples";
+    if ((*row)["timer_limited"])
+      return "timer_limited: " + (*row)["cell"].get<std::string>() + " takes less than 20 empty samples";
   if (const std::string clock = clock_problem(comparison.from.kept, comparison.to.kept); !clock.empty()) return clock;
   if (const std::string unseen = unseen_work(from, from_row); !unseen.empty()) return unseen;
   return unseen_work(to, to_row);
@@ -175,7 +194,10 @@ std::string doubt_about(const TimedVariant& from, const TimedVariant& to, const 
 void add_decomposition(json& speedup, const DeviceVariant& from, const DeviceVariant& to) {
   const Decomposition parts = decompose(from.in_place(), to.in_place());
   const auto factor = [](const std::optional<double>& value) { return value ? json(*value) : json(nullptr); };
-  speedup["decomposition"] = {{"wall", factor(parts.wall)}, {"host", factor(parts.host)}, {"launch_gap", factor(parts.launch_gap)}, {"kernel", factor(parts.kernel)}};
+  speedup["decomposition"] = {{"wall", factor(parts.wall)},
+                              {"host", factor(parts.host)},
+                              {"launch_gap", factor(parts.launch_gap)},
+                              {"kernel", factor(parts.kernel)}};
   speedup["decomposition_reason"] = parts.reason;
 }
 
@@ -187,8 +209,8 @@ Ceiling ceiling_now(const std::string& name, BenchDevice& device) {
 
 }  // namespace
 
-json time_device_twin(const Twin& twin, const DeviceTimingOptions& options, const DeviceSession& session, const std::vector<Ceiling>& ceilings,
-                      BenchDevice& device) {
+json time_device_twin(const Twin& twin, const DeviceTimingOptions& options, const DeviceSession& session,
+                      const std::vector<Ceiling>& ceilings, BenchDevice& device) {
   Setting setting = twin.cell(Variant::kBaseline).setting();
   setting.device = device.tensors();
   JudgingTime judging;
@@ -208,7 +230,8 @@ json time_device_twin(const Twin& twin, const DeviceTimingOptions& options, cons
   std::vector<std::tuple<Variant, Variant, std::unique_ptr<DeviceComparison>>> comparisons;
   for (const Variant from : {Variant::kBaseline, Variant::kLibrary}) {
     if (!timed.count(from)) continue;
-    auto comparison = std::make_unique<DeviceComparison>(compare(*timed.at(from).variant, *timed.at(Variant::kOptimized).variant, chosen.regime, options.twin, session, device));
+    auto comparison = std::make_unique<DeviceComparison>(compare(
+        *timed.at(from).variant, *timed.at(Variant::kOptimized).variant, chosen.regime, options.twin, session, device));
     if (!chosen.reason.empty()) comparison->paired.notes.push_back(chosen.reason);
     for (auto* one : {&timed.at(from), &timed.at(Variant::kOptimized)})
       if (!one->comparison) {
@@ -226,7 +249,8 @@ json time_device_twin(const Twin& twin, const DeviceTimingOptions& options, cons
     variants.push_back(one.variant.get());
   }
   DeviceVariant::measure_in_place(variants, chosen.regime);
-  for (auto& [variant, one] : timed) one.graph = one.variant->measure_graph_replay(one.comparison->sampling, one.iterations());
+  for (auto& [variant, one] : timed)
+    one.graph = one.variant->measure_graph_replay(one.comparison->sampling, one.iterations());
   for (auto& [variant, one] : timed) one.untraced = one.variant->trace_busy_time(chosen.regime);
 
   const Cost cost = twin.component->spec.cost ? twin.component->spec.cost(setting) : Cost{};
@@ -249,17 +273,23 @@ json time_device_twin(const Twin& twin, const DeviceTimingOptions& options, cons
     row["clock_reason"] = comparison->sampling.reason;
     row["clock_mhz"] = megahertz(quality_of(comparison->to.kept, session.empty_span_s).clock_hz);
     add_decomposition(row, *timed.at(from).variant, *timed.at(to).variant);
-    if (const std::string broken = timed.at(from).broken + timed.at(to).broken; !broken.empty()) withdraw(row, broken);
-    else if (const std::string why = doubt_about(timed.at(from), timed.at(to), rows.at(from), rows.at(to), *comparison, session); !why.empty()) doubt(row, why);
+    if (const std::string broken = timed.at(from).broken + timed.at(to).broken; !broken.empty())
+      withdraw(row, broken);
+    else if (const std::string why =
+                 doubt_about(timed.at(from), timed.at(to), rows.at(from), rows.at(to), *comparison, session);
+             !why.empty())
+      doubt(row, why);
     for (const Variant variant : {from, to})
-      if (!timed.at(variant).wrong.empty()) reject_speedup(row, timed.at(variant).variant->cell(), timed.at(variant).wrong);
+      if (!timed.at(variant).wrong.empty())
+        reject_speedup(row, timed.at(variant).variant->cell(), timed.at(variant).wrong);
     result["speedups"].push_back(std::move(row));
   }
   result["judging_s"] = judging.seconds();
   return result;
 }
 
-json device_null_test_row(const std::vector<Twin>& twins, const DeviceTimingOptions& options, const DeviceSession& session, BenchDevice& device) {
+json device_null_test_row(const std::vector<Twin>& twins, const DeviceTimingOptions& options,
+                          const DeviceSession& session, BenchDevice& device) {
   NullTest null;
   for (const auto& twin : twins) {
     const Cell cell = twin.cell(Variant::kOptimized);

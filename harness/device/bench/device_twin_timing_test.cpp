@@ -18,7 +18,8 @@ constexpr double kLaunch = SimulatedDevice::kLaunch;
 class DeviceTwins : public testing::Test {
  protected:
   // Ten short launches against one: the launches show in place, not in a held span.
-  PlantedRun baseline{.launches = 10, .warm_s = 20e-6, .cold_s = 60e-6}, optimized{.launches = 1, .warm_s = 50e-6, .cold_s = 150e-6};
+  PlantedRun baseline{.launches = 10, .warm_s = 20e-6, .cold_s = 60e-6},
+      optimized{.launches = 1, .warm_s = 50e-6, .cold_s = 150e-6};
   SimulatedBenchFaults faults;
   std::string regime = "hot";
   std::int64_t elements = 1024;
@@ -45,11 +46,15 @@ class DeviceTwins : public testing::Test {
     return engine(Twin{&component, c10::DeviceType::CUDA, Dtype::kFp32, &component.spec.cases[0]}, session);
   }
   json timed() {
-    return with_device([&](const Twin& twin, const DeviceSession& session) { return time_device_twin(twin, options, session, ceilings, *device); });
+    return with_device([&](const Twin& twin, const DeviceSession& session) {
+      return time_device_twin(twin, options, session, ceilings, *device);
+    });
   }
   json speedup() { return timed()["speedups"][0]; }
   json null_test() {
-    return with_device([&](const Twin& twin, const DeviceSession& session) { return device_null_test_row({twin}, options, session, *device); });
+    return with_device([&](const Twin& twin, const DeviceSession& session) {
+      return device_null_test_row({twin}, options, session, *device);
+    });
   }
   static std::string reason(const json& row) { return row["reason"]; }
   static bool says(const json& row, const char* words) { return reason(row).find(words) != std::string::npos; }
@@ -64,7 +69,8 @@ TEST_F(DeviceTwins, TheRatioAndItsPartsComeOutAsPlanted) {
   EXPECT_NEAR(row["clock_mhz"].get<double>(), SimulatedDevice::kNominalHz / 1e6, 1e-3);
   const json& parts = row["decomposition"];
   EXPECT_NEAR(parts["kernel"].get<double>(), 4, 1e-9);
-  EXPECT_NEAR(parts["host"].get<double>() * parts["launch_gap"].get<double>() * parts["kernel"].get<double>(), parts["wall"].get<double>(), 1e-9);
+  EXPECT_NEAR(parts["host"].get<double>() * parts["launch_gap"].get<double>() * parts["kernel"].get<double>(),
+              parts["wall"].get<double>(), 1e-9);
   EXPECT_EQ(row["decomposition_reason"], "");
   for (const auto& timing : result["timings"]) {
     EXPECT_EQ(timing["verdict"], "pass") << reason(timing);
@@ -89,7 +95,8 @@ TEST_F(DeviceTwins, EveryRowSatisfiesTheRecordsSchema) {
   session["device"]["name"] = device->name();
   session["device"]["refused_ceilings"] = json::array({"gemm_bf16: planted"});
   record.set_session(session);
-  for (const auto& work : device->ceiling_work(true)) record.add("ceilings", to_json(measure_device_ceiling(work, device->timer(), device->host(), "simulated")));
+  for (const auto& work : device->ceiling_work(true))
+    record.add("ceilings", to_json(measure_device_ceiling(work, device->timer(), device->host(), "simulated")));
   EXPECT_EQ(schema_breaches(record.json()), "");
 }
 
@@ -212,11 +219,12 @@ TEST_F(DeviceTwins, AStaleCeilingIsMeasuredAgainOnTheDevice) {
 }
 
 // Each planted wrong answer, and the rule that must break it.
-const std::pair<PlantedAnswer, const char*> kWrongAnswers[] = {{PlantedAnswer::kTooLarge, "answer_before_timing"},
-                                                               {PlantedAnswer::kOfFirstInputs, "answer_before_timing"},
-                                                               {PlantedAnswer::kOfFirstContents, "answer_before_timing"},
-                                                               {PlantedAnswer::kChanges, "answer_changed_while_timed"},
-                                                               {PlantedAnswer::kStops, "answer_after_timing"}};
+const std::pair<PlantedAnswer, const char*> kWrongAnswers[] = {
+    {PlantedAnswer::kTooLarge, "answer_before_timing"},
+    {PlantedAnswer::kOfFirstInputs, "answer_before_timing"},
+    {PlantedAnswer::kOfFirstContents, "answer_before_timing"},
+    {PlantedAnswer::kChanges, "answer_changed_while_timed"},
+    {PlantedAnswer::kStops, "answer_after_timing"}};
 
 TEST_F(DeviceTwins, AWrongAnswerIsRejectedAndHasNoSpeedup) {
   for (const auto& [answer, rule] : kWrongAnswers) {

@@ -53,7 +53,10 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 }  // namespace
 
 DeviceVariant::DeviceVariant(const Cell& cell, const TimedAnswers& answers, std::size_t copies, BenchDevice& device)
-    : cell_(cell), device_(device), judged_(cell.variant, cell.device, answers, copies), counts_(counted(*judged_.copies().front())) {}
+    : cell_(cell),
+      device_(device),
+      judged_(cell.variant, cell.device, answers, copies),
+      counts_(counted(*judged_.copies().front())) {}
 
 std::vector<std::function<void()>> DeviceVariant::runs() const {
   std::vector<std::function<void()>> runs;
@@ -76,7 +79,8 @@ void DeviceVariant::measure_in_place(const std::vector<DeviceVariant*>& variants
       const auto run = [&] { copies[round % copies.size()]->run(); };
       // Hot: what lies in the caches is this variant's own, not the other's.
       if (regime == Regime::kHot && (walls[i].empty() || walls[i].back() < kLongestWarmed)) run();
-      const DeviceSample sample = take_device_sample(device.timer(), device.host(), run, {regime == Regime::kCold, false});
+      const DeviceSample sample =
+          take_device_sample(device.timer(), device.host(), run, {regime == Regime::kCold, false});
       if (round == 0) continue;  // finds what another pass left behind
       walls[i].push_back(sample.wall_s);
       spans[i].push_back(sample.span_s);
@@ -88,14 +92,16 @@ void DeviceVariant::measure_in_place(const std::vector<DeviceVariant*>& variants
 }
 
 GraphReplay DeviceVariant::measure_graph_replay(const DeviceSampling& sampling, std::int64_t iterations) {
-  if (counts_.scalar_reads + counts_.sync_calls + counts_.device_copies > 0) return {std::nullopt, "a run waits for the device: no graph can hold it"};
+  if (counts_.scalar_reads + counts_.sync_calls + counts_.device_copies > 0)
+    return {std::nullopt, "a run waits for the device: no graph can hold it"};
   try {
     std::vector<std::function<void()>> replays;
     for (const auto& run : runs()) replays.push_back(device_.captured(run));
     DeviceSide side(cell_.name() + " as a graph", replays, device_.timer(), device_.host(), sampling);
     const Side sampled = side.side();
     std::vector<double> seconds;
-    for (const auto& replay : replays) replay();  // the first launch of a graph may wait for the device: not under a hold
+    for (const auto& replay : replays)
+      replay();  // the first launch of a graph may wait for the device: not under a hold
     const Budget budget(device_.host());
     for (std::size_t i = 0; i <= kReplaySamples && (i < 2 || !budget.spent()); ++i) {
       const double sample_s = sampled.sample_seconds(iterations) / static_cast<double>(iterations);

@@ -41,7 +41,8 @@ class DeviceVariant {
   static void measure_in_place(const std::vector<DeviceVariant*>& variants, Regime regime);
   const MeasuredTimes& in_place() const { return in_place_; }
 
-  // The captured run, replayed under `sampling`, `iterations` replays a sample. A replay that computes something else has
+  // The captured run, replayed under `sampling`, `iterations` replays a sample. A replay that computes something else
+  // has
   // no time.
   GraphReplay measure_graph_replay(const DeviceSampling& sampling, std::int64_t iterations);
 

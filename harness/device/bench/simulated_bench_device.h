@@ -91,7 +91,7 @@ struct PlantedRun {
   bool reads_scalar = false;              // at::item: the counters see it
   bool waits_unseen = false;              // the counters do not
   PlantedAnswer answer = PlantedAnswer::kRight;
-  double elsewhere_s = 0;                 // on another stream
+  double elsewhere_s = 0;  // on another stream
 };
 
 // Factories are plain functions: what they plant is here. One test at a time.
@@ -106,7 +106,8 @@ class PlantedVariant : public Runnable {
  public:
   static constexpr std::int64_t kElements = 16;
 
-  PlantedVariant(const NamedTensors& inputs, const PlantedRun& run) : x_(inputs["x"]), y_(at::zeros({kElements})), run_(run) {
+  PlantedVariant(const NamedTensors& inputs, const PlantedRun& run)
+      : x_(inputs["x"]), y_(at::zeros({kElements})), run_(run) {
     static int data = 0;
     work_ = planted.device->device().work(run.launches, run.warm_s, run.cold_s, run.waits_unseen, ++data);
     if (run.answer == PlantedAnswer::kLaterCopies) too_large_ = ++planted.set_ups > 2;
@@ -133,7 +134,8 @@ class PlantedVariant : public Runnable {
     const bool later = ++runs_ > 20;
     if (run_.answer == PlantedAnswer::kStops && later) return;
     if (run_.answer == PlantedAnswer::kOfFirstInputs && runs_ > 1) return;
-    if (run_.answer == PlantedAnswer::kOfFirstContents) x = remembered.try_emplace(x, x, x + kElements).first->second.data();
+    if (run_.answer == PlantedAnswer::kOfFirstContents)
+      x = remembered.try_emplace(x, x, x + kElements).first->second.data();
     for (std::int64_t i = 0; i < kElements; ++i) {
       y[i] = 2 * x[i];
       if (too_large_) y[i] *= 1.01f;
@@ -173,7 +175,8 @@ inline Component planted_component(std::int64_t elements, const std::string& reg
   component.spec.cases = {input};
   component.spec.signature.sizes = {{"n", 1}};
   component.spec.signature.inputs = {data("x", "n", not_drawn())};
-  component.spec.signature.outputs = {output("y", "16", {Tolerance::Kind::kBound, {2e-6, 2e-6}, {2e-6, 2e-6}, "elementwise"})};
+  component.spec.signature.outputs = {
+      output("y", "16", {Tolerance::Kind::kBound, {2e-6, 2e-6}, {2e-6, 2e-6}, "elementwise"})};
   component.spec.finish_inputs = [](NamedTensors& inputs, const Setting&, std::uint64_t seed) {
     at::Tensor x = inputs["x"];
     x.fill_(1 + static_cast<double>(seed % 100));
@@ -185,7 +188,9 @@ inline Component planted_component(std::int64_t elements, const std::string& reg
     if (setting.dtype == Dtype::kFp64) return std::make_unique<PlantedOracle>(inputs);
     return std::make_unique<PlantedVariant>(inputs, planted.baseline);
   };
-  component.optimized_cuda = [](const NamedTensors& inputs, const Setting&) -> std::unique_ptr<Runnable> { return std::make_unique<PlantedVariant>(inputs, planted.optimized); };
+  component.optimized_cuda = [](const NamedTensors& inputs, const Setting&) -> std::unique_ptr<Runnable> {
+    return std::make_unique<PlantedVariant>(inputs, planted.optimized);
+  };
   return component;
 }
 

@@ -20,7 +20,10 @@ namespace {
 class CudaBenchDevice final : public BenchDevice {
  public:
   // A stream of the pool: graphs are not captured on the default one, and timer, variants and graphs must share it.
-  CudaBenchDevice() : stream_(c10::cuda::getStreamFromPool(false, 0)), current_(stream_), timer_(cuda::open_cuda_timer(stream_.stream())) {}
+  CudaBenchDevice()
+      : stream_(c10::cuda::getStreamFromPool(false, 0)),
+        current_(stream_),
+        timer_(cuda::open_cuda_timer(stream_.stream())) {}
 
   DeviceTimer& timer() override { return *timer_; }
   Clock& host() override { return clock_; }
@@ -44,7 +47,9 @@ class CudaBenchDevice final : public BenchDevice {
     }
     graph->capture_end();
     // Not CUDAGraph::replay: it may refill the random generator's state first, and components draw nothing.
-    return [graph, stream = stream_.stream()] { TWINBENCH_CUDA_CHECK(cudaGraphLaunch(graph->raw_cuda_graph_exec(), stream)); };
+    return [graph, stream = stream_.stream()] {
+      TWINBENCH_CUDA_CHECK(cudaGraphLaunch(graph->raw_cuda_graph_exec(), stream));
+    };
   }
 
   TracedRun traced(const std::function<void()>& run) override {
@@ -71,7 +76,8 @@ std::unique_ptr<BenchDevice> open_cuda_bench_device() {
     return std::make_unique<CudaBenchDevice>();
   } catch (const c10::Error& error) {  // its own message carries a page of stack
     const auto failure = cuda_failure_in(error.what());
-    throw Error(ErrorKind::kMissingDevice, "CUDA device 0", "not usable", failure ? failure->text() : error.what_without_backtrace());
+    throw Error(ErrorKind::kMissingDevice, "CUDA device 0", "not usable",
+                failure ? failure->text() : error.what_without_backtrace());
   }
 }
 

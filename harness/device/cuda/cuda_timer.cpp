@@ -53,7 +53,8 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// No line may persist in L2 over a flush: the limit is nothing while this lives. Devices without that limit have no such
+// No line may persist in L2 over a flush: the limit is nothing while this lives. Devices without that limit have no
+// such
 // lines either.
 class NoPersistingLines {
  public:
@@ -80,7 +81,8 @@ class NoPersistingLines {
 std::vector<std::uint32_t> shuffled_ring() {
   constexpr std::uint32_t kStep = 97;
   std::vector<std::uint32_t> chain(static_cast<std::size_t>(kChainLines) * kChainStride, 0);
-  for (std::uint32_t line = 0; line < kChainLines; ++line) chain[line * kChainStride] = (line + kStep) % kChainLines * kChainStride;
+  for (std::uint32_t line = 0; line < kChainLines; ++line)
+    chain[line * kChainStride] = (line + kStep) % kChainLines * kChainStride;
   return chain;
 }
 
@@ -147,9 +149,12 @@ class CudaTimer final : public DeviceTimer {
     ClockStamp stamps[2];
     TWINBENCH_CUDA_CHECK(cudaMemcpy(stamps, stamps_.get(), sizeof stamps, cudaMemcpyDeviceToHost));
     const std::uint64_t elapsed_ns = stamps[1].nanoseconds - stamps[0].nanoseconds;
-    if (stamps[0].taken && stamps[1].taken && stamps[1].nanoseconds > stamps[0].nanoseconds && elapsed_ns >= kShortestClockWindowNs)
-      reading.clock_hz = static_cast<double>(stamps[1].cycles - stamps[0].cycles) / (static_cast<double>(elapsed_ns) * 1e-9);
-    if (held_) reading.hold_expired = std::atomic_ref<std::uint32_t>(flags_->expired).load(std::memory_order_acquire) == ticket_;
+    if (stamps[0].taken && stamps[1].taken && stamps[1].nanoseconds > stamps[0].nanoseconds &&
+        elapsed_ns >= kShortestClockWindowNs)
+      reading.clock_hz =
+          static_cast<double>(stamps[1].cycles - stamps[0].cycles) / (static_cast<double>(elapsed_ns) * 1e-9);
+    if (held_)
+      reading.hold_expired = std::atomic_ref<std::uint32_t>(flags_->expired).load(std::memory_order_acquire) == ticket_;
     held_ = false;
     return reading;
   }

@@ -1,4 +1,5 @@
-// The real timer on a real device: its self-tests, a hold that expires, a graph. Skipped, visibly, where there is no device.
+// The real timer on a real device: its self-tests, a hold that expires, a graph. Skipped, visibly, where there is no
+// device.
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +26,8 @@ TEST_F(OnCuda, TheSessionsSelfTestsPass) {
   const auto device = open_cuda_bench_device();
   const DeviceSession session = open_device_session(device->timer(), device->host());
   EXPECT_TRUE(session.hold.works) << session.hold.reason;
-  EXPECT_TRUE(session.flush.works) << session.flush.reason << ": " << session.flush.resident_s << " s, flushed " << session.flush.flushed_s << " s";
+  EXPECT_TRUE(session.flush.works) << session.flush.reason << ": " << session.flush.resident_s << " s, flushed "
+                                   << session.flush.flushed_s << " s";
   EXPECT_GT(session.empty_wall_s, session.empty_span_s);
   EXPECT_TRUE(session.clock_hz.has_value());
 }
@@ -41,7 +43,8 @@ TEST_F(OnCuda, AHoldThatIsSynchronisedUnderExpires) {
 
 TEST_F(OnCuda, AThrowingBodyLeavesTheStreamFree) {
   const auto timer = cuda::open_cuda_timer(nullptr);
-  EXPECT_THROW(take_device_sample(*timer, host, [] { throw std::runtime_error("planted"); }, {false, true}), std::runtime_error);
+  EXPECT_THROW(take_device_sample(*timer, host, [] { throw std::runtime_error("planted"); }, {false, true}),
+               std::runtime_error);
   EXPECT_LT(take_device_sample(*timer, host, [] {}, {}).wall_s, 1);
 }
 
@@ -56,7 +59,8 @@ TEST_F(OnCuda, ACapturedRunReplaysAndARefusedOneLeavesTheStreamUsable) {
 TEST_F(OnCuda, EveryCeilingIsMeasured) {
   const auto device = open_cuda_bench_device();
   std::vector<std::string> refused;
-  const auto ceilings = measure_device_ceilings(device->ceiling_work(true), device->timer(), device->host(), device->name(), refused);
+  const auto ceilings =
+      measure_device_ceilings(device->ceiling_work(true), device->timer(), device->host(), device->name(), refused);
   EXPECT_TRUE(refused.empty()) << refused.front();
   for (const auto& ceiling : ceilings) EXPECT_GT(ceiling.value, 0) << ceiling.name;
 }

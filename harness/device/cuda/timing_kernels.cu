@@ -49,10 +49,12 @@ __global__ void walk_chain(const std::uint32_t* chain, int lines, std::uint32_t*
 __global__ void __launch_bounds__(kSpecialThreads) special(float* out, int rounds) {
   float value[kSpecialChains];
 #pragma unroll
-  for (int chain = 0; chain < kSpecialChains; ++chain) value[chain] = -1.0f - static_cast<float>(threadIdx.x + chain) / kSpecialThreads;
+  for (int chain = 0; chain < kSpecialChains; ++chain)
+    value[chain] = -1.0f - static_cast<float>(threadIdx.x + chain) / kSpecialThreads;
   for (int round = 0; round < rounds; ++round) {
 #pragma unroll
-    for (int chain = 0; chain < kSpecialChains; ++chain) asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+f"(value[chain]));
+    for (int chain = 0; chain < kSpecialChains; ++chain)
+      asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+f"(value[chain]));
   }
   float sum = 0;
 #pragma unroll
@@ -84,7 +86,9 @@ void launch_special_functions(float* out, int blocks, int rounds, Stream stream)
   TWINBENCH_CUDA_CHECK(cudaGetLastError());
 }
 
-double special_functions(int blocks, int rounds) { return static_cast<double>(blocks) * kSpecialThreads * kSpecialChains * rounds; }
+double special_functions(int blocks, int rounds) {
+  return static_cast<double>(blocks) * kSpecialThreads * kSpecialChains * rounds;
+}
 
 void launch_empty(Stream stream) {
   empty<<<1, 1, 0, stream>>>();

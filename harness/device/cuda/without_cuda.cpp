@@ -6,7 +6,10 @@
 namespace twinbench {
 namespace {
 
-Error no_cuda() { return Error(ErrorKind::kMissingDevice, "build", "without CUDA", "configure with --preset gpu (needs nvcc), or use --device cpu"); }
+Error no_cuda() {
+  return Error(ErrorKind::kMissingDevice, "build", "without CUDA",
+               "configure with --preset gpu (needs nvcc), or use --device cpu");
+}
 
 }  // namespace
 

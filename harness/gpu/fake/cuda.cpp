@@ -40,8 +40,12 @@ CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice) {
 
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
   switch (attribute) {
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = static_cast<int>(fake::number("FAKE_CUDA_MAJOR", 12)); break;
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = static_cast<int>(fake::number("FAKE_CUDA_MINOR", 0)); break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      *value = static_cast<int>(fake::number("FAKE_CUDA_MAJOR", 12));
+      break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      *value = static_cast<int>(fake::number("FAKE_CUDA_MINOR", 0));
+      break;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 7; break;
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 12345; break;
     default: return CUDA_ERROR_INVALID_VALUE;
@@ -55,7 +59,9 @@ CUresult cuDeviceGetPCIBusId(char* text, int length, CUdevice) {
 }
 
 CUresult cuGetErrorName(CUresult code, const char** name) {
-  *name = code == CUDA_ERROR_NO_DEVICE ? "CUDA_ERROR_NO_DEVICE" : code == CUDA_ERROR_SYSTEM_NOT_READY ? "CUDA_ERROR_SYSTEM_NOT_READY" : nullptr;
+  *name = code == CUDA_ERROR_NO_DEVICE          ? "CUDA_ERROR_NO_DEVICE"
+          : code == CUDA_ERROR_SYSTEM_NOT_READY ? "CUDA_ERROR_SYSTEM_NOT_READY"
+                                                : nullptr;
   return *name ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

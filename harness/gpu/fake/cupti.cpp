@@ -1,5 +1,7 @@
-// A CUPTI without a card: it records what fake_kernel, fake_copy and fake_synchronise are told to have happened. Answers:
-// FAKE_CUPTI_VERSION, _SUBSCRIBE, _ENABLE, _FLUSH (result codes), _DROPPED (records). For programs that know nothing of the
+// A CUPTI without a card: it records what fake_kernel, fake_copy and fake_synchronise are told to have happened.
+// Answers:
+// FAKE_CUPTI_VERSION, _SUBSCRIBE, _ENABLE, _FLUSH (result codes), _DROPPED (records). For programs that know nothing of
+// the
 // fake: FAKE_CUPTI_KERNELS (launched at the start of every trace).
 #include <cupti.h>
 
@@ -94,12 +96,16 @@ CUptiResult cuptiGetVersion(std::uint32_t* version) {
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiGetResultString(CUptiResult result, const char** text) {
-  *text = result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED" : "CUPTI_ERROR";
+  *text = result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
+                                                                   : "CUPTI_ERROR";
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiSubscribe(CUpti_SubscriberHandle*, CUpti_CallbackFunc, void*) { return answer("FAKE_CUPTI_SUBSCRIBE"); }
+CUptiResult cuptiSubscribe(CUpti_SubscriberHandle*, CUpti_CallbackFunc, void*) {
+  return answer("FAKE_CUPTI_SUBSCRIBE");
+}
 CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle) { return CUPTI_SUCCESS; }
-CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc on_request, CUpti_BuffersCallbackCompleteFunc on_complete) {
+CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc on_request,
+                                           CUpti_BuffersCallbackCompleteFunc on_complete) {
   request = on_request;
   complete = on_complete;
   return CUPTI_SUCCESS;
@@ -143,9 +149,12 @@ CUptiResult cuptiGetTimestamp(std::uint64_t* timestamp) {
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, std::uint32_t id, const char** name) {
-  if (domain == CUPTI_CB_DOMAIN_RUNTIME_API && id == CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000) *name = "cudaLaunchKernel_v7000";
-  else if (domain == CUPTI_CB_DOMAIN_DRIVER_API && id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel) *name = "cuLaunchKernel";
-  else return CUPTI_ERROR_INVALID_PARAMETER;
+  if (domain == CUPTI_CB_DOMAIN_RUNTIME_API && id == CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000)
+    *name = "cudaLaunchKernel_v7000";
+  else if (domain == CUPTI_CB_DOMAIN_DRIVER_API && id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel)
+    *name = "cuLaunchKernel";
+  else
+    return CUPTI_ERROR_INVALID_PARAMETER;
   return CUPTI_SUCCESS;
 }
 

@@ -1,5 +1,6 @@
 // A management library without a card: FAKE_NVML_INIT, _MIG, _PROCESSES ("12 34"), _REFUSE (a function that answers
-// "unknown error"), _UNSUPPORTED (one that the card does not support), _BEHAVIOUR (crash, hang: where the power is read).
+// "unknown error"), _UNSUPPORTED (one that the card does not support), _BEHAVIOUR (crash, hang: where the power is
+// read).
 // Built a second time without throttle reasons.
 #include <nvml.h>
 #include <unistd.h>
@@ -25,7 +26,9 @@ extern "C" {
 
 nvmlReturn_t nvmlInit_v2() { return static_cast<nvmlReturn_t>(fake::number("FAKE_NVML_INIT", NVML_SUCCESS)); }
 nvmlReturn_t nvmlShutdown() { return NVML_SUCCESS; }
-const char* nvmlErrorString(nvmlReturn_t result) { return result == NVML_ERROR_DRIVER_NOT_LOADED ? "Driver Not Loaded" : "Unknown Error"; }
+const char* nvmlErrorString(nvmlReturn_t result) {
+  return result == NVML_ERROR_DRIVER_NOT_LOADED ? "Driver Not Loaded" : "Unknown Error";
+}
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char* text, unsigned int length) {
   fake::copy("580.65.06", text, length);
@@ -92,7 +95,8 @@ nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t, nvmlEnableState_t* current, nvml
   *current = *pending = NVML_FEATURE_ENABLED;
   return answer("nvmlDeviceGetEccMode");
 }
-nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t, nvmlMemoryErrorType_t, nvmlEccCounterType_t, unsigned long long* errors) {
+nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t, nvmlMemoryErrorType_t, nvmlEccCounterType_t,
+                                         unsigned long long* errors) {
   *errors = 3;
   return answer("nvmlDeviceGetTotalEccErrors");
 }

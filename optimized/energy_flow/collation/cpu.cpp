@@ -2,8 +2,8 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
-#include "src/formats/batch_order.h"
 #include "src/energy_flow/common/sentence_pairs.h"
+#include "src/formats/batch_order.h"
 
 namespace twinbench::energy_flow::collation {
 namespace {
@@ -37,12 +37,15 @@ class CollationOptimized : public Runnable {
     y_ = at::empty({count, inputs_.size(1)}, inputs_.options());
     texts_.resize(static_cast<std::size_t>(2 * count));
     row_bytes_ = static_cast<std::size_t>(inputs_.size(1)) * inputs_.element_size();
-    grain_rows_ = std::max<std::int64_t>(1, kGrainBytes / std::max<std::int64_t>(1, static_cast<std::int64_t>(2 * row_bytes_)));
+    grain_rows_ =
+        std::max<std::int64_t>(1, kGrainBytes / std::max<std::int64_t>(1, static_cast<std::int64_t>(2 * row_bytes_)));
   }
 
   void run() override {
     at::parallel_for(0, static_cast<std::int64_t>(rows_.size()), grain_rows_,
-                     [this](std::int64_t begin, std::int64_t end) { gather(static_cast<std::size_t>(begin), static_cast<std::size_t>(end)); });
+                     [this](std::int64_t begin, std::int64_t end) {
+                       gather(static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
+                     });
   }
 
   NamedTensors outputs() override {

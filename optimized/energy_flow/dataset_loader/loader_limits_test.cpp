@@ -1,4 +1,5 @@
-// The loader's gates (energy-flow specification C02): the first batch waits for no other row, and a file larger than the
+// The loader's gates (energy-flow specification C02): the first batch waits for no other row, and a file larger than
+// the
 // memory is no obstacle.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -35,15 +36,19 @@ double first_batch_s(const std::string& path) {
 }
 
 // What a first batch of `rows` rows may take, given that of 5,000: the permutation alone may grow.
-double allowed_s(double first_batch_of_5000_s, std::int64_t rows) { return 1.2 * first_batch_of_5000_s + 60e-9 * static_cast<double>(rows); }
+double allowed_s(double first_batch_of_5000_s, std::int64_t rows) {
+  return 1.2 * first_batch_of_5000_s + 60e-9 * static_cast<double>(rows);
+}
 
 TEST(LoaderLimits, TheFirstBatchWaitsForThePermutationOnly) {
   const TemporaryDirectory directory;
   const double small_s = first_batch_s(prepared_file(directory, 5'000, 8));
   const std::int64_t many = 500'000, wide = 10'000;
-  EXPECT_LE(first_batch_s(prepared_file(directory, many, 8)), allowed_s(small_s, many)) << "many rows; 5,000 take " << small_s << " s";
+  EXPECT_LE(first_batch_s(prepared_file(directory, many, 8)), allowed_s(small_s, many))
+      << "many rows; 5,000 take " << small_s << " s";
   // 82 MB: whoever reads them all takes several times what is allowed.
-  EXPECT_LE(first_batch_s(prepared_file(directory, wide, 1024)), allowed_s(small_s, wide)) << "wide rows; 5,000 narrow ones take " << small_s << " s";
+  EXPECT_LE(first_batch_s(prepared_file(directory, wide, 1024)), allowed_s(small_s, wide))
+      << "wide rows; 5,000 narrow ones take " << small_s << " s";
 }
 
 // Ends the process: 0 where `work` got by with `bytes` more memory than it holds, 3 where it ran out.

@@ -63,7 +63,8 @@ StreamingLoader::StreamingLoader(const std::string& path, const LoaderOptions& o
   slots_.resize(static_cast<std::size_t>(std::max<std::int64_t>(wanted, 1)));
   const auto elements = static_cast<std::size_t>(2 * std::min(plan_.batch, plan_.rows) * file().width());
   for (Slot& slot : slots_) slot.memory = options_.allocate(elements);
-  // The consumer gathers the first batch itself: it would only wait for a thread to start. A single batch needs no thread.
+  // The consumer gathers the first batch itself: it would only wait for a thread to start. A single batch needs no
+  // thread.
   ++taken_;
   const std::int64_t threads = tickets_ - delivered_ > 1 ? std::min<std::int64_t>(options_.workers, wanted) : 0;
   try {

@@ -32,8 +32,8 @@ Signature signature() {
                   of_inputs(switch_option("non_finite", false, "NaN in every third flow's state")),
                   of_inputs(switch_option("not_differentiable", false, "the inputs lie on a kink by design"))},
       .inputs = {data("carried", "flows, hidden", from_case(0, 0.5)).clamped(-10, 10),  // the carrier's guard
-                 data("position", "flows, 3", always("uniform", 1)),
-                 keys("sample_key", "flows"), keys("local_id", "flows")},
+                 data("position", "flows, 3", always("uniform", 1)), keys("sample_key", "flows"),
+                 keys("local_id", "flows")},
       .outputs = {output("energy", "flows", chained).with_gradient(8),
                   output("displacement", "flows, 3", chained).with_nan().with_gradient(10),
                   output("delta", "flows, 3", chained).with_nan().with_gradient(11),
@@ -60,7 +60,8 @@ Signature signature() {
 
 Case shaped(std::string name, std::int64_t flows, std::int64_t hidden, std::int64_t energy_width,
             std::int64_t head_width, Options options = {}) {
-  return sized_case(std::move(name), {{"flows", flows}, {"hidden", hidden}, {"energy_width", energy_width}, {"head_width", head_width}},
+  return sized_case(std::move(name),
+                    {{"flows", flows}, {"hidden", hidden}, {"energy_width", energy_width}, {"head_width", head_width}},
                     std::move(options));
 }
 
@@ -108,12 +109,15 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) 
   // Displacements of exactly 0.5, -0.5 and the float above 0.5, whatever the state: the clamp passes gradient up to and
   // at its boundary, and none beyond. Other gradients must not flip at the clamp, for they belong to no flow that could
   // be set aside: displacements well inside the clamp along x and z and well beyond it along y.
-  if (setting.on("clamp_boundary")) displace(0, {0.5f, -0.5f, std::nextafter(0.5f, 1.0f)});
-  else if (setting.backward()) displace(0.1, {0.02f, 1.2f, -0.05f});
+  if (setting.on("clamp_boundary"))
+    displace(0, {0.5f, -0.5f, std::nextafter(0.5f, 1.0f)});
+  else if (setting.backward())
+    displace(0.1, {0.02f, 1.2f, -0.05f});
 }
 
 // Forward, a flow: energy 5 (two products, GELU, tanh, NaN to zero), displacement 5 (two products, GELU, scale, clamp),
-// raw 1, and either the move's length 1 or the gate 4 and child energy 3; noise is added to raw, and in movement mode to
+// raw 1, and either the move's length 1 or the gate 4 and child energy 3; noise is added to raw, and in movement mode
+// to
 // the move as well. Backward adds the tape's replay: 38 or 45 operators a flow, every parameter's gradient of each flow
 // but the first added to the sum (in those), and the joining of two gradients.
 std::int64_t baseline_dispatches(const Setting& s) {
@@ -179,9 +183,13 @@ ComponentSpec make_spec() {
   spec.cases = cases();
   spec.finish_inputs = finish_inputs;
   spec.ambiguous = within_margin;
-  spec.proof = {{"scalar_reads", "flows (the length or the gate of each)", [](const Setting& s) { return s.size("flows"); }, nothing},
-                {"dispatches", "flows * 12 (+ 2 with noise) in movement mode, flows * 18 (+ 1) in gate mode; backward flows * 50 (+ 2) - 6 and "
-                 "flows * 63 (+ 1) - 8", baseline_dispatches, optimized_dispatches}};
+  spec.proof = {
+      {"scalar_reads", "flows (the length or the gate of each)", [](const Setting& s) { return s.size("flows"); },
+       nothing},
+      {"dispatches",
+       "flows * 12 (+ 2 with noise) in movement mode, flows * 18 (+ 1) in gate mode; backward flows * 50 (+ 2) - 6 and "
+       "flows * 63 (+ 1) - 8",
+       baseline_dispatches, optimized_dispatches}};
   spec.cost = cost;
   spec.claims = {
       {"D1", "combine the carrier's projections into one product", "15-20 % utilisation", std::nullopt, "unproven"},

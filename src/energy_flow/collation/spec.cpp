@@ -10,7 +10,12 @@ namespace {
 
 Signature signature() {
   return {
-      .sizes = {{"rows", 0}, {"width", 1, 1 << 16}, {"batch", 1}, {"epoch", 0}, {"batch_index", 0}, {"seed", 0, std::int64_t{1} << 53}},
+      .sizes = {{"rows", 0},
+                {"width", 1, 1 << 16},
+                {"batch", 1},
+                {"epoch", 0},
+                {"batch_index", 0},
+                {"seed", 0, std::int64_t{1} << 53}},
       .options = {switch_option("shuffle", true, "a new order every epoch; else the file's"),
                   switch_option("stack_only", false, "the baseline copies no items: what the stack alone costs"),
                   invalid_every_option()},
@@ -24,8 +29,12 @@ Signature signature() {
 // batch_index counts from the start of `epoch`; past its end it means a batch of a later epoch.
 Case make_case(const std::string& name, std::int64_t rows, std::int64_t width, std::int64_t batch, std::int64_t epoch,
                std::int64_t batch_index) {
-  return sized_case(name, {{"rows", rows}, {"width", width}, {"batch", batch}, {"epoch", epoch}, {"batch_index", batch_index},
-                  {"seed", 1234}});
+  return sized_case(name, {{"rows", rows},
+                           {"width", width},
+                           {"batch", batch},
+                           {"epoch", epoch},
+                           {"batch_index", batch_index},
+                           {"seed", 1234}});
 }
 
 Case without_item_copy(Case plain) {

@@ -13,13 +13,15 @@ namespace twinbench::energy_flow {
 
 // Independent of the variants: looks up what was delivered ("rows", "x", "y", "text_bytes", "text_offsets") in the
 // inputs. `expected_rows`: how many there must be. Returns an empty string, or what is broken.
-inline std::string broken_delivery(const NamedTensors& inputs, const NamedTensors& outputs, std::int64_t expected_rows) {
+inline std::string broken_delivery(const NamedTensors& inputs, const NamedTensors& outputs,
+                                   std::int64_t expected_rows) {
   const at::Tensor rows = outputs["rows"].contiguous();
   if (rows.numel() != expected_rows) return "another number of rows than the batches hold";
   const auto text = [](const NamedTensors& from, std::int64_t index) {
     const auto* offset = from["text_offsets"].const_data_ptr<std::int64_t>() + index;
-    return std::string_view(reinterpret_cast<const char*>(from["text_bytes"].const_data_ptr<std::uint8_t>()) + offset[0],
-                            static_cast<std::size_t>(offset[1] - offset[0]));
+    return std::string_view(
+        reinterpret_cast<const char*>(from["text_bytes"].const_data_ptr<std::uint8_t>()) + offset[0],
+        static_cast<std::size_t>(offset[1] - offset[0]));
   };
   const std::pair<const char*, const char*> sides[] = {{"x", "input_embeddings"}, {"y", "target_embeddings"}};
   std::set<std::int64_t> seen;

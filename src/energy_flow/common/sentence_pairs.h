@@ -38,7 +38,8 @@ inline std::vector<InputSpec> pair_inputs() {
 }
 
 inline OptionSpec invalid_every_option() {
-  return of_inputs(count_option("invalid_every", 0, 0, 1 << 20, "spoils every k-th row: NaN, Inf, norm 0, norm 200, in turn"));
+  return of_inputs(
+      count_option("invalid_every", 0, 0, 1 << 20, "spoils every k-th row: NaN, Inf, norm 0, norm 200, in turn"));
 }
 
 inline void finish_pairs(NamedTensors& drawn, const Setting& setting, std::uint64_t seed) {
@@ -73,7 +74,8 @@ inline void check_texts(const NamedTensors& inputs) {
   const std::int64_t *at = offsets.const_data_ptr<std::int64_t>(), bytes = inputs["text_bytes"].numel();
   for (std::int64_t i = 0; i < offsets.numel(); ++i)
     if (at[i] < 0 || at[i] > bytes || (i > 0 && at[i] < at[i - 1]))
-      throw Error(ErrorKind::kCorrupt, "text_offsets", "entry " + std::to_string(i), "they must not fall or leave text_bytes");
+      throw Error(ErrorKind::kCorrupt, "text_offsets", "entry " + std::to_string(i),
+                  "they must not fall or leave text_bytes");
 }
 
 // The pairs as an EFDS file under the system's temporary folder, removed by the destructor. Embeddings are stored as

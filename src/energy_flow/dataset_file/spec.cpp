@@ -43,8 +43,9 @@ std::string broken_content(const NamedTensors& inputs, const NamedTensors& outpu
   for (const char* name : {"input_embeddings", "target_embeddings", "text_bytes", "text_offsets"}) {
     const at::Tensor expected = inputs[name].contiguous(), got = outputs[name].contiguous();
     if (expected.scalar_type() != got.scalar_type()) continue;  // the oracle's inputs are fp64, the file is fp32
-    const bool same = expected.nbytes() == got.nbytes() &&  // an empty tensor has no address to compare
-                      (got.nbytes() == 0 || std::memcmp(expected.const_data_ptr(), got.const_data_ptr(), got.nbytes()) == 0);
+    const bool same =
+        expected.nbytes() == got.nbytes() &&  // an empty tensor has no address to compare
+        (got.nbytes() == 0 || std::memcmp(expected.const_data_ptr(), got.const_data_ptr(), got.nbytes()) == 0);
     if (!same) return std::string(name) + " is not what was written";
   }
   return "";

@@ -10,8 +10,14 @@ namespace {
 
 Signature signature() {
   return {
-      .sizes = {{"rows", 0}, {"width", 1, 1 << 16}, {"batch", 1}, {"workers", 0, 64}, {"prefetch_depth", 1, 1024}, {"epoch", 0},
-                {"batches", 0}, {"seed", 0, std::int64_t{1} << 53}},
+      .sizes = {{"rows", 0},
+                {"width", 1, 1 << 16},
+                {"batch", 1},
+                {"workers", 0, 64},
+                {"prefetch_depth", 1, 1024},
+                {"epoch", 0},
+                {"batches", 0},
+                {"seed", 0, std::int64_t{1} << 53}},
       .options = {switch_option("shuffle", true, "a new order every epoch; else the file's"), invalid_every_option()},
       .inputs = pair_inputs(),
       .outputs = {exact_output("x", "any, width"), exact_output("y", "any, width"),
@@ -24,13 +30,13 @@ Signature signature() {
 Case make_case(const std::string& name, std::int64_t rows, std::int64_t width, std::int64_t batch, std::int64_t workers,
                std::int64_t prefetch_depth, std::int64_t epoch, std::int64_t batches) {
   return sized_case(name, {{"rows", rows},
-                  {"width", width},
-                  {"batch", batch},
-                  {"workers", workers},
-                  {"prefetch_depth", prefetch_depth},
-                  {"epoch", epoch},
-                  {"batches", batches},
-                  {"seed", 1234}});
+                           {"width", width},
+                           {"batch", batch},
+                           {"workers", workers},
+                           {"prefetch_depth", prefetch_depth},
+                           {"epoch", epoch},
+                           {"batches", batches},
+                           {"seed", 1234}});
 }
 
 std::vector<Case> make_cases() {
@@ -92,7 +98,8 @@ ComponentSpec make_spec() {
   spec.finish_inputs = finish_pairs;
   spec.proof = {
       {"copies", "2 for the whole dataset, and per delivered row 2 into fresh tensors and 2 into the batch",
-       [](const Setting& setting) { return (setting.size("rows") > 0 ? 2 : 0) + 4 * delivered_rows(setting); }, nothing},
+       [](const Setting& setting) { return (setting.size("rows") > 0 ? 2 : 0) + 4 * delivered_rows(setting); },
+       nothing},
       {"allocations", "2 for the whole dataset, 2 per delivered row, 2 per batch",
        [](const Setting& setting) {
          return (setting.size("rows") > 0 ? 2 : 0) + 2 * delivered_rows(setting) + 2 * delivered_batches(setting);

@@ -16,18 +16,12 @@ Signature signature() {
                   {"inner", Expression("max(embedding / 2, 2 * cells)"), true}},
       .inputs = {data("embedding", "rows, embedding", from_case(1)),
                  weight("weight_1", "inner, embedding", fan_in(2, "embedding")),
-                 bias("bias_1", "inner", fan_in(3, "embedding")),
-                 gain("gain_1", "inner", normal(4, 0.1)).shifted(1),
-                 bias("shift_1", "inner", normal(5, 0.1)),
-                 weight("weight_2", "middle, inner", fan_in(6, "inner")),
-                 bias("bias_2", "middle", fan_in(7, "inner")),
-                 gain("gain_2", "middle", normal(8, 0.1)).shifted(1),
-                 bias("shift_2", "middle", normal(9, 0.1)),
-                 weight("weight_3", "cells, middle", fan_in(10, "middle")),
-                 bias("bias_3", "cells", fan_in(11, "middle")),
-                 gain("scale", "1", normal(12, 0.1)).shifted(1),
-                 bias("offset", "1", normal(13, 0.1)),
-                 bias("cell_offset", "height, width", normal(14, 0.02))},
+                 bias("bias_1", "inner", fan_in(3, "embedding")), gain("gain_1", "inner", normal(4, 0.1)).shifted(1),
+                 bias("shift_1", "inner", normal(5, 0.1)), weight("weight_2", "middle, inner", fan_in(6, "inner")),
+                 bias("bias_2", "middle", fan_in(7, "inner")), gain("gain_2", "middle", normal(8, 0.1)).shifted(1),
+                 bias("shift_2", "middle", normal(9, 0.1)), weight("weight_3", "cells, middle", fan_in(10, "middle")),
+                 bias("bias_3", "cells", fan_in(11, "middle")), gain("scale", "1", normal(12, 0.1)).shifted(1),
+                 bias("offset", "1", normal(13, 0.1)), bias("cell_offset", "height, width", normal(14, 0.02))},
       .outputs = {output("surface", "rows, cells", surface).with_gradient(15)},
   };
 }
@@ -100,15 +94,19 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.summary = "Teacher embeddings through a three-layer perceptron to one energy per surface cell.";
   spec.source = "energy_flow C04";
-  spec.sin = "sample by sample: ten operators and their temporaries for every row, and all weights read again each time";
+  spec.sin =
+      "sample by sample: ten operators and their temporaries for every row, and all weights read again each time";
   spec.dtypes = {Dtype::kFp32, Dtype::kBf16};
   spec.signature = signature();
   spec.batch_size = "rows";
   spec.cases = cases();
-  spec.proof = {{"dispatches",
-                 "baseline: forward 10 * rows + 1, 2 x (linear, GELU, LayerNorm), linear, tanh, scale and offset, cell offset, one "
-                 "concatenation; backward 43 * rows - 11. optimized: none, and 6 matrix products in the backward pass; on CUDA 3 more, the forward products",
-                 baseline_dispatches, optimized_dispatches}};
+  spec.proof = {
+      {"dispatches",
+       "baseline: forward 10 * rows + 1, 2 x (linear, GELU, LayerNorm), linear, tanh, scale and offset, cell offset, "
+       "one "
+       "concatenation; backward 43 * rows - 11. optimized: none, and 6 matrix products in the backward pass; on CUDA "
+       "3 more, the forward products",
+       baseline_dispatches, optimized_dispatches}};
   spec.cost = cost;
   spec.claims = {{"D0", "the mapper (768 to 2 500) takes about 0.1 ms and runs in parallel", "0.1 ms", std::nullopt,
                   "ok: 165.5 MB of weights take 92 us at 1.8 TB/s; memory-bound, not parallel work"}};

@@ -18,8 +18,7 @@ Signature signature() {
   return {
       .sizes = {{"flows", 0}, {"features", 0, 1 << 16}, {"hidden", 1, 1 << 14}, {"layers", 1, 64}},
       .options = {of_inputs(switch_option("non_finite", false, "plants NaN, infinities and values beyond the guards"))},
-      .inputs = {data("features", "flows, features", from_case(0)),
-                 data("energy", "flows", from_case(1)),
+      .inputs = {data("features", "flows, features", from_case(0)), data("energy", "flows", from_case(1)),
                  data("hidden", "layers, flows, hidden", from_case(2)).batch(1),
                  weight("weight_input", input, xavier(16)).one_per("layers", 4),
                  weight("weight_hidden", "3 * hidden, hidden", xavier(17)).one_per("layers", 4),
@@ -61,8 +60,13 @@ std::vector<Case> cases() {
 
 // Plants NaN, infinities and values beyond the guard at fixed places of a contiguous tensor.
 void plant_non_finite(const at::Tensor& tensor, std::int64_t stride) {
-  const float awkward[] = {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
-                           -std::numeric_limits<float>::infinity(), 10.0f, 10.5f, -1e30f, -10.0f};
+  const float awkward[] = {std::numeric_limits<float>::quiet_NaN(),
+                           std::numeric_limits<float>::infinity(),
+                           -std::numeric_limits<float>::infinity(),
+                           10.0f,
+                           10.5f,
+                           -1e30f,
+                           -10.0f};
   float* data = tensor.mutable_data_ptr<float>();
   for (std::int64_t i = 0, k = 0; i < tensor.numel(); i += stride, ++k) data[i] = awkward[k % 7];
 }
@@ -85,8 +89,10 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t s
   for (const char* name : {"grad_output", "grad_next_hidden"}) inputs[name].mul_(0.1);
 }
 
-// Forward, a flow: concatenation 1, guards of input, hidden, output and next hidden 8, joining the layers 1, guard hits 5;
-// per layer two products and eleven pointwise operators (the specification's 9 + 3L counts those as one launch). Backward
+// Forward, a flow: concatenation 1, guards of input, hidden, output and next hidden 8, joining the layers 1, guard hits
+// 5;
+// per layer two products and eleven pointwise operators (the specification's 9 + 3L counts those as one launch).
+// Backward
 // adds the tape's replay: of the forward (without the results' copies), and the sum of every parameter's gradients over
 // the flows, one operator a parameter and flow but the first; three join the flows' inputs.
 std::int64_t baseline_dispatches(const Setting& s) {
@@ -115,7 +121,8 @@ Cost cost(const Setting& s) {
   const auto [flows, hidden, layers, features] = real_sizes<4>(s, {"flows", "hidden", "layers", "features"});
   const double input = features + 1, weights = 3 * hidden * (input + (layers - 1) * hidden + layers * hidden);
   // Forward: read input, state and weights, write the state. Backward: also gradients in and out, all three products.
-  const double floats = (flows * input + 2 * flows * layers * hidden + weights + 6 * hidden * layers) * (s.backward() ? 2.5 : 1.0);
+  const double floats =
+      (flows * input + 2 * flows * layers * hidden + weights + 6 * hidden * layers) * (s.backward() ? 2.5 : 1.0);
   return {4 * floats, 2 * weights * flows * (s.backward() ? 3 : 1)};
 }
 
@@ -142,8 +149,10 @@ ComponentSpec make_spec() {
   spec.finish_inputs = finish_inputs;
   spec.proof = {{"dispatches", "flows * (15 + 13 * layers); backward flows * (54 + 48 * layers) + 3 - 4 * layers",
                  baseline_dispatches, optimized_dispatches},
-                {"copies", "flows * 4 (hidden state in and out, two results), in bf16 + flows * 4 * layers; backward flows, "
-                 "in bf16 + flows * 8 * layers", baseline_copies, nothing}};
+                {"copies",
+                 "flows * 4 (hidden state in and out, two results), in bf16 + flows * 4 * layers; backward flows, "
+                 "in bf16 + flows * 8 * layers",
+                 baseline_copies, nothing}};
   spec.cost = cost;
   spec.claims = {
       {"D0", "50 steps of carrier launches dominate the 30 s forward of a batch", "30 s", std::nullopt,

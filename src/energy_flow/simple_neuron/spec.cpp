@@ -13,18 +13,12 @@ Signature signature() {
       .sizes = {{"flows", 0}, {"hidden", 1, 4096}, {"outputs", 1, 4096}},
       .options = {of_inputs(count_option("nan_every", 0, 0, 1 << 20, "every n-th energy is NaN; 0: none"))},
       .inputs = {data("position", "flows, 3", from_case(1, 0.5)).clamped(-1, 1),
-                 data("energy", "flows, 1", from_case(2)),
-                 weight("coordinate_weight", "3, 3", kaiming(3)),
-                 bias("coordinate_bias", "3", normal(4, 0.1)),
-                 weight("weight_1", "hidden, 4", kaiming(5)),
-                 bias("bias_1", "hidden", normal(6, 0.1)),
-                 gain("gain_1", "hidden", normal(7, 0.1)).shifted(1),
-                 bias("shift_1", "hidden", normal(8, 0.1)),
-                 weight("weight_2", "hidden, hidden", kaiming(9)),
-                 bias("bias_2", "hidden", normal(10, 0.1)),
-                 gain("gain_2", "hidden", normal(11, 0.1)).shifted(1),
-                 bias("shift_2", "hidden", normal(12, 0.1)),
-                 weight("weight_3", "outputs, hidden", kaiming(13)),
+                 data("energy", "flows, 1", from_case(2)), weight("coordinate_weight", "3, 3", kaiming(3)),
+                 bias("coordinate_bias", "3", normal(4, 0.1)), weight("weight_1", "hidden, 4", kaiming(5)),
+                 bias("bias_1", "hidden", normal(6, 0.1)), gain("gain_1", "hidden", normal(7, 0.1)).shifted(1),
+                 bias("shift_1", "hidden", normal(8, 0.1)), weight("weight_2", "hidden, hidden", kaiming(9)),
+                 bias("bias_2", "hidden", normal(10, 0.1)), gain("gain_2", "hidden", normal(11, 0.1)).shifted(1),
+                 bias("shift_2", "hidden", normal(12, 0.1)), weight("weight_3", "outputs, hidden", kaiming(13)),
                  bias("bias_3", "outputs", normal(14, 0.1))},
       .outputs = {output("features", "flows, outputs", features).with_nan().with_gradient(15)},
   };
@@ -87,7 +81,8 @@ std::int64_t baseline_dispatches(const Setting& setting) {
 
 ComponentSpec make_spec() {
   ComponentSpec spec;
-  spec.summary = "Feature network of a flow: position and energy through three small linear layers with LayerNorm and GELU.";
+  spec.summary =
+      "Feature network of a flow: position and energy through three small linear layers with LayerNorm and GELU.";
   spec.source = "energy_flow C06";
   spec.sin = "one flow at a time: nine operators and their temporaries for every flow";
   spec.dtypes = {Dtype::kFp32, Dtype::kBf16};
@@ -95,10 +90,12 @@ ComponentSpec make_spec() {
   spec.batch_size = "flows";
   spec.cases = cases();
   spec.finish_inputs = plant_nan;
-  spec.proof = {{"dispatches",
-                 "forward 9 * flows + 1: coordinate linear, concatenation, 2 x (linear, LayerNorm, GELU), linear; and one "
-                 "concatenation of the rows. backward 37 * flows - 9: besides, 16 operators and 12 weight-gradient additions per flow",
-                 baseline_dispatches, nothing}};
+  spec.proof = {
+      {"dispatches",
+       "forward 9 * flows + 1: coordinate linear, concatenation, 2 x (linear, LayerNorm, GELU), linear; and one "
+       "concatenation of the rows. backward 37 * flows - 9: besides, 16 operators and 12 weight-gradient additions "
+       "per flow",
+       baseline_dispatches, nothing}};
   spec.cost = cost;
   spec.claims = {
       {"D0", "the neuron takes 0.01 ms per flow, 50 ms for 5 000 flows, called flow by flow", "50 ms", std::nullopt,
