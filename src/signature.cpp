@@ -30,25 +30,44 @@ OptionSpec of_inputs(OptionSpec option) {
   return option;
 }
 
+namespace {
+
+Draw draw_of(Draw::Kind kind, std::uint32_t number, double spread = 1) {
+  Draw draw;
+  draw.kind = kind;
+  draw.number = number;
+  draw.spread = spread;
+  return draw;
+}
+
+}  // namespace
+
 Draw from_case(std::uint32_t number, double spread, std::string divided_by_root_of) {
-  return {.kind = Draw::Kind::kCase, .number = number, .spread = spread, .fan = std::move(divided_by_root_of)};
+  Draw draw = draw_of(Draw::Kind::kCase, number, spread);
+  draw.fan = std::move(divided_by_root_of);
+  return draw;
 }
 Draw always(std::string distribution, std::uint32_t number, double spread) {
-  return {.kind = Draw::Kind::kCase, .number = number, .spread = spread, .distribution = std::move(distribution)};
+  Draw draw = draw_of(Draw::Kind::kCase, number, spread);
+  draw.distribution = std::move(distribution);
+  return draw;
 }
 Draw normal(std::uint32_t number, double standard_deviation) {
-  return {.kind = Draw::Kind::kNormal, .number = number, .spread = standard_deviation};
+  return draw_of(Draw::Kind::kNormal, number, standard_deviation);
 }
 Draw uniform(std::uint32_t number, double low, double high) {
-  return {.kind = Draw::Kind::kUniform, .number = number, .low = low, .high = high};
+  Draw draw = draw_of(Draw::Kind::kUniform, number);
+  draw.low = low;
+  draw.high = high;
+  return draw;
 }
 Draw fan_in(std::uint32_t number, std::string fan) {
-  return {.kind = Draw::Kind::kFanIn, .number = number, .fan = std::move(fan)};
+  Draw draw = draw_of(Draw::Kind::kFanIn, number);
+  draw.fan = std::move(fan);
+  return draw;
 }
-Draw xavier(std::uint32_t number, double gain) {
-  return {.kind = Draw::Kind::kXavier, .number = number, .spread = gain};
-}
-Draw kaiming(std::uint32_t number) { return {.kind = Draw::Kind::kKaiming, .number = number}; }
+Draw xavier(std::uint32_t number, double gain) { return draw_of(Draw::Kind::kXavier, number, gain); }
+Draw kaiming(std::uint32_t number) { return draw_of(Draw::Kind::kKaiming, number); }
 Draw not_drawn() { return {}; }
 
 std::vector<Expression> shape_of(const std::string& text) {

@@ -3,6 +3,7 @@
 
 #include "harness/command/command.h"
 #include "harness/record/provenance.h"
+#include "src/inputs.h"
 
 namespace twinbench {
 namespace {
@@ -26,7 +27,7 @@ void print_component(const Component& component) {
   for (const auto& proof : spec.proof) {
     std::cout << "  proof: " << proof.counter << ", baseline " << proof.formula;
     if (shown) {
-      const Setting setting{*shown, spec.dtypes.front()};
+      const Setting setting = completed(spec.signature, {*shown, spec.dtypes.front()});
       std::cout << "; in " << shown->name << ": baseline " << proof.baseline(setting) << ", optimized "
                 << proof.optimized(setting);
     }
