@@ -2,9 +2,9 @@
 #include "src/registry.h"
 
 #include <algorithm>
-#include <regex>
 
 #include "src/check_spec.h"
+#include "src/common/filter_pattern.h"
 #include "src/common/nearest_name.h"
 #include "src/inputs.h"
 
@@ -140,13 +140,7 @@ Cell find_cell(const std::string& name) {
 }
 
 std::vector<Cell> filter_cells(const std::string& regular_expression) {
-  std::regex pattern;
-  try {
-    pattern = std::regex(regular_expression);
-  } catch (const std::regex_error& error) {
-    throw Error(ErrorKind::kBadArgument, "--filter", regular_expression,
-                std::string("not a regular expression: ") + error.what());
-  }
+  const std::regex pattern = filter_pattern(regular_expression);
   std::vector<Cell> matching;
   std::vector<std::string> ids;
   for (const auto& cell : all_cells())

@@ -55,5 +55,8 @@ def test_what_is_built_is_as_documented():
         assert component in rows, f"{component} is in no specification: ci/documented.json does not know it"
         assert rows[component]["source"] in row["source"], component
         assert rows[component]["kind"] == kinds[component.replace(".", ", ")], component
+        assert set(row["dtypes"]) <= set(rows[component]["dtypes"]), component
+        assert any(case["pass"] == "backward" for case in row["cases"]) <= rows[component]["backward"], component
+        assert ("library" in row["variants"]) <= rows[component]["library"], component
         if rows[component]["library"]:
             assert "library" in row["variants"] or row.get("no_library"), component

@@ -20,10 +20,12 @@ void take_from(const std::map<std::string, std::string>& metadata, const std::st
   const auto found = metadata.find(key);
   if (found == metadata.end()) return;
   try {
-    const auto given = nlohmann::json::parse(found->second).get<Map>();
-    for (const auto& [name, value] : given) {
+    const nlohmann::json given = nlohmann::json::parse(found->second);
+    for (const auto& [name, value] : given.get<std::map<std::string, nlohmann::json>>()) {
       if (!into.count(name)) throw Error(ErrorKind::kUnknownName, "metadata " + key, name, "the case has no such name");
-      into[name] = value;
+      if (std::is_integral_v<typename Map::mapped_type> && !value.is_number_integer())
+        throw Error(ErrorKind::kCorrupt, "metadata " + key + " " + name, value.dump(), "give a whole number");
+      into[name] = value.template get<typename Map::mapped_type>();
     }
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorKind::kCorrupt, "metadata " + key, found->second,

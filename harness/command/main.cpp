@@ -50,7 +50,14 @@ void add_limits(CLI::App* command, CommandOptions& options) {
           "--minutes", options.minutes,
           "Begin nothing after so many minutes; the most valuable come first, what is left out is named and makes "
           "exit code 3")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            double minutes = 0;
+            const bool fits =
+                CLI::detail::lexical_cast(text, minutes) && minutes > 0 && minutes <= 1e6;  // NaN does not
+            return fits ? std::string() : "'" + text + "' is no number of minutes above 0 and at most 1e6";
+          },
+          "MINUTES"));
   command->add_option("--shard", options.shard, "i/n: only that part of n disjoint ones, decided by names alone");
 }
 

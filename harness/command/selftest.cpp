@@ -7,6 +7,7 @@
 #include "harness/command/jobs.h"
 #include "harness/record/record.h"
 #include "harness/terminal/table.h"
+#include "src/common/filter_pattern.h"
 
 namespace twinbench {
 
@@ -14,7 +15,9 @@ int selftest_command(const CommandOptions& options) {
   Ledger ledger;
   Record record = open_record(options, "selftest");
   std::vector<Job> jobs;
+  const std::regex wanted = filter_pattern(options.filter);
   for (const auto& planted : selftest_cases()) {
+    if (!std::regex_search(planted.name, wanted)) continue;
     ledger.plan(planted.name);
     jobs.push_back(limited_job(options, planted.name, [&planted]() -> nlohmann::json {
       const auto row = run(planted);
@@ -22,6 +25,8 @@ int selftest_command(const CommandOptions& options) {
               {"got", row.got},   {"verdict", row.verdict}, {"reason", row.reason}};
     }));
   }
+  if (jobs.empty())
+    throw Error(ErrorKind::kUnknownName, "--filter", options.filter, "no planted twin or control has such a name");
   Table table({{"twin"}, {"kind"}, {"expected"}, {"got"}, {"verdict"}});
   run_with_progress(jobs, record, [&](const JobResult& job) {
     if (!job.ok()) {
