@@ -9,6 +9,7 @@ import pytest
 import synthetic
 
 from twinbench_reports.judge.judge import judge
+from twinbench_reports.judge.pins import judge_pins
 
 SECTIONS = ("parity", "counters", "proofs", "timings", "scenarios", "selftest")
 
@@ -147,6 +148,18 @@ def test_a_vanished_row_is_missing_by_name(load, section):
     verdict = judge(load(synthetic.balance(root)), before)
     assert verdict.exit_code == 3
     assert [finding for finding in verdict.of("missing") if finding.kind == section and "vanished" in finding.message]
+
+
+def test_cells_that_a_tier_left_out_are_one_line():
+    root = synthetic.full()
+    block = root["twinbench"]
+    pins = {}
+    for row in block["counters"]:
+        pins[row["cell"]] = {"dispatches": 1}
+        row.update(verdict="skip", reason="not sampled: tier quick", values={}, by_name={}, pinned=None)
+    found = [finding for finding in judge_pins(block, pins) if finding.kind == "pins"]
+    assert len(pins) > 1 and len(found) == 1 and found[0].severity == "missing"
+    assert f"{len(pins) - 1} more cells" in found[0].subject and "not sampled" in found[0].message
 
 
 def test_a_row_that_is_skipped_now_is_missing(load):

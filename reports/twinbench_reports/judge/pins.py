@@ -71,8 +71,13 @@ def judge_pins(block: dict[str, Any], pins: Pins | None) -> Iterator[Finding]:
     if pins is None:
         return
     rows = {row["cell"]: row for row in block["counters"] if row["verdict"] != "skip"}
+    reasons = {row["cell"]: row["reason"] for row in block["counters"] if row["verdict"] == "skip"}
+    left_out: dict[str, list[str]] = {}
     for cell, pinned in sorted(pins.items()):
         command = reproduce_cell("counters", cell)
+        if cell not in rows and reasons.get(cell, "").startswith("not sampled"):  # one line for all
+            left_out.setdefault(reasons[cell], []).append(cell)
+            continue
         if cell not in rows:
             yield Finding("missing", "pins", cell, "pinned, and not counted in this record", command)
             continue
@@ -83,6 +88,9 @@ def judge_pins(block: dict[str, Any], pins: Pins | None) -> Iterator[Finding]:
                 hint = "fewer: pin it anew on purpose" if now < pin else "more"
                 yield Finding("fail", "pins", f"{cell} [{name}]", f"{now:,} where {pin:,} is pinned ({hint})", command,
                               float(abs(now - pin)))
+    for reason, cells in left_out.items():
+        yield Finding("missing", "pins", f"{cells[0]} and {len(cells) - 1} more cells", f"pinned, but {reason}",
+                      "build/cpu/bin/twinbench counters --tier full")
 
 
 def judge_counters_against(now: Record, before: Record | None) -> Iterator[Finding]:
