@@ -42,11 +42,6 @@ inline Case with_options(Case from, Options options) {
   return from;
 }
 
-inline Case renamed(Case from, std::string name) {
-  from.name = std::move(name);
-  return from;
-}
-
 inline Case degenerate(Case from) {
   from.degenerate = true;
   return from;

@@ -20,9 +20,7 @@ Signature signature() {
                   switch_option("stack_only", false, "the baseline copies no items: what the stack alone costs"),
                   invalid_every_option()},
       .inputs = pair_inputs(),
-      .outputs = {exact_output("x", "any, width"), exact_output("y", "any, width"),
-                  exact_output("rows", "any", Element::kInt64), exact_output("text_bytes", "any", Element::kByte),
-                  exact_output("text_offsets", "any", Element::kInt64)},
+      .outputs = delivered_outputs(),
   };
 }
 

@@ -1,4 +1,4 @@
-// The invariant that every loader of sentence pairs keeps: each row once, with its own embeddings and texts.
+// What every loader of sentence pairs delivers, and its invariant: each row once, with its own embeddings and texts.
 #pragma once
 
 #include <cstring>
@@ -6,10 +6,18 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "src/component.h"
 
 namespace twinbench::energy_flow {
+
+// Embeddings, row numbers and texts of the delivered rows, in their order.
+inline std::vector<OutputSpec> delivered_outputs() {
+  return {exact_output("x", "any, width"), exact_output("y", "any, width"),
+          exact_output("rows", "any", Element::kInt64), exact_output("text_bytes", "any", Element::kByte),
+          exact_output("text_offsets", "any", Element::kInt64)};
+}
 
 // Independent of the variants: looks up what was delivered ("rows", "x", "y", "text_bytes", "text_offsets") in the
 // inputs. `expected_rows`: how many there must be. Returns an empty string, or what is broken.

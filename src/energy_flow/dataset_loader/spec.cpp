@@ -20,9 +20,7 @@ Signature signature() {
                 {"seed", 0, std::int64_t{1} << 53}},
       .options = {switch_option("shuffle", true, "a new order every epoch; else the file's"), invalid_every_option()},
       .inputs = pair_inputs(),
-      .outputs = {exact_output("x", "any, width"), exact_output("y", "any, width"),
-                  exact_output("rows", "any", Element::kInt64), exact_output("text_bytes", "any", Element::kByte),
-                  exact_output("text_offsets", "any", Element::kInt64)},
+      .outputs = delivered_outputs(),
   };
 }
 
