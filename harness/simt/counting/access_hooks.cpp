@@ -47,17 +47,17 @@ namespace simt = twinbench::kernels::simt;
 using simt::Access;
 
 #define TWINBENCH_SITE __builtin_return_address(0)
-#define TWINBENCH_ACCESS_HOOKS(bytes)                                                                                  \
-  void __tsan_read##bytes(void* at) { simt::note(TWINBENCH_SITE, at, bytes, Access::kRead); }                          \
-  void __tsan_write##bytes(void* at) { simt::note(TWINBENCH_SITE, at, bytes, Access::kWrite); }                        \
-  void __tsan_unaligned_read##bytes(void* at) { simt::note_in_pieces(TWINBENCH_SITE, at, bytes, Access::kRead); }      \
+#define TWINBENCH_ACCESS_HOOKS(bytes)                                                                             \
+  void __tsan_read##bytes(void* at) { simt::note(TWINBENCH_SITE, at, bytes, Access::kRead); }                     \
+  void __tsan_write##bytes(void* at) { simt::note(TWINBENCH_SITE, at, bytes, Access::kWrite); }                   \
+  void __tsan_unaligned_read##bytes(void* at) { simt::note_in_pieces(TWINBENCH_SITE, at, bytes, Access::kRead); } \
   void __tsan_unaligned_write##bytes(void* at) { simt::note_in_pieces(TWINBENCH_SITE, at, bytes, Access::kWrite); }
 
 // Atomic operations: one access each, then what the compiler would have written in its place.
-#define TWINBENCH_FETCH_HOOK(bits, name, operation)                                                                    \
-  std::uint##bits##_t __tsan_atomic##bits##_fetch_##name(volatile void* at, std::uint##bits##_t value, int) {          \
-    simt::note(TWINBENCH_SITE, const_cast<const void*>(at), bits / 8, Access::kAtomic);                                \
-    return operation(static_cast<volatile std::uint##bits##_t*>(at), value, __ATOMIC_SEQ_CST);                         \
+#define TWINBENCH_FETCH_HOOK(bits, name, operation)                                                           \
+  std::uint##bits##_t __tsan_atomic##bits##_fetch_##name(volatile void* at, std::uint##bits##_t value, int) { \
+    simt::note(TWINBENCH_SITE, const_cast<const void*>(at), bits / 8, Access::kAtomic);                       \
+    return operation(static_cast<volatile std::uint##bits##_t*>(at), value, __ATOMIC_SEQ_CST);                \
   }
 #define TWINBENCH_COMPARE_HOOK(bits, name)                                                                             \
   int __tsan_atomic##bits##_compare_exchange_##name(volatile void* at, void* expected, std::uint##bits##_t value, int, \
@@ -67,26 +67,26 @@ using simt::Access;
                                        static_cast<std::uint##bits##_t*>(expected), value, false, __ATOMIC_SEQ_CST,    \
                                        __ATOMIC_SEQ_CST);                                                              \
   }
-#define TWINBENCH_ATOMIC_HOOKS(bits)                                                                                   \
-  std::uint##bits##_t __tsan_atomic##bits##_load(const volatile void* at, int) {                                       \
-    simt::note(TWINBENCH_SITE, const_cast<const void*>(at), bits / 8, Access::kAtomic);                                \
-    return __atomic_load_n(static_cast<const volatile std::uint##bits##_t*>(at), __ATOMIC_SEQ_CST);                    \
-  }                                                                                                                    \
-  void __tsan_atomic##bits##_store(volatile void* at, std::uint##bits##_t value, int) {                                \
-    simt::note(TWINBENCH_SITE, const_cast<const void*>(at), bits / 8, Access::kAtomic);                                \
-    __atomic_store_n(static_cast<volatile std::uint##bits##_t*>(at), value, __ATOMIC_SEQ_CST);                         \
-  }                                                                                                                    \
-  std::uint##bits##_t __tsan_atomic##bits##_exchange(volatile void* at, std::uint##bits##_t value, int) {              \
-    simt::note(TWINBENCH_SITE, const_cast<const void*>(at), bits / 8, Access::kAtomic);                                \
-    return __atomic_exchange_n(static_cast<volatile std::uint##bits##_t*>(at), value, __ATOMIC_SEQ_CST);               \
-  }                                                                                                                    \
-  TWINBENCH_FETCH_HOOK(bits, add, __atomic_fetch_add)                                                                  \
-  TWINBENCH_FETCH_HOOK(bits, sub, __atomic_fetch_sub)                                                                  \
-  TWINBENCH_FETCH_HOOK(bits, and, __atomic_fetch_and)                                                                  \
-  TWINBENCH_FETCH_HOOK(bits, or, __atomic_fetch_or)                                                                    \
-  TWINBENCH_FETCH_HOOK(bits, xor, __atomic_fetch_xor)                                                                  \
-  TWINBENCH_FETCH_HOOK(bits, nand, __atomic_fetch_nand)                                                                \
-  TWINBENCH_COMPARE_HOOK(bits, strong)                                                                                 \
+#define TWINBENCH_ATOMIC_HOOKS(bits)                                                                      \
+  std::uint##bits##_t __tsan_atomic##bits##_load(const volatile void* at, int) {                          \
+    simt::note(TWINBENCH_SITE, const_cast<const void*>(at), bits / 8, Access::kAtomic);                   \
+    return __atomic_load_n(static_cast<const volatile std::uint##bits##_t*>(at), __ATOMIC_SEQ_CST);       \
+  }                                                                                                       \
+  void __tsan_atomic##bits##_store(volatile void* at, std::uint##bits##_t value, int) {                   \
+    simt::note(TWINBENCH_SITE, const_cast<const void*>(at), bits / 8, Access::kAtomic);                   \
+    __atomic_store_n(static_cast<volatile std::uint##bits##_t*>(at), value, __ATOMIC_SEQ_CST);            \
+  }                                                                                                       \
+  std::uint##bits##_t __tsan_atomic##bits##_exchange(volatile void* at, std::uint##bits##_t value, int) { \
+    simt::note(TWINBENCH_SITE, const_cast<const void*>(at), bits / 8, Access::kAtomic);                   \
+    return __atomic_exchange_n(static_cast<volatile std::uint##bits##_t*>(at), value, __ATOMIC_SEQ_CST);  \
+  }                                                                                                       \
+  TWINBENCH_FETCH_HOOK(bits, add, __atomic_fetch_add)                                                     \
+  TWINBENCH_FETCH_HOOK(bits, sub, __atomic_fetch_sub)                                                     \
+  TWINBENCH_FETCH_HOOK(bits, and, __atomic_fetch_and)                                                     \
+  TWINBENCH_FETCH_HOOK(bits, or, __atomic_fetch_or)                                                       \
+  TWINBENCH_FETCH_HOOK(bits, xor, __atomic_fetch_xor)                                                     \
+  TWINBENCH_FETCH_HOOK(bits, nand, __atomic_fetch_nand)                                                   \
+  TWINBENCH_COMPARE_HOOK(bits, strong)                                                                    \
   TWINBENCH_COMPARE_HOOK(bits, weak)
 
 extern "C" {
@@ -95,9 +95,7 @@ TWINBENCH_ACCESS_HOOKS(2)
 TWINBENCH_ACCESS_HOOKS(4)
 TWINBENCH_ACCESS_HOOKS(8)
 TWINBENCH_ACCESS_HOOKS(16)
-void __tsan_read_range(void* at, std::size_t bytes) {
-  simt::note_in_pieces(TWINBENCH_SITE, at, bytes, Access::kRead);
-}
+void __tsan_read_range(void* at, std::size_t bytes) { simt::note_in_pieces(TWINBENCH_SITE, at, bytes, Access::kRead); }
 void __tsan_write_range(void* at, std::size_t bytes) {
   simt::note_in_pieces(TWINBENCH_SITE, at, bytes, Access::kWrite);
 }

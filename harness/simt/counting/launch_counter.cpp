@@ -88,8 +88,8 @@ void LaunchCounter::touch_global(const void* site, const void* address, std::uin
   if (current_lane_log != nullptr) current_lane_log->add_global(site, address, bytes, access);
 }
 
-void LaunchCounter::touch_shared(const void* site, const SharedRegion& region, std::int64_t offset,
-                                 std::uint32_t bytes, Access access) {
+void LaunchCounter::touch_shared(const void* site, const SharedRegion& region, std::int64_t offset, std::uint32_t bytes,
+                                 Access access) {
   if (current_lane_log == nullptr) return;
   auto found = std::find(regions_.begin(), regions_.end(), &region);
   if (found == regions_.end()) found = regions_.insert(regions_.end(), &region);
@@ -141,7 +141,8 @@ void LaunchCounter::meet_warp(int warp) {
 
 void LaunchCounter::add(int warp, const Group& group) {
   SiteCounts& site = now_.sites[group.site];
-  const RequestCost cost = site.shared ? cost_of_shared(group.request, touched_) : cost_of_global(group.request, touched_);
+  const RequestCost cost =
+      site.shared ? cost_of_shared(group.request, touched_) : cost_of_global(group.request, touched_);
   ++site.requests;
   site.lanes += static_cast<std::uint64_t>(group.request.count);
   site.units += cost.units;
@@ -191,7 +192,8 @@ void LaunchCounter::end_launch(Report& report) {
 void LaunchCounter::find_race(const SiteCounts& site) {
   const BlockWords::Conflict conflict = words_.touch(block_, touched_, site.access, site.bytes > 1);
   if (!conflict.found) return;
-  const std::string other = conflict.other_block < 0 ? "several blocks" : "block " + std::to_string(conflict.other_block);
+  const std::string other =
+      conflict.other_block < 0 ? "several blocks" : "block " + std::to_string(conflict.other_block);
   const char* verb = site.access == Access::kRead ? "reads" : site.access == Access::kWrite ? "writes" : "updates";
   add_finding(FindingKind::kBlockRace, site,
               "block " + std::to_string(block_) + " " + verb + " global memory that " + other +

@@ -50,12 +50,12 @@ class LaunchCounter final : public AccessObserver {
   std::vector<LaneLog> logs_;  // by rank
   std::array<AddressRange, 5> not_global_;
   std::vector<const SharedRegion*> regions_;
-  FlatMap<std::uint32_t> index_of_site_;                    // code address -> index into now_.sites + 1
-  std::vector<std::uint32_t> times_;                        // by site: how often the lane passed it
-  std::vector<std::vector<std::uint32_t>> group_of_;        // by site and that number: index into groups_
+  FlatMap<std::uint32_t> index_of_site_;              // code address -> index into now_.sites + 1
+  std::vector<std::uint32_t> times_;                  // by site: how often the lane passed it
+  std::vector<std::vector<std::uint32_t>> group_of_;  // by site and that number: index into groups_
   std::vector<Group> groups_;
-  std::vector<Interval> touched_;                           // by the last request
-  FlatMap<std::uint16_t> known_to_warp_;                    // sector and warp -> its 2-byte words met in this block
+  std::vector<Interval> touched_;         // by the last request
+  FlatMap<std::uint16_t> known_to_warp_;  // sector and warp -> its 2-byte words met in this block
   BlockWords words_;
   struct Told {
     FindingKind kind;

@@ -15,9 +15,9 @@ struct SiteCounts {
   const void* site = nullptr;  // where in the code it returns to
   bool shared = false;
   Access access = Access::kRead;
-  std::uint32_t bytes = 0;      // a lane's
-  std::uint64_t requests = 0;   // of warps
-  std::uint64_t lanes = 0;      // that took part, over all requests
+  std::uint32_t bytes = 0;     // a lane's
+  std::uint64_t requests = 0;  // of warps
+  std::uint64_t lanes = 0;     // that took part, over all requests
   std::uint64_t units = 0, ideal = 0;
   std::uint64_t unique_bytes = 0;    // summed over the requests
   std::uint64_t repeated_bytes = 0;  // of global reads: those that the same warp had read or written before

@@ -43,7 +43,8 @@ std::uint64_t bank_wavefronts(const WarpRequest32& request, int first, int last)
   int most = 0;
   for (int i = 0; i < request.count; ++i) {
     if (request.lanes[i] < first || request.lanes[i] >= last) continue;
-    for (std::uint64_t word = request.addresses[i] / 4; word <= (request.addresses[i] + request.bytes - 1) / 4; ++word) {
+    for (std::uint64_t word = request.addresses[i] / 4; word <= (request.addresses[i] + request.bytes - 1) / 4;
+         ++word) {
       auto& bank = words[word % kWarpSize];
       int& used = count[word % kWarpSize];
       if (std::find(bank.begin(), bank.begin() + used, word) != bank.begin() + used) continue;

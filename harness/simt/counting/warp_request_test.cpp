@@ -61,7 +61,8 @@ TEST(GlobalRequest, VectorsAndOrderDoNotMatter) {
 }
 
 TEST(GlobalRequest, FewLanes) {
-  const RequestCost cost = global(2, [](int lane) { return 64 + 2 * lane; }, 5);
+  const RequestCost cost = global(
+      2, [](int lane) { return 64 + 2 * lane; }, 5);
   EXPECT_EQ(cost.units, 1u);
   EXPECT_EQ(cost.ideal, 1u);
   EXPECT_EQ(cost.unique_bytes, 10u);
@@ -100,7 +101,10 @@ TEST(SharedRequest, ABroadcastIsOneWavefrontAtAnySize) {
 }
 
 TEST(SharedRequest, IdleQuartersAreFree) {
-  EXPECT_EQ(shared(16, [](int lane) { return 16 * lane; }, 8).units, 1u);
+  EXPECT_EQ(shared(
+                16, [](int lane) { return 16 * lane; }, 8)
+                .units,
+            1u);
 }
 
 }  // namespace

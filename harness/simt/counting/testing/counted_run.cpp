@@ -26,8 +26,8 @@ template <class Kernel, class Arguments>
 CountedRun count(Size3 grid, Size3 block, Order order, const Arguments& arguments, std::size_t dynamic_bytes = 0) {
   LaunchCounter counter;
   const WatchLaunches watch(counter);
-  const Report report = launch_on_host(AtThisLevel<Kernel>{}, grid, block, dynamic_bytes,
-                                       {.order = order, .seed = 5}, arguments);
+  const Report report =
+      launch_on_host(AtThisLevel<Kernel>{}, grid, block, dynamic_bytes, {.order = order, .seed = 5}, arguments);
   return {counter.launches().at(0), report};
 }
 
