@@ -16,7 +16,7 @@
 #include "harness/simt/host_block.h"
 #include "kernels/common/simt.h"
 
-// Where accesses are counted, a kernel is one function, so that every access knows the line of the kernel it belongs to.
+// Where accesses are counted, a kernel is one function, so that every access knows its line of the kernel.
 #if defined(__SANITIZE_THREAD__)
 #define TWINBENCH_WHOLE_KERNEL __attribute__((flatten))
 #else

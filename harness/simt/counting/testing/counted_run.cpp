@@ -1,4 +1,4 @@
-// Compiled once for each -O level (TWINBENCH_LEVEL is its namespace), with the hooks: the kernels of the counting tests.
+// Compiled once for each -O level (TWINBENCH_LEVEL is its namespace), with the hooks: the tests' kernels.
 #include "harness/simt/counting/testing/counted_run.h"
 
 #include <functional>
