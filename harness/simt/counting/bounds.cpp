@@ -19,11 +19,12 @@ void judge_line(const KernelSummary& summary, const LineTotals& line, std::vecto
   const AccessTotals& totals = line.totals;
   const double most = line.shared ? kMostWavefrontFactor : kMostSectorFactor;
   if (totals.factor() > most)
-    add(line.shared ? "wavefronts" : "sectors", std::to_string(totals.units) + (line.shared ? " wavefronts" : " sectors") +
-                                                    ", ideal " + std::to_string(totals.ideal) + ", " +
-                                                    decimal(totals.factor(), 2) + "x, at most " + decimal(most, 2) + "x");
+    add(line.shared ? "wavefronts" : "sectors",
+        std::to_string(totals.units) + (line.shared ? " wavefronts" : " sectors") + ", ideal " +
+            std::to_string(totals.ideal) + ", " + decimal(totals.factor(), 2) + "x, at most " + decimal(most, 2) + "x");
   const std::uint64_t all = line.shared ? summary.shared.requests : summary.loads.requests + summary.stores.requests;
-  if (static_cast<double>(totals.requests) >= kHotShare * static_cast<double>(all) && totals.mean_lanes() < kFewestLanes)
+  if (static_cast<double>(totals.requests) >= kHotShare * static_cast<double>(all) &&
+      totals.mean_lanes() < kFewestLanes)
     add("lanes", decimal(totals.mean_lanes(), 1) + " of 32 lanes take part, at least " + decimal(kFewestLanes, 0));
   if (line.access == Access::kAtomic && totals.most_on_one_address > kMostAtomicLanes)
     add("atomics", std::to_string(totals.most_on_one_address) + " lanes of a warp update one address, at most " +
@@ -37,11 +38,10 @@ std::vector<Breach> breaches_of(const KernelSummary& summary, std::uint64_t fewe
   for (const LineTotals& line : summary.lines) judge_line(summary, line, breaches);
   const double repeated = static_cast<double>(summary.loads.repeated_bytes);
   if (repeated > kMostRepeated * static_cast<double>(summary.loads.unique_bytes))
-    breaches.push_back({summary.kernel, "repeats",
-                        std::to_string(summary.loads.repeated_bytes) + " of " +
-                            std::to_string(summary.loads.unique_bytes) +
-                            " bytes are loaded by a warp that had met them, at most " +
-                            decimal(100 * kMostRepeated, 0) + " %"});
+    breaches.push_back(
+        {summary.kernel, "repeats",
+         std::to_string(summary.loads.repeated_bytes) + " of " + std::to_string(summary.loads.unique_bytes) +
+             " bytes are loaded by a warp that had met them, at most " + decimal(100 * kMostRepeated, 0) + " %"});
   if (summary.fewest_blocks < fewest_blocks)
     breaches.push_back({summary.kernel, "blocks",
                         "a launch of " + std::to_string(summary.fewest_blocks) + " blocks, at least " +

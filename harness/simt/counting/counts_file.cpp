@@ -46,7 +46,8 @@ void differences(const std::string& where, const json& pinned, const json& count
 Reason reason_of(const std::string& path, const json& row) {
   for (const char* key : {"kernel", "bound", "reason"})
     if (!row.is_object() || !row.contains(key) || !row[key].is_string() || row[key].get<std::string>().empty())
-      refuse(path, "reasons: " + row.dump(), std::string("give each a kernel, a bound and a reason; '") + key + "' is missing");
+      refuse(path, "reasons: " + row.dump(),
+             std::string("give each a kernel, a bound and a reason; '") + key + "' is missing");
   const Reason reason{row["kernel"], row["bound"], row["reason"]};
   if (std::find(std::begin(kBoundNames), std::end(kBoundNames), reason.bound) == std::end(kBoundNames))
     refuse(path, "reasons: bound " + reason.bound, "sectors, wavefronts, lanes, repeats, atomics or blocks");
@@ -88,7 +89,8 @@ void CountsFile::save(const std::string& path) const {
     stream << "{\n \"reasons\": [";
     for (std::size_t i = 0; i < reasons_.size(); ++i)
       stream << (i ? ",\n  " : "\n  ")
-             << json({{"kernel", reasons_[i].kernel}, {"bound", reasons_[i].bound}, {"reason", reasons_[i].reason}}).dump();
+             << json({{"kernel", reasons_[i].kernel}, {"bound", reasons_[i].bound}, {"reason", reasons_[i].reason}})
+                    .dump();
     stream << "\n ],\n \"cells\": {";
     const char* before_cell = "\n";
     for (const auto& [cell, kernels] : cells_) {
@@ -102,7 +104,8 @@ void CountsFile::save(const std::string& path) const {
       stream << "}";
     }
     stream << "\n }\n}\n";
-    if (!stream.flush()) throw Error(ErrorKind::kInputOutput, temporary, "not written", "check the folder and its space");
+    if (!stream.flush())
+      throw Error(ErrorKind::kInputOutput, temporary, "not written", "check the folder and its space");
   }
   if (std::rename(temporary.c_str(), path.c_str()) != 0)
     throw Error(ErrorKind::kInputOutput, path, "not replaced", "check the folder's permissions");

@@ -64,7 +64,8 @@ TEST(CountsFile, ComparesExactlyButForLineNumbers) {
 }
 
 TEST(CountsFile, ComesBackAsItWasSaved) {
-  const TemporaryFile given(R"({"reasons": [{"kernel": "k", "bound": "sectors", "reason": "rows of 65"}], "cells": {}})");
+  const TemporaryFile given(
+      R"({"reasons": [{"kernel": "k", "bound": "sectors", "reason": "rows of 65"}], "cells": {}})");
   CountsFile file = CountsFile::load(given.path());
   file.set("a", cell(440));
   file.set("b", cell(450));
@@ -82,7 +83,8 @@ TEST(CountsFile, RefusesWhatItDoesNotUnderstand) {
   EXPECT_NE(refused(R"({"cells": {}, "reasons": [{"kernel": "k", "bound": "sectors", "reason": ""}]})").find("reason"),
             std::string::npos);
   const std::string row = R"({"kernel": "k", "bound": "sectors", "reason": "r"})";
-  EXPECT_NE(refused(R"({"cells": {}, "reasons": [)" + row + "," + row + "]}").find("one reason each"), std::string::npos);
+  EXPECT_NE(refused(R"({"cells": {}, "reasons": [)" + row + "," + row + "]}").find("one reason each"),
+            std::string::npos);
 }
 
 TEST(CountsFile, ACellThatVanishesIsTold) {

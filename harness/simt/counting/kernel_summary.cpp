@@ -36,8 +36,11 @@ void add_launch(KernelSummary& summary, const LaunchCounts& launch) {
 }
 
 nlohmann::json totals_json(const AccessTotals& totals, const char* units) {
-  nlohmann::json json = {{"requests", totals.requests}, {"lanes", totals.lanes}, {units, totals.units},
-                         {"ideal", totals.ideal},       {"bytes", totals.unique_bytes}};
+  nlohmann::json json = {{"requests", totals.requests},
+                         {"lanes", totals.lanes},
+                         {units, totals.units},
+                         {"ideal", totals.ideal},
+                         {"bytes", totals.unique_bytes}};
   if (totals.repeated_bytes > 0) json["repeated_bytes"] = totals.repeated_bytes;
   return json;
 }
