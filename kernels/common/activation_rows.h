@@ -56,7 +56,7 @@ struct Activation {
           thread, kRowThreads, a.width / kWidth,
           [&](std::int64_t i) { return activated<kWidth>(a, start, i * kWidth); },
           [&](std::int64_t, const Floats<kWidth>& values) { own = merge(own, moments_of(values)); });
-      const Moments<float> moments = block_moments<kRowThreads>(block, own);
+      const Moments<float> moments = block_moments(block, own, static_cast<float>(a.width));
       const float inverse = inverse_deviation(moments.variance());
       const RowRange piece = piece_of_row<kWidth>(block, a.width);
       for (std::int64_t i = piece.begin + thread; i < piece.end; i += kRowThreads) {

@@ -20,30 +20,13 @@ TWINBENCH_DEVICE Moments<float> moments_of(const Floats<kWidth>& values) {
   return result;
 }
 
-// Of a block of kThreads threads (a multiple of 32), all of them calling; every thread gets the result, the same bits.
-// Two barriers.
-template <int kThreads, class Block>
-TWINBENCH_DEVICE Moments<float> block_moments(Block& block, Moments<float> own) {
-  constexpr int kWarps = kThreads / simt::kWarpSize;
-  TWINBENCH_UNROLL
-  for (unsigned lanes = simt::kWarpSize / 2; lanes > 0; lanes /= 2)
-    own = merge(own, {block.shuffle_down(own.count, lanes), block.shuffle_down(own.mean, lanes),
-                      block.shuffle_down(own.squared_deviations, lanes)});
-  auto partial = simt::shared_array<float, 3 * kWarps>(block);
-  if (simt::lane(block) == 0) {
-    const int warp = simt::warp(block);
-    partial[warp] = own.count;
-    partial[kWarps + warp] = own.mean;
-    partial[2 * kWarps + warp] = own.squared_deviations;
-  }
-  block.barrier();
-  Moments<float> all;
-  for (int warp = 0; warp < kWarps; ++warp) {
-    const float count = partial[warp], mean = partial[kWarps + warp], squares = partial[2 * kWarps + warp];
-    all = merge(all, {count, mean, squares});
-  }
-  block.barrier();
-  return all;
+// Of a block's threads (a multiple of 32, all of them calling), `count` values in all; every thread gets the result, the
+// same bits, and no division stands between the merges. Four barriers.
+template <class Block>
+TWINBENCH_DEVICE Moments<float> block_moments(Block& block, const Moments<float>& own, float count) {
+  const float mean = simt::block_sum(block, own.count * own.mean) / count, away = own.mean - mean;
+  const float squares = multiply_add(own.count * away, away, own.squared_deviations);
+  return {count, mean, simt::block_sum(block, squares)};
 }
 
 }  // namespace twinbench::kernels
