@@ -16,6 +16,7 @@
 
 namespace twinbench::kernels::simt {
 
+class AccessObserver;
 class HostBlock;
 
 // In which order the threads that can run do run. Shuffled also lets whole warps fall behind, by chance.
@@ -75,6 +76,17 @@ class Executor {
   void wait_for_warp(HostThread& thread, const WarpRequest& request, Place place);
   SharedRegion& static_region(const std::type_info& type, int count, int slot, int element_bytes);
   SharedRegion& dynamic_region() { return *dynamic_region_; }
+  // A global atomic update in two steps, between which no other thread runs.
+  void begin_global_update(const void* where, void* old, int size);
+  void finish_global_update(void* where, const void* changed, int size);
+
+  // The thread that runs now, of this OS thread's innermost launch; null between.
+  static const HostThread* running();
+
+  // For those who watch.
+  const std::string& kernel() const { return kernel_; }
+  std::int64_t dynamic_shared_bytes() const { return static_cast<std::int64_t>(dynamic_region_->bytes.size()); }
+  AccessObserver* observer() const { return observer_; }
 
   // For the shared-memory checks.
   std::uint32_t epoch() const { return epoch_; }
@@ -90,6 +102,7 @@ class Executor {
   static void run_thread(void* thread);
   void run_block(std::int64_t linear_index);
   bool run_ready_threads();
+  void run_thread_until_it_waits(HostThread& thread);
   bool complete_warp_operations(int warp);
   void exchange(int warp, std::uint32_t mask);
   bool release_barrier();
@@ -118,6 +131,8 @@ class Executor {
   bool abandoning_ = false;
   std::vector<std::string> reported_;
   Report report_;
+  AccessObserver* observer_ = nullptr;
+  std::vector<int> ready_in_warp_;  // threads that this pass has still to run, where somebody watches
 };
 
 }  // namespace twinbench::kernels::simt

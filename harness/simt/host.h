@@ -4,6 +4,7 @@
 #include <cxxabi.h>
 
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -14,6 +15,13 @@
 #include "harness/simt/guarded_buffer.h"
 #include "harness/simt/host_block.h"
 #include "kernels/common/simt.h"
+
+// Where accesses are counted, a kernel is one function, so that every access knows the line of the kernel it belongs to.
+#if defined(__SANITIZE_THREAD__)
+#define TWINBENCH_WHOLE_KERNEL __attribute__((flatten))
+#else
+#define TWINBENCH_WHOLE_KERNEL
+#endif
 
 namespace twinbench::kernels::simt {
 
@@ -35,10 +43,12 @@ std::string kernel_name() {
 // them point to host memory, best of GuardedBuffers. Deterministic for equal options. An empty grid runs nothing.
 template <class Kernel, class... Arguments>
 Report launch_on_host(Kernel kernel, Size3 grid, Size3 block, std::size_t dynamic_shared_bytes, HostOptions options,
-                      const Arguments&... arguments) {
+                      Arguments... arguments) {
   static_assert(std::is_empty_v<Kernel>, "a kernel has no state: pass values as arguments");
+  // By value and on this stack, as a kernel's parameters are in constant memory: reading them is no access.
+  const auto thread = [&](HostBlock& context) TWINBENCH_WHOLE_KERNEL { kernel(context, arguments...); };
   Executor executor(kernel_name<Kernel>(), grid.index, block.index, dynamic_shared_bytes, Kernel::kMaxThreads,
-                    std::move(options), [&](HostBlock& context) { kernel(context, arguments...); });
+                    std::move(options), std::ref(thread));
   return executor.run();
 }
 
