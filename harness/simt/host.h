@@ -13,7 +13,9 @@
 
 #include "harness/simt/executor.h"
 #include "harness/simt/guarded_buffer.h"
+#include "harness/simt/host_async.h"
 #include "harness/simt/host_block.h"
+#include "harness/simt/host_mma.h"
 #include "kernels/common/simt.h"
 
 // Where accesses are counted, a kernel is one function, so that every access knows the line of the kernel it belongs to.

@@ -10,7 +10,7 @@
 namespace twinbench::kernels::simt {
 
 template <int kBytes, class T, class From>
-void host_async_copy(HostBlock& block, SharedPointer<T> to, const From* from, bool valid) {
+TWINBENCH_ALWAYS_INLINE void host_async_copy(HostBlock& block, SharedPointer<T> to, const From* from, bool valid) {
   struct alignas(kBytes) Chunk {
     unsigned char of[kBytes];
   };
@@ -20,7 +20,7 @@ void host_async_copy(HostBlock& block, SharedPointer<T> to, const From* from, bo
   const SharedPointer<Chunk> chunk = to.template as<Chunk>();  // finds a misaligned shared address
   Chunk value{};
   if (valid) value = *reinterpret_cast<const Chunk*>(from);
-  block.async_copies().add(chunk, value.of, kBytes);
+  block.async_copies().add<kBytes>(chunk.region(), chunk.offset(), value.of);
 }
 inline void host_async_commit(HostBlock& block) { block.async_copies().commit(); }
 inline void host_async_wait(HostBlock& block, int groups) { block.async_copies().wait(groups); }

@@ -12,20 +12,33 @@
 
 namespace twinbench::kernels::simt {
 
-// kBytes (4, 8 or 16) bytes from `from`, or zeros where not `valid` (nothing is read then). Both addresses are multiples
-// of kBytes. `to`: a position in a shared array.
+// kBytes (4, 8 or 16) bytes from `from` to `to`, a position in a shared array. Both addresses are multiples of kBytes.
 template <int kBytes, class Block, class Shared, class T>
-TWINBENCH_DEVICE void async_copy(Block& block, Shared to, const T* from, bool valid = true) {
+TWINBENCH_DEVICE void async_copy(Block& block, Shared to, const T* from) {
+  static_assert(kBytes == 4 || kBytes == 8 || kBytes == 16, "the hardware copies 4, 8 or 16 bytes");
+#if defined(__CUDACC__)
+  const unsigned where = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  if constexpr (kBytes == 16)  // past the first-level cache
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(where), "l"(from) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(where), "l"(from), "n"(kBytes) : "memory");
+#else
+  host_async_copy<kBytes>(block, to, from, true);
+#endif
+}
+
+// The same, or zeros where not `valid`: nothing is read then.
+template <int kBytes, class Block, class Shared, class T>
+TWINBENCH_DEVICE void async_copy_or_zeros(Block& block, Shared to, const T* from, bool valid) {
   static_assert(kBytes == 4 || kBytes == 8 || kBytes == 16, "the hardware copies 4, 8 or 16 bytes");
 #if defined(__CUDACC__)
   const unsigned where = static_cast<unsigned>(__cvta_generic_to_shared(to));
   const int bytes = valid ? kBytes : 0;
-  if constexpr (kBytes == 16) {  // past the first-level cache
+  if constexpr (kBytes == 16)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(where), "l"(from), "r"(bytes) : "memory");
-  } else {
+  else
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(where), "l"(from), "n"(kBytes), "r"(bytes)
                  : "memory");
-  }
 #else
   host_async_copy<kBytes>(block, to, from, valid);
 #endif
