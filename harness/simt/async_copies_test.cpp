@@ -25,12 +25,12 @@ TEST(AsyncCopies, TwoBuffersGiveThePlainSum) {
   }
 }
 
-TEST(AsyncCopies, OneTileABlockTurnedRound) {
+TEST(AsyncCopies, OneTileABlock) {
   const GuardedBuffer<float> from(spread(3 * 256, 1), "from", 16);
   for (const Order order : kAllOrders) {
     const Buffer to(3 * 256);
-    run_clean(examples::AsyncReverse{}, 3, 64, order, examples::AsyncReverseArguments{from.data(), to.data()}, 1024);
-    for (std::size_t i = 0; i < to.size(); ++i) ASSERT_EQ(to[i], from[i / 256 * 256 + 255 - i % 256]);
+    run_clean(examples::AsyncPass{}, 3, 64, order, examples::AsyncPassArguments{from.data(), to.data()}, 1024);
+    for (std::size_t i = 0; i < to.size(); ++i) ASSERT_EQ(to[i], from[i]);
   }
 }
 

@@ -52,15 +52,15 @@ struct MatrixLoad {
   }
 };
 
-// Tiles of 256 values turned round, a block each.
-struct AsyncReverseArguments {
+// Tiles of 256 values passed through shared memory, a block each: a thread stores what others copied.
+struct AsyncPassArguments {
   const float* from;  // [grid, 256]
   float* to;
 };
-struct AsyncReverse {
+struct AsyncPass {
   static constexpr int kMaxThreads = 64;
   template <class Block>
-  TWINBENCH_DEVICE void operator()(Block& block, const AsyncReverseArguments& a) const {
+  TWINBENCH_DEVICE void operator()(Block& block, const AsyncPassArguments& a) const {
     auto tile = dynamic_shared<float>(block);
     const int thread = static_cast<int>(block.thread().x);
     const float* from = a.from + 256 * static_cast<std::int64_t>(block.index().x);
@@ -70,7 +70,7 @@ struct AsyncReverse {
     async_wait<0>(block);
     block.barrier();
     TWINBENCH_UNROLL
-    for (int i = 0; i < 4; ++i) to[64 * i + thread] = tile[255 - 64 * i - thread];
+    for (int i = 0; i < 4; ++i) to[64 * i + thread] = tile[64 * i + thread];
   }
 };
 

@@ -130,7 +130,7 @@ extern "C" __global__ void __launch_bounds__(32) hand_written_matrix_load(Matrix
   p.to[96 + lane] = d;
 }
 
-struct AsyncReverseParameters {
+struct AsyncPassParameters {
   const float* from;
   float* to;
 };
@@ -145,7 +145,7 @@ __device__ __forceinline__ void copy_16(float* to, const float* from) {
 
 }  // namespace
 
-extern "C" __global__ void __launch_bounds__(64) hand_written_async_reverse(AsyncReverseParameters p) {
+extern "C" __global__ void __launch_bounds__(64) hand_written_async_pass(AsyncPassParameters p) {
   extern __shared__ __align__(16) float tile[];
   const int thread = static_cast<int>(threadIdx.x);
   const float* from = p.from + 256 * static_cast<std::int64_t>(blockIdx.x);
@@ -155,5 +155,5 @@ extern "C" __global__ void __launch_bounds__(64) hand_written_async_reverse(Asyn
   asm volatile("cp.async.wait_group 0;" ::: "memory");
   __syncthreads();
 #pragma unroll
-  for (int i = 0; i < 4; ++i) to[64 * i + thread] = tile[255 - 64 * i - thread];
+  for (int i = 0; i < 4; ++i) to[64 * i + thread] = tile[64 * i + thread];
 }

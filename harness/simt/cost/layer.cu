@@ -10,7 +10,7 @@ template __global__ void run<examples::TiledTranspose, examples::TransposeArgume
 template __global__ void run<examples::RowSoftmax, examples::SoftmaxArguments>(examples::SoftmaxArguments);
 template __global__ void run<examples::TileProduct, examples::TileProductArguments>(examples::TileProductArguments);
 template __global__ void run<examples::MatrixLoad, examples::MatrixLoadArguments>(examples::MatrixLoadArguments);
-template __global__ void run<examples::AsyncReverse, examples::AsyncReverseArguments>(examples::AsyncReverseArguments);
+template __global__ void run<examples::AsyncPass, examples::AsyncPassArguments>(examples::AsyncPassArguments);
 template __global__ void run<examples::Histogram, examples::HistogramArguments>(examples::HistogramArguments);
 
 }  // namespace twinbench::kernels::simt
