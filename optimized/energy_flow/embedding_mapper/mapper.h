@@ -91,7 +91,7 @@ class Mapper : public Runnable {
  private:
   struct Layer {
     at::Tensor product, hidden;                                           // [rows, width]; hidden is an operand
-    at::Tensor before, inverse, grad_hidden, grad_product, grad_operand;  // backward only
+    at::Tensor normal, inverse, grad_hidden, grad_product, grad_operand;  // backward only
     Activation arguments;
   };
 
@@ -122,10 +122,10 @@ class Mapper : public Runnable {
                        .product = data<Real>(layer.product),
                        .hidden = operands<Real>(layer.hidden)};
     if (!backward_) return;
-    for (at::Tensor* buffer : {&layer.before, &layer.grad_hidden, &layer.grad_product}) *buffer = matrix(width);
+    for (at::Tensor* buffer : {&layer.normal, &layer.grad_hidden, &layer.grad_product}) *buffer = matrix(width);
     layer.inverse = matrix(1);
     Activation& a = layer.arguments;
-    a.before = data<Real>(layer.before);
+    a.normal = data<Real>(layer.normal);
     a.inverse = data<Real>(layer.inverse);
     a.grad_hidden = data<Real>(layer.grad_hidden);
     a.grad_product.plain = data<Real>(layer.grad_product);
