@@ -9,6 +9,7 @@
 #include "harness/command/command.h"
 #include "harness/command/data.h"
 #include "harness/command/scenario.h"
+#include "harness/instructions/under_callgrind.h"
 #include "harness/runner/waiting_threads.h"
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
@@ -147,6 +148,14 @@ int main(int argc, char** argv) {
   add_common(counters, options, true);
   add_share(counters, options, true);
 
+  std::string instruction_pins = "ci/instructions.json";
+  auto* instructions = app.add_subcommand(
+      "instructions", "Counts the instructions of a run of every small CPU cell under Callgrind, against the pins");
+  instructions->add_option("--pins", instruction_pins, "The checked-in instruction counts")->capture_default_str();
+  instructions->add_flag("--pin", pin, "Write what was counted into the file: the one way to change it");
+  add_common(instructions, options, true);
+  add_limits(instructions, options);
+
   auto* bench = app.add_subcommand(
       "bench", "Paired timings of every timed twin; with --benchmark_* flags: Google Benchmark over every cell");
   bench->allow_extras();
@@ -227,6 +236,10 @@ int main(int argc, char** argv) {
                            : twinbench::list_command(options, as_json, cells);
     if (*parity) code = twinbench::parity_command(options, checks);
     if (*counters) code = twinbench::counters_command(options, pins, pin, trace_all);
+    if (*instructions)
+      code = twinbench::callgrind_folder().empty()
+                 ? twinbench::run_under_callgrind(argv)
+                 : twinbench::instructions_command(options, instruction_pins, pin);
     if (*bench) code = twinbench::bench_command(options, session, bench->remaining());
     if (*ceilings) code = twinbench::ceilings_command(options);
     if (*scenarios) code = twinbench::scenario_command(options, scenario);
