@@ -197,6 +197,14 @@ int main(int argc, char** argv) {
   add_common(scenarios, options, true);
   add_limits(scenarios, options);
 
+  std::string coverage_pins = "ci/coverage.txt";
+  bool drop = false;
+  auto* coverage = app.add_subcommand("coverage", "Holds what is checked against the pinned list, which may only grow");
+  coverage->add_option("--pins", coverage_pins, "The checked-in list")->capture_default_str();
+  coverage->add_option("--folder", scenario.folder, "Where the scenario files lie")->capture_default_str();
+  auto* pin_coverage = coverage->add_flag("--pin", pin, "Write what there is into the list");
+  coverage->add_flag("--drop", drop, "With --pin: let go of what is gone")->needs(pin_coverage);
+
   auto* selftest =
       app.add_subcommand("selftest", "Planted wrong twins and correct controls: the harness proves itself");
   add_common(selftest, options, true);
@@ -243,6 +251,7 @@ int main(int argc, char** argv) {
     if (*bench) code = twinbench::bench_command(options, session, bench->remaining());
     if (*ceilings) code = twinbench::ceilings_command(options);
     if (*scenarios) code = twinbench::scenario_command(options, scenario);
+    if (*coverage) code = twinbench::coverage_command(coverage_pins, scenario.folder, pin, drop);
     if (*selftest) code = twinbench::selftest_command(options);
     if (*dump) code = twinbench::dump_command(options, cell, sizes, file);
     if (*check) code = twinbench::check_command(options, cell, file);
