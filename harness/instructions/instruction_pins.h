@@ -1,4 +1,4 @@
-// The checked-in instruction counts (ci/instructions.json), by counting machine: compared exactly, written on purpose.
+// The checked-in instruction counts (ci/instructions.json), by counting machine: written on purpose only.
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ class InstructionPins {
   std::map<std::string, InstructionCells> machines_;
 };
 
-// What changed, in words; empty where nothing did. `pinned` may be null: then how to pin.
+// What changed by more than 0.25 %, in words; empty where nothing did. `pinned` may be null: then how to pin.
 std::string instruction_change(const std::string& cell, const InstructionCounts* pinned,
                                const InstructionCounts& measured);
 
