@@ -74,7 +74,7 @@ class Mapper : public TwoHalves {
     std::vector<at::Tensor> kept = {last_product_};
     if (gathers_) kept.push_back(x_);
     for (const Layer& layer : layers_)
-      kept.insert(kept.end(), {layer.product, layer.hidden, layer.before, layer.inverse});
+      kept.insert(kept.end(), {layer.product, layer.hidden, layer.normal, layer.inverse});
     return kept;
   }
   NamedTensors outputs() override { return setting_.backward() ? gradients_ : forward_results_; }
