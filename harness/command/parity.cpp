@@ -101,7 +101,7 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
                                           order, name_hash(sample + group[member].name())));
                                       ParityOptions parity = parity_options(tier, group[member].variant);
                                       if (group[member].device.is_simt()) parity.repeats = 3;  // each thread order once
-          if (!chosen.empty()) parity.checks = chosen;
+                                      if (!chosen.empty()) parity.checks = chosen;
                                       return judge(group[member], parity, seed, *shared);
                                     }));
   }
