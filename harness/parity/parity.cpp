@@ -11,6 +11,7 @@
 #include "harness/memory/tracked_allocator.h"
 #include "harness/parity/subject.h"
 #include "src/common/error.h"
+#include "src/common/first_line.h"
 #include "src/common/nearest_name.h"
 #include "src/golden_file.h"
 
@@ -38,8 +39,7 @@ CheckResult perform(const std::string& cell, const std::string& name, std::uint6
     check(result);
   } catch (const std::exception& error) {
     result.verdict = CheckVerdict::kError;
-    const std::string text = error.what();
-    result.reason = text.substr(0, text.find('\n'));  // LibTorch appends a stack trace
+    result.reason = first_line(error.what());
   }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;

@@ -6,6 +6,7 @@
 #include "harness/counters/operator_counts.h"
 #include "harness/device/device_sample.h"
 #include "harness/timing/statistics.h"
+#include "src/common/first_line.h"
 
 namespace twinbench {
 namespace {
@@ -46,9 +47,6 @@ class Budget {
   Clock& clock_;
   std::int64_t start_;
 };
-
-// The first line: LibTorch's messages carry a stack trace.
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace
 
