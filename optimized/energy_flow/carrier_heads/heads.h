@@ -131,8 +131,11 @@ class Heads : public TwoHalves {
     std::vector<at::Tensor> weights = {inputs_["energy_hidden_weight"], inputs_["displacement_hidden_weight"]};
     std::vector<at::Tensor> biases = {inputs_["energy_hidden_bias"], inputs_["displacement_hidden_bias"]};
     if (setting.on("gate")) {
-      weights.insert(weights.end(), {inputs_["child_weight"], inputs_["gate_hidden_weight"]});
-      biases.insert(biases.end(), {inputs_["child_bias"], inputs_["gate_hidden_bias"]});
+      constexpr std::int64_t kUnused = Columns::kChildColumns - 1;
+      const at::Tensor no_bias = at::zeros({kUnused}, carried_.options());
+      weights.insert(weights.end(), {inputs_["child_weight"], at::zeros({kUnused, carried_.size(1)}, no_bias.options()),
+                                     inputs_["gate_hidden_weight"]});
+      biases.insert(biases.end(), {inputs_["child_bias"], no_bias, inputs_["gate_hidden_bias"]});
     }
     const at::Tensor joined = at::cat(weights, 0);
     const std::int64_t padding = (alignment - joined.size(0) % alignment) % alignment;

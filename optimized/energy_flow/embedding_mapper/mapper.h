@@ -74,7 +74,7 @@ class Mapper : public TwoHalves {
     std::vector<at::Tensor> kept = {last_product_};
     if (gathers_) kept.push_back(x_);
     for (const Layer& layer : layers_)
-      kept.insert(kept.end(), {layer.product, layer.hidden, layer.before, layer.inverse});
+      kept.insert(kept.end(), {layer.product, layer.hidden, layer.normal, layer.inverse});
     return kept;
   }
   NamedTensors outputs() override { return setting_.backward() ? gradients_ : forward_results_; }
@@ -105,7 +105,7 @@ class Mapper : public TwoHalves {
  private:
   struct Layer {
     at::Tensor product, hidden;                                           // [rows, width]; hidden is an operand
-    at::Tensor before, inverse, grad_hidden, grad_product, grad_operand;  // backward only
+    at::Tensor normal, inverse, grad_hidden, grad_product, grad_operand;  // backward only
     Activation arguments;
   };
 
@@ -135,10 +135,10 @@ class Mapper : public TwoHalves {
                        .product = data<Real>(layer.product),
                        .hidden = operands<Real>(layer.hidden)};
     if (!setting_.backward()) return;
-    for (at::Tensor* buffer : {&layer.before, &layer.grad_hidden, &layer.grad_product}) *buffer = matrix(width);
+    for (at::Tensor* buffer : {&layer.normal, &layer.grad_hidden, &layer.grad_product}) *buffer = matrix(width);
     layer.inverse = matrix(1);
     Activation& a = layer.arguments;
-    a.before = data<Real>(layer.before);
+    a.normal = data<Real>(layer.normal);
     a.inverse = data<Real>(layer.inverse);
     a.grad_hidden = data<Real>(layer.grad_hidden);
     a.grad_product.plain = data<Real>(layer.grad_product);
