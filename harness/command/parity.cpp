@@ -100,7 +100,8 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
                                       set_host_orders(kernels::simt::host_orders_named(
                                           order, name_hash(sample + group[member].name())));
                                       ParityOptions parity = parity_options(tier, group[member].variant);
-                                      if (!chosen.empty()) parity.checks = chosen;
+                                      if (group[member].device.is_simt()) parity.repeats = 3;  // each thread order once
+          if (!chosen.empty()) parity.checks = chosen;
                                       return judge(group[member], parity, seed, *shared);
                                     }));
   }
