@@ -1,4 +1,4 @@
-// `twinbench kernels`: what kernels touch, counted on the host and pinned, beside what compilers say and modelled times.
+// `twinbench kernels`: what kernels touch, counted on the host and pinned; what compilers say; modelled times.
 #pragma once
 
 #include <CLI/CLI.hpp>
