@@ -10,6 +10,7 @@
 #include "harness/command/data.h"
 #include "harness/command/kernels.h"
 #include "harness/command/scenario.h"
+#include "harness/instructions/under_callgrind.h"
 #include "harness/runner/waiting_threads.h"
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
@@ -152,6 +153,14 @@ int main(int argc, char** argv) {
   add_common(counters, options, true);
   add_share(counters, options, true);
 
+  std::string instruction_pins = "ci/instructions.json";
+  auto* instructions = app.add_subcommand(
+      "instructions", "Counts the instructions of a run of every small CPU cell under Callgrind, against the pins");
+  instructions->add_option("--pins", instruction_pins, "The checked-in instruction counts")->capture_default_str();
+  instructions->add_flag("--pin", pin, "Write what was counted into the file: the one way to change it");
+  add_common(instructions, options, true);
+  add_limits(instructions, options);
+
   auto* bench = app.add_subcommand(
       "bench", "Paired timings of every timed twin; with --benchmark_* flags: Google Benchmark over every cell");
   bench->allow_extras();
@@ -192,6 +201,14 @@ int main(int argc, char** argv) {
     command->add_option("--tier", scenario.tier, "The largest tier: smoke, std or full")->capture_default_str();
   add_common(scenarios, options, true);
   add_limits(scenarios, options);
+
+  std::string coverage_pins = "ci/coverage.txt";
+  bool drop = false;
+  auto* coverage = app.add_subcommand("coverage", "Holds what is checked against the pinned list, which may only grow");
+  coverage->add_option("--pins", coverage_pins, "The checked-in list")->capture_default_str();
+  coverage->add_option("--folder", scenario.folder, "Where the scenario files lie")->capture_default_str();
+  auto* pin_coverage = coverage->add_flag("--pin", pin, "Write what there is into the list");
+  coverage->add_flag("--drop", drop, "With --pin: let go of what is gone")->needs(pin_coverage);
 
   auto* selftest =
       app.add_subcommand("selftest", "Planted wrong twins and correct controls: the harness proves itself");
@@ -234,9 +251,14 @@ int main(int argc, char** argv) {
                            : twinbench::list_command(options, as_json, cells);
     if (*parity) code = twinbench::parity_command(options, checks);
     if (*counters) code = twinbench::counters_command(options, pins, pin, trace_all);
+    if (*instructions)
+      code = twinbench::callgrind_folder().empty()
+                 ? twinbench::run_under_callgrind(argv)
+                 : twinbench::instructions_command(options, instruction_pins, pin);
     if (*bench) code = twinbench::bench_command(options, session, bench->remaining());
     if (*ceilings) code = twinbench::ceilings_command(options);
     if (*scenarios) code = twinbench::scenario_command(options, scenario);
+    if (*coverage) code = twinbench::coverage_command(coverage_pins, scenario.folder, pin, drop);
     if (*selftest) code = twinbench::selftest_command(options);
     if (*dump) code = twinbench::dump_command(options, cell, sizes, file);
     if (*check) code = twinbench::check_command(options, cell, file);

@@ -35,7 +35,22 @@ struct Place {
   int line;
 };
 
-enum class WarpOperation { kBarrier, kShuffleDown, kShuffleXor, kShuffleIndex, kBallot };
+enum class WarpOperation {
+  kBarrier,
+  kShuffleDown,
+  kShuffleXor,
+  kShuffleIndex,
+  kBallot,
+  kMmaBf16,  // from here on: what all 32 lanes do together, see WarpCollective
+  kMmaTf32,
+  kLoadMatrices,
+};
+
+// What a lane brings to an operation of the whole warp; `apply` gets all of them, in lane order, when the last one is there.
+struct WarpCollective {
+  void* own;
+  void (*apply)(void* const* lanes);
+};
 
 struct WarpRequest {
   WarpOperation operation;
@@ -105,6 +120,7 @@ class Executor {
   void run_thread_until_it_waits(HostThread& thread);
   bool complete_warp_operations(int warp);
   void exchange(int warp, std::uint32_t mask);
+  void run_collective(int warp, std::uint32_t mask);
   bool release_barrier();
   void explain_deadlock();
   void explain_warp_deadlock(const HostThread& waiting);

@@ -7,7 +7,9 @@
 
 #include "harness/simt/executor.h"
 #include "harness/simt/guarded_buffer.h"
+#include "harness/simt/host_async.h"
 #include "harness/simt/host_block.h"
+#include "harness/simt/host_mma.h"
 #include "kernels/common/kernel_name.h"
 #include "kernels/common/simt.h"
 

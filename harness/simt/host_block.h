@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <typeinfo>
 
+#include "harness/simt/async_copies.h"
 #include "harness/simt/executor.h"
 
 namespace twinbench::kernels::simt {
@@ -57,6 +58,17 @@ class HostBlock {
     return {executor_, thread_, executor_.dynamic_region(), byte_offset};
   }
 
+  // An operation of all 32 lanes of a warp.
+  template <class Lane>
+  void warp_collective(WarpOperation operation, Lane& own, void (*apply)(void* const*), Place place) {
+    const WarpCollective collective{&own, apply};
+    const WarpCollective* const address = &collective;
+    WarpRequest request{operation, kFullMask, 0, sizeof address, {}};
+    std::memcpy(request.value, &address, sizeof address);
+    executor_.wait_for_warp(thread_, request, place);
+  }
+  AsyncCopies& async_copies() { return async_copies_; }
+
   // Global memory: the run is sequential, so a plain update is atomic.
   template <class T>
   TWINBENCH_ALWAYS_INLINE T atomic_add(T* where, T value) {
@@ -98,6 +110,7 @@ class HostBlock {
 
   Executor& executor_;
   HostThread& thread_;
+  AsyncCopies async_copies_{executor_, thread_};
 };
 
 }  // namespace twinbench::kernels::simt

@@ -20,6 +20,7 @@ enum class FindingKind {
   kOutOfBounds,        // access outside a GuardedBuffer
   kException,          // the kernel threw
   kBlockRace,          // two blocks touched global memory, at least one writing, not both atomically; where counted
+  kAsyncCopy,          // an asynchronous copy that nobody waited for, or whose destination was written meanwhile
   kMisaligned,         // an access at an address that is no multiple of its size; where hooks are compiled in
 };
 

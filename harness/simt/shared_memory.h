@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -124,6 +125,16 @@ class SharedPointer {
     return {*executor_, *thread_, *region_, offset_ + count * static_cast<std::int64_t>(sizeof(T))};
   }
   SharedPointer& operator+=(std::int64_t count) { return *this = *this + count; }
+  // The same place as elements of U. Throws where it is not aligned for one.
+  template <class U>
+  SharedPointer<U> as() const {
+    if (offset_ % static_cast<std::int64_t>(alignof(U)) != 0)
+      throw std::runtime_error("an access of " + std::to_string(sizeof(U)) + " bytes at byte " +
+                               std::to_string(offset_) + " of " + region_->name + " is misaligned");
+    return {*executor_, *thread_, *region_, offset_};
+  }
+  SharedRegion& region() const { return *region_; }
+  std::int64_t offset() const { return offset_; }
 
  private:
   Executor* executor_;
