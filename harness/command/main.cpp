@@ -8,6 +8,7 @@
 
 #include "harness/command/command.h"
 #include "harness/command/data.h"
+#include "harness/command/kernels.h"
 #include "harness/command/scenario.h"
 #include "harness/instructions/under_callgrind.h"
 #include "harness/runner/waiting_threads.h"
@@ -226,6 +227,8 @@ int main(int argc, char** argv) {
 
   twinbench::DataOptions data_options;
   auto* data = twinbench::add_data_command(app, data_options);
+  twinbench::KernelsOptions kernels_options;
+  auto* kernels = twinbench::add_kernels_command(app, kernels_options);
 
   try {
     app.parse(argc, argv);
@@ -261,6 +264,7 @@ int main(int argc, char** argv) {
     if (*dump) code = twinbench::dump_command(options, cell, sizes, file);
     if (*check) code = twinbench::check_command(options, cell, file);
     if (*data) code = twinbench::data_command(data_options);
+    if (*kernels) code = twinbench::kernels_command(kernels_options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "twinbench: %s\n", error.what());
     return twinbench::kExitUsage;
