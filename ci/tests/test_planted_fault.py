@@ -1,0 +1,51 @@
+"""A real fault in the running program, and every command's exit code: 1 with it, 0 without."""
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+PROGRAM = os.environ["TWINBENCH_PROGRAM"]
+ROOT = Path(__file__).parents[2]
+TINY = "simple_neuron/(baseline|optimized)/cpu/fp32/tiny$"
+COMMANDS = {
+    "parity": ["parity", "--filter", TINY],
+    "counters": ["counters", "--filter", TINY],
+    "bench": ["bench", "--quick", "--minutes", "1", "--null-cells", "1", "--null-blocks", "2",
+              "--filter", "simple_neuron/.*/cpu/fp32/train$"],
+    "selftest": ["selftest", "--filter", "^correct$"],
+    "scenario": ["scenario", "flow_free_run"],
+}
+
+
+@pytest.fixture(scope="module")
+def fault(tmp_path_factory):
+    library = tmp_path_factory.mktemp("fault") / "wrong_operators.so"
+    subprocess.run(["g++", "-x", "c", "-O1", "-shared", "-fPIC", "-o", str(library),
+                    str(ROOT / "ci/tests/wrong_operators.c")], check=True)
+    return library
+
+
+def run(arguments, preload=None):
+    environment = {**os.environ, **({"LD_PRELOAD": str(preload)} if preload else {})}
+    return subprocess.run([PROGRAM, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_says_that_something_is_wrong(command, fault):
+    result = run(COMMANDS[command], fault)
+    assert result.returncode == 1 and ", 0 failed" not in result.stdout, f"{result.returncode}: {result.stdout[-2000:]}{result.stderr[-2000:]}"
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "bench"])  # its verdict is about time
+def test_and_passes_without_it(command):
+    result = run(COMMANDS[command])
+    assert result.returncode == 0, f"{result.returncode}: {result.stdout[-2000:]}{result.stderr[-2000:]}"
+
+
+def test_a_dumped_file_is_judged_by_what_is_right_now(tmp_path, fault):
+    cell, file = "energy_flow.simple_neuron/baseline/cpu/fp32/tiny", str(tmp_path / "cell.safetensors")
+    assert run(["dump", cell, "--out", file], fault).returncode == 0
+    assert run(["check", cell, "--from", file]).returncode == 1
+    assert run(["dump", cell, "--out", file]).returncode == 0
+    assert run(["check", cell, "--from", file]).returncode == 0
