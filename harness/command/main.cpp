@@ -191,6 +191,7 @@ int main(int argc, char** argv) {
   auto* selftest =
       app.add_subcommand("selftest", "Planted wrong twins and correct controls: the harness proves itself");
   add_common(selftest, options, true);
+  add_limits(selftest, options);
 
   auto* dump = app.add_subcommand("dump", "Writes named inputs and outputs of a cell as safetensors");
   dump->add_option("cell", cell, "<id>/<variant>/<device>/<dtype>/<case>")->required();

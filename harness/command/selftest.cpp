@@ -15,20 +15,25 @@ int selftest_command(const CommandOptions& options) {
   Ledger ledger;
   Record record = open_record(options, "selftest");
   std::vector<Job> jobs;
+  const TimeBudget budget(options.minutes);
+  const Shard shard = shard_named(options.shard);
   const std::regex wanted = filter_pattern(options.filter);
   for (const auto& planted : selftest_cases()) {
-    if (!std::regex_search(planted.name, wanted)) continue;
+    if (!std::regex_search(planted.name, wanted) || !shard.has(planted.name)) continue;
     ledger.plan(planted.name);
-    jobs.push_back(limited_job(options, planted.name, [&planted]() -> nlohmann::json {
+    const auto row_of = [&planted]() -> nlohmann::json {
       const auto row = run(planted);
       return {{"name", row.name}, {"kind", row.kind},       {"caught_by", row.caught_by}, {"expected", row.expected},
               {"got", row.got},   {"verdict", row.verdict}, {"reason", row.reason}};
-    }));
+    };
+    jobs.push_back(limited_job(options, planted.name, row_of));
+    // A planted job forks once more, which wants a process that never had a second thread.
+    if (planted.job) jobs.back().run = [row_of](JobContext&) { return row_of(); };
   }
   if (jobs.empty())
     throw Error(ErrorKind::kUnknownName, "--filter", options.filter, "no planted twin or control has such a name");
   Table table({{"twin"}, {"kind"}, {"expected"}, {"got"}, {"verdict"}});
-  run_with_progress(jobs, record, [&](const JobResult& job) {
+  const auto on_result = [&](const JobResult& job) {
     if (!job.ok()) {
       ledger.record(job.name, Outcome::kError, failure_of(job));
       table.add_row({job.name, "-", "-", failure_of(job), "error"});
@@ -44,8 +49,14 @@ int selftest_command(const CommandOptions& options) {
                   : reason.empty()
                       ? "expected " + row["expected"].get<std::string>() + ", got " + row["got"].get<std::string>()
                       : reason);
+  };
+  std::size_t cut = 0;
+  run_with_progress(jobs, record, on_result, budget, [&](const std::string& name) {
+    ledger.record(name, Outcome::kInconclusive, budget.reason());
+    ++cut;
   });
   table.print(std::cout);
+  if (cut > 0) std::cout << "  " << cut << " left out, " << budget.reason() << '\n';
   return finish("selftest", options, ledger, record);
 }
 
