@@ -50,8 +50,7 @@ ContentWalk::ContentWalk(const NamedTensors& live, const NamedTensors& own, cons
 void ContentWalk::put(const Place& place, std::uint64_t value) { std::memcpy(place.at, &value, place.bytes); }
 
 void ContentWalk::go_on() {
-  for (std::size_t i = 0; i < places_.size(); ++i)
-    put(places_[i], flipped_[i] ? places_[i].other : places_[i].own);
+  for (std::size_t i = 0; i < places_.size(); ++i) put(places_[i], flipped_[i] ? places_[i].other : places_[i].own);
 }
 
 void ContentWalk::set_apart(bool apart) {

@@ -53,7 +53,7 @@ struct TimedVariant {
   }
 };
 
-constexpr std::size_t kCopies = 2;              // sets of addresses of what is judged fast
+constexpr std::size_t kCopies = 2;                            // sets of addresses of what is judged fast
 constexpr std::uint64_t kFirstJudged = 7, kJudgedWithin = 6;  // a sample of these many is judged: slow twins take few
 
 Side side_of(TimedVariant& timed, std::uint64_t seed, JudgingTime& judging) {
@@ -89,6 +89,8 @@ std::string broken_beside_answers(TimedVariant& timed, const GlobalState& before
   return idle.empty() ? "" : "sleeps: " + idle;
 }
 
+}  // namespace
+
 PairedOptions paired_options(const TwinTimingOptions& options) {
   PairedOptions paired;
   paired.max_pairs = options.max_pairs;
@@ -100,8 +102,6 @@ PairedOptions paired_options(const TwinTimingOptions& options) {
   paired.sample.maximum_sample_s = 0.05;
   return paired;
 }
-
-}  // namespace
 
 std::string Twin::name() const {
   return component->spec.id() + "/" + (device == c10::DeviceType::CUDA ? "cuda" : "cpu") + "/" + to_string(dtype) +
@@ -155,8 +155,8 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
     if (!timed.at(from).failed.empty() || !timed.at(to).failed.empty()) return paired;
     ClockWatch watch(clock);
     try {
-      paired = measure_pair(side_of(timed.at(from), options.seed, judging), side_of(timed.at(to), options.seed, judging),
-                            paired_options(options), clock);
+      paired = measure_pair(side_of(timed.at(from), options.seed, judging),
+                            side_of(timed.at(to), options.seed, judging), paired_options(options), clock);
     } catch (const std::exception&) {
       if (timed.at(from).failed.empty() && timed.at(to).failed.empty()) throw;
       return PairedResult();

@@ -8,6 +8,7 @@
 
 #include "harness/roofline/ceilings.h"
 #include "harness/timing/clock.h"
+#include "harness/timing/paired.h"
 #include "src/registry.h"
 
 namespace twinbench {
@@ -43,6 +44,9 @@ struct TwinTimingOptions {
 // in its first run, sleeps, or changes the process or its clock, is `rejected` and gets no speedup. One that throws has
 // an error row; the others go on.
 nlohmann::json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::vector<Ceiling>& ceilings);
+
+// How one comparison is sampled under these options.
+PairedOptions paired_options(const TwinTimingOptions& options);
 
 // The null comparison: the optimized variant of each twin against itself, as the record's session holds it.
 nlohmann::json null_test_row(const std::vector<Twin>& twins, const TwinTimingOptions& options);

@@ -25,34 +25,43 @@ std::int64_t raw_clock() {
   return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
-// Seconds that the threads of this process worked or were ready to, by the scheduler's own books.
-double busy_s() {
-  double nanoseconds = 0;
+// Seconds of all threads of this process, by the scheduler's own books.
+struct ThreadTimes {
+  double working_s = 0, queued_s = 0;
+};
+
+ThreadTimes thread_times() {
+  ThreadTimes times;
   std::error_code failure;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", failure)) {
     std::ifstream file(task.path() / "schedstat");
     double on_processor = 0, in_queue = 0;
-    if (file >> on_processor >> in_queue) nanoseconds += on_processor + in_queue;
+    if (!(file >> on_processor >> in_queue)) continue;
+    times.working_s += on_processor * 1e-9;
+    times.queued_s += in_queue * 1e-9;
   }
-  return nanoseconds * 1e-9;
+  return times;
 }
 
+// Of the time that other work on the machine left to it.
 double idle_share(const std::function<void()>& run) {
-  const double busy_before = busy_s();
+  const ThreadTimes before = thread_times();
   const std::int64_t start = raw_clock();
   double wall_s = 0;
   do {
     run();
     wall_s = seconds_between(start, raw_clock());
   } while (wall_s < kAttempt_s);
-  const double busy = busy_s() - busy_before;
-  return std::max(0.0, 1 - busy / wall_s);
+  const ThreadTimes after = thread_times();
+  const double worked = after.working_s - before.working_s, queued = after.queued_s - before.queued_s;
+  const double idle = std::max(0.0, wall_s - worked - queued);
+  return idle / (idle + worked);
 }
 
 }  // namespace
 
 std::string slept(const std::function<void()>& run) {
-  if (busy_s() == 0) return "";  // a kernel that keeps no such books
+  if (thread_times().working_s == 0) return "";  // a kernel that keeps no such books
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
   double least = 1;  // the first attempt may hold what a change of the number of threads costs
@@ -60,9 +69,10 @@ std::string slept(const std::function<void()>& run) {
   at::set_num_threads(threads);
   if (least <= kMostIdle) return "";
   char text[160];
-  std::snprintf(text, sizeof text,
-                "in %.0f %% of its time no thread worked or waited for a processor: it slept, at most %.0f %% may be so",
-                100 * least, 100 * kMostIdle);
+  std::snprintf(
+      text, sizeof text,
+      "in %.0f %% of its time no thread worked or waited for a processor: it slept, at most %.0f %% may be so",
+      100 * least, 100 * kMostIdle);
   return text;
 }
 

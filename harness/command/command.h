@@ -25,6 +25,7 @@ struct CommandOptions {
   bool quick = false;
   std::string tier = "full";        // quick: every check at small sizes, large cases sampled; full: everything
   std::string sample;               // decides the sample and the order; empty: the revision
+  std::string held_out;             // decides the held-out cases; empty: the revision; none: there are none
   std::string shard;                // "i/n": only that part; empty: everything
   double minutes = 0;               // no cell, twin or job is begun after that many; 0: no limit
   bool require_device = false;      // a cell that cannot run here is an error, not a skip
@@ -39,6 +40,7 @@ int parity_command(const CommandOptions& options, const std::string& checks);
 int counters_command(const CommandOptions& options, const std::string& pins_file, bool pin, bool trace_all);
 int bench_command(const CommandOptions& options, const SessionOptions& session,
                   const std::vector<std::string>& google_benchmark_flags);
+int null_command(const CommandOptions& options, std::size_t comparisons);  // `bench --null`
 int ceilings_command(const CommandOptions& options);
 int selftest_command(const CommandOptions& options);
 int dump_command(const CommandOptions& options, const std::string& cell, const std::vector<std::string>& sizes,

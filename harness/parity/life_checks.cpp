@@ -125,8 +125,10 @@ LifeFindings watched_life(const Component& component, Variant variant, const Set
     const auto runnable = component.make(variant, inputs, setting);
     compare("set-up");
     run_afresh(*runnable);
-    if (expected) spoil(inputs);
-    else compare("run()");
+    if (expected)
+      spoil(inputs);
+    else
+      compare("run()");
     const NamedTensors outputs = runnable->outputs();
     findings.outputs = copied(outputs);
     compare("outputs()");

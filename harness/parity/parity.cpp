@@ -18,8 +18,8 @@ namespace twinbench {
 
 const std::vector<std::string>& parity_check_names() {
   static const std::vector<std::string> names = {
-      "specimen",       "golden",      "refusal",        "oracle", "vacuity",          "determinism",
-      "input_mutation", "guard_bands", "non_contiguous", "stale",  "batch_invariance", "poisoned_neighbour",
+      "specimen",       "golden",      "refusal",        "oracle",  "vacuity",          "determinism",
+      "input_mutation", "guard_bands", "non_contiguous", "stale",   "batch_invariance", "poisoned_neighbour",
       "gradient",       "invariant",   "relation",       "threads", "instances",        "sensitivity",
       "precision",      "late",        "global_state",   "outlives"};
   return names;
@@ -66,6 +66,9 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   const std::string cell_name =
       Cell{&component, variant, setting.device.type(), setting.dtype, &setting.input_case}.name();
   std::vector<CheckResult> results;
+  TrackedAllocator::instance();  // installed once and for good: before the state that must stay
+  const GlobalState state_before = GlobalState::now();
+  const Survivors alive_before = Survivors::now();
   const auto wanted = [&](const std::string& name) { return options.checks.empty() || options.checks.count(name); };
   const auto add = [&](const std::string& name, bool applies, const Check& check) {
     if (applies && wanted(name)) results.push_back(perform(cell_name, name, seed, check));
@@ -90,10 +93,10 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   LifeFindings life;
   bool large = false;
   CheckResult oracle = perform(cell_name, "oracle", seed, [&](CheckResult& result) {
-    const GlobalState before = GlobalState::now();
     SharedCase& shared = cases.of(component, setting, seed);
-    life.changed = GlobalState::now().changed_since(before);
-    if (!life.changed.empty()) life.changed = "the baseline changes: " + life.changed;
+    life.changed = GlobalState::now().changed_since(state_before);
+    if (!life.changed.empty())
+      life.changed = "before its first life, in worked examples or its baseline: " + life.changed;
     large = shared.elements() > options.thorough_elements;
     auto candidate = std::make_unique<Subject>(
         Subject{component, variant, setting, seed, options, shared, shared.generated(), shared.reference(), {}, {}, 0});
@@ -162,12 +165,18 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
     // A second life, whose inputs are overwritten between run() and outputs(). A baseline's first is the reference's.
     LifeFindings second;
     const CheckResult lived = perform(cell_name, "late", seed, [&](CheckResult&) {
-      if (!large) second = watched_life(component, variant, setting, cell.placed(), cell.outputs_declared(), &cell.outputs);
+      if (!large)
+        second = watched_life(component, variant, setting, cell.placed(), cell.outputs_declared(), &cell.outputs);
     });
     if (lived.verdict == CheckVerdict::kError) second.late = lived.reason;
     if (life.late.empty()) life.late = second.late;
     if (life.changed.empty()) life.changed = second.changed;
     if (life.left_behind.empty()) life.left_behind = second.left_behind;
+    if (life.changed.empty()) life.changed = GlobalState::now().changed_since(state_before);
+    cell.repeated = {};
+    Survivors now = Survivors::now();
+    now.threads = 0;  // the pool has become larger
+    if (life.left_behind.empty()) life.left_behind = now.more_than(alive_before);
   }
   const auto of_life = [&](const std::string& name, void (*check)(const LifeFindings&, CheckResult&)) {
     add(name, true, [&, check](CheckResult& result) {

@@ -43,7 +43,8 @@ class Unproven {
 
   std::string text() const {
     std::string text;
-    for (const auto& name : inputs_) text += (text.empty() ? "" : "; ") + ("no case's answer depends on input '" + name + "'");
+    for (const auto& name : inputs_)
+      text += (text.empty() ? "" : "; ") + ("no case's answer depends on input '" + name + "'");
     for (const auto& name : outputs_)
       text += (text.empty() ? "" : "; ") + ("output '" + name + "' is constant in every case");
     return text;

@@ -9,9 +9,9 @@
 
 #include "harness/compare/host_elements.h"
 #include "harness/compare/inputs.h"
+#include "harness/memory/global_state.h"
 #include "harness/parity/parity.h"
 #include "harness/parity/reference.h"
-#include "harness/memory/global_state.h"
 #include "harness/parity/shared_case.h"
 
 namespace twinbench {

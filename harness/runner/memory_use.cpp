@@ -55,8 +55,8 @@ bool group_lives(pid_t group) {
     char state = 0;
     int parent = 0, of_group = 0;
     if (after_name != std::string::npos &&
-        std::sscanf(stat.c_str() + after_name + 1, " %c %d %d", &state, &parent, &of_group) == 3 &&
-        of_group == group && state != 'Z')
+        std::sscanf(stat.c_str() + after_name + 1, " %c %d %d", &state, &parent, &of_group) == 3 && of_group == group &&
+        state != 'Z')
       return true;
   }
   return false;

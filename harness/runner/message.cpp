@@ -33,7 +33,6 @@ void append_number(std::string& bytes, std::uint64_t number, std::size_t count) 
   for (std::size_t i = 0; i < count; ++i) bytes += static_cast<char>((number >> (8 * i)) & 0xFFu);
 }
 
-
 void write_all(int descriptor, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());

@@ -208,8 +208,7 @@ TEST(Runner, AJobThatWritesGarbageToThePipe) {
 TEST(Runner, AJobWhoseResultIsForgedOnTheInheritedPipe) {
   const JobResult result = end_of("forged", [](JobContext& context) -> json {
     const std::string body = R"({"kind":"result","value":"forged"})";
-    const std::string message =
-        std::string("TWBJ") + static_cast<char>(body.size()) + std::string(3 + 8, '\0') + body;
+    const std::string message = std::string("TWBJ") + static_cast<char>(body.size()) + std::string(3 + 8, '\0') + body;
     EXPECT_EQ(write(context.descriptor(), message.data(), message.size()), static_cast<ssize_t>(message.size()));
     _exit(0);
   });

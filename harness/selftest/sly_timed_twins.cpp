@@ -200,8 +200,8 @@ SelftestCase sleeping_baseline() {
 }
 
 SelftestCase patched_clock() {
-  SelftestCase one = benched("timed_patched_clock", "the clock that measures runs ten times too slow", "clock",
-                             make<RowScale>, 60);
+  SelftestCase one =
+      benched("timed_patched_clock", "the clock that measures runs ten times too slow", "clock", make<RowScale>, 60);
   one.clock_rate = 0.1;
   return one;
 }
@@ -210,8 +210,8 @@ SelftestCase patched_clock() {
 
 std::vector<SelftestCase> sly_when_timed() {
   return {
-      against_plain(benched("timed_value_cache", "remembers answers by all that its inputs hold", "no_gain",
-                            make<ValueCache>)),
+      against_plain(
+          benched("timed_value_cache", "remembers answers by all that its inputs hold", "no_gain", make<ValueCache>)),
       against_plain(benched("timed_late_work", "computes in outputs()", "no_gain", make<LateWork>, 60)),
       benched("timed_sampled_cache", "remembers answers by three elements of its inputs", "answers",
               make<SampledCache>),
