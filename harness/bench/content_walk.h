@@ -1,4 +1,4 @@
-// Contents that never repeat: before each timed run one element of the inputs goes from one data set to another and back.
+// Contents that never repeat: before each timed run one element of the inputs changes between two data sets.
 #pragma once
 
 #include <cstdint>

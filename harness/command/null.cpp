@@ -28,9 +28,9 @@ std::string summary(const Qualification& q) {
   char text[512];
   std::snprintf(
       text, sizeof text,
-      "gate: %zu false verdicts in %zu comparisons of a cell with itself (%zu undecided; at most %.2f %% at 95 %%); %zu "
-      "misses in %zu with %.0f %% more work at noise up to %.0f %% (found at least %.2f %%; %zu noisier ones apart, %zu "
-      "planted ones judged wrongly in all)",
+      "gate: %zu false verdicts in %zu comparisons of a cell with itself (%zu undecided; at most %.2f %% at 95 %%); "
+      "%zu misses in %zu with %.0f %% more work at noise up to %.0f %% (found at least %.2f %%; %zu noisier ones apart, "
+      "%zu planted ones judged wrongly in all)",
       q.false_verdicts, q.comparisons, q.undecided, 100 * row["false_rate_at_most"].get<double>(), q.misses, q.planted,
       100 * kPlantedShare, 100 * kNoiseForPower, 100 * row["power_at_least"].get<double>(), q.planted_too_noisy,
       q.planted_wrong);
@@ -52,15 +52,13 @@ int null_command(const CommandOptions& options, std::size_t comparisons) {
   timing.clock = measure_clock(clock);
   timing.max_pairs = options.quick ? 32 : 64;
   timing.seconds = options.quick ? 1 : 4;
-  const auto rounds = static_cast<std::size_t>(
-      std::ceil(static_cast<double>(comparisons) / (2 * static_cast<double>(cells.size()))));
+  const auto rounds =
+      static_cast<std::size_t>(std::ceil(static_cast<double>(comparisons) / (2 * static_cast<double>(cells.size()))));
   std::vector<Job> jobs;
   for (const auto& cell : cells) {
     ledger.plan(cell.name());
-    jobs.push_back(
-        limited_job(options, cell.name(), [=] { return to_json(qualify_on(cell, timing, rounds)); }));
-    jobs.back().limits.wall_s =
-        std::max(options.time_limit_s, 60 + 6 * timing.seconds * static_cast<double>(rounds));
+    jobs.push_back(limited_job(options, cell.name(), [=] { return to_json(qualify_on(cell, timing, rounds)); }));
+    jobs.back().limits.wall_s = std::max(options.time_limit_s, 60 + 6 * timing.seconds * static_cast<double>(rounds));
   }
   Qualification all;
   run_with_progress(

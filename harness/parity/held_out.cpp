@@ -31,7 +31,8 @@ double elements(const Component& component, const Case& one) {
   double sum = 0;
   for (const auto& input : inputs_of(component.spec.signature, setting)) {
     double count = 1;
-    for (const auto extent : extents(input.shape, setting)) count *= static_cast<double>(std::max<std::int64_t>(extent, 1));
+    for (const auto extent : extents(input.shape, setting))
+      count *= static_cast<double>(std::max<std::int64_t>(extent, 1));
     sum += count;
   }
   return sum;
@@ -48,7 +49,8 @@ std::int64_t largest(const Component& component, const std::string& size, bool t
 }  // namespace
 
 HeldOutDraw held_out_draw(const Component& component, const std::string& text, int number, bool timed) {
-  const std::string key = text + " " + component.spec.id() + " " + (timed ? "timed" : "small") + " " + std::to_string(number);
+  const std::string key =
+      text + " " + component.spec.id() + " " + (timed ? "timed" : "small") + " " + std::to_string(number);
   std::vector<const Case*> bases;
   double most = 0;
   for (const auto& one : component.spec.cases)
@@ -66,8 +68,8 @@ HeldOutDraw held_out_draw(const Component& component, const std::string& text, i
     const auto given = draw.input_case.sizes.find(size.name);
     if (given == draw.input_case.sizes.end()) continue;
     const std::int64_t low = std::max<std::int64_t>({1, size.low, timed ? given->second / 2 : 1});
-    const std::int64_t high = std::max(
-        low, std::min(size.high, timed ? given->second * 5 / 4 : 2 * largest(component, size.name, timed)));
+    const std::int64_t high =
+        std::max(low, std::min(size.high, timed ? given->second * 5 / 4 : 2 * largest(component, size.name, timed)));
     given->second = between(low, high, unit_draw(key + " " + size.name));
     least[size.name] = low;
   }

@@ -18,9 +18,9 @@ constexpr std::size_t kLargestMessage = std::size_t{256} << 20;  // bytes of JSO
 // From here on every message of this process carries a seal made with this key. Once in a child's life.
 void seal_messages(const SealKey& key);
 
-// Writes mark ("TWBJ"), length (32 bits, little-endian), seal (64 bits; 0 before seal_messages()) and JSON. Bytes that are not UTF-8 are replaced; NaN and Inf
-// become
-// null. Throws Error(kInputOutput) where the pipe is closed and Error(kOutOfRange) above kLargestMessage.
+// Writes mark ("TWBJ"), length (32 bits, little-endian), seal (64 bits; 0 before seal_messages()) and JSON. Bytes that
+// are not UTF-8 are replaced; NaN and Inf become null. Throws Error(kInputOutput) where the pipe is closed and
+// Error(kOutOfRange) above kLargestMessage.
 void send_message(int descriptor, const nlohmann::json& message);
 
 // Puts messages together from whatever pieces a pipe delivers.

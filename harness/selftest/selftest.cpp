@@ -117,7 +117,7 @@ class PatchedClock : public Clock {
   double rate_;
 };
 
-// A few short samples are enough: it is the rules around them that are tested. Enough for a verdict where that is asked.
+// A few short samples are enough: it is the rules around them that are tested. More where a verdict is asked for.
 void run_bench(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
   Component component = selftest_case.component;
   component.spec.cases = {selftest_case.setting.input_case};

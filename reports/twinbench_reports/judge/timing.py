@@ -64,7 +64,8 @@ def _judge(now: Record, before: Record | None) -> Iterator[Finding]:
     q = (now.block["session"] or {}).get("qualification")
     if q and (q["false_verdicts"] or q["misses"] or q["planted_wrong"]):
         yield Finding("inconclusive", "speedups", "gate", f"the gate judged wrongly where the verdict was known: "
-                      f"{qualification_text(now.block)}. No time of this session is believed", f"{program()} bench --null")
+                      f"{qualification_text(now.block)}. No time of this session is believed",
+                      f"{program()} bench --null")
         return
     if before is None or not before.block["speedups"]:
         return
