@@ -9,6 +9,7 @@
 #include "harness/command/command.h"
 #include "harness/command/data.h"
 #include "harness/command/scenario.h"
+#include "harness/instructions/under_callgrind.h"
 #include "harness/runner/waiting_threads.h"
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
@@ -21,8 +22,8 @@ void add_common(CLI::App* command, CommandOptions& options, bool measures) {
   command->add_option("--filter", options.filter,
                       "Regular expression on cell names <id>/<variant>/<device>/<dtype>/<case>; "
                       "of scenarios <pipeline>/<name>/<device>");
-  command->add_option("--device", options.device, "cpu, cuda or all")
-      ->check(CLI::IsMember({"cpu", "cuda", "all"}))
+  command->add_option("--device", options.device, "cpu, cuda, simt (the CUDA path executed on the host) or all")
+      ->check(CLI::IsMember({"cpu", "cuda", "simt", "all"}))
       ->capture_default_str();
   command->add_option("--seed", options.seed, "Seed of every input")->capture_default_str();
   if (!measures) return;
@@ -36,6 +37,10 @@ void add_common(CLI::App* command, CommandOptions& options, bool measures) {
       ->add_option("--memory-limit", options.memory_limit_mib,
                    "MiB a child process may take (default 8192; 32768 with --device cuda or all)")
       ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--thread-order", options.thread_order,
+                   "In which order simt runs the threads of a block: forward, reverse, shuffled, or all in turn")
+      ->capture_default_str();
   command->add_flag("--quick", options.quick, "Fewer pairs and smaller budgets");
   command->add_flag("--in-process", options.in_process,
                     "No child processes, no limits: for compute-sanitizer and debuggers");
@@ -150,6 +155,14 @@ int main(int argc, char** argv) {
   add_common(counters, options, true);
   add_share(counters, options, true);
 
+  std::string instruction_pins = "ci/instructions.json";
+  auto* instructions = app.add_subcommand(
+      "instructions", "Counts the instructions of a run of every small CPU cell under Callgrind, against the pins");
+  instructions->add_option("--pins", instruction_pins, "The checked-in instruction counts")->capture_default_str();
+  instructions->add_flag("--pin", pin, "Write what was counted into the file: the one way to change it");
+  add_common(instructions, options, true);
+  add_limits(instructions, options);
+
   auto* bench = app.add_subcommand(
       "bench", "Paired timings of every timed twin; with --benchmark_* flags: Google Benchmark over every cell");
   bench->allow_extras();
@@ -199,6 +212,14 @@ int main(int argc, char** argv) {
   add_common(scenarios, options, true);
   add_limits(scenarios, options);
 
+  std::string coverage_pins = "ci/coverage.txt";
+  bool drop = false;
+  auto* coverage = app.add_subcommand("coverage", "Holds what is checked against the pinned list, which may only grow");
+  coverage->add_option("--pins", coverage_pins, "The checked-in list")->capture_default_str();
+  coverage->add_option("--folder", scenario.folder, "Where the scenario files lie")->capture_default_str();
+  auto* pin_coverage = coverage->add_flag("--pin", pin, "Write what there is into the list");
+  coverage->add_flag("--drop", drop, "With --pin: let go of what is gone")->needs(pin_coverage);
+
   auto* selftest =
       app.add_subcommand("selftest", "Planted wrong twins and correct controls: the harness proves itself");
   add_common(selftest, options, true);
@@ -239,11 +260,15 @@ int main(int argc, char** argv) {
                            : twinbench::list_command(options, as_json, cells);
     if (*parity) code = twinbench::parity_command(options, checks);
     if (*counters) code = twinbench::counters_command(options, pins, pin, trace_all);
+    if (*instructions)
+      code = twinbench::callgrind_folder().empty() ? twinbench::run_under_callgrind(argv)
+                                                   : twinbench::instructions_command(options, instruction_pins, pin);
     if (*bench)
       code = null ? twinbench::null_command(options, null_comparisons)
                   : twinbench::bench_command(options, session, bench->remaining());
     if (*ceilings) code = twinbench::ceilings_command(options);
     if (*scenarios) code = twinbench::scenario_command(options, scenario);
+    if (*coverage) code = twinbench::coverage_command(coverage_pins, scenario.folder, pin, drop);
     if (*selftest) code = twinbench::selftest_command(options);
     if (*dump) code = twinbench::dump_command(options, cell, sizes, file);
     if (*check) code = twinbench::check_command(options, cell, file);

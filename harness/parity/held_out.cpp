@@ -98,12 +98,11 @@ HeldOutCells::HeldOutCells(const std::string& filter, const std::string& device,
     cases_.emplace_back();
     cases_.back().name = kHeldOut;
     cases_.back().timed = timed;
-    for (const auto path : {c10::DeviceType::CPU, c10::DeviceType::CUDA})
+    for (const Device& path : {Device(), Device(c10::DeviceType::CUDA), Device::simt()})
       for (const auto dtype : component.spec.dtypes)
         for (const auto variant : {Variant::kBaseline, Variant::kOptimized, Variant::kLibrary}) {
           const Cell cell{&component, variant, path, dtype, &cases_.back()};
-          const bool is_cuda = path == c10::DeviceType::CUDA;
-          if (!component.supports(variant, path, dtype) || (device != "all" && is_cuda != (device == "cuda"))) continue;
+          if (!component.supports(variant, path, dtype) || (device != "all" && device != to_string(path))) continue;
           if (std::regex_search(cell.name(), wanted)) cells_.push_back(cell);
         }
   }

@@ -63,8 +63,7 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
       throw Error(ErrorKind::kUnknownName, "--checks", name,
                   "there are " + std::to_string(names.size()) + " checks" + did_you_mean(name, names));
 
-  const std::string cell_name =
-      Cell{&component, variant, setting.device.type(), setting.dtype, &setting.input_case}.name();
+  const std::string cell_name = Cell{&component, variant, setting.device, setting.dtype, &setting.input_case}.name();
   std::vector<CheckResult> results;
   TrackedAllocator::instance();  // installed once and for good: before the state that must stay
   const GlobalState state_before = GlobalState::now();
@@ -109,6 +108,8 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
     // poisoned.
     std::optional<GuardScope> poison;
     if (large && setting.device.is_cpu()) poison.emplace();
+    // On simt every access of a kernel is watched.
+    if (setting.device.is_simt()) poison.emplace(Guard::kPages);
     const std::string changed = life.changed;
     const std::uint64_t expected = shared.reference().hash();
     life = watched_life(component, variant, setting, candidate->placed(), shared.reference().outputs(), nullptr,
