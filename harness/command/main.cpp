@@ -142,6 +142,9 @@ int main(int argc, char** argv) {
 
   auto* parity = app.add_subcommand("parity", "Checks that both variants compute the same");
   parity->add_option("--checks", checks, "Comma-separated checks to run; default all");
+  const char* held_out =
+      "Text that draws the held-out cases (default the revision), to repeat a run; none: without them";
+  parity->add_option("--held-out", options.held_out, held_out);
   add_common(parity, options, true);
   add_share(parity, options, true);
 
@@ -184,6 +187,14 @@ int main(int argc, char** argv) {
           "What the caches of a CUDA device hold before a run: hot, cold, rotating; declared: what each component says")
       ->check(CLI::IsMember({"declared", "hot", "cold", "rotating"}))
       ->capture_default_str();
+  bool null = false;
+  std::size_t null_comparisons = 600;
+  bench->add_flag("--null", null,
+                  "Judge the gate instead: cells against themselves, and against themselves with 5 % more work");
+  bench->add_option("--null-comparisons", null_comparisons, "Of cells with themselves; half as many planted ones")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  bench->add_option("--held-out", options.held_out, held_out);
   bench->add_option("--earlier", session.earlier, "Records whose decided twins come last; repeatable")
       ->check(CLI::ExistingFile);
   add_common(bench, options, true);
@@ -253,10 +264,11 @@ int main(int argc, char** argv) {
     if (*parity) code = twinbench::parity_command(options, checks);
     if (*counters) code = twinbench::counters_command(options, pins, pin, trace_all);
     if (*instructions)
-      code = twinbench::callgrind_folder().empty()
-                 ? twinbench::run_under_callgrind(argv)
-                 : twinbench::instructions_command(options, instruction_pins, pin);
-    if (*bench) code = twinbench::bench_command(options, session, bench->remaining());
+      code = twinbench::callgrind_folder().empty() ? twinbench::run_under_callgrind(argv)
+                                                   : twinbench::instructions_command(options, instruction_pins, pin);
+    if (*bench)
+      code = null ? twinbench::null_command(options, null_comparisons)
+                  : twinbench::bench_command(options, session, bench->remaining());
     if (*ceilings) code = twinbench::ceilings_command(options);
     if (*scenarios) code = twinbench::scenario_command(options, scenario);
     if (*coverage) code = twinbench::coverage_command(coverage_pins, scenario.folder, pin, drop);

@@ -58,7 +58,11 @@ DeviceVariant::DeviceVariant(const Cell& cell, const TimedAnswers& answers, std:
 
 std::vector<std::function<void()>> DeviceVariant::runs() const {
   std::vector<std::function<void()>> runs;
-  for (const auto& copy : copies()) runs.push_back([runnable = copy.get()] { runnable->run(); });
+  for (const auto& copy : copies())
+    runs.push_back([runnable = copy.get()] {
+      runnable->run();
+      runnable->outputs();  // what is left to do there belongs to the run
+    });
   return runs;
 }
 
