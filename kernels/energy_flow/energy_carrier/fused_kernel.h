@@ -14,7 +14,10 @@ namespace twinbench::energy_flow::energy_carrier {
 
 namespace simt = kernels::simt;
 
-constexpr int kTileFlows = 128, kTileChannels = 64, kFusedThreads = 256, kSlices = 3;
+constexpr int kFusedThreads = 256;
+constexpr int kTileFlows = 128;
+constexpr int kTileChannels = 64;
+constexpr int kSlices = 3;  // of k in shared memory: two are on their way while one is multiplied
 constexpr int kLeftValues = kTileFlows * kernels::kSliceDepth, kRightValues = 3 * kTileChannels * kernels::kSliceDepth;
 constexpr int kFusedSharedBytes = kSlices * (kLeftValues + kRightValues) * static_cast<int>(sizeof(std::uint16_t));
 
