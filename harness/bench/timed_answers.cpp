@@ -111,7 +111,7 @@ void TimedAnswers::require_another_answer(const NamedTensors& own_outputs) const
                 "a variant that ignores its inputs would pass; time a case whose answer depends on them");
 }
 
-JudgedVariant::JudgedVariant(Variant variant, c10::DeviceType path, const TimedAnswers& answers, std::size_t copies)
+JudgedVariant::JudgedVariant(Variant variant, Device path, const TimedAnswers& answers, std::size_t copies)
     : answers_(answers), run_to_run_(path == c10::DeviceType::CPU ? 0 : kRunToRun) {
   const Component& component = answers.component();
   const Setting& setting = answers.setting();

@@ -52,7 +52,7 @@ class JudgedVariant {
   // Before the set-up that is timed another one runs on the same tensors with foreign contents: what a variant keeps
   // beyond a set-up, by address or at all, is then wrong. `copies`: so many sets of tensors with a runnable each.
   // `path`: the device whose code path runs (see Component::make).
-  JudgedVariant(Variant variant, c10::DeviceType path, const TimedAnswers& answers, std::size_t copies = 1);
+  JudgedVariant(Variant variant, Device path, const TimedAnswers& answers, std::size_t copies = 1);
 
   const std::vector<std::unique_ptr<Runnable>>& copies() const { return runnables_; }
   // Of the first copy's first run, on the twin's own inputs.

@@ -15,7 +15,7 @@ namespace twinbench {
 // What is timed together: the variants of one component on one device, dtype and case.
 struct Twin {
   const Component* component = nullptr;
-  c10::DeviceType device = c10::DeviceType::CPU;
+  Device device;
   Dtype dtype = Dtype::kFp32;
   const Case* input_case = nullptr;
 

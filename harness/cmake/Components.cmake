@@ -6,6 +6,7 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${TWINBENCH_COMP
 file(STRINGS "${TWINBENCH_COMPONENT_LIST}" lines REGEX "^TWINBENCH_COMPONENT\\(")
 
 set(TWINBENCH_COMPONENT_IDS "")
+set(TWINBENCH_KERNEL_IDS "")  # of those with kernels, which run on simt too
 foreach(list spec_sources baseline_sources optimized_sources cuda_sources kernel_sources)
   set(TWINBENCH_${list} "")
 endforeach()
@@ -36,6 +37,7 @@ foreach(line IN LISTS lines)
     twinbench_need(baseline_sources baselines/${component}/library.cpp)
   endif()
   if(kind STREQUAL kernel)
+    list(APPEND TWINBENCH_KERNEL_IDS ${pipeline}.${name})
     foreach(role math.h arguments.h kernel.h kernel_test.cpp)
       twinbench_need("" kernels/${component}/${role})
     endforeach()
@@ -54,6 +56,7 @@ foreach(line IN LISTS lines)
   endforeach()
 endforeach()
 list(REMOVE_DUPLICATES TWINBENCH_COMPONENT_IDS)
+list(REMOVE_DUPLICATES TWINBENCH_KERNEL_IDS)
 
 # Worked examples travel inside the program: a table of the text of every goldens.json.
 set(entries "")

@@ -154,19 +154,29 @@ json time_on_its_device(const Twin& twin, const DeviceTimingOptions& timing, con
   return time_device_twin(twin, timing, device_session_from(session.at("device")), ceilings, *device);
 }
 
+// The executor's own time says nothing about a kernel's.
+std::vector<Cell> timeable_cells(const CommandOptions& options) {
+  if (options.device == "simt")
+    throw Error(ErrorKind::kBadArgument, "--device", "simt",
+                "simt runs the CUDA path thread by thread on the host: its times mean nothing; use parity or counters");
+  auto cells = selected_cells(options);
+  std::erase_if(cells, [](const Cell& cell) { return cell.device.is_simt(); });
+  return cells;
+}
+
 }  // namespace
 
 int bench_command(const CommandOptions& options, const SessionOptions& session_options,
                   const std::vector<std::string>& google_benchmark_flags) {
   if (!google_benchmark_flags.empty()) {
     at::set_num_threads(options.threads);
-    const GoogleBenchmarkRun run = run_google_benchmark(selected_cells(options), google_benchmark_flags, options.seed);
+    const GoogleBenchmarkRun run = run_google_benchmark(timeable_cells(options), google_benchmark_flags, options.seed);
     return run.errors > 0 ? kExitFailure : run.ran > 0 ? kExitPass : kExitInconclusive;
   }
 
   const TimeBudget budget(options.minutes);
   const Shard shard = shard_named(options.shard);
-  auto twins = twins_of(selected_cells(options));
+  auto twins = twins_of(timeable_cells(options));
   if (twins.empty())
     throw Error(ErrorKind::kUnknownName, "--filter", options.filter,
                 "it matches no timed case; `twinbench list` marks them with *");

@@ -17,19 +17,20 @@ namespace twinbench {
 struct CommandOptions {
   std::string filter = ".";    // regular expression on cell names
   std::string out;             // record file; empty: none is written
-  std::string device = "cpu";  // cpu, cuda, all
+  std::string device = "cpu";  // cpu, cuda, simt, all
   std::uint64_t seed = 1234;
   int threads = 0;                    // 0: as many as the machine has cores
   double time_limit_s = 120;          // a child process
   std::int64_t memory_limit_mib = 0;  // 0: 8192, and 32768 where CUDA may run, whose driver maps several GiB for itself
   bool quick = false;
-  std::string tier = "full";        // quick: every check at small sizes, large cases sampled; full: everything
-  std::string sample;               // decides the sample and the order; empty: the revision
-  std::string shard;                // "i/n": only that part; empty: everything
-  double minutes = 0;               // no cell, twin or job is begun after that many; 0: no limit
-  bool require_device = false;      // a cell that cannot run here is an error, not a skip
-  std::string regime = "declared";  // hot, cold, rotating: of every twin on a device; declared: each component's own
-  bool in_process = false;          // jobs run in this process: a crash ends all, and a checking tool sees all
+  std::string tier = "full";         // quick: every check at small sizes, large cases sampled; full: everything
+  std::string sample;                // decides the sample and the order; empty: the revision
+  std::string shard;                 // "i/n": only that part; empty: everything
+  double minutes = 0;                // no cell, twin or job is begun after that many; 0: no limit
+  bool require_device = false;       // a cell that cannot run here is an error, not a skip
+  std::string regime = "declared";   // hot, cold, rotating: of every twin on a device; declared: each component's own
+  std::string thread_order = "all";  // of simt's threads: all (they take turns, run by run), forward, reverse, shuffled
+  bool in_process = false;           // jobs run in this process: a crash ends all, and a checking tool sees all
   std::string command_line;
 };
 

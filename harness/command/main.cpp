@@ -21,8 +21,8 @@ void add_common(CLI::App* command, CommandOptions& options, bool measures) {
   command->add_option("--filter", options.filter,
                       "Regular expression on cell names <id>/<variant>/<device>/<dtype>/<case>; "
                       "of scenarios <pipeline>/<name>/<device>");
-  command->add_option("--device", options.device, "cpu, cuda or all")
-      ->check(CLI::IsMember({"cpu", "cuda", "all"}))
+  command->add_option("--device", options.device, "cpu, cuda, simt (the CUDA path executed on the host) or all")
+      ->check(CLI::IsMember({"cpu", "cuda", "simt", "all"}))
       ->capture_default_str();
   command->add_option("--seed", options.seed, "Seed of every input")->capture_default_str();
   if (!measures) return;
@@ -36,6 +36,10 @@ void add_common(CLI::App* command, CommandOptions& options, bool measures) {
       ->add_option("--memory-limit", options.memory_limit_mib,
                    "MiB a child process may take (default 8192; 32768 with --device cuda or all)")
       ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--thread-order", options.thread_order,
+                   "In which order simt runs the threads of a block: forward, reverse, shuffled, or all in turn")
+      ->capture_default_str();
   command->add_flag("--quick", options.quick, "Fewer pairs and smaller budgets");
   command->add_flag("--in-process", options.in_process,
                     "No child processes, no limits: for compute-sanitizer and debuggers");

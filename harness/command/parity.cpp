@@ -10,6 +10,8 @@
 #include "harness/parity/shared_case.h"
 #include "harness/parity/tier.h"
 #include "harness/record/record.h"
+#include "harness/runner/share.h"
+#include "harness/simt/host_orders.h"
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
 
@@ -92,13 +94,15 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
   for (auto& group : by_component(cells)) {
     std::vector<std::string> members;
     for (const auto& cell : group) members.push_back(cell.name());
-    batches.push_back(limited_batch(
-        options, group.front().component->spec.id(), std::move(members),
-        [group, tier, chosen, seed = options.seed, shared = std::make_shared<SharedCases>()](std::size_t member) {
-          ParityOptions parity = parity_options(tier, group[member].variant);
-          if (!chosen.empty()) parity.checks = chosen;
-          return judge(group[member], parity, seed, *shared);
-        }));
+    batches.push_back(limited_batch(options, group.front().component->spec.id(), std::move(members),
+                                    [group, tier, chosen, sample, order = options.thread_order, seed = options.seed,
+                                     shared = std::make_shared<SharedCases>()](std::size_t member) {
+                                      set_host_orders(kernels::simt::host_orders_named(
+                                          order, name_hash(sample + group[member].name())));
+                                      ParityOptions parity = parity_options(tier, group[member].variant);
+                                      if (!chosen.empty()) parity.checks = chosen;
+                                      return judge(group[member], parity, seed, *shared);
+                                    }));
   }
   const auto on_result = [&](const JobResult& job) {
     if (!job.ok()) {

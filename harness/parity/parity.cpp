@@ -62,8 +62,7 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
       throw Error(ErrorKind::kUnknownName, "--checks", name,
                   "there are " + std::to_string(names.size()) + " checks" + did_you_mean(name, names));
 
-  const std::string cell_name =
-      Cell{&component, variant, setting.device.type(), setting.dtype, &setting.input_case}.name();
+  const std::string cell_name = Cell{&component, variant, setting.device, setting.dtype, &setting.input_case}.name();
   std::vector<CheckResult> results;
   const auto wanted = [&](const std::string& name) { return options.checks.empty() || options.checks.count(name); };
   const auto add = [&](const std::string& name, bool applies, const Check& check) {
@@ -101,6 +100,8 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
     // poisoned.
     std::optional<GuardScope> poison;
     if (large && setting.device.is_cpu()) poison.emplace();
+    // On simt every access of a kernel is watched.
+    if (setting.device.is_simt()) poison.emplace(Guard::kPages);
     const Prepared prepared = candidate->prepare(candidate->placed());
     run_afresh(*prepared.runnable);
     const NamedTensors outputs = prepared.runnable->outputs();

@@ -69,7 +69,7 @@ const CheckResult& SharedCase::gradient(const ParityOptions& options) {
 }
 
 SharedCase& SharedCases::of(const Component& component, const Setting& setting, std::uint64_t seed) {
-  const Cell cell{&component, Variant::kBaseline, setting.device.type(), setting.dtype, &setting.input_case};
+  const Cell cell{&component, Variant::kBaseline, setting.device, setting.dtype, &setting.input_case};
   const std::string cell_key = cell.name() + " " + std::to_string(seed);
   const std::string case_key = component.spec.id() + "/" + setting.input_case.name + " " + std::to_string(seed);
   if (shared_ && cell_key == cell_key_) return *shared_;

@@ -1,14 +1,8 @@
 // launch_on_host: runs a SIMT kernel on the CPU with every check on. Include this one from kernel tests.
 #pragma once
 
-#include <cxxabi.h>
-
-#include <cstdlib>
 #include <functional>
-#include <memory>
-#include <string>
 #include <type_traits>
-#include <typeinfo>
 #include <utility>
 
 #include "harness/simt/executor.h"
@@ -16,9 +10,10 @@
 #include "harness/simt/host_async.h"
 #include "harness/simt/host_block.h"
 #include "harness/simt/host_mma.h"
+#include "kernels/common/kernel_name.h"
 #include "kernels/common/simt.h"
 
-// Where accesses are counted, a kernel is one function, so that every access knows the line of the kernel it belongs to.
+// Where accesses are counted, a kernel is one function, so that every access knows its line of the kernel.
 #if defined(__SANITIZE_THREAD__)
 #define TWINBENCH_WHOLE_KERNEL __attribute__((flatten))
 #else
@@ -33,13 +28,6 @@ struct Size3 {
       : index{static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(z)} {}
   Index3 index;
 };
-
-template <class Kernel>
-std::string kernel_name() {
-  const std::unique_ptr<char, void (*)(void*)> text(
-      abi::__cxa_demangle(typeid(Kernel).name(), nullptr, nullptr, nullptr), std::free);
-  return text ? text.get() : typeid(Kernel).name();
-}
 
 // Runs every thread of every block to its end and returns what was wrong. Arguments as for simt::launch; pointers in
 // them point to host memory, best of GuardedBuffers. Deterministic for equal options. An empty grid runs nothing.

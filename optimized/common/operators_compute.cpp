@@ -44,8 +44,8 @@ Setting setting_of(const Signature& signature, const FunctionSchema& schema, Arg
   const auto& [first_name, first] = *inputs.begin();
   setting.device = first.device();
   for (const auto& [name, tensor] : inputs)
-    if (tensor.device() != setting.device)
-      throw Error(ErrorKind::kBadArgument, name, tensor.device().str(), first_name + " is on " + setting.device.str());
+    if (tensor.device() != setting.device.tensors())
+      throw Error(ErrorKind::kBadArgument, name, tensor.device().str(), first_name + " is on " + first.device().str());
   bool bf16 = false;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (!is_scalar(arguments[i])) continue;

@@ -12,7 +12,7 @@ using nlohmann::json;
 json names_of(const RunSource& source, bool devices) {
   json names = json::array();
   if (devices)
-    for (const auto device : devices_of(source)) names.push_back(device == c10::DeviceType::CUDA ? "cuda" : "cpu");
+    for (const auto& device : devices_of(source)) names.push_back(to_string(device));
   else
     for (const auto variant : source.variants) names.push_back(to_string(variant));
   return names;

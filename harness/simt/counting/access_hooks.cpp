@@ -1,4 +1,4 @@
-// The functions that `-fsanitize=thread` puts before each access of memory, without that sanitizer: accesses are logged.
+// The functions that `-fsanitize=thread` puts before each access of memory, without that sanitizer: they log.
 //
 // Their names and meaning are GCC's and LLVM's interface to the sanitizer's runtime. Kernels' translation units are
 // compiled with the option and linked without it. Where a hook returns to is the access's place in the kernel.

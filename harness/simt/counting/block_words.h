@@ -1,4 +1,4 @@
-// Which blocks of a launch touched which words of global memory: races between blocks, and what a launch moves at least.
+// Which blocks of a launch touched which words of global memory: races between blocks, and the least it moves.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// A hash map of integers to small values in one array, emptied in no time: what is touched is looked up for each access.
+// A hash map of integers to small values in one array, emptied in no time.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "src/draws.h"
+#include "src/operand_bytes.h"
 #include "src/spec_parts.h"
 
 namespace twinbench::energy_flow::energy_carrier {
@@ -113,7 +114,7 @@ std::int64_t baseline_copies(const Setting& s) {
 std::int64_t optimized_dispatches(const Setting& s) {
   const std::int64_t layers = s.size("layers");
   if (s.size("flows") == 0) return 0;
-  if (s.device.is_cuda()) return 1 + layers + (s.backward() ? 2 + 2 * layers : 0);
+  if (s.device.takes_cuda_path()) return 1 + layers + (s.backward() ? 2 + 2 * layers : 0);
   return (s.backward() ? 8 : 3) * layers;
 }
 
@@ -121,9 +122,11 @@ Cost cost(const Setting& s) {
   const auto [flows, hidden, layers, features] = real_sizes<4>(s, {"flows", "hidden", "layers", "features"});
   const double input = features + 1, weights = 3 * hidden * (input + (layers - 1) * hidden + layers * hidden);
   // Forward: read input, state and weights, write the state. Backward: also gradients in and out, all three products.
-  const double floats =
-      (flows * input + 2 * flows * layers * hidden + weights + 6 * hidden * layers) * (s.backward() ? 2.5 : 1.0);
-  return {4 * floats, 2 * weights * flows * (s.backward() ? 3 : 1)};
+  // The weights are read as the products take them, their gradients written in fp32.
+  const double others = flows * input + 2 * flows * layers * hidden + 6 * hidden * layers;
+  const double bytes = s.backward() ? operand_bytes(s) * weights + 4 * (1.5 * weights + 2.5 * others)
+                                    : operand_bytes(s) * weights + 4 * others;
+  return {bytes, 2 * weights * flows * (s.backward() ? 3 : 1)};
 }
 
 std::string beyond_limits(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
@@ -154,6 +157,8 @@ ComponentSpec make_spec() {
                  "in bf16 + flows * 8 * layers",
                  baseline_copies, nothing}};
   spec.cost = cost;
+  // The specification's 3 a layer; one layer takes as many as its guard, two products and gates.
+  spec.most_launches = [](const Setting& s) { return std::max<std::int64_t>(3 * s.size("layers"), 4); };
   spec.claims = {
       {"D0", "50 steps of carrier launches dominate the 30 s forward of a batch", "30 s", std::nullopt,
        "ok as a launch-overhead model"},

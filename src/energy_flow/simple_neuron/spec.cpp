@@ -1,6 +1,7 @@
 // energy_flow.simple_neuron (C06): the shared per-flow feature network, from position and energy to features.
 #include <limits>
 
+#include "src/operand_bytes.h"
 #include "src/spec_parts.h"
 
 namespace twinbench::energy_flow::simple_neuron {
@@ -62,11 +63,11 @@ void plant_nan(NamedTensors& inputs, const Setting& setting, std::uint64_t) {
 Cost cost(const Setting& setting) {
   const auto [flows, hidden, outputs] = real_sizes<3>(setting, {"flows", "hidden", "outputs"});
   const double products = 9 + 4 * hidden + hidden * hidden + hidden * outputs;  // multiply-adds of one flow
-  const double parameters = products + 3 + 6 * hidden + outputs;
-  if (!setting.backward()) return {4 * (flows * (4 + outputs) + parameters), 2 * flows * products};
+  const double others = 3 + 6 * hidden + outputs, weights = operand_bytes(setting) * products;
+  if (!setting.backward()) return {weights + 4 * (flows * (4 + outputs) + others), 2 * flows * products};
   // Reads position, energy, the output's gradient and the weights; writes gradients of all but the output.
   // Products: the recomputed forward, and two for each of its layers.
-  return {4 * (flows * (8 + outputs) + 2 * parameters), 6 * flows * products};
+  return {weights + 4 * (flows * (8 + outputs) + products + 2 * others), 6 * flows * products};
 }
 
 // A tape without a single flow still asks for 14 zero gradients. The first flow's gradients need no addition (-12), and
@@ -97,6 +98,7 @@ ComponentSpec make_spec() {
        "per flow",
        baseline_dispatches, nothing}};
   spec.cost = cost;
+  spec.most_launches = [](const Setting&) { return 1; };
   spec.claims = {
       {"D0", "the neuron takes 0.01 ms per flow, 50 ms for 5 000 flows, called flow by flow", "50 ms", std::nullopt,
        "unproven: nine launches of about 3 us each already exceed it; only the table's total is a usable model"},

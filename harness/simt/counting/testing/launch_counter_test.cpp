@@ -1,4 +1,4 @@
-// Counts from execution: planted inefficiencies and bugs are seen where they are, and what is counted depends neither on
+// Planted inefficiencies and bugs are seen where they are, and what is counted depends neither on
 // the order in which threads run nor on how the compiler optimises the host's code.
 #include "harness/simt/counting/launch_counter.h"
 
@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "harness/simt/counting/bounds.h"
 #include "harness/simt/counting/source_place.h"
 #include "harness/simt/counting/testing/counted_run.h"
 
@@ -114,6 +115,37 @@ TEST(LaunchCounter, CountsTheLaunch) {
   EXPECT_EQ(counts.dynamic_shared_bytes, 2800);
   EXPECT_EQ(counts.read_sectors, (5u * 2800 + 31) / 32);
   EXPECT_EQ(counts.written_sectors, (5u * 2800 + 31) / 32);
+}
+
+// What the gate says, in the words of its file: the planted form breaks the bound that the right form keeps.
+TEST(LaunchCounter, BoundsNameThePlantedBug) {
+  struct Pair {
+    const char *planted, *right, *bound;
+  };
+  const Pair pairs[] = {{"uncoalesced walk", "coalesced walk", "sectors"},
+                        {"bank conflict", "padded column", "wavefronts"},
+                        {"divided warp", "undivided warp", "lanes"},
+                        {"redundant read", "single read", "repeats"},
+                        {"atomic hot spot", "atomic once a warp", "atomics"}};
+  const auto breaks = [](const char* kernel, const char* bound) {
+    const auto summaries = summarise({run(kernel).counts});
+    for (const Breach& breach : breaches_of(summaries.at(0), 1))
+      if (breach.bound == bound) return true;
+    return false;
+  };
+  for (const auto& [planted, right, bound] : pairs) {
+    EXPECT_TRUE(breaks(planted, bound)) << planted;
+    EXPECT_FALSE(breaks(right, bound)) << right;
+  }
+}
+
+TEST(LaunchCounter, LargeLaunchesAreSampledEvenly) {
+  const LaunchCounts all = level_2::run_sampled(UINT64_MAX).counts, some = level_2::run_sampled(2560).counts;
+  EXPECT_EQ(all.blocks, 64u);
+  EXPECT_EQ(some.blocks, 10u);
+  EXPECT_EQ(some.grid.x, 64u);
+  EXPECT_EQ(total(some, false, Access::kRead).units * 64, total(all, false, Access::kRead).units * 10);
+  EXPECT_EQ(level_2::run_sampled(1).counts.blocks, 1u);
 }
 
 // Everything that is counted, by line and kind.
