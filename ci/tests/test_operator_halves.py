@@ -88,7 +88,8 @@ def leaves_of(arguments):
 
 
 def gradients_of(results, arguments, **how):
-    return torch.autograd.grad(results, leaves_of(arguments), [2 * r.detach() for r in results], allow_unused=True, **how)
+    given = [2 * result.detach() for result in results]
+    return torch.autograd.grad(results, leaves_of(arguments), given, allow_unused=True, **how)
 
 
 def expected(case, arguments, settings):
@@ -122,8 +123,9 @@ def forward_then_backward(call):
 def two_live_graphs(call):
     """One set of weights, data of their own; the older graph last."""
     first = call.arguments()
-    second = {n: v if n not in ("embedding", "features", "carried", "position", "energy", "hidden") or isinstance(v, list)
-              else (v.detach() + 0.25).requires_grad_(v.requires_grad) for n, v in first.items()}
+    data = ("embedding", "features", "carried", "position", "energy", "hidden")
+    moved = lambda value: (value.detach() + 0.25).requires_grad_(value.requires_grad)
+    second = {name: moved(value) if name in data else value for name, value in first.items()}
     one, other = call(first), call(second)
     agree(call.case, second, gradients_of(other, second))
     agree(call.case, first, gradients_of(one, first))

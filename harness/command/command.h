@@ -25,6 +25,7 @@ struct CommandOptions {
   bool quick = false;
   std::string tier = "full";         // quick: every check at small sizes, large cases sampled; full: everything
   std::string sample;                // decides the sample and the order; empty: the revision
+  std::string held_out;              // decides the held-out cases; empty: the revision; none: there are none
   std::string shard;                 // "i/n": only that part; empty: everything
   double minutes = 0;                // no cell, twin or job is begun after that many; 0: no limit
   bool require_device = false;       // a cell that cannot run here is an error, not a skip
@@ -44,6 +45,7 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
 int coverage_command(const std::string& pins_file, const std::string& scenario_folder, bool pin, bool drop);
 int bench_command(const CommandOptions& options, const SessionOptions& session,
                   const std::vector<std::string>& google_benchmark_flags);
+int null_command(const CommandOptions& options, std::size_t comparisons);  // `bench --null`
 int ceilings_command(const CommandOptions& options);
 int selftest_command(const CommandOptions& options);
 int dump_command(const CommandOptions& options, const std::string& cell, const std::vector<std::string>& sizes,

@@ -69,6 +69,11 @@ std::string sample_of(const CommandOptions& options, const Record& record) {
   return record.json()["twinbench"]["provenance"]["revision"].get<std::string>();
 }
 
+std::string held_out_text(const CommandOptions& options, const Record& record) {
+  if (!options.held_out.empty()) return options.held_out;
+  return record.json()["twinbench"]["provenance"]["revision"].get<std::string>();
+}
+
 void print_left_out(const CommandOptions& options, bool quick, const std::string& sample, std::size_t unsampled,
                     std::size_t cut, const TimeBudget& budget) {
   if (!options.shard.empty()) std::cout << "  shard " << options.shard << ": the other parts are other runs\n";

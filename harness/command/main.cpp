@@ -8,6 +8,7 @@
 
 #include "harness/command/command.h"
 #include "harness/command/data.h"
+#include "harness/command/kernels.h"
 #include "harness/command/scenario.h"
 #include "harness/instructions/under_callgrind.h"
 #include "harness/runner/waiting_threads.h"
@@ -141,6 +142,9 @@ int main(int argc, char** argv) {
 
   auto* parity = app.add_subcommand("parity", "Checks that both variants compute the same");
   parity->add_option("--checks", checks, "Comma-separated checks to run; default all");
+  const char* held_out =
+      "Text that draws the held-out cases (default the revision), to repeat a run; none: without them";
+  parity->add_option("--held-out", options.held_out, held_out);
   add_common(parity, options, true);
   add_share(parity, options, true);
 
@@ -183,6 +187,14 @@ int main(int argc, char** argv) {
           "What the caches of a CUDA device hold before a run: hot, cold, rotating; declared: what each component says")
       ->check(CLI::IsMember({"declared", "hot", "cold", "rotating"}))
       ->capture_default_str();
+  bool null = false;
+  std::size_t null_comparisons = 600;
+  bench->add_flag("--null", null,
+                  "Judge the gate instead: cells against themselves, and against themselves with 5 % more work");
+  bench->add_option("--null-comparisons", null_comparisons, "Of cells with themselves; half as many planted ones")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  bench->add_option("--held-out", options.held_out, held_out);
   bench->add_option("--earlier", session.earlier, "Records whose decided twins come last; repeatable")
       ->check(CLI::ExistingFile);
   add_common(bench, options, true);
@@ -212,6 +224,7 @@ int main(int argc, char** argv) {
   auto* selftest =
       app.add_subcommand("selftest", "Planted wrong twins and correct controls: the harness proves itself");
   add_common(selftest, options, true);
+  add_limits(selftest, options);
 
   auto* dump = app.add_subcommand("dump", "Writes named inputs and outputs of a cell as safetensors");
   dump->add_option("cell", cell, "<id>/<variant>/<device>/<dtype>/<case>")->required();
@@ -225,6 +238,8 @@ int main(int argc, char** argv) {
 
   twinbench::DataOptions data_options;
   auto* data = twinbench::add_data_command(app, data_options);
+  twinbench::KernelsOptions kernels_options;
+  auto* kernels = twinbench::add_kernels_command(app, kernels_options);
 
   try {
     app.parse(argc, argv);
@@ -251,7 +266,9 @@ int main(int argc, char** argv) {
     if (*instructions)
       code = twinbench::callgrind_folder().empty() ? twinbench::run_under_callgrind(argv)
                                                    : twinbench::instructions_command(options, instruction_pins, pin);
-    if (*bench) code = twinbench::bench_command(options, session, bench->remaining());
+    if (*bench)
+      code = null ? twinbench::null_command(options, null_comparisons)
+                  : twinbench::bench_command(options, session, bench->remaining());
     if (*ceilings) code = twinbench::ceilings_command(options);
     if (*scenarios) code = twinbench::scenario_command(options, scenario);
     if (*coverage) code = twinbench::coverage_command(coverage_pins, scenario.folder, pin, drop);
@@ -259,6 +276,7 @@ int main(int argc, char** argv) {
     if (*dump) code = twinbench::dump_command(options, cell, sizes, file);
     if (*check) code = twinbench::check_command(options, cell, file);
     if (*data) code = twinbench::data_command(data_options);
+    if (*kernels) code = twinbench::kernels_command(kernels_options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "twinbench: %s\n", error.what());
     return twinbench::kExitUsage;

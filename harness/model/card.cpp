@@ -40,7 +40,8 @@ const std::map<std::string, double Card::*>& constants() {
 
 std::string text_of(const json& root, const char* key, const std::string& path) {
   if (!root.contains(key) || !root[key].is_string() || root[key].get<std::string>().empty())
-    throw Error(ErrorKind::kBadFile, path, std::string(key) + " is missing or no text", "give the card its " + std::string(key));
+    throw Error(ErrorKind::kBadFile, path, std::string(key) + " is missing or no text",
+                "give the card its " + std::string(key));
   return root[key];
 }
 
@@ -49,7 +50,8 @@ double constant_of(const json& root, const std::string& name, const std::string&
     throw Error(ErrorKind::kBadFile, path, name + " is missing", "add {\"value\", \"unit\", \"source\"}");
   const json& row = root[name];
   if (!row.is_object() || !row.value("value", json()).is_number())
-    throw Error(ErrorKind::kBadFile, path, name + " has no number as its value", "add {\"value\", \"unit\", \"source\"}");
+    throw Error(ErrorKind::kBadFile, path, name + " has no number as its value",
+                "add {\"value\", \"unit\", \"source\"}");
   const double value = row["value"];
   if (!(value > 0) || !std::isfinite(value))
     throw Error(ErrorKind::kOutOfRange, path + ": " + name, row["value"].dump(), "a number above zero");

@@ -15,7 +15,7 @@ constexpr double kBarrierCycles = 30, kWarpOperationCycles = 24;  // latency of 
 constexpr std::int64_t kTiles[][2] = {{128, 256}, {128, 128}, {128, 64}, {64, 64}, {32, 64}, {16, 64}};
 // Smaller tiles reach less of the ceiling, as each operand is used less often: the fourth root of their share, assumed.
 constexpr double kSmallTile = 128 * 128, kTileExponent = 0.25;
-constexpr double kManyRounds = 4;  // of waiting for loads, beyond which more of them in flight would help
+constexpr double kManyRounds = 4;          // of waiting for loads, beyond which more of them in flight would help
 constexpr std::int64_t kLeastInner = 128;  // of one part, where the inner axis is split
 
 // The longest term, or `joint` of several where that is longer.
@@ -26,8 +26,8 @@ void finish(double cost, double joint, ModelledTime& time) {
   time.seconds = cost + std::max(longest->second, joint);
 }
 
-// Moving bytes and waiting for them overlap, but not wholly: an exponent of 1 would be their sum, a large one the longer.
-// 1.2 is what the streaming kernels of gpu-benches show on an H200 at every occupancy (launch_time_test.cpp).
+// Moving bytes and waiting for them overlap, but not wholly: an exponent of 1 would be their sum, a large one the
+// longer. 1.2 is what the streaming kernels of gpu-benches show on an H200 at every occupancy (launch_time_test.cpp).
 double overlapped(double moving, double waiting) {
   constexpr double kExponent = 1.2;
   return std::pow(std::pow(moving, kExponent) + std::pow(waiting, kExponent), 1 / kExponent);
@@ -70,19 +70,22 @@ ModelledTime time_of(const Card& card, const ProductWork& work) {
   const bool bf16 = work.dtype == "bf16";
   const double rate = bf16                   ? card.gemm_bf16
                       : work.dtype == "tf32" ? card.gemm_tf32
-                      : work.dtype == "fp32" ? card.gemm_fp32
-                                             : throw Error(ErrorKind::kBadDtype, "product", work.dtype, "bf16, tf32 or fp32");
+                      : work.dtype == "fp32"
+                          ? card.gemm_fp32
+                          : throw Error(ErrorKind::kBadDtype, "product", work.dtype, "bf16, tf32 or fp32");
   const double size = bf16 ? 2 : 4;
   const auto aligned = [&](std::int64_t extent) { return static_cast<std::int64_t>(extent * size) % 16 == 0; };
   const double share = aligned(work.inner) && aligned(work.columns) ? 1.0 : card.gemm_unaligned;
   const double batch = static_cast<double>(work.batch);
-  const double m = static_cast<double>(work.rows), k = static_cast<double>(work.inner), n = static_cast<double>(work.columns);
+  const double m = static_cast<double>(work.rows), k = static_cast<double>(work.inner),
+               n = static_cast<double>(work.columns);
   double best = INFINITY;
   for (const auto& [rows, columns] : kTiles)
     for (std::int64_t parts = 1; parts == 1 || work.inner / parts >= kLeastInner; parts *= 2) {
       const double tiles = batch * up(m / rows) * up(n / columns) * parts;
       const double waves = up(tiles / card.multiprocessors);
-      const double area = static_cast<double>(rows * columns), reuse = std::min(1.0, std::pow(area / kSmallTile, kTileExponent));
+      const double area = static_cast<double>(rows * columns),
+                   reuse = std::min(1.0, std::pow(area / kSmallTile, kTileExponent));
       const double of_tile = 2 * area * (k / parts) / (rate * share * reuse / card.multiprocessors);
       const double sum_of_parts = parts > 1 ? card.launch + 4 * batch * m * n * (parts + 1) / card.l2_bandwidth : 0;
       best = std::min(best, waves * of_tile + sum_of_parts);

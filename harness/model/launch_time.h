@@ -21,18 +21,18 @@ struct LaunchWork {
   double sectors = 0;                   // of 32 bytes, that L2 moves
   double wavefronts = 0;                // of shared memory
   double instructions = 0, fma_instructions = 0, special_instructions = 0;  // of warps
-  double load_requests = 0;             // of warps, to global memory
-  double loads_in_flight = 1;           // of one warp, before it waits for the first
-  double barriers = 0;                  // of blocks
-  double warp_operations = 0;           // shuffles, ballots, warp barriers
-  double dependent_instructions = 0;    // the longest chain of arithmetic in one warp, where known
-  bool in_l2 = false;                   // what it reads is still in L2
+  double load_requests = 0;                                                 // of warps, to global memory
+  double loads_in_flight = 1;         // of one warp, before it waits for the first
+  double barriers = 0;                // of blocks
+  double warp_operations = 0;         // shuffles, ballots, warp barriers
+  double dependent_instructions = 0;  // the longest chain of arithmetic in one warp, where known
+  bool in_l2 = false;                 // what it reads is still in L2
 };
 
 struct ModelledTime {
   double seconds = 0;
-  std::string limiter;                                  // of terms: the longest
-  std::vector<std::pair<std::string, double>> terms;    // name -> seconds, without the launch's cost
+  std::string limiter;                                // of terms: the longest
+  std::vector<std::pair<std::string, double>> terms;  // name -> seconds, without the launch's cost
 };
 ModelledTime time_of(const Card& card, const LaunchWork& work);
 

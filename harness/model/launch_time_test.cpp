@@ -1,7 +1,7 @@
 // The model against kernels whose limits are known: it orders and scales as public measurements do.
 //
-// Measurements: github.com/te42kyfo/gpu-benches at 1c36d50, folders gpu-stream, gpu-small-kernels and gpu-strides, of an
-// H200. Rates: NVIDIA's data sheets and the CUDA C++ Programming Guide.
+// Measurements: github.com/te42kyfo/gpu-benches at 1c36d50, folders gpu-stream, gpu-small-kernels and gpu-latency, of
+// an H200 where not said otherwise. Rates: NVIDIA's data sheets and the CUDA C++ Programming Guide.
 #include "harness/model/launch_time.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST(LaunchTime, StreamingKernelsAtEveryOccupancy) {
   struct Row {
     double block_threads, init, read, scale, triad;  // GB/s
   };
-  const Row rows[] = {{32, 297, 123, 240, 334},      {64, 590, 244, 463, 638},     {128, 1163, 485, 852, 1129},
+  const Row rows[] = {{32, 297, 123, 240, 334},      {64, 590, 244, 463, 638},      {128, 1163, 485, 852, 1129},
                       {256, 2196, 935, 1395, 1905},  {512, 3670, 1707, 2263, 2919}, {768, 3891, 2297, 2844, 3333},
                       {1024, 3884, 2756, 3165, 3534}};
   double last = 0;

@@ -50,6 +50,8 @@ constexpr double kLeastFactor = 1e-3, kMostFactor = 1e6;
 
 std::string OracleCache::key_of(const Setting& setting, const NamedTensors& generated) {
   std::string key = setting.input_case.name + "/" + to_string(setting.input_case.pass);
+  for (const auto& [name, size] : setting.input_case.sizes) key += "/" + name + "=" + std::to_string(size);
+  for (const auto& [name, value] : setting.input_case.options) key += c10::str("/", name, "=", value);
   for (const auto& [name, tensor] : generated) key += "/" + name + ":" + std::to_string(hash_of(tensor));
   return key;
 }
@@ -178,6 +180,14 @@ void Reference::judge(const NamedTensors& outputs, CheckResult& result) const {
       for (const auto& spec : outputs_) declared = declared || spec.name == name;
       if (!declared) result.fail("output '" + name + "' is not declared, so nothing compares it");
     }
+}
+
+std::uint64_t Reference::hash() const {
+  std::uint64_t sum = 0;
+  for (const auto* set : {&oracle_, &baseline_})
+    for (const auto& [name, tensor] : *set)
+      if (tensor.defined()) sum = sum * 31 + hash_of(tensor);
+  return sum;
 }
 
 void Reference::check_vacuity(const NamedTensors& inputs, CheckResult& result) const {

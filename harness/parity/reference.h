@@ -54,6 +54,7 @@ class Reference {
   const std::vector<OutputSpec>& outputs() const { return outputs_; }
   const NamedTensors& oracle() const { return oracle_; }
   const NamedTensors& baseline() const { return baseline_; }
+  std::uint64_t hash() const;                                         // of all expected values: nobody may write there
   const NamedTensors& baseline_run() const { return baseline_run_; }  // as it ran: disputed items are its own
 
  private:

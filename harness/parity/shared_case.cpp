@@ -5,6 +5,8 @@
 
 #include "harness/compare/inputs.h"
 #include "harness/parity/gradient_check.h"
+#include "harness/parity/perturbed_inputs.h"
+#include "src/common/error.h"
 
 namespace twinbench {
 
@@ -49,6 +51,22 @@ const SharedCase::Changed& SharedCase::changed(const std::set<std::string>& name
     changed = std::make_unique<Changed>(Changed{std::move(inputs), std::move(reference), std::move(why)});
   }
   return *changed;
+}
+
+const SharedCase::Changed& SharedCase::perturbed() {
+  if (!perturbed_) {
+    const auto with = [&](NamedTensors inputs, const std::string& why) {
+      Reference reference(component_, setting_, inputs, *oracles_);
+      const std::string broken = why.empty() ? no_case(reference) : why;
+      perturbed_ = std::make_unique<Changed>(Changed{std::move(inputs), std::move(reference), broken});
+    };
+    try {
+      with(perturbed_inputs(component_.spec, setting_, generated_, seed_), "");
+    } catch (const Error& refusal) {  // these values are none that the component takes
+      with(generated_, refusal.what());
+    }
+  }
+  return *perturbed_;
 }
 
 const CheckResult& SharedCase::vacuity() {

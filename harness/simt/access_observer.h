@@ -15,6 +15,7 @@ class AccessObserver {
   virtual ~AccessObserver() = default;
 
   virtual void begin_launch(const Executor& executor) = 0;
+  virtual bool takes_block(std::int64_t linear_index) = 0;  // false: the block is not run, and results are incomplete
   virtual void begin_block(std::int64_t linear_index) = 0;
   virtual void begin_thread(const HostThread& thread) = 0;
   virtual void pause_thread() = 0;

@@ -82,6 +82,7 @@ Report Executor::run() {
     if (block < 0 || static_cast<std::uint64_t>(block) >= volume(grid_)) {
       throw std::invalid_argument(kernel_ + ": no block " + std::to_string(block) + " in the grid");
     }
+    if (observer_ != nullptr && !observer_->takes_block(block)) continue;
     watch.set_thread(-1);
     run_block(block);
     for (const GuardFault& fault : watch.take_faults()) {

@@ -41,8 +41,8 @@ struct SharedRegion {
   SharedRegion(std::string name, std::size_t size);
 };
 
-// Check and record an access of `size` bytes at `offset`, then move the bytes; false if it is out of bounds (a finding).
-// Where they return to is the access's place in the kernel, so what calls them is always inlined.
+// Check and record an access of `size` bytes at `offset`, then move the bytes; false if it is out of bounds (a
+// finding). Where they return to is the access's place in the kernel, so what calls them is always inlined.
 bool read_shared(Executor& executor, HostThread& thread, SharedRegion& region, std::int64_t offset, void* value,
                  int size);
 bool write_shared(Executor& executor, HostThread& thread, SharedRegion& region, std::int64_t offset, const void* value,

@@ -1,4 +1,4 @@
-// Pins and bounds: a changed count, a vanished cell, a broken bound and a reason that nothing needs are each told by name.
+// Pins and bounds: a changed count, a vanished cell, a broken bound and a needless reason are told by name.
 #include "harness/simt/counting/counts_file.h"
 
 #include <gtest/gtest.h>

@@ -64,7 +64,9 @@ std::string LineTotals::kind() const {
 
 std::string short_kernel_name(const std::string& type_name) {
   const std::string top = "twinbench::";
-  return type_name.rfind(top, 0) == 0 ? type_name.substr(top.size()) : type_name;
+  std::string name = type_name;
+  for (std::size_t at = name.find(top); at != std::string::npos; at = name.find(top, at)) name.erase(at, top.size());
+  return name;
 }
 
 std::vector<KernelSummary> summarise(const std::vector<LaunchCounts>& launches) {

@@ -42,7 +42,7 @@ struct KernelSummary {
   bool is_sample() const { return blocks != grid_blocks; }
 };
 
-// "twinbench::energy_flow::energy_carrier::Gates" without the first part.
+// "twinbench::energy_flow::energy_carrier::Gates" without "twinbench::", there and in its template's arguments.
 std::string short_kernel_name(const std::string& type_name);
 
 // By kernel, in the order of their first launches.

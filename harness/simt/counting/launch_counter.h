@@ -17,9 +17,14 @@ namespace twinbench::kernels::simt {
 // that it finds go into the launch's report.
 class LaunchCounter final : public AccessObserver {
  public:
+  // Of a launch with more threads than `most_threads`, blocks with as many are run, spread evenly over the grid. Then
+  // the launch's results are incomplete; its counts are those of the blocks that ran.
+  explicit LaunchCounter(std::uint64_t most_threads = UINT64_MAX) : most_threads_(most_threads) {}
+
   const std::vector<LaunchCounts>& launches() const { return launches_; }
 
   void begin_launch(const Executor& executor) override;
+  bool takes_block(std::int64_t linear_index) override;
   void begin_block(std::int64_t linear_index) override;
   void begin_thread(const HostThread& thread) override;
   void pause_thread() override;
@@ -43,6 +48,8 @@ class LaunchCounter final : public AccessObserver {
   void find_race(const SiteCounts& site);
   void add_finding(FindingKind kind, const SiteCounts& site, std::string text);
 
+  std::uint64_t most_threads_;
+  std::uint64_t grid_blocks_ = 0, taken_blocks_ = 0;
   std::vector<LaunchCounts> launches_;
   LaunchCounts now_;
   std::int64_t block_ = 0;

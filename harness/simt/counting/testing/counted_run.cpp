@@ -23,8 +23,9 @@ struct AtThisLevel {
 };
 
 template <class Kernel, class Arguments>
-CountedRun count(Size3 grid, Size3 block, Order order, const Arguments& arguments, std::size_t dynamic_bytes = 0) {
-  LaunchCounter counter;
+CountedRun count(Size3 grid, Size3 block, Order order, const Arguments& arguments, std::size_t dynamic_bytes = 0,
+                 std::uint64_t most_threads = UINT64_MAX) {
+  LaunchCounter counter(most_threads);
   const WatchLaunches watch(counter);
   const Report report =
       launch_on_host(AtThisLevel<Kernel>{}, grid, block, dynamic_bytes, {.order = order, .seed = 5}, arguments);
@@ -91,6 +92,13 @@ const std::map<std::string, Run>& table() {
 }  // namespace
 
 CountedRun run(const std::string& kernel, Order order) { return table().at(kernel)(order); }
+
+CountedRun run_sampled(std::uint64_t most_threads) {
+  constexpr std::int64_t kCount = 64 * 256;
+  const Buffer in(spread(kCount, 1), "in", 256), out(Floats(kCount), "out", 256);
+  return count<planted::UndividedWarp>(64, 256, Order::kShuffled, planted::Arrays{in.data(), out.data(), kCount}, 0,
+                                       most_threads);
+}
 
 std::vector<std::string> names() {
   std::vector<std::string> found;

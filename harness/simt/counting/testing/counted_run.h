@@ -21,6 +21,7 @@ CountedRun run(const std::string& kernel, Order order);
 namespace level_2 {
 CountedRun run(const std::string& kernel, Order order);
 std::vector<std::string> names();
+CountedRun run_sampled(std::uint64_t most_threads);  // 64 blocks of 256 threads, 8 loads each
 }  // namespace level_2
 namespace level_3 {
 CountedRun run(const std::string& kernel, Order order);

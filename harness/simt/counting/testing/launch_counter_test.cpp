@@ -139,6 +139,15 @@ TEST(LaunchCounter, BoundsNameThePlantedBug) {
   }
 }
 
+TEST(LaunchCounter, LargeLaunchesAreSampledEvenly) {
+  const LaunchCounts all = level_2::run_sampled(UINT64_MAX).counts, some = level_2::run_sampled(2560).counts;
+  EXPECT_EQ(all.blocks, 64u);
+  EXPECT_EQ(some.blocks, 10u);
+  EXPECT_EQ(some.grid.x, 64u);
+  EXPECT_EQ(total(some, false, Access::kRead).units * 64, total(all, false, Access::kRead).units * 10);
+  EXPECT_EQ(level_2::run_sampled(1).counts.blocks, 1u);
+}
+
 // Everything that is counted, by line and kind.
 using Figures = std::map<std::tuple<std::string, bool, int, std::uint32_t>, std::vector<std::uint64_t>>;
 Figures figures(const LaunchCounts& counts) {
