@@ -252,9 +252,8 @@ int main(int argc, char** argv) {
     if (*parity) code = twinbench::parity_command(options, checks);
     if (*counters) code = twinbench::counters_command(options, pins, pin, trace_all);
     if (*instructions)
-      code = twinbench::callgrind_folder().empty()
-                 ? twinbench::run_under_callgrind(argv)
-                 : twinbench::instructions_command(options, instruction_pins, pin);
+      code = twinbench::callgrind_folder().empty() ? twinbench::run_under_callgrind(argv)
+                                                   : twinbench::instructions_command(options, instruction_pins, pin);
     if (*bench) code = twinbench::bench_command(options, session, bench->remaining());
     if (*ceilings) code = twinbench::ceilings_command(options);
     if (*scenarios) code = twinbench::scenario_command(options, scenario);
