@@ -44,11 +44,10 @@ class KernelSass(unittest.TestCase):
                                "@P0 BRA 0x10", "EXIT"), 1)
 
     def test_kinds_are_counted_without_padding(self):
-        figures = kernel_sass.parse(listing(*FOUR_LOADS, "STG.E desc[UR4][R2.64], R4", "LDS R1, [R2]", "MUFU.EX2 R1, R2",
-                                            "@!P0 FFMA R1, R2, R3, R4", "NOP", "EXIT"))["demo"]
-        self.assertEqual({key: figures[key] for key in ("instructions", "global_loads", "global_stores", "shared", "special",
-                                                        "fma")},
-                         {"instructions": 9, "global_loads": 4, "global_stores": 1, "shared": 1, "special": 1, "fma": 1})
+        others = ("STG.E desc[UR4][R2.64], R4", "LDS R1, [R2]", "MUFU.EX2 R1, R2", "@!P0 FFMA R1, R2, R3, R4", "NOP")
+        figures = kernel_sass.parse(listing(*FOUR_LOADS, *others, "EXIT"))["demo"]
+        expected = {"instructions": 9, "global_loads": 4, "global_stores": 1, "shared": 1, "special": 1, "fma": 1}
+        self.assertEqual({key: figures[key] for key in expected}, expected)
 
     def run_tool(self, measured, pinned, compiler="13.0.88"):
         with tempfile.TemporaryDirectory() as folder:

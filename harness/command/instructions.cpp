@@ -37,8 +37,9 @@ std::vector<Cell> one_of_each_kind(const std::vector<Cell>& cells) {
 }
 
 nlohmann::json row_of(const std::string& cell, Outcome outcome, const std::string& reason) {
-  return {
-      {"cell", cell}, {"verdict", outcome == Outcome::kInconclusive ? "skip" : name_of(outcome)}, {"reason", reason}};
+  return {{"cell", cell},
+          {"verdict", outcome == Outcome::kInconclusive ? "skip" : name_of(outcome)},
+          {"reason", reason}};
 }
 
 }  // namespace

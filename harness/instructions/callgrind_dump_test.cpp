@@ -18,10 +18,9 @@ std::int64_t counted(const std::string& text) {
 constexpr char kHead[] = "version: 1\ncmd: a 7\nevents: Ir\nsummary: 999\n\nob=(1) /lib/a.so\nfl=(1) a.cpp\n";
 
 TEST(CallgrindDump, SumsOwnCostsOnly) {
-  EXPECT_EQ(
-      counted(std::string(kHead) + "fn=(3) work\n10 5\n+2 7\n* 1\ncfn=(4) inner\ncalls=2 30\n-3 100\n\nfn=(4)\n0 50\n"
-                                   "totals: 163\n"),
-      5 + 7 + 1 + 50);
+  EXPECT_EQ(counted(std::string(kHead) + "fn=(3) work\n10 5\n+2 7\n* 1\ncfn=(4) inner\ncalls=2 30\n-3 100\n\nfn=(4)\n0 50\n"
+                                         "totals: 163\n"),
+            5 + 7 + 1 + 50);
 }
 
 TEST(CallgrindDump, LeavesTheAllocatorOutByNameAndByNumber) {

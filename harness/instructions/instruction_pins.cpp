@@ -33,10 +33,9 @@ InstructionPins InstructionPins::load(const std::string& path) {
   if (!file) throw Error(ErrorKind::kInputOutput, "instruction pins", path, "it exists but cannot be read");
   const Json json = Json::parse(file, nullptr, false);
   const auto bad = [&](const std::string& where, const std::string& what) {
-    return Error(
-        ErrorKind::kBadFile, path + where, what,
-        "it holds {machine: {cell: [instructions, of them outside operators]}}; `twinbench instructions --pin` "
-        "writes it");
+    return Error(ErrorKind::kBadFile, path + where, what,
+                 "it holds {machine: {cell: [instructions, of them outside operators]}}; `twinbench instructions --pin` "
+                 "writes it");
   };
   if (!json.is_object()) throw bad("", "not a JSON object");
   for (const auto& [machine, cells] : json.items()) {
