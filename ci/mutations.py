@@ -2,9 +2,9 @@
 """Plants every fault of ci/mutations.json, one at a time, in a copy of the tree, and sees whether its check catches it.
 
 A fault is a text to find, exactly once, in a file, and what to put in its place; its check is a command that must then
-exit with 1 (`caught_by`; of a fault in a script's or a test's own reach also any other failure: `exit`). First the checks
-run on the copy as it is: one that fails there catches nothing. Exit codes: 0 all caught, 1 a fault survived, 2 a fault
-that cannot be planted (the text is gone, it does not build).
+exit with 1 (`caught_by`), or with one of the codes in `exit`. First the checks run on the copy as it is: one that fails
+there catches nothing. Exit codes: 0 all caught, 1 a fault survived, 2 a fault that cannot be planted (the text is gone, it
+does not build).
 
 usage: ci/mutations.py [--filter RE] [--list] [--folder DIR: keeps the copy and its build there]"""
 import argparse
