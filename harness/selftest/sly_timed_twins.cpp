@@ -150,7 +150,7 @@ struct WaitsForItsWorker : RowScale {
   using RowScale::RowScale;
   void run() override {
     std::thread([this] {
-      for (int again = 0; again < 50; ++again) RowScale::run();
+      for (int again = 0; again < 500; ++again) RowScale::run();
     }).join();
   }
 };
