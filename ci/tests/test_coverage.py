@@ -30,7 +30,7 @@ def test_the_checked_in_list_is_what_there_is():
     "energy_flow.simple_neuron proof scalar_reads: one a flow",
     # a tolerance was widened
     "energy_flow.simple_neuron output raw bound 1e-09+1e-09 1e-09+1e-09 1e-09+1e-09 1e-09+1e-09",
-    "scenario flow_step criterion optimized.scalar_reads = 0",
+    "scenario flow_step criterion optimized.lost_measure = 0",
     "selftest lost_twin caught by oracle",
 ])
 def test_a_pinned_fact_that_is_gone_fails_and_cannot_be_pinned_away_by_accident(pins, lost):

@@ -68,7 +68,7 @@ def test_a_missing_device_is_refused_or_skipped_and_never_replaced(folder):
     out = folder / "all.json"
     skipped = run("scenario", *arguments, "--device", "all", "--out", out, cwd=folder)
     block = json.loads(out.read_text())["twinbench"]
-    assert skipped.returncode == 0 and [row["device"] for row in block["scenarios"]] == ["cpu"]
+    assert skipped.returncode == 0 and [row["device"] for row in block["scenarios"]] == ["cpu", "simt"]
     assert any("missing_device" in reason for reason in block["ledger"]["skip_reasons"])
     required = run("scenario", *arguments, "--device", "all", "--require-device", cwd=folder)
     assert required.returncode == 1 and "energy_flow/flow_scaling/cuda" in required.stdout
