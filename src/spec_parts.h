@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "src/component.h"
 
@@ -45,6 +46,13 @@ inline Case with_options(Case from, Options options) {
 inline Case degenerate(Case from) {
   from.degenerate = true;
   return from;
+}
+
+// Writes the values, in turn, at every `apart`-th place of a contiguous fp32 tensor, the first being place 0.
+inline void plant(const at::Tensor& tensor, std::int64_t apart, const std::vector<float>& values) {
+  float* const data = tensor.mutable_data_ptr<float>();
+  for (std::int64_t i = 0; i * apart < tensor.numel(); ++i)
+    data[i * apart] = values[static_cast<std::size_t>(i) % values.size()];
 }
 
 // The expected value of a proof counter that an optimized variant never touches.

@@ -97,10 +97,10 @@ bool distinguishable(const at::Tensor& wrong, const at::Tensor& answer, const Ou
 }  // namespace
 
 Vacuity check_vacuity(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline,
-                      const NamedTensors& inputs, Dtype dtype) {
+                      const NamedTensors& inputs, Dtype dtype, const at::Tensor& unsettled) {
   Vacuity result;
   if (spec.tolerance.kind == Tolerance::Kind::kMeasured) return result;  // any value is right
-  const Comparison control = compare(spec, oracle, baseline, baseline, dtype);
+  const Comparison control = compare(spec, oracle, baseline, baseline, dtype, unsettled);
   if (!control.accepted()) {
     result.reason = "the baseline itself is not accepted: " + control.reason;
     return result;
@@ -118,7 +118,7 @@ Vacuity check_vacuity(const OutputSpec& spec, const at::Tensor& oracle, const at
     if (!distinguishable(wrong, answer, spec, magnitude.largest)) return;
     ++result.checked;
     if (planar) wrong = planes_of(wrong);
-    if (!compare(spec, oracle, baseline, wrong.contiguous(), dtype).accepted())
+    if (!compare(spec, oracle, baseline, wrong.contiguous(), dtype, unsettled).accepted())
       ++result.rejected;
     else if (result.reason.empty())
       result.reason = "the comparison accepts a wrong answer for '" + spec.name + "': " + name;
