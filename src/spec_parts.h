@@ -37,15 +37,17 @@ inline Case timed(Case from) {
   return from;
 }
 
-// A case with these options; with_options(sized_case(...), {{"noise", 0.05}}).
-inline Case with_options(Case from, Options options) {
-  from.options = std::move(options);
-  return from;
-}
-
 inline Case degenerate(Case from) {
   from.degenerate = true;
   return from;
+}
+
+// A linear layer's parameters, <name>weight and <name>bias, drawn at `number` and the one after it.
+inline void add_layer(Signature& signature, const std::string& name, const std::string& rows,
+                      const std::string& columns, std::uint32_t number, bool trained = true) {
+  for (const InputSpec& one : {weight(name + "weight", rows + ", " + columns, xavier(number)),
+                               bias(name + "bias", rows, uniform(number + 1, -0.1, 0.1))})
+    signature.inputs.push_back(trained ? one : one.without_gradient());
 }
 
 // Writes the values, in turn, at every `apart`-th place of a contiguous fp32 tensor, the first being place 0.
@@ -57,6 +59,11 @@ inline void plant(const at::Tensor& tensor, std::int64_t apart, const std::vecto
 
 // The expected value of a proof counter that an optimized variant never touches.
 inline std::int64_t nothing(const Setting&) { return 0; }
+
+// Of an element of a weight: a variant may keep it rounded from set-up on.
+inline double operand_bytes(const Setting& setting) {
+  return setting.dtype == Dtype::kBf16 || setting.dtype == Dtype::kFp16 ? 2 : 4;
+}
 
 // Sizes as real numbers, for costs: const auto [flows, hidden] = real_sizes<2>(setting, {"flows", "hidden"}).
 template <std::size_t count>

@@ -16,8 +16,9 @@ class TableReader {
   TableReader(ComponentSpec& spec) : spec_(spec), file_("src/" + spec.pipeline + "/" + spec.name + "/spec.json") {}
 
   void read(const json& tables) {
-    check_keys("", tables, {"summary", "source", "sin", "no_library", "regime", "batch_size", "dtypes", "sizes",
-                            "options", "cases", "proof", "claims"});
+    check_keys("", tables,
+               {"summary", "source", "sin", "no_library", "regime", "batch_size", "dtypes", "sizes", "options", "cases",
+                "proof", "claims"});
     take(tables, "summary", spec_.summary);
     take(tables, "source", spec_.source);
     take(tables, "sin", spec_.sin);
@@ -83,8 +84,8 @@ class TableReader {
     for (const auto& entry : table.at("list")) {
       Case one;
       take(entry, "name", one.name);
-      check_keys("case " + one.name, entry, {"name", "sizes", "options", "distribution", "pass", "degenerate", "timed",
-                                             "specimen", "note"});
+      check_keys("case " + one.name, entry,
+                 {"name", "sizes", "options", "distribution", "pass", "degenerate", "timed", "specimen", "note"});
       const auto lengths = entry.at("sizes").get<std::vector<std::int64_t>>();
       if (lengths.size() != order.size())
         throw Error(ErrorKind::kBadFile, file_ + ": case " + one.name, std::to_string(lengths.size()) + " sizes",
@@ -111,8 +112,8 @@ class TableReader {
 
   Claim read_claim(const json& entry) const {
     check_keys("claims", entry, {"document", "text", "figure", "ratio", "verdict"});
-    Claim claim{entry.at("document").get<std::string>(), entry.at("text").get<std::string>(),
-                entry.value("figure", ""), std::nullopt, entry.at("verdict").get<std::string>()};
+    Claim claim{entry.at("document").get<std::string>(), entry.at("text").get<std::string>(), entry.value("figure", ""),
+                std::nullopt, entry.at("verdict").get<std::string>()};
     if (entry.contains("ratio")) claim.ratio = entry["ratio"].get<double>();
     return claim;
   }

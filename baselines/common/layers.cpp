@@ -10,7 +10,8 @@
 namespace twinbench {
 namespace {
 
-// Products stay as wide as their operands are. (Plain conversions on the tape would round the products of the backward pass instead.)
+// Products stay as wide as their operands are. (Plain conversions on the tape would round the products of the backward
+// pass instead.)
 struct RoundedLinear : torch::autograd::Function<RoundedLinear> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& bias) {

@@ -45,7 +45,7 @@ Setting sized_by_tensors(const Signature& signature, const NamedTensors& inputs,
   return bound(signature, inputs, setting);
 }
 
-// What the file says it is of, where it says so. Variant and device do not matter: what is right does not depend on them.
+// What the file says it is of, where it says so. What is right depends on neither variant nor device.
 void check_cell(const std::map<std::string, std::string>& metadata, const Cell& asked) {
   const auto found = metadata.find("cell");
   if (found == metadata.end()) return;
@@ -53,7 +53,8 @@ void check_cell(const std::map<std::string, std::string>& metadata, const Cell& 
   const std::string remedy = "check it as " + found->second + ", or take 'cell' out of its metadata";
   const auto differs = [&](const std::string& what, const std::string& is, const std::string& wanted) {
     if (is != wanted)
-      throw Error(ErrorKind::kBadArgument, "metadata cell: " + what, is, "the cell asked for has " + wanted + ": " + remedy);
+      throw Error(ErrorKind::kBadArgument, "metadata cell: " + what, is,
+                  "the cell asked for has " + wanted + ": " + remedy);
   };
   differs("component", of.component->spec.id(), asked.component->spec.id());
   differs("dtype", to_string(of.dtype), to_string(asked.dtype));
@@ -71,11 +72,13 @@ void check_seed(const TensorFile& file, const ComponentSpec& spec, const Setting
   for (const auto& [name, tensor] : generated_inputs(spec, setting, seed)) {
     const at::Tensor given = file.inputs[name].contiguous();
     if (given.nbytes() == tensor.nbytes() &&
-        (given.nbytes() == 0 || std::memcmp(given.const_data_ptr(), tensor.contiguous().const_data_ptr(), given.nbytes()) == 0))
+        (given.nbytes() == 0 ||
+         std::memcmp(given.const_data_ptr(), tensor.contiguous().const_data_ptr(), given.nbytes()) == 0))
       continue;
     throw Error(ErrorKind::kCorrupt, "metadata seed", found->second,
-                "input." + name + " is not what this seed gives: where the inputs are your own, take 'seed' out of the "
-                "metadata");
+                "input." + name +
+                    " is not what this seed gives: where the inputs are your own, take 'seed' out of the "
+                    "metadata");
   }
 }
 
@@ -84,7 +87,8 @@ void check_elements(const TensorFile& file) {
   std::int64_t elements = 0;
   for (const auto& [name, tensor] : file.outputs) elements += tensor.numel();
   if (elements == 0)
-    throw Error(ErrorKind::kBadFile, "outputs", "no elements", "choose sizes that give at least one: nothing is compared");
+    throw Error(ErrorKind::kBadFile, "outputs", "no elements",
+                "choose sizes that give at least one: nothing is compared");
 }
 
 bool all_zero(const at::Tensor& tensor) { return tensor.numel() > 0 && !tensor.ne(0).any().item<bool>(); }
@@ -124,8 +128,8 @@ int check_command(const CommandOptions&, const std::string& name, const std::str
   take_from(file.metadata, "sizes", setting.input_case.sizes);
   take_from(file.metadata, "options", setting.input_case.options);
   const Signature& signature = cell.component->spec.signature;
-  setting = file.metadata.count("sizes") ? completed(signature, setting)
-                                         : sized_by_tensors(signature, file.inputs, setting);
+  setting =
+      file.metadata.count("sizes") ? completed(signature, setting) : sized_by_tensors(signature, file.inputs, setting);
   check_names(file, generate_inputs(cell.component->spec, setting, 0), output_specs(cell.component->spec, setting));
   check_seed(file, cell.component->spec, setting);
   check_elements(file);

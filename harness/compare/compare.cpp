@@ -100,8 +100,7 @@ struct ElementLimits {
 // The second pass: the rules that look at single elements.
 template <class Value>
 void compare_elements(const HostElements& oracle, const HostElements& baseline, const HostElements& candidate,
-                      const ElementLimits& limits, const bool* unsettled, const at::Tensor& shape,
-                      Comparison& result) {
+                      const ElementLimits& limits, const bool* unsettled, const at::Tensor& shape, Comparison& result) {
   Ruling ruling{result};
   for_each_element<Value>(oracle, baseline, candidate, [&](std::int64_t i, Value r, Value b, Value y) {
     if (!is_finite(y)) return;  // the mask rule has judged it

@@ -27,9 +27,9 @@ thread_local Tally* tally = nullptr;
 
 // Multiply-adds of a matrix product, from the last two of its tensors; 0 for other operators.
 double multiply_adds(const at::RecordFunction& function) {
-  static constexpr std::string_view kProducts[] = {"aten::mm",    "aten::addmm",   "aten::bmm", "aten::baddbmm",
-                                                   "aten::mv",    "aten::addmv",   "aten::dot", "aten::vdot",
-                                                   "aten::addbmm"};
+  static constexpr std::string_view kProducts[] = {"aten::mm",      "aten::addmm", "aten::bmm",
+                                                   "aten::baddbmm", "aten::mv",    "aten::addmv",
+                                                   "aten::dot",     "aten::vdot",  "aten::addbmm"};
   const std::string_view name = function.name();
   if (std::find(std::begin(kProducts), std::end(kProducts), name) == std::end(kProducts)) return 0;
   std::vector<at::Tensor> tensors;
@@ -75,9 +75,8 @@ void on_end(const at::RecordFunction&, at::ObserverContext* context) {
 class Counting {
  public:
   Counting()
-      : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(on_start, on_end)
-                                               .needsInputs(true)
-                                               .scopes({at::RecordScope::FUNCTION}))) {
+      : handle_(at::addThreadLocalCallback(
+            at::RecordFunctionCallback(on_start, on_end).needsInputs(true).scopes({at::RecordScope::FUNCTION}))) {
     tally = &counted;
   }
   ~Counting() {
@@ -118,8 +117,9 @@ std::string cost_difference(const ComponentSpec& spec, const Cost& declared, con
   if (!(std::isfinite(declared.bytes) && std::isfinite(declared.flops) && declared.bytes >= 0 && declared.flops >= 0))
     return c10::str("the cost is no number: ", declared.bytes, " bytes, ", declared.flops, " FLOPs");
   if (declared.bytes > kSlack * counted.bytes)
-    return c10::str("the cost declares ", declared.bytes, " bytes, more than all inputs and outputs in this mode have, ",
-                    counted.bytes, ": a variant that moves no more would be impossible");
+    return c10::str("the cost declares ", declared.bytes,
+                    " bytes, more than all inputs and outputs in this mode have, ", counted.bytes,
+                    ": a variant that moves no more would be impossible");
   if (declared.flops > kSlack * most_flops)
     return c10::str("the cost declares ", declared.flops, " FLOPs, more than the baseline's ", counted.product_flops,
                     " of matrix products and ", counted.other_flops, " of other operators");

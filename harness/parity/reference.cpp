@@ -3,6 +3,9 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdio>
 
 #include "harness/compare/inputs.h"
@@ -49,6 +52,16 @@ Setting bound_setting(const ComponentSpec& spec, Setting setting, const NamedTen
 }
 
 constexpr double kLeastFactor = 1e-3, kMostFactor = 1e6;
+constexpr double kLastPlaces = 4 * 0x1p-23;  // four units in fp32's last place
+
+std::array<Bound*, 4> bounds_of(Tolerance& tolerance) {
+  return {&tolerance.fp32, &tolerance.bf16, &tolerance.fp16, &tolerance.tf32};
+}
+
+double finite_rms(const at::Tensor& tensor) {
+  const at::Tensor finite = tensor.masked_select(at::isfinite(tensor)).abs().to(at::kDouble);
+  return finite.numel() == 0 ? 0 : std::sqrt(finite.square().mean().item<double>());
+}
 
 // Everything that the outputs follow from.
 std::string key_of(const Setting& setting, const NamedTensors& generated) {
@@ -115,6 +128,7 @@ Reference::Reference(const Component& component, const Setting& setting, const N
       baseline_(baseline_run_) {
   if (spec_.bound_factor) scale_bounds(generated);
   check_oracle();
+  allow_for_cancellation();
   if (spec_.ambiguous) set_ambiguous_aside(component, generated, oracles);
 }
 
@@ -128,12 +142,22 @@ void Reference::scale_bounds(const NamedTensors& generated) {
                           " to ", kMostFactor);
       return;
     }
-    for (Bound* bound :
-         {&output.tolerance.fp32, &output.tolerance.bf16, &output.tolerance.fp16, &output.tolerance.tf32}) {
+    for (Bound* bound : bounds_of(output.tolerance)) {
       bound->relative *= factor;
       bound->absolute *= factor;
     }
   }
+}
+
+void Reference::allow_for_cancellation() {
+  double largest = 0;
+  for (const auto& output : outputs_)
+    if (output.tolerance.kind == Tolerance::Kind::kGradient && oracle().contains(output.name))
+      largest = std::max(largest, finite_rms(oracle()[output.name]));
+  for (auto& output : outputs_)
+    if (output.tolerance.kind == Tolerance::Kind::kGradient)
+      for (Bound* bound : bounds_of(output.tolerance))
+        bound->absolute = std::max(bound->absolute, kLastPlaces * largest);
 }
 
 void Reference::check_oracle() {
@@ -167,9 +191,9 @@ void Reference::set_ambiguous_aside(const Component& component, const NamedTenso
     if (!spec.batch_axis || !baseline_.contains(spec.name)) continue;
     const at::Tensor baseline = baseline_[spec.name];
     const auto index = mask.nonzero().squeeze(1).to(baseline.device());
-    baseline_.set(spec.name,
-                  baseline.index_copy(*spec.batch_axis, index,
-                                      oracle()[spec.name].to(baseline.options()).index_select(*spec.batch_axis, index)));
+    baseline_.set(spec.name, baseline.index_copy(
+                                 *spec.batch_axis, index,
+                                 oracle()[spec.name].to(baseline.options()).index_select(*spec.batch_axis, index)));
   }
 }
 
@@ -220,9 +244,8 @@ void Reference::judge(const NamedTensors& outputs, CheckResult& result) const {
 void Reference::check_vacuity(const NamedTensors& inputs, CheckResult& result) const {
   Vacuity total;
   for (const auto& spec : outputs_) {
-    const Vacuity guard =
-        twinbench::check_vacuity(spec, oracle()[spec.name], baseline_[spec.name], inputs, setting_.dtype,
-                                 unsettled(spec.name));
+    const Vacuity guard = twinbench::check_vacuity(spec, oracle()[spec.name], baseline_[spec.name], inputs,
+                                                   setting_.dtype, unsettled(spec.name));
     total.checked += guard.checked;
     total.rejected += guard.rejected;
     total.zeros = total.zeros || guard.zeros;

@@ -13,8 +13,8 @@ namespace twinbench {
 
 namespace {
 
-constexpr double kErrors = 8;               // of the baseline, as the comparison allows a candidate
-constexpr double kLastPlaces = 0x1p-22;     // two units in the last place of fp32, of the value or of its row's rms
+constexpr double kErrors = 8;            // of the baseline, as the comparison allows a candidate
+constexpr double kLastPlaces = 0x1p-22;  // two units in the last place of fp32, of the value or of its row's rms
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 at::Tensor held_by_fp32(const at::Tensor& values) { return values.to(at::kFloat).to(at::kDouble).eq(values); }
@@ -37,8 +37,8 @@ class OnOraclesRoundings final : public RoundingObserver {
     if (!right.defined()) return rounded_unobserved(values, mode);
     if (!right.sizes().equals(values.sizes())) differs(c10::str("a rounding of ", values.sizes()));
     const at::Tensor computed = values.to(at::kDouble), expected = rounded_unobserved(right, mode);
-    const at::Tensor allowed = kErrors * root_mean_square(computed - right) +
-                               kLastPlaces * at::maximum(right.abs(), root_mean_square(right));
+    const at::Tensor allowed =
+        kErrors * root_mean_square(computed - right) + kLastPlaces * at::maximum(right.abs(), root_mean_square(right));
     const at::Tensor crosses = rounded_unobserved(right - allowed, mode)
                                    .ne(expected)
                                    .logical_or(rounded_unobserved(right + allowed, mode).ne(expected))

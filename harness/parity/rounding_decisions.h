@@ -18,11 +18,11 @@ class RoundingRecorder final : public RoundingObserver {
 
 // For each of the oracle's outputs a bool tensor of its shape: true where an element is unsettled.
 //
-// An implementation rounds x + e where the oracle rounds x, and e is the error of its fp32 arithmetic since the rounding
-// before. A rounding is open where a boundary between two roundings lies within the e that is allowed: eight times the
+// An implementation rounds x + e where the oracle rounds x; e is the error of its fp32 arithmetic since the last
+// rounding. A rounding is open where a boundary between two results lies within the e that is allowed: eight times the
 // baseline's own RMSE there, and two units in the last place. All others come out alike in every implementation, and
-// the error ends with them. So, by induction along the computation: an element behind which no rounding is open has the
-// error of the arithmetic after its last roundings and no other. The others are unsettled, and whatever one open
+// the error ends with them. So, by induction along the computation, an element behind which no rounding is open has
+// the error of the arithmetic after its last roundings and no other. The others are unsettled, and whatever one open
 // rounding moves further down, more roundings included, lies behind it too.
 //
 // How it is found: the baseline runs in the mode itself, on the CPU, with every rounding replaced by the oracle's, so

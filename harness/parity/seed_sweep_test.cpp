@@ -66,7 +66,6 @@ void sweep_one(const Component& component, const Setting& setting, std::uint64_t
   const NamedTensors generated = generated_inputs(component.spec, setting, seed);
   const Reference reference(component, setting, generated);
   ++tally.judged;
-  if (std::getenv("DEBUGSWEEP")) { std::fprintf(stderr, "%s %s %s seed %d", component.spec.id().c_str(), to_string(setting.dtype).c_str(), setting.input_case.name.c_str(), (int)seed); for (auto& [n,v] : setting.input_case.sizes) std::fprintf(stderr, " %s=%d", n.c_str(), (int)v); std::fprintf(stderr, "\n"); }
   const auto right = [&](const std::string& whose, const NamedTensors& outputs) {
     const std::string reason = verdict(reference, outputs);
     if (reason.empty()) return;

@@ -228,8 +228,8 @@ struct RoundsProducts : Runnable {
 };
 
 SelftestCase rounded_once_more() {
-  SelftestCase planted = not_rounded("bf16_product_rounded", "rounds the products of bf16 mode, which stay fp32",
-                                     Dtype::kBf16);
+  SelftestCase planted =
+      not_rounded("bf16_product_rounded", "rounds the products of bf16 mode, which stay fp32", Dtype::kBf16);
   planted.component.optimized = make<RoundsProducts>;
   return planted;
 }

@@ -26,16 +26,13 @@ Signature signature() {
                   output("child_energy", "flows", chained).with_nan().with_gradient(9)},
       .gradient = {Tolerance::Kind::kGradient, {1e-4, 1e-6}, {5e-2, 1e-3}, "grad"},
   };
-  // Layers with a bias, by name, rows and columns. The gate decides a count: it is not trained.
-  const std::array<const char*, 3> layers[] = {
-      {"energy_hidden_", "energy_width", "hidden"}, {"energy_out_", "1", "energy_width"},
-      {"displacement_hidden_", "head_width", "hidden"}, {"displacement_out_", "3", "head_width"},
-      {"gate_hidden_", "head_width", "hidden"}, {"gate_out_", "1", "head_width"}, {"child_", "1", "hidden"}};
-  std::uint32_t number = 16;
-  for (const auto& [name, rows, columns] : layers)
-    for (InputSpec one : {weight(name + std::string("weight"), c10::str(rows, ", ", columns), xavier(number++)),
-                          bias(name + std::string("bias"), rows, uniform(number++, -0.1, 0.1))})
-      s.inputs.push_back(one.name.starts_with("gate_") ? one.without_gradient() : one);
+  add_layer(s, "energy_hidden_", "energy_width", "hidden", 16);
+  add_layer(s, "energy_out_", "1", "energy_width", 18);
+  add_layer(s, "displacement_hidden_", "head_width", "hidden", 20);
+  add_layer(s, "displacement_out_", "3", "head_width", 22);
+  add_layer(s, "gate_hidden_", "head_width", "hidden", 24, false);  // the gate decides a count; it is not trained
+  add_layer(s, "gate_out_", "1", "head_width", 26, false);
+  add_layer(s, "child_", "1", "hidden", 28);
   return s;
 }
 
@@ -62,9 +59,9 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) 
 }
 
 // Forward, a flow: energy 5 (two products, GELU, tanh, NaN to zero), displacement 5 (two products, GELU, scale, clamp),
-// raw 1, and either the move's length 1 or the gate 4 and child energy 3; noise is added to raw, and in movement mode to
-// the move as well. Backward adds the tape's replay: 38 or 45 operators a flow, every parameter's gradient of each flow
-// but the first added to the sum (in those), and the joining of two gradients.
+// raw 1, and either the move's length 1 or the gate 4 and child energy 3; noise is added to raw, and in movement mode
+// to the move as well. Backward adds the tape's replay: 38 or 45 operators a flow, every parameter's gradient of each
+// flow but the first added to the sum (in those), and the joining of two gradients.
 std::int64_t baseline_dispatches(const Setting& s) {
   const bool gate = s.on("gate");
   const std::int64_t flows = s.size("flows"), noise = s.on("noise") ? (gate ? 1 : 2) : 0;
@@ -80,11 +77,12 @@ std::int64_t flows(const Setting& s) { return s.size("flows"); }
 
 Cost cost(const Setting& s) {
   const auto [flows, hidden, energy_width, width] = real_sizes<4>(s, {"flows", "hidden", "energy_width", "head_width"});
-  const double gate = s.on("gate") ? 1 : 0;
-  const double first = energy_width + width * (1 + gate) + gate, second = energy_width + width * (3 + gate);
-  const double weights = first * hidden + second;
-  const double floats = (flows * (hidden + 3) + weights) * (s.backward() ? 2 : 1) + flows * 13 + flows * 4;
-  return {4 * floats, 2 * weights * flows * (s.backward() ? 3 : 1)};
+  // The gate's layers decide a count: they have no gradient.
+  const double gate = s.on("gate") ? width * (hidden + 1) : 0, child = s.on("gate") ? hidden : 0;
+  const double trained = energy_width * (hidden + 1) + width * (hidden + 3) + child, data = flows * (hidden + 3);
+  const double read = operand_bytes(s) * (trained + gate), keys = 4 * flows;
+  if (!s.backward()) return {read + 4 * (data + keys + 13 * flows), 2 * flows * (trained + gate)};
+  return {read + 4 * (2 * data + keys + 11 * flows + trained), 2 * flows * (3 * trained + gate)};
 }
 
 // Children never exceed the maximum; energies and displacements never leave their ranges.

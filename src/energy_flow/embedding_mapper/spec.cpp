@@ -30,9 +30,10 @@ Cost cost(const Setting& setting) {
       real_sizes<5>(setting, {"rows", "embedding", "cells", "middle", "inner"});
   const double products = embedding * inner + inner * middle + middle * cells;  // multiply-adds of one row
   const double parameters = products + 3 * inner + 3 * middle + 2 * cells + 2;
-  if (!setting.backward()) return {4 * (parameters + rows * (embedding + cells)), 2 * rows * products};
+  const double weights = operand_bytes(setting) * products, others = parameters - products;
+  if (!setting.backward()) return {weights + 4 * (others + rows * (embedding + cells)), 2 * rows * products};
   // Reads weights, embeddings and the surface's gradient; writes a gradient of every weight and embedding.
-  return {4 * (2 * parameters + rows * (2 * embedding + cells)), 6 * rows * products};
+  return {weights + 4 * (parameters + others + rows * (2 * embedding + cells)), 6 * rows * products};
 }
 
 // Ten operators a row and one concatenation. The tape adds 20 operators a row, and 13 additions for each row but the

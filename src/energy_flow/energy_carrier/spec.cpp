@@ -30,8 +30,13 @@ Signature signature() {
 }
 
 // NaN, infinities, and values at and beyond the guard.
-const std::vector<float> kAwkward = {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
-                                     -std::numeric_limits<float>::infinity(), 10.0f, 10.5f, -1e30f, -10.0f};
+const std::vector<float> kAwkward = {std::numeric_limits<float>::quiet_NaN(),
+                                     std::numeric_limits<float>::infinity(),
+                                     -std::numeric_limits<float>::infinity(),
+                                     10.0f,
+                                     10.5f,
+                                     -1e30f,
+                                     -10.0f};
 
 void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t seed) {
   // Values met in training are below 1 in magnitude; the other distributions also test states beyond that.
@@ -82,10 +87,10 @@ std::int64_t optimized_dispatches(const Setting& s) {
 Cost cost(const Setting& s) {
   const auto [flows, hidden, layers, features] = real_sizes<4>(s, {"flows", "hidden", "layers", "features"});
   const double input = features + 1, weights = 3 * hidden * (input + (layers - 1) * hidden + layers * hidden);
-  // Forward: read input, state and weights, write the state. Backward: also gradients in and out, all three products.
-  const double floats =
-      (flows * input + 2 * flows * layers * hidden + weights + 6 * hidden * layers) * (s.backward() ? 2.5 : 1.0);
-  return {4 * floats, 2 * weights * flows * (s.backward() ? 3 : 1)};
+  const double read = operand_bytes(s) * weights, biases = 6 * hidden * layers, state = flows * layers * hidden;
+  // Forward: input, state and parameters read, the state written. Backward: besides, gradients in and out.
+  if (!s.backward()) return {read + 4 * (flows * input + 2 * state + biases), 2 * weights * flows};
+  return {read + 4 * (2 * flows * input + 3 * state + flows * hidden + weights + 2 * biases), 6 * weights * flows};
 }
 
 std::string beyond_limits(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
@@ -103,7 +108,8 @@ ComponentSpec make_spec() {
   return {
       .signature = signature(),
       .finish_inputs = finish_inputs,
-      .proof = {{"dispatches", "", baseline_dispatches, optimized_dispatches}, {"copies", "", baseline_copies, nothing}},
+      .proof = {{"dispatches", "", baseline_dispatches, optimized_dispatches},
+                {"copies", "", baseline_copies, nothing}},
       .cost = cost,
       .invariants = {{"bounded_state", beyond_limits}},
   };

@@ -31,10 +31,11 @@ Cost cost(const Setting& setting) {
   const auto [flows, hidden, outputs] = real_sizes<3>(setting, {"flows", "hidden", "outputs"});
   const double products = 9 + 4 * hidden + hidden * hidden + hidden * outputs;  // multiply-adds of one flow
   const double parameters = products + 3 + 6 * hidden + outputs;
-  if (!setting.backward()) return {4 * (flows * (4 + outputs) + parameters), 2 * flows * products};
+  const double weights = operand_bytes(setting) * products, others = parameters - products;
+  if (!setting.backward()) return {weights + 4 * (flows * (4 + outputs) + others), 2 * flows * products};
   // Reads position, energy, the output's gradient and the weights; writes gradients of all but the output.
   // Products: the recomputed forward, and two for each of its layers.
-  return {4 * (flows * (8 + outputs) + 2 * parameters), 6 * flows * products};
+  return {weights + 4 * (flows * (8 + outputs) + parameters + others), 6 * flows * products};
 }
 
 // A tape without a single flow still asks for 14 zero gradients. The first flow's gradients need no addition (-12), and
