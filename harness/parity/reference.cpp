@@ -52,7 +52,7 @@ Setting bound_setting(const ComponentSpec& spec, Setting setting, const NamedTen
 }
 
 constexpr double kLeastFactor = 1e-3, kMostFactor = 1e6;
-constexpr double kLastPlaces = 4 * 0x1p-23;  // four units in fp32's last place
+constexpr double kLastPlaces = 16 * 0x1p-23;  // sixteen units in fp32's last place
 
 std::array<Bound*, 4> bounds_of(Tolerance& tolerance) {
   return {&tolerance.fp32, &tolerance.bf16, &tolerance.fp16, &tolerance.tf32};

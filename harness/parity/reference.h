@@ -70,7 +70,7 @@ class Reference {
  private:
   void scale_bounds(const NamedTensors& generated);
   // A gradient whose terms cancel is known to the last place of what it sums, not to that of the sum: an absolute bound
-  // of four units in fp32's last place of the case's largest gradient (rms) stands in for the terms.
+  // of sixteen units in fp32's last place of the case's largest gradient (rms) stands in for the terms.
   void allow_for_cancellation();
   // Why the oracle is none: not of the declared shape, or not in double precision (exact outputs may be as declared).
   void check_oracle();

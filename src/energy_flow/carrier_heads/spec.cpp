@@ -117,14 +117,14 @@ at::Tensor within_margin(const NamedTensors& outputs, const Setting& s) {
 }  // namespace
 
 ComponentSpec make_spec() {
-  return {
-      .signature = signature(),
-      .finish_inputs = finish_inputs,
-      .ambiguous = within_margin,
-      .proof = {{"scalar_reads", "", flows, nothing}, {"dispatches", "", baseline_dispatches, optimized_dispatches}},
-      .cost = cost,
-      .invariants = {{"ranges", out_of_range}},
-  };
+  ComponentSpec spec;
+  spec.signature = signature();
+  spec.finish_inputs = finish_inputs;
+  spec.ambiguous = within_margin;
+  spec.proof = {{"scalar_reads", "", flows, nothing}, {"dispatches", "", baseline_dispatches, optimized_dispatches}};
+  spec.cost = cost;
+  spec.invariants = {{"ranges", out_of_range}};
+  return spec;
 }
 
 }  // namespace twinbench::energy_flow::carrier_heads

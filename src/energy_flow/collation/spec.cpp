@@ -34,13 +34,14 @@ std::string broken_batches(const NamedTensors& inputs, const NamedTensors& outpu
 }  // namespace
 
 ComponentSpec make_spec() {
-  return {
-      .signature = {.options = {invalid_every_option()}, .inputs = pair_inputs(), .outputs = delivered_outputs()},
-      .finish_inputs = finish_pairs,
-      .proof = {{"allocations", "", baseline_allocations, nothing}, {"copies", "", baseline_copies, nothing}},
-      .cost = cost,
-      .invariants = {{"each row once, with its own embeddings and texts", broken_batches}},
-  };
+  ComponentSpec spec;
+  spec.signature =
+      Signature{.options = {invalid_every_option()}, .inputs = pair_inputs(), .outputs = delivered_outputs()};
+  spec.finish_inputs = finish_pairs;
+  spec.proof = {{"allocations", "", baseline_allocations, nothing}, {"copies", "", baseline_copies, nothing}};
+  spec.cost = cost;
+  spec.invariants = {{"each row once, with its own embeddings and texts", broken_batches}};
+  return spec;
 }
 
 }  // namespace twinbench::energy_flow::collation

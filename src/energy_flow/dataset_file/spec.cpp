@@ -41,14 +41,14 @@ Cost cost(const Setting& setting) {
 }  // namespace
 
 ComponentSpec make_spec() {
-  return {
-      .signature = signature(),
-      .finish_inputs = finish_pairs,
-      .proof = {{"scalar_reads", "", [](const Setting& s) { return 4 * s.size("rows"); }, nothing},
-                {"allocations", "", [](const Setting& s) { return 20 * s.size("rows"); }, nothing}},
-      .cost = cost,
-      .invariants = {{"every byte read is the byte written", broken_content}},
-  };
+  ComponentSpec spec;
+  spec.signature = signature();
+  spec.finish_inputs = finish_pairs;
+  spec.proof = {{"scalar_reads", "", [](const Setting& s) { return 4 * s.size("rows"); }, nothing},
+                {"allocations", "", [](const Setting& s) { return 20 * s.size("rows"); }, nothing}};
+  spec.cost = cost;
+  spec.invariants = {{"every byte read is the byte written", broken_content}};
+  return spec;
 }
 
 }  // namespace twinbench::energy_flow::dataset_file

@@ -62,12 +62,12 @@ std::string beyond_scale(const NamedTensors& inputs, const NamedTensors& outputs
 }  // namespace
 
 ComponentSpec make_spec() {
-  return {
-      .signature = signature(),
-      .proof = {{"dispatches", "", baseline_dispatches, optimized_dispatches}},
-      .cost = cost,
-      .invariants = {{"each cell lies within |scale| of offset + its own offset", beyond_scale}},
-  };
+  ComponentSpec spec;
+  spec.signature = signature();
+  spec.proof = {{"dispatches", "", baseline_dispatches, optimized_dispatches}};
+  spec.cost = cost;
+  spec.invariants = {{"each cell lies within |scale| of offset + its own offset", beyond_scale}};
+  return spec;
 }
 
 }  // namespace twinbench::energy_flow::embedding_mapper

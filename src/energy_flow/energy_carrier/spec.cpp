@@ -105,14 +105,14 @@ std::string beyond_limits(const NamedTensors& inputs, const NamedTensors& output
 }  // namespace
 
 ComponentSpec make_spec() {
-  return {
-      .signature = signature(),
-      .finish_inputs = finish_inputs,
-      .proof = {{"dispatches", "", baseline_dispatches, optimized_dispatches},
-                {"copies", "", baseline_copies, nothing}},
-      .cost = cost,
-      .invariants = {{"bounded_state", beyond_limits}},
-  };
+  ComponentSpec spec;
+  spec.signature = signature();
+  spec.finish_inputs = finish_inputs;
+  spec.proof = {{"dispatches", "", baseline_dispatches, optimized_dispatches},
+                {"copies", "", baseline_copies, nothing}};
+  spec.cost = cost;
+  spec.invariants = {{"bounded_state", beyond_limits}};
+  return spec;
 }
 
 }  // namespace twinbench::energy_flow::energy_carrier

@@ -49,12 +49,12 @@ std::int64_t baseline_dispatches(const Setting& setting) {
 }  // namespace
 
 ComponentSpec make_spec() {
-  return {
-      .signature = signature(),
-      .finish_inputs = plant_nan,
-      .proof = {{"dispatches", "", baseline_dispatches, nothing}},
-      .cost = cost,
-  };
+  ComponentSpec spec;
+  spec.signature = signature();
+  spec.finish_inputs = plant_nan;
+  spec.proof = {{"dispatches", "", baseline_dispatches, nothing}};
+  spec.cost = cost;
+  return spec;
 }
 
 }  // namespace twinbench::energy_flow::simple_neuron
