@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("src", "kernels", "baselines", "optimized", "harness", "scenarios")
 LARGE = ("ATen/core/Tensor.h", "torch/csrc/autograd/custom_function.h", "nlohmann/json.hpp")
 # Only nvcc reads it; kernels/common/simt.h includes it there and the host's form elsewhere.
-DEVICE_ONLY = {"kernels/common/simt_device.h"}
+DEVICE_ONLY = {"kernels/common/simt_device.h", "kernels/common/cuda_launch.h"}
 
 
 class ToolError(Exception):

@@ -120,6 +120,9 @@ struct ComponentSpec {
   std::string batch_size;  // the size that counts batch items ("flows"); empty: not batched
   std::vector<ProofCounter> proof;
   std::function<Cost(const Setting&)> cost;
+  // Kernels and library products of one forward run of the optimized variant on the CUDA path, at most, where the
+  // specification bounds them: checked by the counters on cuda and simt, where the exact numbers are pinned.
+  std::function<std::int64_t(const Setting&)> most_launches;
   std::vector<Claim> claims;
   std::vector<std::function<Golden()>> goldens;  // beside them goldens.json, in the folder of the specification
   std::vector<Invariant> invariants;

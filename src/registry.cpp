@@ -16,9 +16,9 @@ namespace twinbench {
 #define TWINBENCH_DECLARE_plain
 #define TWINBENCH_DECLARE_host
 #ifdef TWINBENCH_WITH_CUDA
-#define TWINBENCH_DECLARE_kernel TWINBENCH_FACTORY(make_cuda)
+#define TWINBENCH_DECLARE_kernel TWINBENCH_FACTORY(make_cuda) TWINBENCH_FACTORY(make_simt)
 #else
-#define TWINBENCH_DECLARE_kernel
+#define TWINBENCH_DECLARE_kernel TWINBENCH_FACTORY(make_simt)
 #endif
 #define TWINBENCH_COMPONENT(pipeline, name, kind, variants) \
   namespace pipeline::name {                                \
@@ -34,11 +34,11 @@ namespace {
 
 #define TWINBENCH_USE_library(space) &space::make_library
 #define TWINBENCH_USE_plain(space) nullptr
-#define TWINBENCH_USE_host(space) nullptr
+#define TWINBENCH_USE_host(space) nullptr, nullptr
 #ifdef TWINBENCH_WITH_CUDA
-#define TWINBENCH_USE_kernel(space) &space::make_cuda
+#define TWINBENCH_USE_kernel(space) &space::make_cuda, &space::make_simt
 #else
-#define TWINBENCH_USE_kernel(space) nullptr
+#define TWINBENCH_USE_kernel(space) nullptr, &space::make_simt
 #endif
 #define TWINBENCH_IS_kernel true
 #define TWINBENCH_IS_host false
@@ -64,7 +64,15 @@ std::vector<Component> expand_list() {
   return list;
 }
 
-std::string device_name(c10::DeviceType device) { return device == c10::DeviceType::CUDA ? "cuda" : "cpu"; }
+// Most bytes that a case on simt may have to move, in fp32: then all checks of a cell take a second or two there.
+constexpr double kMostSimtBytes = 2.5e5;
+
+bool fits_device(const Cell& cell) {
+  if (!cell.device.is_simt()) return true;
+  Setting setting = cell.setting();
+  setting.dtype = Dtype::kFp32;  // so that a case is there in all dtypes or in none
+  return cell.component->spec.cost && cell.component->spec.cost(setting).bytes <= kMostSimtBytes;
+}
 
 }  // namespace
 
@@ -82,26 +90,28 @@ const Component& find_component(const std::string& id) {
   throw Error(ErrorKind::kUnknownName, "component", id, "`twinbench list` shows them" + did_you_mean(id, ids));
 }
 
-bool Component::supports(Variant variant, c10::DeviceType device, Dtype dtype) const {
+bool Component::supports(Variant variant, Device device, Dtype dtype) const {
   if (std::find(spec.dtypes.begin(), spec.dtypes.end(), dtype) == spec.dtypes.end()) return false;
-  if (device != c10::DeviceType::CPU && !has_kernel) return false;
+  if (device.takes_cuda_path() && !has_kernel) return false;
+  if (device.is_simt()) return variant == Variant::kOptimized;
   if (variant == Variant::kLibrary) return library != nullptr;
-  if (variant == Variant::kOptimized && device == c10::DeviceType::CUDA) return optimized_cuda != nullptr;
+  if (variant == Variant::kOptimized && device.is_cuda()) return optimized_cuda != nullptr;
   return true;
 }
 
-Factory Component::factory(Variant variant, c10::DeviceType device) const {
-  Factory factory = variant == Variant::kBaseline     ? baseline
-                    : variant == Variant::kLibrary    ? library
-                    : device == c10::DeviceType::CUDA ? optimized_cuda
-                                                      : optimized;
+Factory Component::factory(Variant variant, Device device) const {
+  Factory factory = variant == Variant::kBaseline  ? baseline
+                    : variant == Variant::kLibrary ? library
+                    : device.is_simt()             ? optimized_simt
+                    : device.is_cuda()             ? optimized_cuda
+                                                   : optimized;
   if (!factory)
-    throw Error(ErrorKind::kUnknownName, spec.id() + " variant", to_string(variant) + " on " + device_name(device),
+    throw Error(ErrorKind::kUnknownName, spec.id() + " variant", to_string(variant) + " on " + to_string(device),
                 "this build has no such variant; `twinbench list` shows those it has");
   return factory;
 }
 
-std::unique_ptr<Runnable> Component::make(Variant variant, c10::DeviceType path, const NamedTensors& inputs,
+std::unique_ptr<Runnable> Component::make(Variant variant, Device path, const NamedTensors& inputs,
                                           const Setting& setting) const {
   if (variant == Variant::kLibrary && setting.backward())
     throw Error(ErrorKind::kBadArgument, "pass", "backward", "library variants have a forward pass only");
@@ -109,25 +119,24 @@ std::unique_ptr<Runnable> Component::make(Variant variant, c10::DeviceType path,
 }
 
 std::string Cell::name() const {
-  return component->spec.id() + "/" + to_string(variant) + "/" + device_name(device) + "/" + to_string(dtype) + "/" +
+  return component->spec.id() + "/" + to_string(variant) + "/" + to_string(device) + "/" + to_string(dtype) + "/" +
          input_case->name;
 }
 
-Setting Cell::setting() const {
-  return completed(component->spec.signature, {*input_case, dtype, c10::Device(device)});
-}
+Setting Cell::setting() const { return completed(component->spec.signature, {*input_case, dtype, device}); }
 
 std::vector<Cell> all_cells() {
   std::vector<Cell> cells;
   for (const auto& component : components())
     for (const auto& input_case : component.spec.cases)
-      for (const auto device : {c10::DeviceType::CPU, c10::DeviceType::CUDA})
+      for (const Device& device : {Device(c10::DeviceType::CPU), Device(c10::DeviceType::CUDA), Device::simt()})
         for (const auto dtype : component.spec.dtypes)
           for (const auto variant : {Variant::kBaseline, Variant::kOptimized, Variant::kLibrary}) {
             if (!component.supports(variant, device, dtype)) continue;
             if (variant == Variant::kLibrary && input_case.pass == Pass::kBackward) continue;
             if (!input_case.specimen.empty() && variant != Variant::kBaseline) continue;
-            cells.push_back({&component, variant, device, dtype, &input_case});
+            const Cell cell{&component, variant, device, dtype, &input_case};
+            if (fits_device(cell)) cells.push_back(cell);
           }
   return cells;
 }

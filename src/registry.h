@@ -14,16 +14,17 @@ struct Component {
   Factory baseline = nullptr;
   Factory optimized = nullptr;       // on the CPU
   Factory optimized_cuda = nullptr;  // null in a build without CUDA, and for host components
+  Factory optimized_simt = nullptr;  // the same adapter and kernels, executed on the host; null for host components
   Factory library = nullptr;         // null where no stock library version exists
 
-  bool supports(Variant variant, c10::DeviceType device, Dtype dtype) const;
-  Factory factory(Variant variant, c10::DeviceType device) const;  // throws kUnknownName where there is none
+  bool supports(Variant variant, Device device, Dtype dtype) const;
+  Factory factory(Variant variant, Device device) const;  // throws kUnknownName where there is none
   // A runnable of that variant on setting.device. The only way to one: inputs and options are checked here.
   std::unique_ptr<Runnable> make(Variant variant, const NamedTensors& inputs, const Setting& setting) const {
-    return make(variant, setting.device.type(), inputs, setting);
+    return make(variant, setting.device, inputs, setting);
   }
   // The same for the code path of another device than the tensors lie on: a simulated card has its tensors on the host.
-  std::unique_ptr<Runnable> make(Variant variant, c10::DeviceType path, const NamedTensors& inputs,
+  std::unique_ptr<Runnable> make(Variant variant, Device path, const NamedTensors& inputs,
                                  const Setting& setting) const;
 };
 
@@ -37,7 +38,7 @@ const Component& find_component(const std::string& id);
 struct Cell {
   const Component* component = nullptr;
   Variant variant = Variant::kBaseline;
-  c10::DeviceType device = c10::DeviceType::CPU;
+  Device device;
   Dtype dtype = Dtype::kFp32;
   const Case* input_case = nullptr;
 
@@ -45,7 +46,8 @@ struct Cell {
   Setting setting() const;
 };
 
-// Every cell of every component that this build can express, in registry order, whatever devices the machine has.
+// Every cell of every component that this build can express, in registry order, whatever devices the machine has. On
+// simt: the optimized variant of the cases that are small enough to be executed thread by thread.
 std::vector<Cell> all_cells();
 // The cell of that exact name; throws kUnknownName with the nearest names.
 Cell find_cell(const std::string& name);

@@ -2,12 +2,13 @@
 // device.
 #pragma once
 
-#include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
 #include <cstdint>
 #include <map>
 #include <string>
+
+#include "src/device.h"
 
 namespace twinbench {
 
@@ -43,7 +44,7 @@ struct Case {
 struct Setting {
   Case input_case;  // with any sizes overridden on the command line
   Dtype dtype = Dtype::kFp32;
-  c10::Device device = c10::Device(c10::DeviceType::CPU);
+  Device device;
   const Signature* signature = nullptr;  // of the component, while that lives
   // Of the oracle, whose dtype is kFp64: the mode whose roundings it carries out, all else being fp64. kFp64: none.
   Dtype rounding = Dtype::kFp64;

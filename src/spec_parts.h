@@ -60,11 +60,6 @@ inline void plant(const at::Tensor& tensor, std::int64_t apart, const std::vecto
 // The expected value of a proof counter that an optimized variant never touches.
 inline std::int64_t nothing(const Setting&) { return 0; }
 
-// Of an element of a weight: a variant may keep it rounded from set-up on.
-inline double operand_bytes(const Setting& setting) {
-  return setting.dtype == Dtype::kBf16 || setting.dtype == Dtype::kFp16 ? 2 : 4;
-}
-
 // Sizes as real numbers, for costs: const auto [flows, hidden] = real_sizes<2>(setting, {"flows", "hidden"}).
 template <std::size_t count>
 std::array<double, count> real_sizes(const Setting& setting, const std::array<const char*, count>& names) {

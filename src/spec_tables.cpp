@@ -13,8 +13,23 @@ using nlohmann::json;
 
 class TableReader {
  public:
-  TableReader(ComponentSpec& spec) : spec_(spec), file_("src/" + spec.pipeline + "/" + spec.name + "/spec.json") {}
+  explicit TableReader(ComponentSpec& spec)
+      : spec_(spec), file_("src/" + spec.pipeline + "/" + spec.name + "/spec.json") {}
 
+  void read(const std::string& text) {
+    if (text.empty() && spec_.summary.empty())
+      throw Error(ErrorKind::kBadFile, file_, "missing",
+                  "write it beside spec.cpp: src/spec_tables.h says what it holds");
+    if (text.empty()) return;
+    try {
+      read(json::parse(text));
+    } catch (const json::exception& error) {
+      throw Error(ErrorKind::kBadFile, file_ + (at_.empty() ? "" : ": " + at_), "not what spec.json holds",
+                  error.what());
+    }
+  }
+
+ private:
   void read(const json& tables) {
     check_keys("", tables,
                {"summary", "source", "sin", "no_library", "regime", "batch_size", "dtypes", "sizes", "options", "cases",
@@ -30,12 +45,15 @@ class TableReader {
     for (const auto& size : part(tables, "sizes")) spec_.signature.sizes.push_back(read_size(size));
     for (const auto& option : part(tables, "options")) spec_.signature.options.push_back(read_option(option));
     if (tables.contains("cases")) read_cases(tables["cases"]);
+    at_ = "proof";
     read_proof(tables.value("proof", json::object()));
     for (const auto& claim : part(tables, "claims")) spec_.claims.push_back(read_claim(claim));
   }
 
- private:
-  static json part(const json& tables, const char* key) { return tables.value(key, json::array()); }
+  json part(const json& tables, const char* key) {
+    at_ = key;
+    return tables.value(key, json::array());
+  }
 
   void check_keys(const std::string& where, const json& entry, const std::vector<std::string>& known) const {
     for (const auto& [key, value] : entry.items())
@@ -45,7 +63,8 @@ class TableReader {
   }
 
   template <class Value>
-  static void take(const json& entry, const char* key, Value& into) {
+  void take(const json& entry, const char* key, Value& into) {
+    at_ = within_ + key;
     if (entry.contains(key)) entry.at(key).get_to(into);
   }
 
@@ -79,14 +98,18 @@ class TableReader {
   }
 
   void read_cases(const json& table) {
+    at_ = "cases";
     check_keys("cases", table, {"order", "list"});
     const auto order = table.at("order").get<std::vector<std::string>>();
     for (const auto& entry : table.at("list")) {
       Case one;
+      within_ = "a case: ";
       take(entry, "name", one.name);
+      at_ = within_ = "case " + one.name + ": ";
       check_keys("case " + one.name, entry,
                  {"name", "sizes", "options", "distribution", "pass", "degenerate", "timed", "specimen", "note"});
-      const auto lengths = entry.at("sizes").get<std::vector<std::int64_t>>();
+      std::vector<std::int64_t> lengths;
+      take(entry, "sizes", lengths);
       if (lengths.size() != order.size())
         throw Error(ErrorKind::kBadFile, file_ + ": case " + one.name, std::to_string(lengths.size()) + " sizes",
                     "give one for each of the " + std::to_string(order.size()) + " symbols in \"order\"");
@@ -99,14 +122,17 @@ class TableReader {
       take(entry, "specimen", one.specimen);
       spec_.cases.push_back(std::move(one));
     }
+    within_.clear();
   }
 
-  void read_proof(const json& words) const {
+  void read_proof(const json& words) {
     std::vector<std::string> counters;
     for (auto& proof : spec_.proof) {
       counters.push_back(proof.counter);
+      within_ = "proof: ";
       take(words, proof.counter.c_str(), proof.formula);
     }
+    within_.clear();
     check_keys("proof", words, counters);
   }
 
@@ -120,18 +146,11 @@ class TableReader {
 
   ComponentSpec& spec_;
   const std::string file_;
+  std::string within_, at_;  // the entry that is read, for messages
 };
 
 }  // namespace
 
-void read_tables(ComponentSpec& spec, const std::string& text) {
-  if (text.empty()) return;
-  try {
-    TableReader(spec).read(json::parse(text));
-  } catch (const json::exception& error) {
-    throw Error(ErrorKind::kBadFile, "src/" + spec.pipeline + "/" + spec.name + "/spec.json",
-                "not what spec.json holds", error.what());
-  }
-}
+void read_tables(ComponentSpec& spec, const std::string& text) { TableReader(spec).read(text); }
 
 }  // namespace twinbench

@@ -20,6 +20,7 @@ const char* spec_text(const std::string& component_id);
 //             "distribution", "pass", "degenerate", "timed", "specimen", as in Case, and a "note" for the reader
 //   proof     {"dispatches": "9 * flows + 1"}: the formulas in words, of the proof counters that spec.cpp computes
 //   claims    [{"document": "D0", "text": "...", "figure": "5x", "ratio": 5, "verdict": "ok"}]
+// No text is right for a specification that says all in code; one without a summary lacks its file.
 // Throws kBadFile or kUnknownName, naming file and entry.
 void read_tables(ComponentSpec& spec, const std::string& text);
 

@@ -21,7 +21,8 @@ MAY_INCLUDE = {
     "scenarios": {"src", "harness", "scenarios"},
 }
 # Torch-free headers of src/common that both sides of a comparison share, kernels included.
-SHARED_WITH_KERNELS = {"src/common/philox.h", "src/common/host_device.h", "src/common/cpu_clones.h"}
+SHARED_WITH_KERNELS = {"src/common/philox.h", "src/common/host_device.h", "src/common/cpu_clones.h",
+                       "src/common/error.h", "src/common/device_event.h"}
 # The host executor of the SIMT layer and its tests run kernels by design; the CUDA timer has kernels of its own.
 EXEMPT_PREFIXES = {("harness/simt/", "kernels"), ("harness/device/cuda/", "kernels/common"), ("harness/fuzz/", "src"),
                    ("kernels/", "harness/simt")}

@@ -236,6 +236,19 @@ def test_a_spent_budget_names_what_it_leaves_out_and_is_no_pass(engine, tmp_path
     assert all(row["verdict"] in ("skip", "inconclusive") for row in rows)
 
 
+def test_selftest_keeps_to_its_budget_and_shards(tmp_path):
+    """Left out is named and no pass; the shards are disjoint; the first of every check come before any second."""
+    out = tmp_path / "selftest.json"
+    spent = run("selftest", "--minutes", "0.0001", "--filter", "dropped_tail|stale_buffer|^correct$", "--out", str(out))
+    assert spent.returncode == 3 and "left out, budget" in spent.stdout and "passed" in spent.stdout
+    ledger = json.loads(out.read_text())["twinbench"]["ledger"]
+    assert ledger["inconclusive"] >= 2 and ledger["passed"] == ledger["planned"] - ledger["inconclusive"]
+    names = lambda *more: [row["name"] for row in (
+        run("selftest", "--filter", "timed_.*er$|^one_item$|^empty$", "--out", str(out), *more),
+        json.loads(out.read_text())["twinbench"]["selftest"])[1]]
+    assert sorted(names("--shard", "1/2") + names("--shard", "2/2")) == sorted(names())
+
+
 @pytest.mark.parametrize("arguments, named", [
     (["--shard", "3/2"], "--shard"), (["--shard", "half"], "--shard"), (["--tier", "quik"], "quick"),
     (["--minutes", "-1"], "--minutes")])

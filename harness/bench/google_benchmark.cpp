@@ -44,11 +44,10 @@ void run_cell(benchmark::State& state, const Cell& cell, std::uint64_t seed, Las
               std::size_t& errors) {
   try {
     const auto setting = cell.setting();
-    JudgedVariant judged(cell.variant, cell.device, answers.of(cell, seed));
+    JudgedVariant judged(cell.variant, cell.device, answers.of(cell, seed), 1, true);
     if (const std::string wrong = judged.judge_before(); !wrong.empty())
       return refuse(state, "rejected: " + wrong, errors);
-    Runnable& runnable = *judged.copies().front();
-    for (auto _ : state) runnable.run();
+    for (auto _ : state) judged.timed_run();
     if (const std::string wrong = judged.judge_after(); !wrong.empty())
       return refuse(state, "rejected: " + wrong, errors);
     if (!cell.component->spec.cost) return;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/bench/content_walk.h"
 #include "harness/parity/reference.h"
 #include "harness/timing/clock.h"
 #include "src/registry.h"
@@ -30,7 +31,9 @@ class TimedAnswers {
   const NamedTensors& foreign() const { return foreign_; }  // a third set, weights too
   bool changes_in_place() const { return !in_place_.empty(); }
 
-  // Empty, or why these are not the outputs for the changed inputs.
+  const std::vector<std::string>& in_place() const { return in_place_; }  // the inputs that changed() changes
+
+  // Empty, or why these are not the outputs for the changed inputs. Also: that somebody wrote to the expected values.
   std::string wrong(const NamedTensors& outputs) const;
   // Throws Error(kInternal) where the answer to the twin's own inputs would pass for the changed ones: nothing could
   // fail.
@@ -38,12 +41,14 @@ class TimedAnswers {
 
  private:
   NamedTensors with_other_data(std::uint64_t seed);
+  std::uint64_t hash() const;
 
   const Component& component_;
   Setting setting_;
   NamedTensors own_, changed_, foreign_;
   std::vector<std::string> in_place_;
   std::unique_ptr<Reference> reference_;
+  std::uint64_t hash_ = 0;  // of the right answers and of what is written into the inputs
 };
 
 // A variant set up for timing on tensors of its own.
@@ -51,18 +56,26 @@ class JudgedVariant {
  public:
   // Before the set-up that is timed another one runs on the same tensors with foreign contents: what a variant keeps
   // beyond a set-up, by address or at all, is then wrong. `copies`: so many sets of tensors with a runnable each.
-  // `path`: the device whose code path runs (see Component::make).
-  JudgedVariant(Variant variant, c10::DeviceType path, const TimedAnswers& answers, std::size_t copies = 1);
+  // `path`: the device whose code path runs (see Component::make). `changing`: timed() changes contents in each run.
+  JudgedVariant(Variant variant, Device path, const TimedAnswers& answers, std::size_t copies = 1,
+                bool changing = false);
 
   const std::vector<std::unique_ptr<Runnable>>& copies() const { return runnables_; }
   // Of the first copy's first run, on the twin's own inputs.
   const NamedTensors& first() const { return first_; }
 
-  // The rules. Each returns nothing, or its name and what broke it. Both judges write other data into the very tensors
+  // One timed run: run() and obtaining the outputs, on contents that no run before has seen (see ContentWalk).
+  void timed_run();
+  // Between samples: the next copy's addresses from here on.
+  void next_copy() { copy_ = (copy_ + 1) % runnables_.size(); }
+
+  // The rules. Each returns nothing, or its name and what broke it. All write other data into the very tensors
   // that the timed runnables read, run, compare, and put the inputs back. The outputs are the other data's until the
-  // next run.
+  // next run. Before: also runs on inputs that change and stay by turns, each of which must give its answer.
   std::string judge_before();
-  // Also compares what the last timed run left with the first run's outputs.
+  // Between samples: what the last timed run left is what the same runnable gives again.
+  std::string judge_while();
+  // Also compares with the first run's outputs.
   std::string judge_after();
 
   // Empty, or which output of any copy is not what the first run gave on the same inputs: bit for bit on the CPU.
@@ -74,12 +87,19 @@ class JudgedVariant {
   NamedTensors repeatable(const NamedTensors& outputs) const;
   void run_each();  // from the state that set-up was given
   void write(const NamedTensors& contents);
-  std::string wrong_on_changed_inputs();
+  // `from_almost_the_same`: a run on inputs that are another in one element only comes first.
+  std::string wrong_on_changed_inputs(bool from_almost_the_same = false);
+  std::string wrong_in_turns();
+  std::string left_by_timed_run();
 
   const TimedAnswers& answers_;
   double run_to_run_;  // what may lie between two runs, see difference()
   std::vector<NamedTensors> inputs_;
   std::vector<std::unique_ptr<Runnable>> runnables_;
+  std::vector<ContentWalk> walks_;  // one a copy; empty where contents do not change while timed
+  std::size_t copy_ = 0;
+  bool timed_ = false;  // since the inputs were written
+  double run_s_ = 0;    // of the last judged run, all copies
   NamedTensors first_;
 };
 

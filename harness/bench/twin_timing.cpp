@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <exception>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,7 +12,9 @@
 
 #include "harness/bench/timed_answers.h"
 #include "harness/bench/twin_rows.h"
+#include "harness/bench/work_watch.h"
 #include "harness/compare/inputs.h"
+#include "harness/memory/global_state.h"
 #include "harness/timing/null_comparison.h"
 #include "harness/timing/paired.h"
 #include "harness/timing/record.h"
@@ -22,18 +26,46 @@ using nlohmann::json;
 
 struct TimedVariant {
   Cell cell;
-  JudgedVariant judged;
-  std::string wrong;  // the rule that its answers broke, and how
+  std::optional<JudgedVariant> judged;
+  std::string wrong;   // the rule that it broke, and how
+  std::string failed;  // what it threw
   std::vector<double> samples;
   std::int64_t iterations = 1;
+  std::size_t taken = 0;  // samples, calibration and warm-up included
 
-  Runnable& runnable() const { return *judged.copies().front(); }
+  // What it throws is its own failure, whoever called.
+  template <typename Work>
+  void guarded(const Work& work) {
+    try {
+      work();
+    } catch (const std::exception& error) {
+      const std::string text = error.what();
+      failed = text.substr(0, text.find('\n'));
+      throw;
+    }
+  }
+  void attempt(const std::function<void()>& work) {
+    if (!failed.empty()) return;
+    try {
+      guarded(work);
+    } catch (const std::exception&) {  // kept in `failed`
+    }
+  }
 };
 
-Side side_of(const TimedVariant& timed) {
+constexpr std::size_t kCopies = 2;                            // sets of addresses of what is judged fast
+constexpr std::uint64_t kFirstJudged = 7, kJudgedWithin = 6;  // a sample of these many is judged: slow twins take few
+
+Side side_of(TimedVariant& timed, std::uint64_t seed, JudgingTime& judging) {
   Side side;
   side.name = timed.cell.name();
-  side.run = [runnable = &timed.runnable()] { runnable->run(); };
+  side.run = [&timed] { timed.guarded([&] { timed.judged->timed_run(); }); };
+  side.prepare = [&timed, &judging, judged_sample = kFirstJudged + seed % kJudgedWithin] {
+    timed.judged->next_copy();
+    ++timed.taken;
+    if (timed.wrong.empty() && timed.taken == judged_sample)
+      timed.guarded([&] { judging.spend([&] { timed.wrong = timed.judged->judge_while(); }); });
+  };
   return side;
 }
 
@@ -42,8 +74,22 @@ json row_of(const TimedVariant& timed, const Cost& cost, const std::vector<Ceili
   if (!timed.samples.empty())
     judge_against_floor(row, timed.cell, cost, ceilings, last_level_cache_bytes(), measure_cpu_ceiling);
   if (!timed.wrong.empty()) reject(row, timed.wrong);
+  if (!timed.failed.empty()) {
+    row["verdict"] = "error";
+    row["reason"] = timed.failed;
+  }
   return row;
 }
+
+// The rules that look at the process instead of the answers. `before`: the process before the variant was made.
+std::string broken_beside_answers(TimedVariant& timed, const GlobalState& before) {
+  if (const auto changed = GlobalState::now().changed_since(before); !changed.empty())
+    return "global_state: it changes: " + changed;
+  const auto idle = slept([&] { timed.judged->timed_run(); });
+  return idle.empty() ? "" : "sleeps: " + idle;
+}
+
+}  // namespace
 
 PairedOptions paired_options(const TwinTimingOptions& options) {
   PairedOptions paired;
@@ -56,8 +102,6 @@ PairedOptions paired_options(const TwinTimingOptions& options) {
   paired.sample.maximum_sample_s = 0.05;
   return paired;
 }
-
-}  // namespace
 
 std::string Twin::name() const {
   return component->spec.id() + "/" + (device == c10::DeviceType::CUDA ? "cuda" : "cpu") + "/" + to_string(dtype) +
@@ -84,28 +128,49 @@ std::vector<Twin> twins_of(const std::vector<Cell>& cells) {
 
 json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::vector<Ceiling>& ceilings) {
   const auto setting = twin.cell(Variant::kBaseline).setting();
+  const GlobalState before = GlobalState::now();
   JudgingTime judging;
   std::optional<TimedAnswers> answers;
   judging.spend([&] { answers.emplace(*twin.component, setting, options.seed); });
   std::map<Variant, TimedVariant> timed;
   for (const auto variant : twin.variants()) {
     const auto cell = twin.cell(variant);
-    auto& one = timed.emplace(variant, TimedVariant{cell, JudgedVariant(variant, cell.device, *answers), {}, {}, 1})
-                    .first->second;
-    judging.spend([&] {
-      if (variant == Variant::kBaseline) answers->require_another_answer(one.judged.first());
-      one.wrong = one.judged.judge_before();
+    auto& one = timed[variant];
+    one.cell = cell;
+    one.attempt([&] {
+      // A baseline that knew its inputs' addresses would only make its twin look slower.
+      one.judged.emplace(variant, cell.device, *answers, variant == Variant::kBaseline ? 1 : kCopies, true);
+      judging.spend([&] {
+        if (variant == Variant::kBaseline) answers->require_another_answer(one.judged->first());
+        one.wrong = one.judged->judge_before();
+        if (one.wrong.empty()) one.wrong = broken_beside_answers(one, before);
+      });
     });
   }
   json result = {{"timings", json::array()}, {"speedups", json::array()}};
+  SteadyClock steady;
+  Clock& clock = options.time ? *options.time : steady;
   const auto compare = [&](Variant from, Variant to) {
-    const auto paired = measure_pair(side_of(timed.at(from)), side_of(timed.at(to)), paired_options(options));
+    PairedResult paired;
+    if (!timed.at(from).failed.empty() || !timed.at(to).failed.empty()) return paired;
+    ClockWatch watch(clock);
+    try {
+      paired = measure_pair(side_of(timed.at(from), options.seed, judging),
+                            side_of(timed.at(to), options.seed, judging), paired_options(options), clock);
+    } catch (const std::exception&) {
+      if (timed.at(from).failed.empty() && timed.at(to).failed.empty()) throw;
+      return PairedResult();
+    }
+    const std::string apart = watch.broken();
     for (auto [variant, samples, iterations] :
-         {std::tuple{from, &paired.samples_a, paired.iterations_a}, {to, &paired.samples_b, paired.iterations_b}})
-      if (timed.at(variant).samples.empty()) {
-        timed.at(variant).samples = *samples;
-        timed.at(variant).iterations = iterations;
+         {std::tuple{from, &paired.samples_a, paired.iterations_a}, {to, &paired.samples_b, paired.iterations_b}}) {
+      TimedVariant& one = timed.at(variant);
+      if (one.samples.empty()) {
+        one.samples = *samples;
+        one.iterations = iterations;
       }
+      if (one.wrong.empty() && !apart.empty()) one.wrong = "clock: " + apart;
+    }
     return paired;
   };
   std::vector<std::tuple<Variant, Variant, PairedResult>> comparisons;
@@ -115,15 +180,24 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
 
   const Cost cost = twin.component->spec.cost ? twin.component->spec.cost(setting) : Cost{};
   for (auto& [variant, one] : timed) {
-    judging.spend([&] {
-      if (one.wrong.empty()) one.wrong = one.judged.judge_after();
+    one.attempt([&, &one = one] {
+      judging.spend([&] {
+        if (one.wrong.empty()) one.wrong = one.judged->judge_after();
+        if (one.wrong.empty())
+          if (const auto changed = GlobalState::now().changed_since(before); !changed.empty())
+            one.wrong = "global_state: changed while timed: " + changed;
+      });
     });
     result["timings"].push_back(row_of(one, cost, ceilings));
   }
   for (const auto& [from, to, paired] : comparisons) {
     auto row = speedup_row(twin, from, to, twin.component->spec.regime, paired);
-    for (const auto variant : {from, to})
-      if (const TimedVariant& one = timed.at(variant); !one.wrong.empty()) reject_speedup(row, one.cell, one.wrong);
+    for (const auto variant : {from, to}) {
+      const TimedVariant& one = timed.at(variant);
+      if (!one.wrong.empty()) reject_speedup(row, one.cell, one.wrong);
+      if (!one.failed.empty() && row["verdict"] != "rejected")
+        withdraw(row, to_string(variant) + " failed: " + one.failed);
+    }
     result["speedups"].push_back(std::move(row));
   }
   result["judging_s"] = judging.seconds();
@@ -141,7 +215,10 @@ json null_test_row(const std::vector<Twin>& twins, const TwinTimingOptions& opti
     runnable->run();
     Side side;
     side.name = cell.name();
-    side.run = [&] { runnable->run(); };
+    side.run = [&] {
+      runnable->run();
+      runnable->outputs();
+    };
     null.add(cell.name(), measure_pair(side, side, paired_options(options)));
   }
   return to_json(null);

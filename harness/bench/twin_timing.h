@@ -8,6 +8,7 @@
 
 #include "harness/roofline/ceilings.h"
 #include "harness/timing/clock.h"
+#include "harness/timing/paired.h"
 #include "src/registry.h"
 
 namespace twinbench {
@@ -15,7 +16,7 @@ namespace twinbench {
 // What is timed together: the variants of one component on one device, dtype and case.
 struct Twin {
   const Component* component = nullptr;
-  c10::DeviceType device = c10::DeviceType::CPU;
+  Device device;
   Dtype dtype = Dtype::kFp32;
   const Case* input_case = nullptr;
 
@@ -33,14 +34,19 @@ struct TwinTimingOptions {
   double seconds = 8;  // a comparison
   double target_half_width = 0.01;
   ClockQuality clock;
+  Clock* time = nullptr;  // what measures; null: the steady clock
 };
 
 // {"timings": [a row a variant], "speedups": [a row a comparison]} as the record wants them, and "judging_s": how long
-// it
-// took to judge the answers. Comparisons: baseline to optimized, and, where there is one, library to optimized. Every
-// variant is judged on changed inputs before and after it is timed (see JudgedVariant): one that answers wrongly, or
-// otherwise than in its first run, is `rejected` and gets no speedup.
+// it took to judge the answers. Comparisons: baseline to optimized, and, where there is one, library to optimized.
+// What is timed is run() and obtaining the outputs, on contents that change in each run. Every variant is judged on
+// changed inputs before, between and after its samples (see JudgedVariant): one that answers wrongly, or otherwise than
+// in its first run, sleeps, or changes the process or its clock, is `rejected` and gets no speedup. One that throws has
+// an error row; the others go on.
 nlohmann::json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::vector<Ceiling>& ceilings);
+
+// How one comparison is sampled under these options.
+PairedOptions paired_options(const TwinTimingOptions& options);
 
 // The null comparison: the optimized variant of each twin against itself, as the record's session holds it.
 nlohmann::json null_test_row(const std::vector<Twin>& twins, const TwinTimingOptions& options);

@@ -15,6 +15,7 @@
 #include "harness/device/bench/device_rows.h"
 #include "harness/device/bench/device_twin_timing.h"
 #include "harness/ledger/ledger.h"
+#include "harness/parity/held_out.h"
 #include "harness/record/record.h"
 #include "src/common/error.h"
 
@@ -56,8 +57,9 @@ DeviceTimingOptions timing_options(const CommandOptions& options, const ClockQua
 }
 
 // So many twins spread over the list: the sentinels of the null test.
-std::vector<Twin> sentinels(const std::vector<Twin>& twins, std::size_t count) {
+std::vector<Twin> sentinels(std::vector<Twin> twins, std::size_t count) {
   std::vector<Twin> chosen;
+  std::erase_if(twins, [](const Twin& twin) { return twin.input_case->name == kHeldOut; });  // not drawn here
   for (std::size_t i = 0; i < count && i < twins.size(); ++i)
     chosen.push_back(twins[i * twins.size() / std::min(count, twins.size())]);
   return chosen;
@@ -154,26 +156,58 @@ json time_on_its_device(const Twin& twin, const DeviceTimingOptions& timing, con
   return time_device_twin(twin, timing, device_session_from(session.at("device")), ceilings, *device);
 }
 
+// A case that the revision draws, with a small budget: it is there to be judged. The first draw that is a case.
+json time_held_out(const Twin& twin, const std::string& text, DeviceTimingOptions timing, const json& session,
+                   const std::vector<Ceiling>& ceilings) {
+  timing.twin.max_pairs = std::min<std::size_t>(timing.twin.max_pairs, 12);
+  timing.twin.seconds = std::min(timing.twin.seconds, 2.0);
+  for (int number = 0;; ++number) {
+    const HeldOutDraw draw = held_out_draw(*twin.component, text, number, true);
+    Twin drawn = twin;
+    drawn.input_case = &draw.input_case;
+    timing.twin.seed = draw.seed;
+    try {
+      json rows = time_on_its_device(drawn, timing, session, ceilings);
+      rows["held_out"] = draw.text;
+      return rows;
+    } catch (const Error&) {
+      if (number + 1 == kHeldOutDraws) throw;
+    }
+  }
+}
+
+// The executor's own time says nothing about a kernel's.
+std::vector<Cell> timeable_cells(const CommandOptions& options) {
+  if (options.device == "simt")
+    throw Error(ErrorKind::kBadArgument, "--device", "simt",
+                "simt runs the CUDA path thread by thread on the host: its times mean nothing; use parity or counters");
+  auto cells = selected_cells(options);
+  std::erase_if(cells, [](const Cell& cell) { return cell.device.is_simt(); });
+  return cells;
+}
+
 }  // namespace
 
 int bench_command(const CommandOptions& options, const SessionOptions& session_options,
                   const std::vector<std::string>& google_benchmark_flags) {
   if (!google_benchmark_flags.empty()) {
     at::set_num_threads(options.threads);
-    const GoogleBenchmarkRun run = run_google_benchmark(selected_cells(options), google_benchmark_flags, options.seed);
+    const GoogleBenchmarkRun run = run_google_benchmark(timeable_cells(options), google_benchmark_flags, options.seed);
     return run.errors > 0 ? kExitFailure : run.ran > 0 ? kExitPass : kExitInconclusive;
   }
 
   const TimeBudget budget(options.minutes);
   const Shard shard = shard_named(options.shard);
-  auto twins = twins_of(selected_cells(options));
+  auto twins = twins_of(timeable_cells(options));
   if (twins.empty())
     throw Error(ErrorKind::kUnknownName, "--filter", options.filter,
                 "it matches no timed case; `twinbench list` marks them with *");
+  const HeldOutCells held_out(options.held_out == "none" ? "^$" : options.filter, options.device, true);
+  for (const auto& twin : twins_of(held_out.cells())) twins.push_back(twin);
   std::erase_if(twins, [&](const Twin& twin) { return !shard.has(twin.name()); });
   Ledger ledger;
   Record record = open_record(options, "bench");
-  const std::string sample = sample_of(options, record);
+  const std::string sample = sample_of(options, record), drawn_by = held_out_text(options, record);
   twins = most_valuable_first(std::move(twins), decided_twins(session_options.earlier), sample);
   SteadyClock clock;
   const auto timing = timing_options(options, measure_clock(clock));
@@ -216,8 +250,10 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
   double judging_s = 0, twins_s = 0;
   std::vector<Job> jobs;
   for (const auto& twin : session_options.only ? std::vector<Twin>() : twins)
-    jobs.push_back(
-        limited_job(options, twin.name(), [&, twin] { return time_on_its_device(twin, timing, opened, ceilings); }));
+    jobs.push_back(limited_job(options, twin.name(), [&, twin] {
+      if (twin.input_case->name == kHeldOut) return time_held_out(twin, drawn_by, timing, opened, ceilings);
+      return time_on_its_device(twin, timing, opened, ceilings);
+    }));
   std::size_t cut = 0;
   if (going)
     run_with_progress(
@@ -228,6 +264,9 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
             return;
           }
           judging_s += result.value["judging_s"].get<double>();
+          if (result.value.contains("held_out"))
+            std::cout << "held out by " << drawn_by << ": " << result.name << " "
+                      << result.value["held_out"].get<std::string>() << '\n';
           twins_s += result.seconds;
           std::string broken;
           for (const auto& row : result.value["timings"]) {

@@ -10,6 +10,7 @@
 #include "harness/device/bench/device_rows.h"
 #include "harness/ledger/ledger.h"
 #include "harness/record/record.h"
+#include "src/common/error.h"
 
 namespace twinbench {
 namespace {
@@ -33,6 +34,8 @@ void print_ceiling(const nlohmann::json& row) {
 }  // namespace
 
 int ceilings_command(const CommandOptions& options) {
+  if (options.device == "simt")
+    throw Error(ErrorKind::kBadArgument, "--device", "simt", "it has no ceilings: its times mean nothing");
   std::vector<c10::DeviceType> devices;
   if (options.device != "cuda") devices.push_back(c10::DeviceType::CPU);
   if (options.device == "cuda") require_cuda();

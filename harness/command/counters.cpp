@@ -29,20 +29,31 @@ json values_of(const CounterSnapshot& snapshot) {
 CounterSnapshot snapshot_from(const json& payload) {
   CounterSnapshot snapshot;
   for (const auto& [name, field] : counter_fields()) snapshot.*field = payload["values"][name];
-  snapshot.by_name = payload["by_name"].get<std::map<std::string, std::int64_t>>();
-  snapshot.forward_calls_by_name = payload["forward_calls_by_name"].get<std::map<std::string, std::int64_t>>();
+  for (const auto& [name, map] : counter_maps())
+    snapshot.*map = payload["maps"][name].get<std::map<std::string, std::int64_t>>();
   return snapshot;
 }
 
-// In the child: memory over the cell's life and, on a CUDA device, a traced pass; with what is wrong with either.
-json observe(const Cell& cell, std::uint64_t seed, bool trace_all) {
+json maps_of(const CounterSnapshot& snapshot) {
+  json maps;
+  for (const auto& [name, map] : counter_maps()) maps[name] = snapshot.*map;
+  return maps;
+}
+
+// In the child: memory over the cell's life and, on a CUDA device, a traced pass; with what is wrong with either, and
+// with what the CUDA path asked of its device.
+json observe(const Cell& cell, const CountedRun& run, std::uint64_t seed, bool trace_all) {
   const auto memory = case_memory(*cell.component, cell.variant, cell.setting(), seed);
   std::optional<DeviceActivity> activity;
   if (trace_all || cell.device == c10::DeviceType::CUDA)
     activity = trace_run(*cell.component, cell.variant, cell.setting(), seed);
   json row = device_activity_fields(activity);
   row["memory"] = to_json(memory);
-  return {{"row", row}, {"failures", {memory.leak(), activity ? trace_failure(*activity) : ""}}};
+  for (const auto& [name, map] : counter_maps())
+    if (cell.device.takes_cuda_path() && name != "forward_calls_by_name") row[name] = run.counters.*map;
+  return {{"row", row},
+          {"failures",
+           {memory.leak(), activity ? trace_failure(*activity) : "", device_limits_broken(cell, run.counters)}}};
 }
 
 // In the child: every selected variant of one twin. Two threads always: allocation counts of parallel operators depend
@@ -55,18 +66,18 @@ json count(const std::vector<Cell>& cells, std::uint64_t seed, bool trace_all) {
   const Cell& first = cells.front();
   const auto setting = first.setting();
   for (const auto& cell : cells) {
-    const auto& snapshot = (runs[cell.variant] = count_run(*cell.component, cell.variant, setting, seed)).counters;
+    const CountedRun& run = runs[cell.variant] = count_run(*cell.component, cell.variant, setting, seed);
     payload["cells"].push_back({{"cell", cell.name()},
-                                {"values", values_of(snapshot)},
-                                {"by_name", snapshot.by_name},
-                                {"forward_calls_by_name", snapshot.forward_calls_by_name},
-                                {"observed", observe(cell, seed, trace_all)}});
+                                {"values", values_of(run.counters)},
+                                {"by_name", run.counters.by_name},
+                                {"maps", maps_of(run.counters)},
+                                {"observed", observe(cell, run, seed, trace_all)}});
   }
   if (!runs.count(Variant::kBaseline) || !runs.count(Variant::kOptimized)) return payload;
   for (const auto& proof : check_proof(*first.component, setting, runs[Variant::kBaseline], runs[Variant::kOptimized]))
     payload["proofs"].push_back(
         {{"component", first.component->spec.id()},
-         {"device", first.device == c10::DeviceType::CUDA ? "cuda" : "cpu"},
+         {"device", to_string(first.device)},
          {"dtype", to_string(first.dtype)},
          {"case", first.input_case->name},
          {"counter", proof.counter},
@@ -208,7 +219,7 @@ int counters_command(const CommandOptions& options, const std::string& pins_file
     for (const auto& cell : all_cells()) existing.insert(cell.name());
     std::vector<std::string> vanished;
     for (const auto& [cell, snapshot] : pins.cells())
-      if (!existing.count(cell) && cell.find("/cpu/") != std::string::npos) vanished.push_back(cell);
+      if (!existing.count(cell) && cell.find("/cuda/") == std::string::npos) vanished.push_back(cell);
     for (const auto& cell : vanished) pins.remove(cell);
     pins.save(pins_file);
     std::cout << "pinned " << cells.size() - cut << " cells in " << pins_file

@@ -17,7 +17,7 @@ int dump_command(const CommandOptions& options, const std::string& name, const s
   const auto cell = find_cell(name);
   if (cell.device == c10::DeviceType::CUDA && at::getNumGPUs() == 0)
     throw Error(ErrorKind::kMissingDevice, "cell", name, "no CUDA device is visible here; dump the cpu cell");
-  Setting setting{*cell.input_case, cell.dtype, c10::Device(cell.device)};
+  Setting setting{*cell.input_case, cell.dtype, cell.device};
   override_sizes(setting.input_case, sizes);
   const Sizes given = setting.input_case.sizes;
   setting = completed(cell.component->spec.signature, setting);

@@ -12,6 +12,7 @@
 #include "harness/gpu/nvtx_range.h"
 #include "harness/gpu/probe.h"
 #include "harness/gpu/timeline_process.h"
+#include "harness/simt/host_orders.h"
 #include "harness/terminal/progress.h"
 
 namespace twinbench {
@@ -28,15 +29,17 @@ Job limited_job(const CommandOptions& options, const std::string& name, std::fun
   Job job;
   job.name = name;
   // In the child: setting the number of threads already starts some, and the runner forks from a single thread.
-  job.run = [work = std::move(work), name, threads = options.threads](JobContext&) {
+  const auto orders = kernels::simt::host_orders_named(options.thread_order);
+  job.run = [work = std::move(work), name, orders, threads = options.threads](JobContext&) {
     const NvtxRange range(name, "job");
     at::set_num_threads(threads);
+    set_host_orders(orders);
     return work();
   };
   job.in_process = options.in_process;
   job.limits.wall_s = options.time_limit_s;
   job.limits.silence_s = kNoLimit;  // most jobs are one computation: the wall limit is their silence limit
-  const std::int64_t usual_mib = options.device == "cpu" ? 8192 : 32768;
+  const std::int64_t usual_mib = options.device == "cpu" || options.device == "simt" ? 8192 : 32768;
   job.limits.memory_bytes =
       static_cast<std::uint64_t>(options.memory_limit_mib > 0 ? options.memory_limit_mib : usual_mib) << 20;
   return job;
@@ -47,9 +50,11 @@ Batch limited_batch(const CommandOptions& options, const std::string& name, std:
   Batch batch;
   batch.name = name;
   batch.members = std::move(members);
-  batch.work = [work = std::move(work), names = batch.members, threads = options.threads](std::size_t member) {
+  batch.work = [work = std::move(work), names = batch.members, threads = options.threads,
+                orders = kernels::simt::host_orders_named(options.thread_order)](std::size_t member) {
     const NvtxRange range(names[member], "job");
     at::set_num_threads(threads);
+    set_host_orders(orders);
     return work(member);
   };
   batch.in_process = options.in_process;
@@ -61,6 +66,11 @@ Batch limited_batch(const CommandOptions& options, const std::string& name, std:
 
 std::string sample_of(const CommandOptions& options, const Record& record) {
   if (!options.sample.empty()) return options.sample;
+  return record.json()["twinbench"]["provenance"]["revision"].get<std::string>();
+}
+
+std::string held_out_text(const CommandOptions& options, const Record& record) {
+  if (!options.held_out.empty()) return options.held_out;
   return record.json()["twinbench"]["provenance"]["revision"].get<std::string>();
 }
 

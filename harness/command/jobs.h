@@ -27,6 +27,9 @@ Batch limited_batch(const CommandOptions& options, const std::string& name, std:
 // What decides samples and order: --sample, else the record's revision.
 std::string sample_of(const CommandOptions& options, const Record& record);
 
+// What draws the held-out cases: --held-out, else the record's revision.
+std::string held_out_text(const CommandOptions& options, const Record& record);
+
 // One line for each way in which this run did less than everything, with what repeats or completes it.
 void print_left_out(const CommandOptions& options, bool quick, const std::string& sample, std::size_t unsampled,
                     std::size_t cut, const TimeBudget& budget);

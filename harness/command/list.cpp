@@ -13,7 +13,7 @@ void print_component(const Component& component) {
   const auto& spec = component.spec;
   std::cout << spec.id() << "  (" << spec.source << ")\n  " << spec.summary << "\n  sin: " << spec.sin
             << "\n  variants: baseline, optimized" << (component.library ? ", library" : "") << "; devices: cpu"
-            << (component.has_kernel ? ", cuda" : "") << "; dtypes:";
+            << (component.has_kernel ? ", cuda, simt" : "") << "; dtypes:";
   for (const auto dtype : spec.dtypes) std::cout << ' ' << to_string(dtype);
   std::cout << "\n  cases:";
   for (const auto& input : spec.cases) std::cout << ' ' << input.name << (input.timed ? "*" : "");

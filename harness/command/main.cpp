@@ -8,7 +8,9 @@
 
 #include "harness/command/command.h"
 #include "harness/command/data.h"
+#include "harness/command/kernels.h"
 #include "harness/command/scenario.h"
+#include "harness/instructions/under_callgrind.h"
 #include "harness/runner/waiting_threads.h"
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
@@ -21,8 +23,8 @@ void add_common(CLI::App* command, CommandOptions& options, bool measures) {
   command->add_option("--filter", options.filter,
                       "Regular expression on cell names <id>/<variant>/<device>/<dtype>/<case>; "
                       "of scenarios <pipeline>/<name>/<device>");
-  command->add_option("--device", options.device, "cpu, cuda or all")
-      ->check(CLI::IsMember({"cpu", "cuda", "all"}))
+  command->add_option("--device", options.device, "cpu, cuda, simt (the CUDA path executed on the host) or all")
+      ->check(CLI::IsMember({"cpu", "cuda", "simt", "all"}))
       ->capture_default_str();
   command->add_option("--seed", options.seed, "Seed of every input")->capture_default_str();
   if (!measures) return;
@@ -36,6 +38,10 @@ void add_common(CLI::App* command, CommandOptions& options, bool measures) {
       ->add_option("--memory-limit", options.memory_limit_mib,
                    "MiB a child process may take (default 8192; 32768 with --device cuda or all)")
       ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--thread-order", options.thread_order,
+                   "In which order simt runs the threads of a block: forward, reverse, shuffled, or all in turn")
+      ->capture_default_str();
   command->add_flag("--quick", options.quick, "Fewer pairs and smaller budgets");
   command->add_flag("--in-process", options.in_process,
                     "No child processes, no limits: for compute-sanitizer and debuggers");
@@ -136,6 +142,9 @@ int main(int argc, char** argv) {
 
   auto* parity = app.add_subcommand("parity", "Checks that both variants compute the same");
   parity->add_option("--checks", checks, "Comma-separated checks to run; default all");
+  const char* held_out =
+      "Text that draws the held-out cases (default the revision), to repeat a run; none: without them";
+  parity->add_option("--held-out", options.held_out, held_out);
   add_common(parity, options, true);
   add_share(parity, options, true);
 
@@ -146,6 +155,14 @@ int main(int argc, char** argv) {
   counters->add_flag("--trace-all", trace_all, "Trace the device under CPU cells too, where it should do nothing");
   add_common(counters, options, true);
   add_share(counters, options, true);
+
+  std::string instruction_pins = "ci/instructions.json";
+  auto* instructions = app.add_subcommand(
+      "instructions", "Counts the instructions of a run of every small CPU cell under Callgrind, against the pins");
+  instructions->add_option("--pins", instruction_pins, "The checked-in instruction counts")->capture_default_str();
+  instructions->add_flag("--pin", pin, "Write what was counted into the file: the one way to change it");
+  add_common(instructions, options, true);
+  add_limits(instructions, options);
 
   auto* bench = app.add_subcommand(
       "bench", "Paired timings of every timed twin; with --benchmark_* flags: Google Benchmark over every cell");
@@ -170,6 +187,14 @@ int main(int argc, char** argv) {
           "What the caches of a CUDA device hold before a run: hot, cold, rotating; declared: what each component says")
       ->check(CLI::IsMember({"declared", "hot", "cold", "rotating"}))
       ->capture_default_str();
+  bool null = false;
+  std::size_t null_comparisons = 600;
+  bench->add_flag("--null", null,
+                  "Judge the gate instead: cells against themselves, and against themselves with 5 % more work");
+  bench->add_option("--null-comparisons", null_comparisons, "Of cells with themselves; half as many planted ones")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  bench->add_option("--held-out", options.held_out, held_out);
   bench->add_option("--earlier", session.earlier, "Records whose decided twins come last; repeatable")
       ->check(CLI::ExistingFile);
   add_common(bench, options, true);
@@ -188,9 +213,18 @@ int main(int argc, char** argv) {
   add_common(scenarios, options, true);
   add_limits(scenarios, options);
 
+  std::string coverage_pins = "ci/coverage.txt";
+  bool drop = false;
+  auto* coverage = app.add_subcommand("coverage", "Holds what is checked against the pinned list, which may only grow");
+  coverage->add_option("--pins", coverage_pins, "The checked-in list")->capture_default_str();
+  coverage->add_option("--folder", scenario.folder, "Where the scenario files lie")->capture_default_str();
+  auto* pin_coverage = coverage->add_flag("--pin", pin, "Write what there is into the list");
+  coverage->add_flag("--drop", drop, "With --pin: let go of what is gone")->needs(pin_coverage);
+
   auto* selftest =
       app.add_subcommand("selftest", "Planted wrong twins and correct controls: the harness proves itself");
   add_common(selftest, options, true);
+  add_limits(selftest, options);
 
   auto* dump = app.add_subcommand("dump", "Writes named inputs and outputs of a cell as safetensors");
   dump->add_option("cell", cell, "<id>/<variant>/<device>/<dtype>/<case>")->required();
@@ -204,6 +238,8 @@ int main(int argc, char** argv) {
 
   twinbench::DataOptions data_options;
   auto* data = twinbench::add_data_command(app, data_options);
+  twinbench::KernelsOptions kernels_options;
+  auto* kernels = twinbench::add_kernels_command(app, kernels_options);
 
   try {
     app.parse(argc, argv);
@@ -227,13 +263,20 @@ int main(int argc, char** argv) {
                            : twinbench::list_command(options, as_json, cells);
     if (*parity) code = twinbench::parity_command(options, checks);
     if (*counters) code = twinbench::counters_command(options, pins, pin, trace_all);
-    if (*bench) code = twinbench::bench_command(options, session, bench->remaining());
+    if (*instructions)
+      code = twinbench::callgrind_folder().empty() ? twinbench::run_under_callgrind(argv)
+                                                   : twinbench::instructions_command(options, instruction_pins, pin);
+    if (*bench)
+      code = null ? twinbench::null_command(options, null_comparisons)
+                  : twinbench::bench_command(options, session, bench->remaining());
     if (*ceilings) code = twinbench::ceilings_command(options);
     if (*scenarios) code = twinbench::scenario_command(options, scenario);
+    if (*coverage) code = twinbench::coverage_command(coverage_pins, scenario.folder, pin, drop);
     if (*selftest) code = twinbench::selftest_command(options);
     if (*dump) code = twinbench::dump_command(options, cell, sizes, file);
     if (*check) code = twinbench::check_command(options, cell, file);
     if (*data) code = twinbench::data_command(data_options);
+    if (*kernels) code = twinbench::kernels_command(kernels_options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "twinbench: %s\n", error.what());
     return twinbench::kExitUsage;

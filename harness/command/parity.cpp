@@ -2,14 +2,18 @@
 #include "harness/parity/parity.h"
 
 #include <iostream>
+#include <map>
 #include <memory>
 #include <sstream>
 
 #include "harness/command/command.h"
 #include "harness/command/jobs.h"
+#include "harness/parity/held_out.h"
 #include "harness/parity/shared_case.h"
 #include "harness/parity/tier.h"
 #include "harness/record/record.h"
+#include "harness/runner/share.h"
+#include "harness/simt/host_orders.h"
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
 
@@ -63,6 +67,48 @@ MemberOutcome judge(const Cell& cell, const ParityOptions& options, std::uint64_
   return outcome;
 }
 
+// A case that the revision draws: the first draw that is one, that is, whose baseline passes.
+MemberOutcome judge_held_out(const Cell& cell, const std::string& text, const ParityOptions& options,
+                             SharedCases& shared) {
+  std::string why;
+  for (int number = 0; number < kHeldOutDraws; ++number) {
+    const HeldOutDraw draw = held_out_draw(*cell.component, text, number, false);
+    if (cell.variant == Variant::kLibrary && draw.input_case.pass == Pass::kBackward) {
+      why = "a backward case, which library variants do not have";
+      break;
+    }
+    try {
+      const Cell drawn_cell{cell.component, cell.variant, cell.device, cell.dtype, &draw.input_case};
+      const Setting setting = drawn_cell.setting();
+      const Reference& reference = shared.of(*cell.component, setting, draw.seed).reference();
+      CheckResult control;
+      reference.judge(reference.baseline(), control);
+      why = control.reason;
+      if (const auto cancelled = reference.cancelled(); why.empty() && !cancelled.empty())
+        why = "the terms of output '" + cancelled.front() + "' cancel";
+      if (!why.empty()) continue;
+      MemberOutcome outcome{nlohmann::json::array(), true};
+      CheckResult drawn;
+      drawn.check = kHeldOut;
+      drawn.seed = draw.seed;
+      drawn.reason = draw.text + (number > 0 ? ", draw " + std::to_string(number + 1) : "");
+      outcome.value.push_back(to_json(cell.name(), drawn));
+      for (const auto& result : check_cell(*cell.component, cell.variant, setting, draw.seed, options, shared)) {
+        outcome.sound =
+            outcome.sound && (result.verdict == CheckVerdict::kPass || result.verdict == CheckVerdict::kSkip);
+        outcome.value.push_back(to_json(cell.name(), result));
+      }
+      return outcome;
+    } catch (const Error& refusal) {
+      why = refusal.what();
+    }
+  }
+  CheckResult none;
+  none.check = kHeldOut;
+  none.skip("no draw of " + std::to_string(kHeldOutDraws) + " is a case: " + why);
+  return {nlohmann::json::array({to_json(cell.name(), none)}), true};
+}
+
 }  // namespace
 
 int parity_command(const CommandOptions& options, const std::string& checks) {
@@ -71,13 +117,15 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
   const Shard shard = shard_named(options.shard);
   const auto chosen = chosen_checks(checks);
   auto cells = selected_cells(options);
+  const HeldOutCells held_out(options.held_out == "none" ? "^$" : options.filter, options.device, false);
+  cells.insert(cells.end(), held_out.cells().begin(), held_out.cells().end());
   const std::size_t matched = cells.size();
   std::erase_if(cells, [&](const Cell& cell) { return !shard.has(case_name(cell)); });
   Ledger ledger;
   for (const auto& cell : cells) ledger.plan(cell.name());
   set_aside_missing_device(cells, options, ledger);
   Record record = open_record(options, "parity");
-  const std::string sample = sample_of(options, record);
+  const std::string sample = sample_of(options, record), drawn_by = held_out_text(options, record);
   std::size_t unsampled = 0, cut = 0, checks_run = 0;
   std::erase_if(cells, [&](const Cell& cell) {
     const std::string why = not_sampled(cell, tier, sample);
@@ -94,12 +142,18 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
     for (const auto& cell : group) members.push_back(cell.name());
     batches.push_back(limited_batch(
         options, group.front().component->spec.id(), std::move(members),
-        [group, tier, chosen, seed = options.seed, shared = std::make_shared<SharedCases>()](std::size_t member) {
+        [group, tier, chosen, sample, drawn_by, order = options.thread_order, seed = options.seed,
+         shared = std::make_shared<SharedCases>()](std::size_t member) {
+          set_host_orders(kernels::simt::host_orders_named(order, name_hash(sample + group[member].name())));
           ParityOptions parity = parity_options(tier, group[member].variant);
+          if (group[member].device.is_simt()) parity.repeats = 3;  // each thread order once
           if (!chosen.empty()) parity.checks = chosen;
+          if (group[member].input_case->name == kHeldOut)
+            return judge_held_out(group[member], drawn_by, parity, *shared);
           return judge(group[member], parity, seed, *shared);
         }));
   }
+  std::map<std::string, std::string> drawn;
   const auto on_result = [&](const JobResult& job) {
     if (!job.ok()) {
       ledger.record(job.name, Outcome::kError, failure_of(job));
@@ -119,6 +173,7 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
             (broken.empty() ? "" : "; ") + row["check"].get<std::string>() + ": " + row["reason"].get<std::string>();
       }
       judged += verdict == "pass";
+      if (row["check"] == kHeldOut) drawn[job.name.substr(0, job.name.find('/'))] = row["reason"];
     }
     if (!broken.empty())
       ledger.record(job.name, outcome, broken);
@@ -134,6 +189,7 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
   });
   std::cout << "parity: " << checks_run << " checks on " << cells.size() - cut << " of " << matched << " cells (seed "
             << options.seed << ")\n";
+  for (const auto& [id, text] : drawn) std::cout << "  held out by " << drawn_by << ": " << id << " " << text << '\n';
   print_left_out(options, tier == Tier::kQuick, sample, unsampled, cut, budget);
   return finish("parity", options, ledger, record);
 }

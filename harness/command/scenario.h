@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "harness/command/command.h"
 
@@ -19,5 +20,8 @@ int scenario_command(const CommandOptions& options, const ScenarioOptions& scena
 
 // What there is, without running it: as a table, or as JSON {"scenarios": [...], "experiments": [...], "runs": [...]}.
 int scenario_list_command(const CommandOptions& options, const ScenarioOptions& scenario, bool as_json);
+
+// What the scenarios below `folder` are judged by, one line a criterion, with its limit and what the scenario is.
+std::vector<std::string> scenario_facts(const std::string& folder);
 
 }  // namespace twinbench

@@ -28,8 +28,7 @@ std::vector<Cell> selected_cells(const CommandOptions& options) {
   if (options.device == "cuda") require_cuda(!options.in_process);
   std::vector<Cell> cells;
   for (const auto& cell : filter_cells(options.filter)) {
-    const bool is_cuda = cell.device == c10::DeviceType::CUDA;
-    if (options.device == "all" || is_cuda == (options.device == "cuda")) cells.push_back(cell);
+    if (options.device == "all" || options.device == to_string(cell.device)) cells.push_back(cell);
   }
   if (cells.empty())
     throw Error(ErrorKind::kUnknownName, "--filter", options.filter,

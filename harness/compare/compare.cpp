@@ -177,8 +177,8 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
   if (!(s.baseline_rmse <= poor * s.oracle_rms)) {
     if (s.baseline_rmse <= bound.absolute && s.oracle_rms <= bound.absolute) {
       result.negligible = true;
-      compare_elements<Value>(oracle, baseline, candidate, {0, bound.absolute, none, gradient ? none : flipped},
-                              unsettled, shape, result);
+      compare_elements<Value>(oracle, baseline, candidate, {0, bound.absolute, none, flipped}, unsettled, shape,
+                              result);
       return;
     }
     ruling.decide(Judgement::kInvalid, "the baseline is poor: its RMSE " + number(s.baseline_rmse) +
@@ -271,6 +271,17 @@ Comparison compare(const OutputSpec& spec, const at::Tensor& oracle, const at::T
   }
   if (result.reason.empty()) result.judgement = Judgement::kAccepted;
   return result;
+}
+
+bool gradient_cancels(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline, Dtype dtype,
+                      const at::Tensor& unsettled) {
+  if (oracle.sizes() != baseline.sizes() || oracle.is_complex() != baseline.is_complex()) return false;
+  const HostElements r(oracle, spec.element), b(baseline, spec.element);
+  const at::Tensor marked = flags_of(unsettled, holds_complex(baseline, spec.element) && !baseline.is_complex());
+  const ErrorStatistics s =
+      gather_statistics(r, b, b, baseline.scalar_type(), marked.defined() ? marked.const_data_ptr<bool>() : nullptr);
+  const Bound& bound = spec.tolerance.bound(dtype);
+  return kBaselineElementFactor * s.baseline_rmse > bound.relative * s.oracle_rms + bound.absolute;
 }
 
 }  // namespace twinbench

@@ -52,4 +52,9 @@ struct Comparison {
 Comparison compare(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline,
                    const at::Tensor& candidate, Dtype dtype, const at::Tensor& unsettled = {});
 
+// Whether so little is left of a gradient's terms that eight times the baseline's error, the factor of the element-wise
+// rule, is more than the class allows of the sum. No rule above is any wider for it: see Reference::cancelled().
+bool gradient_cancels(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline, Dtype dtype,
+                      const at::Tensor& unsettled = {});
+
 }  // namespace twinbench

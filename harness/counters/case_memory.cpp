@@ -58,8 +58,7 @@ std::string CaseMemory::leak() const {
 }
 
 CaseMemory case_memory(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed) {
-  const NvtxRange range(Cell{&component, variant, setting.device.type(), setting.dtype, &setting.input_case}.name(),
-                        "memory");
+  const NvtxRange range(Cell{&component, variant, setting.device, setting.dtype, &setting.input_case}.name(), "memory");
   TrackedAllocator::instance();  // before the blocks whose frees will be counted
   const CaseMemory first = watched_life(component, variant, setting, seed);
   return first.leak().empty() ? first : watched_life(component, variant, setting, seed);

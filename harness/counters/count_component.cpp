@@ -41,7 +41,7 @@ CounterSnapshot count_one(Runnable& runnable) {
 CountedRun count_run(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
                      int warm_up) {
   const Subject subject = set_up(component, variant, setting, seed, warm_up);
-  const NvtxRange range(Cell{&component, variant, setting.device.type(), setting.dtype, &setting.input_case}.name(),
+  const NvtxRange range(Cell{&component, variant, setting.device, setting.dtype, &setting.input_case}.name(),
                         "counted");
   const CounterSnapshot first = count_one(*subject.runnable), second = count_one(*subject.runnable);
   const std::string changed = difference(first, second);
@@ -91,6 +91,23 @@ std::vector<ProofResult> check_proof(const Component& component, const Setting& 
     results.push_back(result);
   }
   return results;
+}
+
+std::string device_limits_broken(const Cell& cell, const CounterSnapshot& measured) {
+  if (cell.variant != Variant::kOptimized || !cell.device.takes_cuda_path()) return "";
+  const ComponentSpec& spec = cell.component->spec;
+  const Setting setting = cell.setting();
+  std::string broken;
+  const auto add = [&](const std::string& text) { broken += (broken.empty() ? "" : "; ") + text; };
+  const std::int64_t launches = measured.value("launches"), products = measured.value("products");
+  if (spec.most_launches && !setting.backward() && launches + products > spec.most_launches(setting))
+    add("a run launches " + std::to_string(launches) + " kernels and " + std::to_string(products) +
+        " products, the specification allows " + std::to_string(spec.most_launches(setting)));
+  for (const auto& proof : spec.proof)
+    if (!proof.of_result && measured.value(proof.counter) != proof.optimized(setting))
+      add(proof.counter + " = " + std::to_string(measured.value(proof.counter)) + " instead of " +
+          std::to_string(proof.optimized(setting)));
+  return broken;
 }
 
 GrowthResult check_growth(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,

@@ -35,6 +35,10 @@ std::vector<ProofResult> check_proof(const Component& component, const Setting& 
 std::vector<ProofResult> check_proof(const Component& component, const Setting& setting, const CountedRun& baseline,
                                      const CountedRun& optimized);
 
+// On the CUDA path, cuda or simt: why the optimized variant's run is none that the specification allows. More launches
+// than it has, another number of a proof counter than the formula's. Empty where nothing is wrong.
+std::string device_limits_broken(const Cell& cell, const CounterSnapshot& measured);
+
 struct GrowthResult {
   bool pass = false;
   std::int64_t runs = 0;

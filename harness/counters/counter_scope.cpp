@@ -83,6 +83,8 @@ CounterSnapshot CounterScope::snapshot() const {
   }
   result.by_name = since(state_->operators.by_name, operators.by_name);
   result.forward_calls_by_name = since(state_->operators.forward_calls, operators.forward_calls);
+  result.launches_by_kernel = since(state_->operators.launches, operators.launches);
+  result.products_by_shape = since(state_->operators.products, operators.products);
   for (const auto& [name, count] : result.forward_calls_by_name) result.forward_calls += count;
   return result;
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "harness/counters/operator_kind.h"
+#include "src/common/device_event.h"
 #include "src/common/error.h"
 #include "src/common/forward_call.h"
 
@@ -31,7 +32,7 @@ struct Counts {
   std::mutex mutex;                // of all below
   std::deque<Operator> operators;  // addresses stay valid
   std::unordered_map<const void*, Operator*> by_schema;
-  std::map<std::string, std::int64_t> forward_calls;
+  std::map<std::string, std::int64_t> forward_calls, launches, products;
   int holders = 0;
   at::CallbackHandle callback = at::INVALID_CALLBACK_HANDLE;
 };
@@ -127,6 +128,17 @@ void on_forward(const char* component) {
   ++all.forward_calls[component];
 }
 
+// Kernels without the namespace that all share.
+void on_device_event(DeviceEvent event, const std::string& name) {
+  static const std::string prefix = "twinbench::";
+  Counts& all = counts();
+  const std::lock_guard lock(all.mutex);
+  if (event == DeviceEvent::kProduct)
+    ++all.products[name];
+  else
+    ++all.launches[name.rfind(prefix, 0) == 0 ? name.substr(prefix.size()) : name];
+}
+
 }  // namespace
 
 void start_operator_counting(bool track_devices) {
@@ -142,6 +154,7 @@ void start_operator_counting(bool track_devices) {
   all.callback = at::addGlobalCallback(
       at::RecordFunctionCallback(on_start, on_end).needsInputs(track_devices).scopes({at::RecordScope::FUNCTION}));
   forward_call_observer = on_forward;
+  device_event_observer = on_device_event;
 }
 
 void stop_operator_counting() {
@@ -150,13 +163,14 @@ void stop_operator_counting() {
   if (--all.holders > 0) return;
   at::removeCallback(all.callback);
   forward_call_observer = nullptr;
+  device_event_observer = nullptr;
 }
 
 OperatorTotals operator_totals() {
   Counts& all = counts();
   const std::lock_guard lock(all.mutex);
-  OperatorTotals totals{all.dispatches,   all.scalar_reads, all.sync_calls, all.copies, all.device_copies, {},
-                        all.forward_calls};
+  OperatorTotals totals{all.dispatches,    all.scalar_reads, all.sync_calls, all.copies, all.device_copies, {},
+                        all.forward_calls, all.launches,     all.products};
   for (const auto& op : all.operators)
     if (op.count > 0) totals.by_name[op.name] += op.count;
   return totals;

@@ -11,6 +11,7 @@ struct OperatorTotals {
   std::int64_t dispatches = 0, scalar_reads = 0, sync_calls = 0, copies = 0, device_copies = 0;
   std::map<std::string, std::int64_t> by_name;
   std::map<std::string, std::int64_t> forward_calls;
+  std::map<std::string, std::int64_t> launches, products;  // of the CUDA path, by kernel and by shape
 };
 
 // Reference-counted: the callback exists while at least one caller holds it.

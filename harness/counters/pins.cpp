@@ -17,8 +17,8 @@ Json to_json(const CounterSnapshot& snapshot) {
   Json json;
   for (const auto& [name, field] : counter_fields()) json[name] = snapshot.*field;
   json["by_name"] = Json::object();
-  for (const auto& [name, count] : snapshot.by_name) json["by_name"][name] = count;
-  if (!snapshot.forward_calls_by_name.empty()) json["forward_calls_by_name"] = snapshot.forward_calls_by_name;
+  for (const auto& [name, map] : counter_maps())
+    if (!(snapshot.*map).empty()) json[name] = snapshot.*map;
   return json;
 }
 
@@ -37,10 +37,9 @@ CounterSnapshot from_json(const Json& json, const std::string& cell, const std::
     if (!json.contains(name)) throw bad("no " + name);
     snapshot.*field = integer(name, json[name]);
   }
-  for (const auto& [name, map] : {std::pair{"by_name", &CounterSnapshot::by_name},
-                                  std::pair{"forward_calls_by_name", &CounterSnapshot::forward_calls_by_name}}) {
+  for (const auto& [name, map] : counter_maps()) {
     if (!json.contains(name)) continue;
-    if (!json[name].is_object()) throw bad(std::string(name) + " is not an object");
+    if (!json[name].is_object()) throw bad(name + " is not an object");
     for (const auto& [key, value] : json[name].items()) (snapshot.*map)[key] = integer(key, value);
   }
   return snapshot;

@@ -15,6 +15,12 @@ std::int64_t lookup(const std::map<std::string, std::int64_t>& counts, const std
   return found == counts.end() ? 0 : found->second;
 }
 
+std::int64_t sum(const std::map<std::string, std::int64_t>& counts) {
+  std::int64_t sum = 0;
+  for (const auto& [name, count] : counts) sum += count;
+  return sum;
+}
+
 void append_change(std::string& text, const std::string& name, std::int64_t before, std::int64_t after) {
   if (before == after) return;
   text += (text.empty() ? "" : ", ") + name + " " + std::to_string(before) + " -> " + std::to_string(after);
@@ -39,23 +45,35 @@ const std::vector<CounterField>& counter_fields() {
   return fields;
 }
 
+const std::vector<CounterMap>& counter_maps() {
+  static const std::vector<CounterMap> maps = {
+      {"by_name", &CounterSnapshot::by_name},
+      {"forward_calls_by_name", &CounterSnapshot::forward_calls_by_name},
+      {"launches_by_kernel", &CounterSnapshot::launches_by_kernel},
+      {"products_by_shape", &CounterSnapshot::products_by_shape},
+  };
+  return maps;
+}
+
 std::int64_t CounterSnapshot::value(const std::string& counter) const {
   for (const auto& [name, member] : counter_fields())
     if (counter == name) return this->*member;
+  if (counter == "launches") return sum(launches_by_kernel);
+  if (counter == "products") return sum(products_by_shape);
   if (counter.rfind(kForwardPrefix, 0) == 0)
     return lookup(forward_calls_by_name, counter.substr(std::string(kForwardPrefix).size()));
   if (counter.find("::") != std::string::npos) return lookup(by_name, counter);
   std::vector<std::string> names;
   for (const auto& field : counter_fields()) names.push_back(field.first);
-  throw Error(
-      ErrorKind::kUnknownName, "counter", counter,
-      "a counter field, forward_calls.<component> or an operator such as aten::add" + did_you_mean(counter, names));
+  throw Error(ErrorKind::kUnknownName, "counter", counter,
+              "a counter field, forward_calls.<component>, launches, products or an operator such as aten::add" +
+                  did_you_mean(counter, names));
 }
 
 std::string difference(const CounterSnapshot& before, const CounterSnapshot& after) {
   std::string text;
   for (const auto& [name, member] : counter_fields()) append_change(text, name, before.*member, after.*member);
-  for (const auto maps : {&CounterSnapshot::by_name, &CounterSnapshot::forward_calls_by_name}) {
+  for (const auto& [map_name, maps] : counter_maps()) {
     for (const auto& [name, count] : before.*maps) append_change(text, name, count, lookup(after.*maps, name));
     for (const auto& [name, count] : after.*maps)
       if (!(before.*maps).count(name)) append_change(text, name, 0, count);

@@ -26,8 +26,11 @@ struct CounterSnapshot {
   std::int64_t forward_calls = 0;                             // announce_forward_call, all components
   std::map<std::string, std::int64_t> by_name;                // dispatches, copies and reads by operator ("aten::add")
   std::map<std::string, std::int64_t> forward_calls_by_name;  // by component
+  // What the CUDA path asked of its device, a card or simt: own kernels by name, the library's products by shape.
+  std::map<std::string, std::int64_t> launches_by_kernel, products_by_shape;
 
-  // By field name ("dispatches"), or "forward_calls.<component>", or an operator's name (0 where it did not run).
+  // By field name ("dispatches"), or "forward_calls.<component>", "launches" or "products" (all of them), or an
+  // operator's name (0 where it did not run).
   // Throws kUnknownName for anything else.
   std::int64_t value(const std::string& counter) const;
 
@@ -37,6 +40,10 @@ struct CounterSnapshot {
 // The scalar fields in declaration order: the columns of the record and of the pin file.
 using CounterField = std::pair<std::string, std::int64_t CounterSnapshot::*>;
 const std::vector<CounterField>& counter_fields();
+
+// The counts by name. All but the first are left out of files where they are empty.
+using CounterMap = std::pair<std::string, std::map<std::string, std::int64_t> CounterSnapshot::*>;
+const std::vector<CounterMap>& counter_maps();
 
 // "dispatches 3 -> 4, aten::add 1 -> 2": what differs; empty where nothing does.
 std::string difference(const CounterSnapshot& before, const CounterSnapshot& after);

@@ -19,11 +19,10 @@ DeviceActivity trace_run(const Component& component, Variant variant, const Sett
   runnable->reset();
   TraceOptions options;
   if (setting.device.is_cuda())
-    options.finish = [index = std::max<c10::DeviceIndex>(setting.device.index(), 0)] {
+    options.finish = [index = std::max<c10::DeviceIndex>(setting.device.tensors().index(), 0)] {
       at::detail::getCUDAHooks().deviceSynchronize(index);
     };
-  const NvtxRange range(Cell{&component, variant, setting.device.type(), setting.dtype, &setting.input_case}.name(),
-                        "traced");
+  const NvtxRange range(Cell{&component, variant, setting.device, setting.dtype, &setting.input_case}.name(), "traced");
   return traced([&] { runnable->run(); }, runs, options);
 }
 

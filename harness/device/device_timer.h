@@ -27,7 +27,7 @@ class DeviceTimer {
   virtual ~DeviceTimer() = default;
   // Waits until the device has done everything, on all streams.
   virtual void synchronize() = 0;
-  // Queues a write of twice the L2 cache, with lines that persist in it reset.
+  // Queues a write of twice the L2 cache, with lines that persist in it reset, and what leaves none of its lines dirty.
   virtual void flush_cache() = 0;
   // Queues a read, line after dependent line, of a buffer far smaller than L2: slower where it does not lie there.
   virtual void read_resident() = 0;

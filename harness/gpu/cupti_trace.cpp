@@ -13,7 +13,9 @@ namespace twinbench {
 namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{8} << 20, kBufferAlignment = 8;
-constexpr std::uint32_t kOldestVersion = 130000;  // CUDA 13.0: the records have the layout of the headers used here
+// CUDA 13.0: the records have the layout of the headers used here. A newer library may emit newer record versions.
+constexpr std::uint32_t kOldestVersion = 130000, kNewestVersion = 130099;
+static_assert(CUPTI_API_VERSION >= kOldestVersion && CUPTI_API_VERSION <= kNewestVersion);
 
 GpuStatus status_of(CUptiResult result) {
   switch (result) {
@@ -80,6 +82,9 @@ struct CuptiTrace::Session {
     if (cupti.version(&version) != CUPTI_SUCCESS || version < kOldestVersion)
       return GpuFinding{GpuStatus::kCuptiTooOld,
                         "version " + std::to_string(version) + ", " + std::to_string(kOldestVersion) + " is needed"};
+    if (version > kNewestVersion)
+      return GpuFinding{GpuStatus::kCuptiTooNew, "version " + std::to_string(version) + ", at most " +
+                                                     std::to_string(kNewestVersion) + " is understood"};
     {
       const std::lock_guard lock(running_guard);
       if (running) return GpuFinding{GpuStatus::kCuptiBusy, "a trace of our own runs"};

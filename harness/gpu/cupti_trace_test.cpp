@@ -100,6 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"FAKE_CUPTI_ENABLE", "35", GpuStatus::kCuptiPermission, "cuptiActivityEnable"},
         Refusal{"FAKE_CUPTI_ENABLE", "1", GpuStatus::kCuptiFailed, "cupti_failed"},
         Refusal{"FAKE_CUPTI_VERSION", "26", GpuStatus::kCuptiTooOld, "version 26"},
+        Refusal{"FAKE_CUPTI_VERSION", "130100", GpuStatus::kCuptiTooNew, "version 130100"},
         Refusal{"FAKE_CUPTI_FLUSH", "999", GpuStatus::kCuptiFailed, "cuptiActivityFlushAll"},
         Refusal{"FAKE_CUPTI_DROPPED", "5", GpuStatus::kRecordsDropped, "5 dropped"},
         Refusal{"TWINBENCH_CUPTI_LIBRARY", "/nonexistent/libcupti.so.13", GpuStatus::kCuptiAbsent, "/nonexistent"},

@@ -13,7 +13,7 @@ struct Description {
   const char *name, *meaning, *remedy;
 };
 
-constexpr std::array<Description, 19> kDescriptions = {{
+constexpr std::array<Description, 20> kDescriptions = {{
     {GpuStatus::kReady, "ready", "the card can be used", ""},
     {GpuStatus::kNoDriver, "no_driver", "there is no NVIDIA driver on this machine (libcuda.so.1)",
      "install driver r580 or newer, start the container with --gpus all, or use --device cpu"},
@@ -41,6 +41,9 @@ constexpr std::array<Description, 19> kDescriptions = {{
      "it comes with the CUDA build of the torch wheel (nvidia-cuda-cupti); run ci/setup"},
     {GpuStatus::kCuptiTooOld, "cupti_too_old", "the tracing library is older than CUDA 13",
      "remove the older one from LD_LIBRARY_PATH, or run ci/setup"},
+    {GpuStatus::kCuptiTooNew, "cupti_too_new",
+     "the tracing library is newer than CUDA 13.0: its records may have another layout",
+     "remove the newer one from LD_LIBRARY_PATH, or run ci/setup"},
     {GpuStatus::kCuptiBusy, "cupti_busy", "another tool traces this process already; only one can",
      "run without Nsight, compute-sanitizer, cuda-gdb or the LibTorch profiler"},
     {GpuStatus::kCuptiPermission, "cupti_permission", "tracing is not permitted to this user",

@@ -26,6 +26,7 @@ enum class GpuStatus {
   // Tracing of device work is missing or not complete.
   kCuptiAbsent,
   kCuptiTooOld,
+  kCuptiTooNew,
   kCuptiBusy,  // another tool holds the one subscription of this process
   kCuptiPermission,
   kCuptiFailed,

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "harness/memory/guard_pattern.h"
+#include "harness/simt/guarded_buffer.h"
 #include "src/common/error.h"
 
 namespace twinbench {
@@ -39,6 +40,15 @@ TrackedAllocator::Shard& TrackedAllocator::shard_of(const void* data) {
 
 c10::DataPtr TrackedAllocator::allocate(std::size_t bytes) {
   const bool guard = guarding_.load(std::memory_order_relaxed) && bytes > 0;
+  if (guard && guard_.load(std::memory_order_relaxed) == Guard::kPages) {
+    constexpr std::size_t kAlignment = 16, kGuardBytes = 1 << 16;
+    const std::int64_t number = next_number_.fetch_add(1);
+    const std::lock_guard lock(pages_mutex_);
+    auto pages = std::make_shared<kernels::simt::GuardedMemory>(bytes, kAlignment,
+                                                                "tensor memory " + std::to_string(number), kGuardBytes);
+    char* const data = reinterpret_cast<char*>(pages->data());
+    return track(data, {data, static_cast<std::int64_t>(bytes), number, std::move(pages)});
+  }
   auto* const given = static_cast<char*>(wrapped_->raw_allocate(bytes + (guard ? 2 * kBandBytes : 0)));
   if (given == nullptr || bytes == 0)
     return {given, given, &TrackedAllocator::release, c10::Device(c10::DeviceType::CPU)};
@@ -50,14 +60,19 @@ c10::DataPtr TrackedAllocator::allocate(std::size_t bytes) {
     std::memset(data, 0xff, bytes);
     fill_guard(data + bytes, kBandBytes);
   }
+  return track(data, block);
+}
+
+c10::DataPtr TrackedAllocator::track(char* data, Block block) {
+  const std::int64_t bytes = block.bytes;
   {
     Shard& shard = shard_of(data);
     const std::lock_guard lock(shard.mutex);
-    shard.blocks[data] = block;
+    shard.blocks[data] = std::move(block);
   }
   allocations_.fetch_add(1, std::memory_order_relaxed);
-  allocated_bytes_.fetch_add(block.bytes, std::memory_order_relaxed);
-  const std::int64_t live = live_bytes_.fetch_add(block.bytes, std::memory_order_relaxed) + block.bytes;
+  allocated_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  const std::int64_t live = live_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   const std::uint32_t open = open_peaks_.load(std::memory_order_relaxed);
   for (int meter = 0; open >> meter; ++meter) {
     std::int64_t seen = peaks_[meter].load(std::memory_order_relaxed);
@@ -92,26 +107,36 @@ void TrackedAllocator::free_block(void* data) {
       const std::lock_guard lock(violations_mutex_);
       violations_.insert(violations_.end(), found.begin(), found.end());
     }
-    std::memset(data, 0xff, static_cast<std::size_t>(block.bytes));
+    if (!block.pages) std::memset(data, 0xff, static_cast<std::size_t>(block.bytes));
   }
   frees_.fetch_add(1, std::memory_order_relaxed);
   live_bytes_.fetch_sub(block.bytes, std::memory_order_relaxed);
+  if (block.pages) {
+    const std::lock_guard lock(pages_mutex_);
+    block.pages.reset();
+    return;
+  }
   wrapped_->raw_deallocate(block.wrapped);
 }
 
 void TrackedAllocator::check_bands(const Block& block, std::vector<GuardViolation>& found) const {
+  if (block.pages) {  // what a kernel did there is its launch's finding already
+    if (!block.pages->slack_is_intact()) found.push_back({block.bytes, block.number, true, 0});
+    return;
+  }
   const std::int64_t before = last_broken(block.wrapped, kBandBytes);
   if (before >= 0) found.push_back({block.bytes, block.number, true, kBandBytes - 1 - before});
   const std::int64_t after = first_broken(block.wrapped + kBandBytes + block.bytes, kBandBytes);
   if (after >= 0) found.push_back({block.bytes, block.number, false, after});
 }
 
-void TrackedAllocator::start_guarding() {
+void TrackedAllocator::start_guarding(Guard guard) {
   if (guarding_.exchange(true))
     throw Error(ErrorKind::kInternal, "guard scope", "already open", "one GuardScope at a time in a process");
   const std::lock_guard lock(violations_mutex_);
   violations_.clear();
   next_number_ = 0;
+  guard_ = guard;
 }
 
 void TrackedAllocator::stop_guarding() { guarding_ = false; }

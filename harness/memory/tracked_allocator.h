@@ -6,12 +6,24 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+namespace twinbench::kernels::simt {
+class GuardedMemory;
+}
+
 namespace twinbench {
+
+// What lies around guarded blocks.
+enum class Guard {
+  kBands,  // patterned bytes: a write there is found afterwards
+  kPages,  // pages that nobody may touch, from the block's end (16-byte aligned) on and some way before its beginning:
+           // a kernel that the SIMT executor runs and that reads or writes there is a finding at once
+};
 
 // Running totals since the wrapper was installed. Blocks of zero bytes are not blocks; blocks older than the wrapper
 // are
@@ -41,8 +53,9 @@ class TrackedAllocator final : public c10::Allocator {
   AllocationTotals totals() const;
 
   // While guarding, every new block lies between two patterned bands and starts filled with 0xff (NaN, -1), and a freed
-  // block is filled with 0xff before it goes back. start_guarding clears earlier violations.
-  void start_guarding();
+  // block is filled with 0xff before it goes back; or between two pages of its own. start_guarding clears earlier
+  // violations.
+  void start_guarding(Guard guard = Guard::kBands);
   void stop_guarding();
   bool guarding() const { return guarding_.load(); }
   // Checks the bands of all live guarded blocks; returns these findings and those made when blocks were freed.
@@ -62,7 +75,8 @@ class TrackedAllocator final : public c10::Allocator {
   struct Block {
     char* wrapped = nullptr;  // what the wrapped allocator gave
     std::int64_t bytes = 0;
-    std::int64_t number = -1;  // guarded blocks only
+    std::int64_t number = -1;                                       // guarded blocks only
+    std::shared_ptr<kernels::simt::GuardedMemory> pages = nullptr;  // Guard::kPages only
   };
   struct Shard {
     std::mutex mutex;
@@ -72,6 +86,7 @@ class TrackedAllocator final : public c10::Allocator {
   TrackedAllocator();
   static void release(void* data);
   void free_block(void* data);
+  c10::DataPtr track(char* data, Block block);
   void check_bands(const Block& block, std::vector<GuardViolation>& found) const;
   Shard& shard_of(const void* data);
 
@@ -81,6 +96,8 @@ class TrackedAllocator final : public c10::Allocator {
   std::array<std::atomic<std::int64_t>, kPeakMeters> peaks_{};
   std::atomic<std::uint32_t> open_peaks_{0};
   std::atomic<bool> guarding_{false};
+  std::atomic<Guard> guard_{Guard::kBands};
+  std::mutex pages_mutex_;  // guarded pages are made and given back one at a time
   std::atomic<std::int64_t> next_number_{0};
   std::mutex violations_mutex_;
   std::vector<GuardViolation> violations_;
@@ -89,7 +106,7 @@ class TrackedAllocator final : public c10::Allocator {
 // Guards every CPU allocation made while it lives. One at a time in a process.
 class GuardScope {
  public:
-  GuardScope() { TrackedAllocator::instance().start_guarding(); }
+  explicit GuardScope(Guard guard = Guard::kBands) { TrackedAllocator::instance().start_guarding(guard); }
   ~GuardScope() { TrackedAllocator::instance().stop_guarding(); }
   GuardScope(const GuardScope&) = delete;
   GuardScope& operator=(const GuardScope&) = delete;

@@ -16,8 +16,13 @@ namespace twinbench {
 
 namespace {
 
-constexpr double kHidden = 0.25;  // a cost below this share of what was counted
+// Upper limits are exact, for a variant that moves each input and output once, or computes what the baseline does, must
+// not be called impossible; the slack is that of summing in another order.
 constexpr double kSlack = 1 + 1e-9;
+// Lower limits are loose, for what any version must do may honestly be less than what the baseline does: that may
+// recompute its forward pass for a gradient or form products that the answer does not need. A roof that is four times
+// too near is what a wrong unit, a width twice over or a forgotten pass looks like.
+constexpr double kHidden = 0.25;
 
 struct Tally {
   double products = 0, others = 0;

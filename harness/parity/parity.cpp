@@ -9,8 +9,10 @@
 
 #include "harness/gpu/nvtx_range.h"
 #include "harness/memory/tracked_allocator.h"
+#include "harness/parity/cost_check.h"
 #include "harness/parity/subject.h"
 #include "src/common/error.h"
+#include "src/common/first_line.h"
 #include "src/common/nearest_name.h"
 #include "src/golden_file.h"
 
@@ -18,9 +20,10 @@ namespace twinbench {
 
 const std::vector<std::string>& parity_check_names() {
   static const std::vector<std::string> names = {
-      "specimen",       "golden",      "refusal",        "oracle", "vacuity",          "determinism",
-      "input_mutation", "guard_bands", "non_contiguous", "stale",  "batch_invariance", "poisoned_neighbour",
-      "gradient",       "invariant",   "relation"};
+      "specimen",       "golden",      "refusal",        "oracle",       "vacuity",          "determinism",
+      "input_mutation", "guard_bands", "non_contiguous", "stale",        "batch_invariance", "poisoned_neighbour",
+      "gradient",       "invariant",   "relation",       "threads",      "instances",        "sensitivity",
+      "precision",      "cost",        "late",           "global_state", "outlives"};
   return names;
 }
 
@@ -38,8 +41,7 @@ CheckResult perform(const std::string& cell, const std::string& name, std::uint6
     check(result);
   } catch (const std::exception& error) {
     result.verdict = CheckVerdict::kError;
-    const std::string text = error.what();
-    result.reason = text.substr(0, text.find('\n'));  // LibTorch appends a stack trace
+    result.reason = first_line(error.what());
   }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
@@ -62,9 +64,11 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
       throw Error(ErrorKind::kUnknownName, "--checks", name,
                   "there are " + std::to_string(names.size()) + " checks" + did_you_mean(name, names));
 
-  const std::string cell_name =
-      Cell{&component, variant, setting.device.type(), setting.dtype, &setting.input_case}.name();
+  const std::string cell_name = Cell{&component, variant, setting.device, setting.dtype, &setting.input_case}.name();
   std::vector<CheckResult> results;
+  TrackedAllocator::instance();  // installed once and for good: before the state that must stay
+  const GlobalState state_before = GlobalState::now();
+  const Survivors alive_before = Survivors::now();
   const auto wanted = [&](const std::string& name) { return options.checks.empty() || options.checks.count(name); };
   const auto add = [&](const std::string& name, bool applies, const Check& check) {
     if (applies && wanted(name)) results.push_back(perform(cell_name, name, seed, check));
@@ -86,9 +90,13 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
 
   // The right answer first, then the candidate: recycled memory must not hold the candidate's answer.
   std::unique_ptr<Subject> subject;
+  LifeFindings life;
   bool large = false;
   CheckResult oracle = perform(cell_name, "oracle", seed, [&](CheckResult& result) {
     SharedCase& shared = cases.of(component, setting, seed);
+    life.changed = GlobalState::now().changed_since(state_before);
+    if (!life.changed.empty())
+      life.changed = "before its first life, in worked examples or its baseline: " + life.changed;
     large = shared.elements() > options.thorough_elements;
     auto candidate = std::make_unique<Subject>(
         Subject{component, variant, setting, seed, options, shared, shared.generated(), shared.reference(), {}, {}, 0});
@@ -101,14 +109,21 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
     // poisoned.
     std::optional<GuardScope> poison;
     if (large && setting.device.is_cpu()) poison.emplace();
-    const Prepared prepared = candidate->prepare(candidate->placed());
-    run_afresh(*prepared.runnable);
-    const NamedTensors outputs = prepared.runnable->outputs();
-    shared.reference().judge(outputs, result);
-    for (const auto& [name, tensor] : outputs)
-      if (!tensor.defined())
-        throw Error(ErrorKind::kInternal, "output '" + name + "'", "undefined", "run() must fill every output");
-    candidate->outputs = copied_outputs(*prepared.runnable);
+    // On simt every access of a kernel is watched.
+    if (setting.device.is_simt()) poison.emplace(Guard::kPages);
+    const std::string changed = life.changed;
+    const std::uint64_t expected = shared.reference().hash();
+    life = watched_life(component, variant, setting, candidate->placed(), shared.reference().outputs(), nullptr,
+                        [&](const NamedTensors& outputs) {
+                          shared.reference().judge(outputs, result);
+                          for (const auto& [name, tensor] : outputs)
+                            if (!tensor.defined())
+                              throw Error(ErrorKind::kInternal, "output '" + name + "'", "undefined",
+                                          "run() must fill every output");
+                        });
+    candidate->outputs = life.outputs;
+    if (shared.reference().hash() != expected) life.changed = "it changes the expected values";
+    if (!changed.empty()) life.changed = changed;
     subject = std::move(candidate);
   });
   const bool ran = subject != nullptr;
@@ -144,6 +159,40 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   add("invariant", !backward && !component.spec.invariants.empty(),
       [&](CheckResult& result) { check_invariants(cell, result); });
   thorough("relation", !component.spec.relations.empty(), check_relations);
+  thorough("threads", true, check_threads);
+  thorough("instances", true, check_instances);
+  thorough("sensitivity", !setting.input_case.degenerate, check_sensitivity);
+  thorough("precision", !setting.input_case.degenerate && variant == Variant::kBaseline, check_precision);
+  thorough(
+      "cost", !setting.input_case.degenerate && variant == Variant::kBaseline && setting.device.is_cpu(),
+      [](const Subject& one, CheckResult& result) { check_cost(one.component, one.setting, one.generated, result); });
+  if (wanted("late") || wanted("global_state") || wanted("outlives")) {
+    // A second life, whose inputs are overwritten between run() and outputs(). A baseline's first is the reference's.
+    LifeFindings second;
+    const CheckResult lived = perform(cell_name, "late", seed, [&](CheckResult&) {
+      if (!large)
+        second = watched_life(component, variant, setting, cell.placed(), cell.outputs_declared(), &cell.outputs);
+    });
+    if (lived.verdict == CheckVerdict::kError) second.late = lived.reason;
+    if (life.late.empty()) life.late = second.late;
+    if (life.changed.empty()) life.changed = second.changed;
+    if (life.left_behind.empty()) life.left_behind = second.left_behind;
+    if (life.changed.empty()) life.changed = GlobalState::now().changed_since(state_before);
+    cell.repeated = {};
+    Survivors now = Survivors::now();
+    now.threads = 0;  // the pool has become larger
+    if (life.left_behind.empty()) life.left_behind = now.more_than(alive_before);
+  }
+  const auto of_life = [&](const std::string& name, void (*check)(const LifeFindings&, CheckResult&)) {
+    add(name, true, [&, check](CheckResult& result) {
+      check(life, result);
+      if (large && variant == Variant::kBaseline && result.verdict == CheckVerdict::kPass)
+        result.skip("large case: the smaller ones show this");
+    });
+  };
+  of_life("late", check_late);
+  of_life("global_state", check_global_state);
+  of_life("outlives", check_outlives);
   return results;
 }
 

@@ -46,6 +46,14 @@ struct ParityOptions {
 //   gradient           the oracle's gradients against central differences (backward cases, baseline cells on the CPU)
 //   invariant          the component's own properties (forward cases)
 //   relation           the same in two settings: bit for bit, or within tolerance
+//   threads            right with 1, 2 and 8 threads
+//   instances          two live instances on different inputs, weights too, do not see each other
+//   sensitivity        with every input changed, weights and neutral values too, the answer follows; of a baseline:
+//                      some small case's answer depends on each input, and each output varies in one (once a pass)
+//   precision          the same computation in bf16 is rejected where fp32 is due (baseline cells)
+//   late               inputs overwritten between run() and outputs() change nothing, nor does a second outputs()
+//   global_state       set-up, run and outputs leave the process as it was: threads, generator, floating-point mode
+//   outlives           no thread, process or open file is left when its life is over
 // Every judged run starts with reset(). Outputs that are measured are compared with nothing.
 // A check that does not apply gives no row; one that applies but cannot be judged is skip with its reason; an exception
 // is

@@ -3,9 +3,6 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstdio>
 
 #include "harness/compare/inputs.h"
@@ -52,16 +49,6 @@ Setting bound_setting(const ComponentSpec& spec, Setting setting, const NamedTen
 }
 
 constexpr double kLeastFactor = 1e-3, kMostFactor = 1e6;
-constexpr double kLastPlaces = 16 * 0x1p-23;  // sixteen units in fp32's last place
-
-std::array<Bound*, 4> bounds_of(Tolerance& tolerance) {
-  return {&tolerance.fp32, &tolerance.bf16, &tolerance.fp16, &tolerance.tf32};
-}
-
-double finite_rms(const at::Tensor& tensor) {
-  const at::Tensor finite = tensor.masked_select(at::isfinite(tensor)).abs().to(at::kDouble);
-  return finite.numel() == 0 ? 0 : std::sqrt(finite.square().mean().item<double>());
-}
 
 // Everything that the outputs follow from.
 std::string key_of(const Setting& setting, const NamedTensors& generated) {
@@ -128,7 +115,6 @@ Reference::Reference(const Component& component, const Setting& setting, const N
       baseline_(baseline_run_) {
   if (spec_.bound_factor) scale_bounds(generated);
   check_oracle();
-  allow_for_cancellation();
   if (spec_.ambiguous) set_ambiguous_aside(component, generated, oracles);
 }
 
@@ -142,22 +128,12 @@ void Reference::scale_bounds(const NamedTensors& generated) {
                           " to ", kMostFactor);
       return;
     }
-    for (Bound* bound : bounds_of(output.tolerance)) {
+    for (Bound* bound :
+         {&output.tolerance.fp32, &output.tolerance.bf16, &output.tolerance.fp16, &output.tolerance.tf32}) {
       bound->relative *= factor;
       bound->absolute *= factor;
     }
   }
-}
-
-void Reference::allow_for_cancellation() {
-  double largest = 0;
-  for (const auto& output : outputs_)
-    if (output.tolerance.kind == Tolerance::Kind::kGradient && oracle().contains(output.name))
-      largest = std::max(largest, finite_rms(oracle()[output.name]));
-  for (auto& output : outputs_)
-    if (output.tolerance.kind == Tolerance::Kind::kGradient)
-      for (Bound* bound : bounds_of(output.tolerance))
-        bound->absolute = std::max(bound->absolute, kLastPlaces * largest);
 }
 
 void Reference::check_oracle() {
@@ -239,6 +215,23 @@ void Reference::judge(const NamedTensors& outputs, CheckResult& result) const {
       for (const auto& spec : outputs_) declared = declared || spec.name == name;
       if (!declared) result.fail("output '" + name + "' is not declared, so nothing compares it");
     }
+}
+
+std::vector<std::string> Reference::cancelled() const {
+  std::vector<std::string> names;
+  for (const auto& spec : outputs_)
+    if (spec.tolerance.kind == Tolerance::Kind::kGradient && invalid_.empty() &&
+        gradient_cancels(spec, oracle()[spec.name], baseline_[spec.name], setting_.dtype, unsettled(spec.name)))
+      names.push_back(spec.name);
+  return names;
+}
+
+std::uint64_t Reference::hash() const {
+  std::uint64_t sum = 0;
+  for (const auto* set : {&oracle_.outputs, &baseline_})
+    for (const auto& [name, tensor] : *set)
+      if (tensor.defined()) sum = sum * 31 + hash_of(tensor);
+  return sum;
 }
 
 void Reference::check_vacuity(const NamedTensors& inputs, CheckResult& result) const {

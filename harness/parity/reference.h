@@ -60,18 +60,23 @@ class Reference {
   void judge(const NamedTensors& outputs, CheckResult& result) const;
   void check_vacuity(const NamedTensors& inputs, CheckResult& result) const;
 
+  // The gradients whose terms cancel: eight times the baseline's error against the oracle, which is what an honest
+  // candidate may have, is more than the class allows of the little that is left (LayerNorm over one or two elements
+  // has a gradient of zero, whatever comes in). Nothing can be told from such an output. That is no excuse for a listed
+  // case, whose sizes were chosen: there the class holds and the case fails. Drawn sizes, which nobody chose, may set
+  // these outputs aside (seed_sweep_test.cpp) or draw again (held-out cases).
+  std::vector<std::string> cancelled() const;
+
   // The outputs of the case, with bounds as they hold for these inputs (ComponentSpec::bound_factor).
   const std::vector<OutputSpec>& outputs() const { return outputs_; }
   const NamedTensors& oracle() const { return oracle_.outputs; }
   const at::Tensor& unsettled(const std::string& output) const;  // undefined in modes that round nothing
   const NamedTensors& baseline() const { return baseline_; }
+  std::uint64_t hash() const;                                         // of all expected values: nobody may write there
   const NamedTensors& baseline_run() const { return baseline_run_; }  // as it ran: disputed items are its own
 
  private:
   void scale_bounds(const NamedTensors& generated);
-  // A gradient whose terms cancel is known to the last place of what it sums, not to that of the sum: an absolute bound
-  // of sixteen units in fp32's last place of the case's largest gradient (rms) stands in for the terms.
-  void allow_for_cancellation();
   // Why the oracle is none: not of the declared shape, or not in double precision (exact outputs may be as declared).
   void check_oracle();
   // Marks the items whose decisions rounding may take, and gives the baseline the oracle's values there.

@@ -54,11 +54,11 @@ void check_guarded_inputs(const Subject& subject, CheckResult& result) {
 }  // namespace
 
 void check_guard_bands(const Subject& subject, CheckResult& result) {
-  if (!subject.setting.device.is_cpu()) return check_guarded_inputs(subject, result);
+  if (subject.setting.device.is_cuda()) return check_guarded_inputs(subject, result);
   TrackedAllocator::instance();
   NamedTensors outputs;
   {
-    GuardScope guard;
+    GuardScope guard(subject.setting.device.is_simt() ? Guard::kPages : Guard::kBands);
     {
       const Prepared prepared = subject.prepare(subject.placed());
       for (int run = 0; run < 2; ++run) run_afresh(*prepared.runnable);

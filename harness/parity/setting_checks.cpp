@@ -1,6 +1,7 @@
 // Checks over settings other than the case's own: relations, refusals, and specimens of documented mistakes.
 #include "harness/parity/subject.h"
 #include "src/common/error.h"
+#include "src/common/first_line.h"
 #include "src/inputs.h"
 
 namespace twinbench {
@@ -50,8 +51,7 @@ std::string refusal_broken(const Component& component, Variant variant, Setting 
     if (error.kind() == refusal.kind && error.field() == refusal.field) return "";
     return "refused with another error than " + wanted + ": " + error.what();
   } catch (const std::exception& error) {
-    const std::string text = error.what();
-    return "no typed error, " + wanted + " is due: " + text.substr(0, text.find('\n'));
+    return "no typed error, " + wanted + " is due: " + first_line(error.what());
   }
   return "accepted, " + wanted + " is due";
 }

@@ -5,6 +5,8 @@
 
 #include "harness/compare/inputs.h"
 #include "harness/parity/gradient_check.h"
+#include "harness/parity/perturbed_inputs.h"
+#include "src/common/error.h"
 
 namespace twinbench {
 
@@ -51,6 +53,22 @@ const SharedCase::Changed& SharedCase::changed(const std::set<std::string>& name
   return *changed;
 }
 
+const SharedCase::Changed& SharedCase::perturbed() {
+  if (!perturbed_) {
+    const auto with = [&](NamedTensors inputs, const std::string& why) {
+      Reference reference(component_, setting_, inputs, *oracles_);
+      const std::string broken = why.empty() ? no_case(reference) : why;
+      perturbed_ = std::make_unique<Changed>(Changed{std::move(inputs), std::move(reference), broken});
+    };
+    try {
+      with(perturbed_inputs(component_.spec, setting_, generated_, seed_), "");
+    } catch (const Error& refusal) {  // these values are none that the component takes
+      with(generated_, refusal.what());
+    }
+  }
+  return *perturbed_;
+}
+
 const CheckResult& SharedCase::vacuity() {
   if (!vacuity_) {
     CheckResult result;
@@ -70,7 +88,7 @@ const CheckResult& SharedCase::gradient(const ParityOptions& options) {
 }
 
 SharedCase& SharedCases::of(const Component& component, const Setting& setting, std::uint64_t seed) {
-  const Cell cell{&component, Variant::kBaseline, setting.device.type(), setting.dtype, &setting.input_case};
+  const Cell cell{&component, Variant::kBaseline, setting.device, setting.dtype, &setting.input_case};
   const std::string cell_key = cell.name() + " " + std::to_string(seed);
   const std::string case_key = component.spec.id() + "/" + setting.input_case.name + " " + std::to_string(seed);
   if (shared_ && cell_key == cell_key_) return *shared_;

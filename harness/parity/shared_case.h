@@ -34,6 +34,8 @@ class SharedCase {
     std::string no_case;  // why these inputs are none: the baseline itself would not pass
   };
   const Changed& changed(const std::set<std::string>& names);
+  // The same with every input another (see perturbed_inputs), weights and neutral values too. Made on first use.
+  const Changed& perturbed();
 
   // Look at oracle and baseline only, so that they hold for every variant. Made on first use.
   const CheckResult& vacuity();
@@ -48,6 +50,7 @@ class SharedCase {
   Reference reference_;
   std::optional<NamedTensors> other_;
   std::map<std::set<std::string>, std::unique_ptr<Changed>> changed_;
+  std::unique_ptr<Changed> perturbed_;
   std::optional<CheckResult> vacuity_;
 };
 

@@ -1,6 +1,7 @@
 // What every parity check is given: the cell under test, its inputs and the right answer.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -8,6 +9,7 @@
 
 #include "harness/compare/host_elements.h"
 #include "harness/compare/inputs.h"
+#include "harness/memory/global_state.h"
 #include "harness/parity/parity.h"
 #include "harness/parity/reference.h"
 #include "harness/parity/shared_case.h"
@@ -82,5 +84,24 @@ void check_batch_invariance(const Subject& subject, CheckResult& result);
 void check_poisoned_neighbour(const Subject& subject, CheckResult& result);
 void check_invariants(const Subject& subject, CheckResult& result);
 void check_relations(const Subject& subject, CheckResult& result);
+void check_threads(const Subject& subject, CheckResult& result);
+void check_instances(const Subject& subject, CheckResult& result);
+void check_sensitivity(const Subject& subject, CheckResult& result);
+void check_precision(const Subject& subject, CheckResult& result);
+
+// What one life of a variant (set-up, run, outputs, end) gave and what it did to its process.
+struct LifeFindings {
+  NamedTensors outputs;                    // copies
+  std::string changed, left_behind, late;  // empty: nothing
+};
+// With `expected`, the answers to `inputs`: these are spoilt between run() and outputs(), which must still give those.
+// `look` sees the outputs themselves.
+LifeFindings watched_life(const Component& component, Variant variant, const Setting& setting,
+                          const NamedTensors& inputs, const std::vector<OutputSpec>& specs,
+                          const NamedTensors* expected = nullptr,
+                          const std::function<void(const NamedTensors&)>& look = {});
+void check_late(const LifeFindings& life, CheckResult& result);
+void check_global_state(const LifeFindings& life, CheckResult& result);
+void check_outlives(const LifeFindings& life, CheckResult& result);
 
 }  // namespace twinbench

@@ -23,8 +23,8 @@ ParityOptions parity_options(Tier tier, Variant variant) {
   // A baseline is judged as the oracle that it is: worked examples, gradients, invariants, inputs left alone. What it
   // allocates or copies at set-up is its sin, not a fault.
   if (variant == Variant::kBaseline)
-    options.checks = {"golden",    "refusal",        "specimen",    "gradient",
-                      "invariant", "input_mutation", "determinism", "relation"};
+    options.checks = {"golden",   "refusal", "specimen",    "gradient",  "invariant", "input_mutation", "determinism",
+                      "relation", "late",    "sensitivity", "precision", "cost",      "global_state",   "outlives"};
   if (tier == Tier::kFull) return options;
   options.repeat_seconds = 0.05;  // small cases get all their repeats within it
   options.gradient_samples = 4;   // beside the directions, which go through all entries
@@ -48,16 +48,15 @@ std::string not_sampled(const Cell& cell, Tier tier, const std::string& sample) 
 }
 
 std::string case_name(const Cell& cell) {
-  return cell.component->spec.id() + "/" + (cell.device == c10::DeviceType::CUDA ? "cuda" : "cpu") + "/" +
-         cell.input_case->name;
+  return cell.component->spec.id() + "/" + to_string(cell.device) + "/" + cell.input_case->name;
 }
 
 int value_class(const Cell& cell) { return is_large(*cell.input_case) ? 2 : cell.component->has_kernel ? 0 : 1; }
 
 std::vector<Cell> most_valuable_first(std::vector<Cell> cells, const std::string& sample) {
   const auto key = [&](const Cell& cell) {
-    return std::make_tuple(value_class(cell), name_hash(sample + " " + cell.component->spec.id()), cell.device,
-                           cell.input_case, cell.dtype);
+    return std::make_tuple(value_class(cell), name_hash(sample + " " + cell.component->spec.id()),
+                           to_string(cell.device), cell.input_case, cell.dtype);
   };
   std::stable_sort(cells.begin(), cells.end(), [&](const Cell& a, const Cell& b) { return key(a) < key(b); });
   return cells;

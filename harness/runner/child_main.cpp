@@ -18,6 +18,7 @@
 #include "harness/runner/memory_use.h"
 #include "harness/runner/message.h"
 #include "src/common/error.h"
+#include "src/common/first_line.h"
 
 namespace twinbench {
 namespace {
@@ -29,9 +30,9 @@ bool speaks_of_memory(std::string_view what) {
   return false;
 }
 
-// The first line: LibTorch appends a stack trace. A CUDA error is named first, with what to do about it.
+// The first line. A CUDA error is named first, with what to do about it.
 std::string told(std::string_view what) {
-  const std::string line(what.substr(0, what.find('\n')));
+  const std::string line = first_line(what);
   const auto failure = cuda_failure_in(what);
   return failure ? failure->text() + " (" + line + ")" : line;
 }

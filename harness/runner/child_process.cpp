@@ -67,7 +67,8 @@ std::string read_available(int& descriptor) {
 
 }  // namespace
 
-ChildProcess::ChildProcess(const Job& job, OnPart on_part) : job_(job), on_part_(std::move(on_part)) {
+ChildProcess::ChildProcess(const Job& job, OnPart on_part)
+    : job_(job), on_part_(std::move(on_part)), key_(new_seal_key()), reader_(key_) {
   int result_ends[2], output_ends[2];
   make_pipe(result_ends);
   try {
@@ -86,6 +87,7 @@ ChildProcess::ChildProcess(const Job& job, OnPart on_part) : job_(job), on_part_
   if (process_ == 0) {
     close(result_ends[0]);
     close(output_ends[0]);
+    seal_messages(key_);
     run_child(job, result_ends[1], output_ends[1], parent);
   }
   const int failure = errno;
@@ -178,10 +180,15 @@ void ChildProcess::attend() {
   const pid_t ended = wait4(process_, &wait_status, WNOHANG, &usage);
   if (ended == process_) {
     result_.peak_resident_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+    const bool others = group_lives(process_);
     kill(-process_, SIGKILL);  // whatever it has started and left behind
     read_result();             // what it wrote between the reads above and its end
     read_output();
     conclude(wait_status);
+    if (others && !stopped_ && result_.ok()) {
+      result_.status = JobStatus::kError;
+      result_.what = "left_processes: its job is done, and processes that it started still ran";
+    }
   } else if (stopped_ && now_s() - stopped_s_ > kBurial_s) {
     result_.what += "; the process " + std::to_string(process_) + " does not die, it is left behind";
     result_.seconds = now_s() - started_s_;

@@ -49,6 +49,7 @@ class ChildProcess {
   int result_pipe_ = -1, output_pipe_ = -1;
   double started_s_ = 0, last_sign_s_ = 0, last_part_s_ = 0, stopped_s_ = 0, answered_s_ = 0;
   std::uint64_t inherited_bytes_ = 0;
+  const SealKey key_;
   MessageReader reader_;
   bool answered_ = false;  // the final message is in
   bool stopped_ = false;   // killed by the runner

@@ -1,10 +1,12 @@
 // Reading /proc and setting resource limits.
 #include "harness/runner/memory_use.h"
 
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -39,6 +41,25 @@ int thread_count() {
   const std::filesystem::directory_iterator tasks("/proc/self/task", failure);
   if (failure) return 1;
   return static_cast<int>(std::distance(begin(tasks), end(tasks)));
+}
+
+bool group_lives(pid_t group) {
+  if (kill(-group, 0) != 0) return false;  // the usual case: nobody is left
+  std::error_code failure;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", failure)) {
+    if (entry.path().filename().string().find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream file(entry.path() / "stat");
+    std::string stat;
+    std::getline(file, stat);
+    const auto after_name = stat.rfind(')');  // a program's name may hold anything
+    char state = 0;
+    int parent = 0, of_group = 0;
+    if (after_name != std::string::npos &&
+        std::sscanf(stat.c_str() + after_name + 1, " %c %d %d", &state, &parent, &of_group) == 3 && of_group == group &&
+        state != 'Z')
+      return true;
+  }
+  return false;
 }
 
 void limit_memory_of_this_process(std::uint64_t bytes) {

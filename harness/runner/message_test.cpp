@@ -53,10 +53,24 @@ TEST(Message, ALengthBeyondTheLimitAndBrokenJsonAreRefused) {
   MessageReader too_long, no_json, no_kind;
   too_long.take("TWBJ\xff\xff\xff\xff");
   EXPECT_NE(too_long.broken().find("4294967295"), std::string::npos);
-  no_json.take(std::string("TWBJ\x02\0\0\0{,", 10));
+  no_json.take(std::string("TWBJ\x02\0\0\0\0\0\0\0\0\0\0\0{,", 18));
   EXPECT_NE(no_json.broken(), "");
-  no_kind.take(std::string("TWBJ\x02\0\0\0{}", 10));
+  no_kind.take(std::string("TWBJ\x02\0\0\0\0\0\0\0\0\0\0\0{}", 18));
   EXPECT_NE(no_kind.broken(), "");
+}
+
+// SipHash-2-4's published example: key 00..0f, message 00..0e (its first eight bytes are our place).
+TEST(Seal, IsThePublishedFunction) {
+  const std::string tail("\x08\x09\x0a\x0b\x0c\x0d\x0e");
+  EXPECT_EQ(seal_of({0x0706050403020100ull, 0x0f0e0d0c0b0a0908ull}, 0x0706050403020100ull, tail),
+            0xa129ca6149be45e5ull);
+}
+
+TEST(Message, WithoutTheKeyNoneIsWritten) {
+  const SealKey key = new_seal_key();
+  MessageReader reader(key);
+  EXPECT_TRUE(reader.take(bytes_of({{"kind", "result"}, {"value", "forged"}})).empty());
+  EXPECT_NE(reader.broken().find("seal"), std::string::npos) << reader.broken();
 }
 
 TEST(Message, CutShortIsInTheMiddle) {

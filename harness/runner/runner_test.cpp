@@ -205,6 +205,17 @@ TEST(Runner, AJobThatWritesGarbageToThePipe) {
   EXPECT_EQ(result.status, JobStatus::kProtocolError) << result.reason();
 }
 
+TEST(Runner, AJobWhoseResultIsForgedOnTheInheritedPipe) {
+  const JobResult result = end_of("forged", [](JobContext& context) -> json {
+    const std::string body = R"({"kind":"result","value":"forged"})";
+    const std::string message = std::string("TWBJ") + static_cast<char>(body.size()) + std::string(3 + 8, '\0') + body;
+    EXPECT_EQ(write(context.descriptor(), message.data(), message.size()), static_cast<ssize_t>(message.size()));
+    _exit(0);
+  });
+  EXPECT_EQ(result.status, JobStatus::kProtocolError);
+  EXPECT_NE(result.what.find("seal"), std::string::npos) << result.what;
+}
+
 TEST(Runner, AJobThatBreaksOffAMessage) {
   const JobResult result = end_of("broken off", [](JobContext& context) -> json {
     EXPECT_EQ(write(context.descriptor(), "TWBJ\x40\0\0\0{", 9), 9);
@@ -264,7 +275,8 @@ TEST(Runner, WhatAJobLeavesRunningDiesWithIt) {
     }
     return grandchild;
   });
-  EXPECT_TRUE(result.ok()) << result.reason();
+  EXPECT_EQ(result.status, JobStatus::kError);
+  EXPECT_EQ(result.what.rfind("left_processes", 0), 0u) << result.what;
   EXPECT_LT(result.seconds, 5);
   bool gone = false;
   for (int i = 0; i < 200 && !gone; ++i) {  // an orphan is collected by init some time after its end

@@ -118,6 +118,13 @@ void RowScale::compute(const float* x, const float* scale, float* y) {
   for (std::int64_t i = 0; i < items_ * width_; ++i) y[i] = std::tanh(x[i]) * scale[i / width_];
 }
 
+RowScaleOrOracle::RowScaleOrOracle(const NamedTensors& inputs, const Setting& setting) {
+  if (setting.dtype == Dtype::kFp64)
+    chosen_ = std::make_unique<RowByRow>(inputs, setting);
+  else
+    chosen_ = std::make_unique<RowScale>(inputs, setting);
+}
+
 std::unique_ptr<Runnable> row_scale_baseline(const NamedTensors& inputs, const Setting& setting) {
   return std::make_unique<RowByRow>(inputs, setting);
 }

@@ -23,6 +23,17 @@ class RowScale : public Runnable {
   std::int64_t items_, width_;
 };
 
+// The optimized twin in fp32 and the baseline in fp64, where it is the oracle: in a baseline's place, a fast one.
+class RowScaleOrOracle : public Runnable {
+ public:
+  RowScaleOrOracle(const NamedTensors& inputs, const Setting& setting);
+  void run() override { chosen_->run(); }
+  NamedTensors outputs() override { return chosen_->outputs(); }
+
+ private:
+  std::unique_ptr<Runnable> chosen_;
+};
+
 // The component with the given optimized twin: the baseline reads one scalar and makes four blocks a row.
 // Case options: infinite_row, nan_row (that row's scale or x), magnitude (of scale), offset (of x).
 Component row_scale_component(Factory optimized);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/runner/job.h"
 #include "src/registry.h"
 
 namespace twinbench {
@@ -18,8 +19,11 @@ struct SelftestCase {
   // Times the optimized twin against this factory instead of running the other checks ("time").
   Factory reference = nullptr;
   Setting setting;
-  // Times the cell as `bench` does instead of running the other checks ("answers").
+  // Times the cell as `bench` does instead of running the other checks ("answers" and the other rules of timing).
   bool benched = false;
+  double clock_rate = 1;  // of the clock that measures it then
+  // Runs this as a job of the runner instead; the job's status is what catches it.
+  std::function<nlohmann::json(JobContext&)> job = {};
 
   bool wrong() const { return !caught_by.empty(); }
 };
@@ -36,10 +40,10 @@ struct SelftestRow {
 };
 
 // Checks that may catch: those of the parity engine, "proof" (counters against their formulas), "growth" (memory from
-// run
-// to run), "leak" (memory that outlives the twin), "pins" (counters against those of a correct twin), "time" (paired
-// timing
-// against a correct twin), "answers" (what bench judges of a variant that it times).
+// run to run), "leak" (memory that outlives the twin), "pins" (counters against those of a correct twin), "time"
+// (paired timing against a correct twin). Of a cell that is timed as bench does: "answers" (what bench judges of a
+// variant that it times), "sleeps", "clock", "global_state", "failed" (it threw), and "no_gain" (it is not faster than
+// its baseline). Of a job: the names of JobStatus.
 const std::vector<SelftestCase>& selftest_cases();
 
 SelftestRow run(const SelftestCase& selftest_case);

@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 COST = ROOT / "harness" / "simt" / "cost"
 ARCHITECTURES = ("sm_90", "sm_120")
 PAIRS = {"BlockSum": "hand_written_block_sum", "TiledTranspose": "hand_written_transpose",
-         "Histogram": "hand_written_histogram"}
+         "Histogram": "hand_written_histogram", "TileProduct": "hand_written_tile_product",
+         "MatrixLoad": "hand_written_matrix_load", "AsyncPass": "hand_written_async_pass"}
 FLAGS = ["-std=c++20", "--fmad=false", "-O3", f"-I{ROOT}"]
 
 

@@ -5,12 +5,16 @@
 #include <cstring>
 #include <exception>
 #include <stdexcept>
+#include <utility>
 
+#include "harness/simt/access_observer.h"
 #include "harness/simt/guarded_buffer.h"
 #include "harness/simt/host_block.h"
 
 namespace twinbench::kernels::simt {
 namespace {
+
+thread_local const HostThread* g_running = nullptr;
 
 std::uint64_t volume(Index3 size) { return std::uint64_t{size.x} * size.y * size.z; }
 
@@ -44,7 +48,8 @@ Executor::Executor(std::string kernel, Index3 grid, Index3 block, std::size_t dy
       options_(std::move(options)),
       body_(std::move(body)),
       random_(options_.seed),
-      dynamic_region_(std::make_unique<SharedRegion>("dynamic shared memory", dynamic_shared_bytes)) {
+      dynamic_region_(std::make_unique<SharedRegion>("dynamic shared memory", dynamic_shared_bytes)),
+      observer_(launch_observer()) {
   check_launch(kernel_, grid, block, max_threads);
   const int count = static_cast<int>(volume(block));
   for (int rank = 0; rank < count; ++rank) {
@@ -71,11 +76,13 @@ Report Executor::run() {
   if (options_.order == Order::kReverse) std::reverse(blocks.begin(), blocks.end());
   if (options_.order == Order::kShuffled) std::shuffle(blocks.begin(), blocks.end(), random_);
 
+  if (observer_ != nullptr) observer_->begin_launch(*this);
   GuardWatch watch;
   for (const std::int64_t block : blocks) {
     if (block < 0 || static_cast<std::uint64_t>(block) >= volume(grid_)) {
       throw std::invalid_argument(kernel_ + ": no block " + std::to_string(block) + " in the grid");
     }
+    if (observer_ != nullptr && !observer_->takes_block(block)) continue;
     watch.set_thread(-1);
     run_block(block);
     for (const GuardFault& fault : watch.take_faults()) {
@@ -88,6 +95,7 @@ Report Executor::run() {
     if (abandoning_) break;
   }
   check_shared_size();
+  if (observer_ != nullptr) observer_->end_launch(report_);
   return std::move(report_);
 }
 
@@ -125,6 +133,7 @@ void Executor::run_block(std::int64_t linear_index) {
   }
   ++report_.blocks;
   report_.threads += threads_.size();
+  if (observer_ != nullptr) observer_->begin_block(linear_index);
 
   for (;;) {
     bool progress = run_ready_threads();
@@ -132,6 +141,7 @@ void Executor::run_block(std::int64_t linear_index) {
     progress |= release_barrier();
     if (std::all_of(threads_.begin(), threads_.end(),
                     [](const auto& thread) { return thread->state == HostThread::State::kFinished; })) {
+      if (observer_ != nullptr) observer_->end_block();
       return;
     }
     if (!progress) {
@@ -147,6 +157,11 @@ bool Executor::run_ready_threads() {
     std::shuffle(order_.begin(), order_.end(), random_);
     for (std::size_t warp = 0; warp < delayed_.size(); ++warp) delayed_[warp] = random_() % 2 == 0;
   }
+  if (observer_ != nullptr) {
+    ready_in_warp_.assign(delayed_.size(), 0);
+    for (const auto& thread : threads_)
+      ready_in_warp_[static_cast<std::size_t>(thread->warp)] += thread->state == HostThread::State::kReady;
+  }
   bool progress = false, skipped = false;
   for (const int rank : order_) {
     HostThread& thread = *threads_[static_cast<std::size_t>(rank)];
@@ -156,11 +171,33 @@ bool Executor::run_ready_threads() {
       continue;
     }
     GuardWatch::set_thread(rank);
-    thread.fiber.resume();
+    run_thread_until_it_waits(thread);
     ++report_.switches;
     progress = true;
   }
   return progress || skipped;
+}
+
+const HostThread* Executor::running() { return g_running; }
+
+void Executor::run_thread_until_it_waits(HostThread& thread) {
+  const HostThread* const outer = std::exchange(g_running, &thread);
+  if (observer_ != nullptr) observer_->begin_thread(thread);
+  thread.fiber.resume();
+  g_running = outer;
+  if (observer_ == nullptr) return;
+  observer_->pause_thread();
+  if (--ready_in_warp_[static_cast<std::size_t>(thread.warp)] == 0) observer_->meet_warp(thread.warp);
+}
+
+void Executor::begin_global_update(const void* where, void* old, int size) {
+  if (observer_ != nullptr)
+    observer_->touch_global(__builtin_return_address(0), where, static_cast<std::uint32_t>(size), Access::kAtomic);
+  std::memcpy(old, where, static_cast<std::size_t>(size));
+}
+
+void Executor::finish_global_update(void* where, const void* changed, int size) {
+  std::memcpy(where, changed, static_cast<std::size_t>(size));
 }
 
 void Executor::suspend(HostThread& thread, HostThread::State state, Place place) {

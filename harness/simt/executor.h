@@ -16,6 +16,7 @@
 
 namespace twinbench::kernels::simt {
 
+class AccessObserver;
 class HostBlock;
 
 // In which order the threads that can run do run. Shuffled also lets whole warps fall behind, by chance.
@@ -34,7 +35,22 @@ struct Place {
   int line;
 };
 
-enum class WarpOperation { kBarrier, kShuffleDown, kShuffleXor, kShuffleIndex, kBallot };
+enum class WarpOperation {
+  kBarrier,
+  kShuffleDown,
+  kShuffleXor,
+  kShuffleIndex,
+  kBallot,
+  kMmaBf16,  // from here on: what all 32 lanes do together, see WarpCollective
+  kMmaTf32,
+  kLoadMatrices,
+};
+
+// What a lane brings to an operation of the whole warp; `apply` gets all of them, in lane order, when the last one is there.
+struct WarpCollective {
+  void* own;
+  void (*apply)(void* const* lanes);
+};
 
 struct WarpRequest {
   WarpOperation operation;
@@ -75,6 +91,17 @@ class Executor {
   void wait_for_warp(HostThread& thread, const WarpRequest& request, Place place);
   SharedRegion& static_region(const std::type_info& type, int count, int slot, int element_bytes);
   SharedRegion& dynamic_region() { return *dynamic_region_; }
+  // A global atomic update in two steps, between which no other thread runs.
+  void begin_global_update(const void* where, void* old, int size);
+  void finish_global_update(void* where, const void* changed, int size);
+
+  // The thread that runs now, of this OS thread's innermost launch; null between.
+  static const HostThread* running();
+
+  // For those who watch.
+  const std::string& kernel() const { return kernel_; }
+  std::int64_t dynamic_shared_bytes() const { return static_cast<std::int64_t>(dynamic_region_->bytes.size()); }
+  AccessObserver* observer() const { return observer_; }
 
   // For the shared-memory checks.
   std::uint32_t epoch() const { return epoch_; }
@@ -90,8 +117,10 @@ class Executor {
   static void run_thread(void* thread);
   void run_block(std::int64_t linear_index);
   bool run_ready_threads();
+  void run_thread_until_it_waits(HostThread& thread);
   bool complete_warp_operations(int warp);
   void exchange(int warp, std::uint32_t mask);
+  void run_collective(int warp, std::uint32_t mask);
   bool release_barrier();
   void explain_deadlock();
   void explain_warp_deadlock(const HostThread& waiting);
@@ -118,6 +147,8 @@ class Executor {
   bool abandoning_ = false;
   std::vector<std::string> reported_;
   Report report_;
+  AccessObserver* observer_ = nullptr;
+  std::vector<int> ready_in_warp_;  // threads that this pass has still to run, where somebody watches
 };
 
 }  // namespace twinbench::kernels::simt

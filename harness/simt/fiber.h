@@ -31,6 +31,7 @@ class Fiber {
   void suspend();
 
   bool started() const { return started_; }
+  const FiberStack& stack() const { return stack_; }
 
  private:
   static void enter(boost::context::detail::transfer_t transfer);

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <typeinfo>
 
+#include "harness/simt/async_copies.h"
 #include "harness/simt/executor.h"
 
 namespace twinbench::kernels::simt {
@@ -57,29 +58,45 @@ class HostBlock {
     return {executor_, thread_, executor_.dynamic_region(), byte_offset};
   }
 
+  // An operation of all 32 lanes of a warp.
+  template <class Lane>
+  void warp_collective(WarpOperation operation, Lane& own, void (*apply)(void* const*), Place place) {
+    const WarpCollective collective{&own, apply};
+    const WarpCollective* const address = &collective;
+    WarpRequest request{operation, kFullMask, 0, sizeof address, {}};
+    std::memcpy(request.value, &address, sizeof address);
+    executor_.wait_for_warp(thread_, request, place);
+  }
+  AsyncCopies& async_copies() { return async_copies_; }
+
   // Global memory: the run is sequential, so a plain update is atomic.
   template <class T>
-  T atomic_add(T* where, T value) {
-    const T old = *where;
-    *where = old + value;
-    return old;
+  TWINBENCH_ALWAYS_INLINE T atomic_add(T* where, T value) {
+    return update(where, [value](T old) { return static_cast<T>(old + value); });
   }
   template <class T>
-  T atomic_max(T* where, T value) {
-    const T old = *where;
-    if (value > old) *where = value;
-    return old;
+  TWINBENCH_ALWAYS_INLINE T atomic_max(T* where, T value) {
+    return update(where, [value](T old) { return value > old ? value : old; });
   }
   template <class T>
-  T atomic_add(SharedPointer<T> where, T value) {
+  TWINBENCH_ALWAYS_INLINE T atomic_add(SharedPointer<T> where, T value) {
     return (*where).atomic([value](T old) { return static_cast<T>(old + value); });
   }
   template <class T>
-  T atomic_max(SharedPointer<T> where, T value) {
+  TWINBENCH_ALWAYS_INLINE T atomic_max(SharedPointer<T> where, T value) {
     return (*where).atomic([value](T old) { return value > old ? value : old; });
   }
 
  private:
+  // A counted atomic access of global memory, done out of line: no access of the kernel's own is seen beside it.
+  template <class T, class Combine>
+  TWINBENCH_ALWAYS_INLINE T update(T* where, Combine combine) {
+    T old;
+    executor_.begin_global_update(where, &old, sizeof(T));
+    const T changed = combine(old);
+    executor_.finish_global_update(where, &changed, sizeof(T));
+    return old;
+  }
   template <class T>
   T operate(WarpOperation operation, T value, int argument, std::uint32_t mask, Place place) {
     static_assert(std::is_arithmetic_v<T>, "shuffles move arithmetic types, as the intrinsics do");
@@ -93,6 +110,7 @@ class HostBlock {
 
   Executor& executor_;
   HostThread& thread_;
+  AsyncCopies async_copies_{executor_, thread_};
 };
 
 }  // namespace twinbench::kernels::simt

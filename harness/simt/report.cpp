@@ -14,6 +14,9 @@ const char* to_string(FindingKind kind) {
     case FindingKind::kShuffleSource: return "shuffle from a lane outside the mask";
     case FindingKind::kOutOfBounds: return "out of bounds";
     case FindingKind::kException: return "exception";
+    case FindingKind::kAsyncCopy: return "asynchronous copy";
+    case FindingKind::kBlockRace: return "race between blocks";
+    case FindingKind::kMisaligned: return "misaligned access";
   }
   return "unknown";
 }

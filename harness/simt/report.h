@@ -19,6 +19,9 @@ enum class FindingKind {
   kShuffleSource,      // a shuffle reads a lane that its mask does not name
   kOutOfBounds,        // access outside a GuardedBuffer
   kException,          // the kernel threw
+  kBlockRace,          // two blocks touched global memory, at least one writing, not both atomically; where counted
+  kAsyncCopy,          // an asynchronous copy that nobody waited for, or whose destination was written meanwhile
+  kMisaligned,         // an access at an address that is no multiple of its size; where hooks are compiled in
 };
 
 const char* to_string(FindingKind kind);

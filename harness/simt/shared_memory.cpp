@@ -1,6 +1,9 @@
 // Race and initialisation checks of shared memory: two touches conflict unless a barrier or warp barrier orders them.
 #include "harness/simt/shared_memory.h"
 
+#include <cstring>
+
+#include "harness/simt/access_observer.h"
 #include "harness/simt/executor.h"
 
 namespace twinbench::kernels::simt {
@@ -37,14 +40,9 @@ void remember_read(SharedRegion::Granule& granule, const Touch& touch, std::uint
   }
 }
 
-}  // namespace
-
-// 0xff bytes: unwritten floats are NaN, so they also show in the results.
-SharedRegion::SharedRegion(std::string name, std::size_t size)
-    : name(std::move(name)), bytes(size, 0xff), granules((size + kGranule - 1) / kGranule) {}
-
-bool touch_shared(Executor& executor, HostThread& thread, SharedRegion& region, std::int64_t offset, int size,
-                  Access access) {
+// False if the access is out of bounds.
+bool touch(Executor& executor, HostThread& thread, SharedRegion& region, std::int64_t offset, int size, Access access,
+           const void* site) {
   if (offset < 0 || offset + size > static_cast<std::int64_t>(region.bytes.size())) {
     executor.add_finding(FindingKind::kSharedOutOfBounds, thread.rank, -1, offset / size, region.name,
                          "thread " + std::to_string(thread.rank) + " " + verb(access) + " " + region.name +
@@ -52,6 +50,8 @@ bool touch_shared(Executor& executor, HostThread& thread, SharedRegion& region, 
                              std::to_string(region.bytes.size()) + ")");
     return false;
   }
+  if (AccessObserver* observer = executor.observer())
+    observer->touch_shared(site, region, offset, static_cast<std::uint32_t>(size), access);
   const std::uint32_t epoch = executor.epoch();
   const Touch now{epoch, thread.clock[thread.lane], static_cast<std::uint16_t>(thread.rank), access == Access::kAtomic};
   const std::int64_t last = (offset + size - 1) / SharedRegion::kGranule;
@@ -82,6 +82,37 @@ bool touch_shared(Executor& executor, HostThread& thread, SharedRegion& region, 
     granule.write = now;
   }
   return true;
+}
+
+}  // namespace
+
+// 0xff bytes: unwritten floats are NaN, so they also show in the results.
+SharedRegion::SharedRegion(std::string name, std::size_t size)
+    : name(std::move(name)), bytes(size, 0xff), granules((size + kGranule - 1) / kGranule) {}
+
+bool read_shared(Executor& executor, HostThread& thread, SharedRegion& region, std::int64_t offset, void* value,
+                 int size) {
+  if (!touch(executor, thread, region, offset, size, Access::kRead, __builtin_return_address(0))) return false;
+  std::memcpy(value, region.bytes.data() + offset, static_cast<std::size_t>(size));
+  return true;
+}
+
+bool write_shared(Executor& executor, HostThread& thread, SharedRegion& region, std::int64_t offset, const void* value,
+                  int size) {
+  if (!touch(executor, thread, region, offset, size, Access::kWrite, __builtin_return_address(0))) return false;
+  std::memcpy(region.bytes.data() + offset, value, static_cast<std::size_t>(size));
+  return true;
+}
+
+bool begin_shared_update(Executor& executor, HostThread& thread, SharedRegion& region, std::int64_t offset, void* old,
+                         int size) {
+  if (!touch(executor, thread, region, offset, size, Access::kAtomic, __builtin_return_address(0))) return false;
+  std::memcpy(old, region.bytes.data() + offset, static_cast<std::size_t>(size));
+  return true;
+}
+
+void finish_shared_update(SharedRegion& region, std::int64_t offset, const void* changed, int size) {
+  std::memcpy(region.bytes.data() + offset, changed, static_cast<std::size_t>(size));
 }
 
 }  // namespace twinbench::kernels::simt

@@ -3,7 +3,7 @@
 
 #include <array>
 #include <cstdint>
-#include <cstring>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -41,9 +41,18 @@ struct SharedRegion {
   SharedRegion(std::string name, std::size_t size);
 };
 
-// Checks and records the access of `size` bytes at `offset`; false if it is out of bounds (recorded as a finding).
-bool touch_shared(Executor& executor, HostThread& thread, SharedRegion& region, std::int64_t offset, int size,
-                  Access access);
+// Check and record an access of `size` bytes at `offset`, then move the bytes; false if it is out of bounds (a
+// finding). Where they return to is the access's place in the kernel, so what calls them is always inlined.
+bool read_shared(Executor& executor, HostThread& thread, SharedRegion& region, std::int64_t offset, void* value,
+                 int size);
+bool write_shared(Executor& executor, HostThread& thread, SharedRegion& region, std::int64_t offset, const void* value,
+                  int size);
+// An atomic update in two steps, between which no other thread runs.
+bool begin_shared_update(Executor& executor, HostThread& thread, SharedRegion& region, std::int64_t offset, void* old,
+                         int size);
+void finish_shared_update(SharedRegion& region, std::int64_t offset, const void* changed, int size);
+
+#define TWINBENCH_ALWAYS_INLINE [[gnu::always_inline]] inline
 
 // What `tile[i]` gives: reads and writes go through the checks. Convert it to the element type; never keep it in an
 // auto.
@@ -54,39 +63,42 @@ class SharedReference {
       : executor_(executor), thread_(thread), region_(region), offset_(offset) {}
   SharedReference(const SharedReference&) = delete;
 
-  operator T() const { return load(Access::kRead); }  // NOLINT(google-explicit-constructor): stands in for a T&
-  const SharedReference& operator=(T value) const { return store(value, Access::kWrite); }
-  const SharedReference& operator=(const SharedReference& other) const {
-    return store(other.load(Access::kRead), Access::kWrite);
+  TWINBENCH_ALWAYS_INLINE operator T() const { return load(); }  // NOLINT(google-explicit-constructor): a T& to readers
+  TWINBENCH_ALWAYS_INLINE const SharedReference& operator=(T value) const { return store(value); }
+  TWINBENCH_ALWAYS_INLINE const SharedReference& operator=(const SharedReference& other) const {
+    return store(other.load());
   }
-  const SharedReference& operator+=(T value) const { return *this = static_cast<T>(T(*this) + value); }
-  const SharedReference& operator-=(T value) const { return *this = static_cast<T>(T(*this) - value); }
-  const SharedReference& operator*=(T value) const { return *this = static_cast<T>(T(*this) * value); }
-  const SharedReference& operator|=(T value) const { return *this = static_cast<T>(T(*this) | value); }
+  TWINBENCH_ALWAYS_INLINE const SharedReference& operator+=(T value) const {
+    return store(static_cast<T>(load() + value));
+  }
+  TWINBENCH_ALWAYS_INLINE const SharedReference& operator-=(T value) const {
+    return store(static_cast<T>(load() - value));
+  }
+  TWINBENCH_ALWAYS_INLINE const SharedReference& operator*=(T value) const {
+    return store(static_cast<T>(load() * value));
+  }
+  TWINBENCH_ALWAYS_INLINE const SharedReference& operator|=(T value) const {
+    return store(static_cast<T>(load() | value));
+  }
 
   // Reads and writes as one indivisible step; returns the old value.
   template <class Combine>
-  T atomic(Combine combine) const {
-    if (!touch_shared(executor_, thread_, region_, offset_, sizeof(T), Access::kAtomic)) return T{};
-    T old;
-    std::memcpy(&old, region_.bytes.data() + offset_, sizeof(T));
+  TWINBENCH_ALWAYS_INLINE T atomic(Combine combine) const {
+    T old{};
+    if (!begin_shared_update(executor_, thread_, region_, offset_, &old, sizeof(T))) return T{};
     const T changed = combine(old);
-    std::memcpy(region_.bytes.data() + offset_, &changed, sizeof(T));
+    finish_shared_update(region_, offset_, &changed, sizeof(T));
     return old;
   }
 
  private:
-  T load(Access access) const {
+  TWINBENCH_ALWAYS_INLINE T load() const {
     T value{};
-    if (touch_shared(executor_, thread_, region_, offset_, sizeof(T), access)) {
-      std::memcpy(&value, region_.bytes.data() + offset_, sizeof(T));
-    }
+    read_shared(executor_, thread_, region_, offset_, &value, sizeof(T));
     return value;
   }
-  const SharedReference& store(T value, Access access) const {
-    if (touch_shared(executor_, thread_, region_, offset_, sizeof(T), access)) {
-      std::memcpy(region_.bytes.data() + offset_, &value, sizeof(T));
-    }
+  TWINBENCH_ALWAYS_INLINE const SharedReference& store(T value) const {
+    write_shared(executor_, thread_, region_, offset_, &value, sizeof(T));
     return *this;
   }
 
@@ -113,6 +125,16 @@ class SharedPointer {
     return {*executor_, *thread_, *region_, offset_ + count * static_cast<std::int64_t>(sizeof(T))};
   }
   SharedPointer& operator+=(std::int64_t count) { return *this = *this + count; }
+  // The same place as elements of U. Throws where it is not aligned for one.
+  template <class U>
+  SharedPointer<U> as() const {
+    if (offset_ % static_cast<std::int64_t>(alignof(U)) != 0)
+      throw std::runtime_error("an access of " + std::to_string(sizeof(U)) + " bytes at byte " +
+                               std::to_string(offset_) + " of " + region_->name + " is misaligned");
+    return {*executor_, *thread_, *region_, offset_};
+  }
+  SharedRegion& region() const { return *region_; }
+  std::int64_t offset() const { return offset_; }
 
  private:
   Executor* executor_;

@@ -1,5 +1,6 @@
 // Shuffles, ballots and warp barriers of the host run, and the explanation of threads that wait for ever.
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <cstring>
 
@@ -15,6 +16,9 @@ const char* to_string(WarpOperation operation) {
     case WarpOperation::kShuffleXor: return "shuffle_xor";
     case WarpOperation::kShuffleIndex: return "shuffle_index";
     case WarpOperation::kBallot: return "ballot";
+    case WarpOperation::kMmaBf16: return "multiply_bf16";
+    case WarpOperation::kMmaTf32: return "multiply_tf32";
+    case WarpOperation::kLoadMatrices: return "load_matrices";
   }
   return "unknown";
 }
@@ -95,6 +99,8 @@ bool Executor::complete_warp_operations(int warp) {
 
 void Executor::exchange(int warp, std::uint32_t mask) {
   const auto at = [&](int lane) -> HostThread& { return *threads_[static_cast<std::size_t>(warp * kWarpSize + lane)]; };
+  ++report_.warp_operations;
+  if (at(std::countr_zero(mask)).request.operation >= WarpOperation::kMmaBf16) return run_collective(warp, mask);
   std::uint32_t votes = 0;
   std::array<std::uint32_t, kWarpSize> joined{};
   for (int lane = 0; lane < kWarpSize; ++lane) {
@@ -128,7 +134,20 @@ void Executor::exchange(int warp, std::uint32_t mask) {
       }
     }
   }
-  ++report_.warp_operations;
+}
+
+// A warp of fewer threads was reported when they asked: they go on without a result.
+void Executor::run_collective(int warp, std::uint32_t mask) {
+  std::array<void*, kWarpSize> lanes;
+  const WarpCollective* collective = nullptr;
+  for (std::size_t lane = 0; lane < kWarpSize; ++lane) {
+    if ((mask >> lane & 1u) == 0) continue;
+    HostThread& thread = *threads_[static_cast<std::size_t>(warp * kWarpSize) + lane];
+    std::memcpy(&collective, thread.request.value, sizeof collective);
+    lanes[lane] = collective->own;
+    thread.state = HostThread::State::kReady;
+  }
+  if (mask == kFullMask) collective->apply(lanes.data());
 }
 
 void Executor::explain_warp_deadlock(const HostThread& waiting) {

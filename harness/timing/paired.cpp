@@ -85,6 +85,18 @@ void take_pairs(const Side& a, const Side& b, const PairedOptions& options, std:
   result.stopped = "pairs";
 }
 
+constexpr double kLeastOfSample = 0.2;
+
+// The shorter side's median sample, as a share of the length that calibration aimed at.
+double shrunk_to(const PairedResult& result, const PairedOptions& options) {
+  const double wanted_s =
+      std::max(options.sample.minimum_sample_s, options.sample.overhead_multiple * result.clock.overhead_s);
+  if (result.samples_a.empty() || wanted_s <= 0) return 1;
+  return std::min(median(result.samples_a) * static_cast<double>(result.iterations_a),
+                  median(result.samples_b) * static_cast<double>(result.iterations_b)) /
+         wanted_s;
+}
+
 void conclude(const Calibration& calibration, const PairedOptions& options, PairedResult& result) {
   result.pairs = result.log_ratios.size();
   RatioEstimate estimate = estimate_ratio(result.log_ratios, options.confidence);
@@ -109,6 +121,11 @@ void conclude(const Calibration& calibration, const PairedOptions& options, Pair
     result.verdict = TimeVerdict::kInconclusive;
     result.reason = "too short to time: " + std::to_string(result.iterations_a) +
                     " iterations do not reach the required multiple of the timer's overhead";
+  }
+  if (const double shrunk = shrunk_to(result, options); !calibration.too_short && shrunk < kLeastOfSample) {
+    result.verdict = TimeVerdict::kInconclusive;
+    result.reason = "runs became " + std::to_string(static_cast<int>(1 / std::max(shrunk, 1e-3))) +
+                    " times faster once the iterations of a sample were chosen: the warm-up was not what followed";
   }
   result.notes = calibration.notes;
   result.notes.insert(result.notes.end(), estimate.notes.begin(), estimate.notes.end());

@@ -67,8 +67,7 @@ struct ColumnSumArguments {
   std::int64_t count = 0;
   std::int32_t columns = 0, stride = 0;
 };
-void launch_column_sums(const ColumnSumArguments& arguments, Stream stream);          // eight interleaved sums a column
-void launch_ordered_column_sums(const ColumnSumArguments& arguments, Stream stream);  // rows ascending: for few rows
+void launch_column_sums(const ColumnSumArguments& arguments, Stream stream);
 
 // hidden = operand(LN(GELU(product + bias))), row by row, and its way back. Matrices are [rows, width], contiguous.
 template <class Real>
@@ -76,10 +75,10 @@ struct ActivationLayer {
   DesignatedOnly designated = DesignatedOnly();
   std::int64_t rows = 0, width = 0;
   const Real *bias = nullptr, *gain = nullptr, *shift = nullptr;  // [width]
-  Real* product = nullptr;  // on entry the matrix product, on exit the normalised values
+  const Real* product = nullptr;
   Operands<Real> hidden = {};
   // Backward only, else null.
-  Real* before = nullptr;   // product + bias
+  Real* normal = nullptr;   // the normalised values
   Real* inverse = nullptr;  // [rows], 1 / deviation
   const Real* grad_hidden = nullptr;
   Operands<Real> grad_product = {};                                        // plain always, bf16 in that mode

@@ -8,7 +8,7 @@
 
 namespace twinbench::kernels {
 
-// A CUDA call failed. The message holds everything below. (kernels/ may not use src/common/error.h.)
+// A CUDA call failed. The message holds everything below.
 class CudaError : public std::runtime_error {
  public:
   CudaError(cudaError_t code, const char* expression, const char* file, int line)

@@ -30,15 +30,10 @@ TWINBENCH_HOST_DEVICE Real row_sum(std::int64_t count, Term term) {
 template <class Real>
 TWINBENCH_HOST_DEVICE void activation_row(const ActivationLayer<Real> &layer, std::int64_t row, bool round) {
   const std::int64_t count = layer.width;
-  Real *__restrict values = layer.product + row * count;
-  Real *__restrict hidden = layer.hidden.plain + row * count;
+  const Real *__restrict product = layer.product + row * count;
+  Real *__restrict values = layer.hidden.plain + row * count;
   const Real *__restrict bias = layer.bias, *__restrict gain = layer.gain, *__restrict shift = layer.shift;
-  for (std::int64_t i = 0; i < count; ++i) values[i] += bias[i];
-  if (layer.before) {
-    Real *__restrict before = layer.before + row * count;
-    for (std::int64_t i = 0; i < count; ++i) before[i] = values[i];
-  }
-  for (std::int64_t i = 0; i < count; ++i) values[i] = gelu(values[i]);
+  for (std::int64_t i = 0; i < count; ++i) values[i] = gelu(product[i] + bias[i]);
   const Real mean = row_sum<Real>(count, [=](std::int64_t i) { return values[i]; }) / static_cast<Real>(count);
   const Real squares = row_sum<Real>(count, [=](std::int64_t i) {
     const Real deviation = values[i] - mean;
@@ -47,17 +42,22 @@ TWINBENCH_HOST_DEVICE void activation_row(const ActivationLayer<Real> &layer, st
   const Real inverse = inverse_deviation(squares / static_cast<Real>(count));
   if (layer.inverse) layer.inverse[row] = inverse;
   for (std::int64_t i = 0; i < count; ++i) values[i] = normalized(values[i], mean, inverse);
-  for (std::int64_t i = 0; i < count; ++i) hidden[i] = scaled(values[i], gain[i], shift[i]);
+  if (layer.normal) {
+    Real *__restrict normal = layer.normal + row * count;
+    for (std::int64_t i = 0; i < count; ++i) normal[i] = values[i];
+  }
+  for (std::int64_t i = 0; i < count; ++i) values[i] = scaled(values[i], gain[i], shift[i]);
   if (round)
-    for (std::int64_t i = 0; i < count; ++i) hidden[i] = round_to_bf16(hidden[i]);
+    for (std::int64_t i = 0; i < count; ++i) values[i] = round_to_bf16(values[i]);
 }
 
 // grad_product, from grad_hidden and what activation_row left behind.
 template <class Real>
 TWINBENCH_HOST_DEVICE void activation_backward_row(const ActivationLayer<Real> &layer, std::int64_t row) {
   const std::int64_t count = layer.width, start = row * count;
-  const Real *__restrict gradient = layer.grad_hidden + start, *__restrict normal = layer.product + start;
-  const Real *__restrict before = layer.before + start, *__restrict gain = layer.gain;
+  const Real *__restrict gradient = layer.grad_hidden + start, *__restrict normal = layer.normal + start;
+  const Real *__restrict product = layer.product + start, *__restrict bias = layer.bias;
+  const Real *__restrict gain = layer.gain;
   Real *__restrict out = layer.grad_product.plain + start;
   const Real inverse = layer.inverse[row];
   const Real mean =
@@ -66,7 +66,7 @@ TWINBENCH_HOST_DEVICE void activation_backward_row(const ActivationLayer<Real> &
                            static_cast<Real>(count);
   for (std::int64_t i = 0; i < count; ++i)
     out[i] = layer_norm_input_gradient(gradient[i] * gain[i], mean, normal[i], mean_normal, inverse) *
-             gelu_derivative(before[i]);
+             gelu_derivative(product[i] + bias[i]);
 }
 
 }  // namespace twinbench::kernels

@@ -1,10 +1,18 @@
-// The CUDA stream type for launcher headers, without the CUDA headers: builds on machines that have no toolkit.
+// The stream type for launcher headers, without the CUDA headers: builds on machines that have no toolkit.
 #pragma once
 
 struct CUstream_st;  // what the CUDA runtime's cudaStream_t points to
 
 namespace twinbench::kernels {
 
+// The type is part of every launcher's linker name: the launchers of a card and those of the host (TWINBENCH_SIMT, the
+// same sources) can be in one program.
+#if defined(TWINBENCH_SIMT)
+struct HostStream;
+using Stream = HostStream*;
+Stream current_host_stream();  // never null, so that a launcher given null is caught (harness/simt/host_launch.cpp)
+#else
 using Stream = CUstream_st*;
+#endif
 
 }  // namespace twinbench::kernels

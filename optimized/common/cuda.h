@@ -1,21 +1,21 @@
-// What every CUDA adapter needs of the device: the check that inputs lie on one, the guard around run(), the stream.
+// What every CUDA adapter needs: operands, and the runnable that keeps the device, the stream and the tape right. The
+// same text for a card and for the host (simt): runtime.h has what differs.
 #pragma once
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
-#include <c10/cuda/CUDAGuard.h>
-#include <c10/cuda/CUDAStream.h>
 
 #include <memory>
 #include <utility>
 
 #include "kernels/common/arguments.h"
+#include "kernels/common/launch_check.h"
 #include "optimized/common/products.h"
+#include "optimized/common/runtime.h"
 #include "optimized/common/tensors.h"
 #include "src/common/error.h"
 
 namespace twinbench {
-
-inline kernels::Stream stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
 
 // A matrix in fp32, and in bf16 mode also as the products take it.
 struct Operand {
@@ -39,7 +39,8 @@ class OnDevice final : public Runnable {
   OnDevice(const NamedTensors& inputs, const Setting& setting)
       : device_(setting.device), path_(checked(inputs), setting) {}
   void run() override {
-    const c10::cuda::CUDAGuard device(device_);
+    const DeviceGuard device(device_);
+    const kernels::simt::RunScope on(stream());
     const at::NoGradGuard no_tape;
     path_.run();
   }
@@ -49,8 +50,8 @@ class OnDevice final : public Runnable {
  private:
   static const NamedTensors& checked(const NamedTensors& inputs) {
     for (const auto& [name, tensor] : inputs)
-      if (!tensor.is_cuda())
-        throw Error(ErrorKind::kMissingDevice, name, tensor.device().str(), "put the inputs on a CUDA device");
+      if (!lies_there(tensor.device()))
+        throw Error(ErrorKind::kMissingDevice, name, tensor.device().str(), kWhereInputsGo);
     return inputs;
   }
 

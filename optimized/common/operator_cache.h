@@ -46,8 +46,8 @@ class CallKey {
 };
 
 struct PreparedCall {
-  std::optional<CallKey> key;    // none: not to be kept
-  std::vector<at::Tensor> data;  // what the runnable reads: private copies, in the arguments' order
+  std::optional<CallKey> key;               // none: not to be kept
+  std::vector<at::Tensor> data, gradients;  // what the runnable reads: private copies, in the arguments' order
   std::unique_ptr<Runnable> runnable;
 };
 

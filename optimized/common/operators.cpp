@@ -34,7 +34,7 @@ class MetaForward final : public c10::OperatorKernel {
   explicit MetaForward(std::string component) : signature_(find_component(component).spec.signature) {}
 
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) const {
-    const NamedTensors inputs = operators::tensors_of(op.schema(), arguments_of(op.schema(), *stack));
+    const NamedTensors inputs = operators::tensors_of(op.schema().arguments(), arguments_of(op.schema(), *stack));
     const at::Tensor* floating = nullptr;
     for (const auto& [name, tensor] : inputs)
       if (!floating && tensor.is_floating_point()) floating = &tensor;
@@ -75,31 +75,48 @@ class MetaForward final : public c10::OperatorKernel {
 // A gradient looks like what it is the gradient of.
 void meta_backward(const c10::OperatorHandle& op, Stack* stack) {
   NamedTensors gradients;
-  for (const auto& [name, tensor] : operators::tensors_of(op.schema(), arguments_of(op.schema(), *stack)))
+  for (const auto& [name, tensor] : operators::tensors_of(op.schema().arguments(), arguments_of(op.schema(), *stack)))
     gradients.set("grad_" + name, at::empty_symint(tensor.sym_sizes(), tensor.options()));
   operators::return_results(op.schema(), gradients, stack);
 }
 
-FunctionSchema backward_schema(const FunctionSchema& forward, const std::vector<std::string>& not_differentiable) {
+c10::Argument list_of_kept() { return {"kept", c10::ListType::ofTensors()}; }
+
+FunctionSchema made_schema(const std::string& name, std::vector<c10::Argument> arguments,
+                           std::vector<c10::Argument> results) {
+  FunctionSchema schema(name, "", std::move(arguments), std::move(results));
+  schema.setAliasAnalysis(c10::AliasAnalysisKind::FROM_SCHEMA);
+  return schema;
+}
+
+FunctionSchema keeping_schema(const FunctionSchema& forward) {
+  std::vector<c10::Argument> results = forward.returns();
+  results.push_back(list_of_kept());
+  return made_schema(forward.name() + "_keeping", forward.arguments(), std::move(results));
+}
+
+// `from_kept`: takes what the forward pass kept, too.
+FunctionSchema backward_schema(const FunctionSchema& forward, const std::vector<std::string>& not_differentiable,
+                               bool from_kept) {
   const auto add_gradient = [&](std::vector<c10::Argument>& list, const c10::Argument& of) {
     const auto found = std::find(not_differentiable.begin(), not_differentiable.end(), of.name());
     if (found == not_differentiable.end() && holds_tensors(of)) list.emplace_back("grad_" + of.name(), of.type());
   };
   std::vector<c10::Argument> arguments, gradients;
   for (const auto& result : forward.returns()) add_gradient(arguments, result);
+  if (from_kept) arguments.push_back(list_of_kept());
   arguments.insert(arguments.end(), forward.arguments().begin(), forward.arguments().end());
   for (const auto& argument : forward.arguments()) add_gradient(gradients, argument);
-  FunctionSchema schema(forward.name() + "_backward", "", std::move(arguments), std::move(gradients));
-  schema.setAliasAnalysis(c10::AliasAnalysisKind::FROM_SCHEMA);
-  return schema;
+  return made_schema(forward.name() + (from_kept ? "_backward_kept" : "_backward"), std::move(arguments),
+                     std::move(gradients));
 }
 
 }  // namespace
 
-NamedTensors operators::tensors_of(const FunctionSchema& schema, c10::ArrayRef<IValue> arguments) {
+NamedTensors operators::tensors_of(c10::ArrayRef<c10::Argument> names, c10::ArrayRef<IValue> arguments) {
   NamedTensors tensors;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& name = schema.arguments()[i].name();
+    const std::string& name = names[i].name();
     if (arguments[i].isTensor()) tensors.set(name, arguments[i].toTensor());
     if (!arguments[i].isTensorList()) continue;
     const auto list = arguments[i].toTensorVector();
@@ -182,11 +199,15 @@ bool is_tensor_operator(const Component& component) {
 }
 
 void register_operator(torch::Library& library, const ComponentSpec& spec) {
-  const std::string name = spec.pipeline + "_" + spec.name, backward = name + "_backward", id = spec.id();
+  const std::string name = spec.pipeline + "_" + spec.name, id = spec.id();
+  const std::string backward = name + "_backward", keeping = name + "_keeping", backward_kept = backward + "_kept";
   const auto forward_schema = torch::schema(schema_text(name, spec).c_str());
   const std::vector<at::Tag> tags = {at::Tag::pt2_compliant_tag};
   library.def(FunctionSchema(forward_schema), tags);
-  library.def(backward_schema(forward_schema, not_differentiable(spec.signature)), tags);
+  const auto constant = not_differentiable(spec.signature);
+  library.def(backward_schema(forward_schema, constant, false), tags);
+  library.def(keeping_schema(forward_schema), tags);
+  library.def(backward_schema(forward_schema, constant, true), tags);
 
   std::vector<c10::DeviceType> devices = {c10::DeviceType::CPU};
 #ifdef TWINBENCH_WITH_CUDA
@@ -194,8 +215,11 @@ void register_operator(torch::Library& library, const ComponentSpec& spec) {
 #endif
   for (const auto device : devices) {
     const auto key = device == c10::DeviceType::CPU ? c10::DispatchKey::CPU : c10::DispatchKey::CUDA;
-    library.impl(name.c_str(), torch::dispatch(key, operators::compute_function(id, device, Pass::kForward)));
-    library.impl(backward.c_str(), torch::dispatch(key, operators::compute_function(id, device, Pass::kBackward)));
+    operators::ComputeFunctions functions = operators::compute_functions(id, device);
+    library.impl(name.c_str(), torch::dispatch(key, std::move(functions.forward)));
+    library.impl(backward.c_str(), torch::dispatch(key, std::move(functions.backward)));
+    library.impl(keeping.c_str(), torch::dispatch(key, std::move(functions.keeping)));
+    library.impl(backward_kept.c_str(), torch::dispatch(key, std::move(functions.backward_kept)));
   }
   library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::Meta, torch::CppFunction::makeFromBoxedFunctor(
                                                                          std::make_unique<MetaForward>(id))));
@@ -203,8 +227,9 @@ void register_operator(torch::Library& library, const ComponentSpec& spec) {
                torch::dispatch(c10::DispatchKey::Meta, torch::CppFunction::makeFromBoxedFunction<&meta_backward>()));
   library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::Autograd, operators::autograd_function()));
   // Gradients of gradients are refused by name.
-  library.impl(backward.c_str(),
-               torch::dispatch(c10::DispatchKey::Autograd, torch::autograd::autogradNotImplementedFallback()));
+  for (const auto& gradients : {backward, backward_kept})
+    library.impl(gradients.c_str(),
+                 torch::dispatch(c10::DispatchKey::Autograd, torch::autograd::autogradNotImplementedFallback()));
 }
 
 TORCH_LIBRARY_FRAGMENT(twinbench, library) {

@@ -11,8 +11,11 @@
 namespace twinbench {
 
 // Defines twinbench::<pipeline>_<component> from the component's signature, and twinbench::<...>_backward, which takes
-// the results' gradients before the arguments and returns the arguments' gradients; it computes the forward pass again,
-// so that only the arguments are kept between the two. Arguments bear the names of the inputs (a list stands for inputs
+// the results' gradients before the arguments and returns the arguments' gradients; it computes the forward pass again.
+// Autograd calls two others, where the optimized variant has two halves (two_halves.h): <...>_keeping returns, after
+// the results, copies of what the backward half reads (autograd saves them as it saves the arguments), and
+// <...>_backward_kept takes those between the gradients and the arguments. A graph that is traced (torch.compile)
+// holds the first two. Arguments bear the names of the inputs (a list stands for inputs
 // that are one per layer) and options; `bool bf16_products` is the numeric mode. Both run what the optimized variant
 // runs, on the CPU (float32, float64) and, in a build with CUDA, on CUDA (float32), and have Meta and Autograd
 // implementations.
@@ -24,13 +27,16 @@ bool is_tensor_operator(const Component& component);
 
 namespace operators {
 
-// The call's tensors under the names of the component's inputs.
-NamedTensors tensors_of(const c10::FunctionSchema& schema, c10::ArrayRef<c10::IValue> arguments);
+// The given tensors under their formal names, those of the component's inputs.
+NamedTensors tensors_of(c10::ArrayRef<c10::Argument> names, c10::ArrayRef<c10::IValue> arguments);
 // Replaces the call's arguments by its results, in the schema's order.
 void return_results(const c10::FunctionSchema& schema, const NamedTensors& results, torch::jit::Stack* stack);
-// A component's operator, or its backward operator, on a device. Keeps set-ups: operator_cache.h.
-torch::CppFunction compute_function(const std::string& component, c10::DeviceType device, Pass pass);
-// The Autograd implementation of any operator defined above; the same for all.
+// A component's four operators on a device. They share their set-ups: operator_cache.h.
+struct ComputeFunctions {
+  torch::CppFunction forward, backward, keeping, backward_kept;
+};
+ComputeFunctions compute_functions(const std::string& component, c10::DeviceType device);
+// The Autograd implementation of any component's operator; the same for all.
 torch::CppFunction autograd_function();
 
 }  // namespace operators

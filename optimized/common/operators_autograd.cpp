@@ -1,4 +1,5 @@
 // The Autograd implementation that all custom operators share: records a call of <operator>_backward on the tape.
+#include <ATen/TensorSubclassLikeUtils.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -17,31 +18,39 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using torch::jit::Stack;
 
-c10::OperatorHandle backward_of(const c10::FunctionSchema& forward) {
-  return c10::Dispatcher::singleton().findSchemaOrThrow((forward.name() + "_backward").c_str(), "");
+// The operator beside `forward` whose name ends so: _backward, _keeping, _backward_kept.
+c10::OperatorHandle beside(const c10::FunctionSchema& forward, const char* ending) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow((forward.name() + ending).c_str(), "");
 }
 
 bool is_list(const c10::Argument& argument) { return argument.type()->kind() == c10::TypeKind::ListType; }
 bool is_tensor(const c10::Argument& argument) { return argument.type()->kind() == c10::TypeKind::TensorType; }
 
 struct RecordedCall : torch::autograd::Function<RecordedCall> {
-  // `tensors`: all that are among the arguments, in order. The tape keeps these and the scalars, nothing else.
+  // `tensors`: all that are among the arguments, in order. The tape keeps these, the scalars and what the forward pass
+  // keeps for the backward pass; nothing of that where the call is traced rather than computed.
   static variable_list forward(AutogradContext* context, at::TensorList tensors, const c10::OperatorHandle& op,
                                const Stack& arguments) {
     const auto& schema = op.schema();
     Stack stack = arguments;
-    {
+    variable_list saved = tensors.vec();
+    if (at::areAnyTensorSubclassLike(tensors)) {
       const at::AutoDispatchBelowADInplaceOrView below_autograd;
       op.callBoxed(&stack);
+    } else {
+      const at::AutoDispatchBelowADInplaceOrView below_autograd;
+      beside(schema, "_keeping").callBoxed(&stack);
+      const variable_list kept = torch::jit::pop(stack).toTensorVector();
+      saved.insert(saved.end(), kept.begin(), kept.end());
     }
     variable_list results, constant;
-    const auto& backward = backward_of(schema).schema();
+    const auto& backward = beside(schema, "_backward").schema();
     for (std::size_t i = 0; i < stack.size(); ++i) {
       results.push_back(stack[i].toTensor());
       if (!backward.argumentIndexWithName("grad_" + schema.returns()[i].name())) constant.push_back(results.back());
     }
     context->mark_non_differentiable(constant);
-    context->save_for_backward(tensors.vec());
+    context->save_for_backward(std::move(saved));
     context->saved_data["operator"] = schema.name();
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       const c10::Argument& argument = schema.arguments()[i];
@@ -57,11 +66,18 @@ struct RecordedCall : torch::autograd::Function<RecordedCall> {
     const auto& schema = c10::Dispatcher::singleton()
                              .findSchemaOrThrow(context->saved_data["operator"].toStringRef().c_str(), "")
                              .schema();
-    const c10::OperatorHandle op = backward_of(schema);
+    const variable_list saved = context->get_saved_variables();
+    std::size_t given = 0;
+    for (const auto& argument : schema.arguments())
+      given += is_tensor(argument) ? 1
+               : is_list(argument) ? static_cast<std::size_t>(context->saved_data[argument.name()].toInt())
+                                   : 0;
+    const variable_list kept(saved.begin() + static_cast<std::ptrdiff_t>(given), saved.end());
+    const c10::OperatorHandle op = beside(schema, kept.empty() ? "_backward" : "_backward_kept");
     Stack stack;
     for (std::size_t i = 0; i < gradients.size(); ++i)
       if (op.schema().argumentIndexWithName("grad_" + schema.returns()[i].name())) stack.emplace_back(gradients[i]);
-    const variable_list saved = context->get_saved_variables();
+    if (!kept.empty()) stack.emplace_back(kept);
     auto next = saved.begin();
     for (const auto& argument : schema.arguments()) {
       if (is_tensor(argument)) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
 #include <type_traits>
@@ -35,14 +36,22 @@ kernels::Operands<Real> operands(const at::Tensor& tensor) {
   return {.plain = data<Real>(tensor)};
 }
 
-// Zeros for every output of the setting (in backward cases, every gradient), contiguous, on its device.
-inline NamedTensors zero_results(const Setting& setting) {
+// A tensor for every output of the setting (in backward cases, every gradient), contiguous, on its device.
+template <class Make>
+NamedTensors results_by(Make make, const Setting& setting) {
   NamedTensors results;
   for (const OutputSpec& output : outputs_of(*setting.signature, setting)) {
     const auto options = at::TensorOptions(setting.device).dtype(scalar_type(output.element, setting.dtype));
-    results.set(output.name, at::zeros(extents(output.shape, setting), options));
+    results.set(output.name, make(extents(output.shape, setting), options));
   }
   return results;
+}
+inline NamedTensors zero_results(const Setting& setting) {
+  return results_by([](const auto& shape, const auto& options) { return at::zeros(shape, options); }, setting);
+}
+// For whoever writes every element.
+inline NamedTensors empty_results(const Setting& setting) {
+  return results_by([](const auto& shape, const auto& options) { return at::empty(shape, options); }, setting);
 }
 
 inline Setting forward_of(Setting setting) {

@@ -263,3 +263,39 @@ def test_a_failure_outranks_a_gap(load):
 
 def test_judging_uses_the_day_of_the_run_unless_told(load):
     assert judge(load(synthetic.full()), today=datetime.date(2030, 1, 1)).exit_code == 0
+
+
+QUALIFIED = {"comparisons": 600, "false_verdicts": 0, "undecided": 3, "planted": 300, "planted_share": 0.05,
+             "misses": 0, "planted_too_noisy": 4, "planted_wrong": 0, "noise_limit": 0.02, "confidence": 0.95,
+             "false_rate_at_most": 0.00498, "power_at_least": 0.9901}
+
+
+@pytest.mark.parametrize("field", ["false_verdicts", "misses", "planted_wrong"])
+def test_a_gate_that_judged_wrongly_decides_nothing(load, field):
+    root = slower(synthetic.full(), 1.5)
+    root["twinbench"]["session"]["qualification"] = dict(QUALIFIED)
+    assert judge(load(root), load(synthetic.full(), "before.json")).exit_code == 1
+    root["twinbench"]["session"]["qualification"][field] = 1
+    assert judge(load(root), load(synthetic.full(), "before.json")).exit_code == 3
+
+
+def test_every_rule_of_timing_rejects_and_gates(load):
+    for rule in ("sleeps: in 80 % of its time", "clock: it differs", "global_state: it changes: number of threads"):
+        root = rejected(synthetic.full()["twinbench"]["timings"][0]["cell"])
+        row = next(row for row in root["twinbench"]["timings"] if row["verdict"] == "rejected")
+        row["reason"] = rule
+        verdict = judge(load(root))
+        assert verdict.exit_code == 1
+        assert any(rule in finding.message for finding in verdict.of("fail"))
+
+
+def test_a_held_out_case_is_not_compared_with_another_revisions(load):
+    root, before = slower(synthetic.full(), 1.5), synthetic.full()
+    for record in (root, before):
+        for section in ("timings", "speedups"):
+            for row in record["twinbench"][section]:
+                if section == "speedups":
+                    row["case"] = "held_out"
+                else:
+                    row["cell"] = row["cell"].rsplit("/", 1)[0] + "/held_out"
+    assert not judge(load(root), load(before, "before.json")).of("fail")

@@ -92,3 +92,15 @@ def test_a_failed_self_test_of_the_device_timer_survives_the_merge(load):
     for order in ([spoilt, sound], [sound, spoilt]):
         merged = load_merged([load(root, f"{index}.json") for index, root in enumerate(order)]).block["session"]
         assert merged["device"]["flush"]["verdict"] == "fail"
+
+
+def test_qualifications_add_up_and_what_they_support_is_computed_anew(load):
+    from test_judge import QUALIFIED
+    roots = [synthetic.only(synthetic.full(), "parity"), synthetic.only(synthetic.full(), "speedups")]
+    for root in roots:
+        root["twinbench"]["session"]["qualification"] = dict(QUALIFIED)
+    merged = merge_records([load(root, f"{index}.json") for index, root in enumerate(roots)])
+    joined = merged["twinbench"]["session"]["qualification"]
+    assert (joined["comparisons"], joined["planted"], joined["misses"]) == (1200, 600, 0)
+    assert joined["false_rate_at_most"] == pytest.approx(1 - 0.05**(1 / 1200))
+    assert joined["power_at_least"] == pytest.approx(0.05**(1 / 600))

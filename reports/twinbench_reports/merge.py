@@ -12,6 +12,7 @@ from twinbench_reports import machine
 from twinbench_reports.cells import JUDGED_SECTIONS, ROW_NAMES
 from twinbench_reports.errors import ReportError
 from twinbench_reports.load import Record, check_record
+from twinbench_reports.stats import rate_at_most
 
 _LEDGER_OF = {"pass": "passed", "fail": "failed", "error": "errors", "skip": "skipped", "rejected": "failed"}
 # Rows that describe rather than judge: every engine writes them, so that the same row twice is no conflict.
@@ -113,6 +114,9 @@ def _merge_sessions(sessions: Sequence[dict[str, Any] | None]) -> dict[str, Any]
     if devices:
         failed = [device for device in devices if "fail" in (device["hold"]["verdict"], device["flush"]["verdict"])]
         merged["device"] = (failed or devices)[-1]
+    qualified = [session["qualification"] for session in present if session.get("qualification")]
+    if qualified:
+        merged["qualification"] = _joined_qualification(qualified)
     if tests:
         worst = next((test for verdict in ("slower", "faster", "inconclusive")
                       for test in tests if test["verdict"] == verdict), tests[0])
@@ -120,6 +124,17 @@ def _merge_sessions(sessions: Sequence[dict[str, Any] | None]) -> dict[str, Any]
             worst, pairs=sum(test["pairs"] for test in tests), cells=[cell for test in tests for cell in test["cells"]],
             noise_floor=max((test["noise_floor"] for test in tests if test["noise_floor"] is not None), default=None))
     return merged
+
+
+def _joined_qualification(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Counts add up; what they support is computed anew."""
+    joined = dict(parts[0])
+    for name in ("comparisons", "false_verdicts", "undecided", "planted", "misses", "planted_too_noisy",
+                 "planted_wrong"):
+        joined[name] = sum(part[name] for part in parts)
+    joined["false_rate_at_most"] = rate_at_most(joined["false_verdicts"], joined["comparisons"], joined["confidence"])
+    joined["power_at_least"] = 1 - rate_at_most(joined["misses"], joined["planted"], joined["confidence"])
+    return joined
 
 
 def _merge_timelines(parts: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:

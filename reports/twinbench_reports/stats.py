@@ -56,6 +56,18 @@ def benjamini_hochberg(p_values: Sequence[float], rate: float = 0.05) -> list[bo
     return rejected
 
 
+def rate_at_most(events: int, n: int, confidence: float = 0.95) -> float:
+    """The largest rate that so few events in n leave possible: Clopper and Pearson's one-sided bound."""
+    if events >= n:
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        few = sum(math.comb(n, k) * middle**k * (1 - middle)**(n - k) for k in range(events + 1))
+        low, high = (middle, high) if few > 1 - confidence else (low, middle)
+    return high
+
+
 def geometric_mean(values: Sequence[float]) -> float | None:
     """The mean that treats 2x and 0.5x alike; null for nothing."""
     return float(np.exp(np.mean(np.log(np.asarray(values, dtype=float))))) if len(values) else None

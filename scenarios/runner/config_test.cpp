@@ -151,7 +151,10 @@ TEST(Scenario, TheDeviceIsPartOfTheName) {
   options.device = "cuda";
   EXPECT_EQ(names(), "energy_flow/planted/cuda ");
   options.device = "all";
-  EXPECT_EQ(names(), "energy_flow/planted/cpu energy_flow/planted/cuda ");
+  EXPECT_EQ(names(), "energy_flow/planted/cpu energy_flow/planted/cuda energy_flow/planted/simt ");
+  options.device = "simt";
+  EXPECT_EQ(names(), "energy_flow/planted/simt ");
+  options.device = "all";
   options.filter = "cuda$";
   EXPECT_EQ(names(), "energy_flow/planted/cuda ");
   options.filter = "plantde";

@@ -25,7 +25,7 @@ struct MeasureSpec {
 struct Trial {
   const ScenarioConfig& config;
   const RunSource& source;
-  c10::Device device = c10::Device(c10::DeviceType::CPU);
+  Device device;
   bool quick = false;
 
   RunSetting setting(Variant variant, std::int64_t items = 0) const { return {variant, config.dtype, device, items}; }

@@ -10,7 +10,7 @@ namespace twinbench {
 
 using nlohmann::json;
 
-json judged(const ScenarioConfig& config, const Findings& findings, c10::Device device) {
+json judged(const ScenarioConfig& config, const Findings& findings, const Device& device) {
   json row = {{"name", config.name},
               {"pipeline", config.pipeline()},
               {"experiment", config.experiment},
@@ -21,7 +21,7 @@ json judged(const ScenarioConfig& config, const Findings& findings, c10::Device 
               {"summary", config.summary},
               {"verdict", "pass"},
               {"reason", ""},
-              {"device", device.is_cpu() ? "cpu" : "cuda"},
+              {"device", to_string(device)},
               {"configuration", findings.configuration},
               {"variants", findings.variants},
               {"speedup", findings.speedup},
@@ -52,17 +52,17 @@ json judged(const ScenarioConfig& config, const Findings& findings, c10::Device 
   return row;
 }
 
-json run_scenario(const ScenarioConfig& config, const Catalogue& catalogue, c10::Device device, bool quick) {
+json run_scenario(const ScenarioConfig& config, const Catalogue& catalogue, const Device& device, bool quick) {
   const auto& experiment = catalogue.experiment(config.experiment, config.file + ": experiment");
   return judged(config, experiment.run({config, catalogue.run(config.run, config.file + ": run"), device, quick}),
                 device);
 }
 
-std::vector<c10::DeviceType> devices_of(const RunSource& source) {
-  std::vector<c10::DeviceType> devices = {c10::DeviceType::CPU};
+std::vector<Device> devices_of(const RunSource& source) {
+  std::vector<Device> devices = {c10::DeviceType::CPU};
   if (std::all_of(source.components.begin(), source.components.end(),
                   [](const std::string& id) { return find_component(id).has_kernel; }))
-    devices.push_back(c10::DeviceType::CUDA);
+    devices.insert(devices.end(), {Device(c10::DeviceType::CUDA), Device::simt()});
   return devices;
 }
 

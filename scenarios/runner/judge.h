@@ -8,11 +8,11 @@
 namespace twinbench {
 
 // The record's row. Fails where a criterion fails; is skipped where none could be judged.
-nlohmann::json judged(const ScenarioConfig& config, const Findings& findings, c10::Device device);
+nlohmann::json judged(const ScenarioConfig& config, const Findings& findings, const Device& device);
 
-nlohmann::json run_scenario(const ScenarioConfig& config, const Catalogue& catalogue, c10::Device device, bool quick);
+nlohmann::json run_scenario(const ScenarioConfig& config, const Catalogue& catalogue, const Device& device, bool quick);
 
-// Devices that the run's components have a path for, whatever the machine has: cpu, cuda.
-std::vector<c10::DeviceType> devices_of(const RunSource& source);
+// Devices that the run's components have a path for, whatever the machine has: cpu, cuda, simt.
+std::vector<Device> devices_of(const RunSource& source);
 
 }  // namespace twinbench

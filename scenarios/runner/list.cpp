@@ -1,6 +1,7 @@
 // `twinbench list --scenarios`: scenarios, kinds of experiment and training runs, for readers and for coverage.
 #include <iostream>
 
+#include "harness/command/scenario.h"
 #include "scenarios/runner/judge.h"
 #include "scenarios/runner/select.h"
 
@@ -12,7 +13,7 @@ using nlohmann::json;
 json names_of(const RunSource& source, bool devices) {
   json names = json::array();
   if (devices)
-    for (const auto device : devices_of(source)) names.push_back(device == c10::DeviceType::CUDA ? "cuda" : "cpu");
+    for (const auto& device : devices_of(source)) names.push_back(to_string(device));
   else
     for (const auto variant : source.variants) names.push_back(to_string(variant));
   return names;
@@ -64,6 +65,20 @@ json everything(const std::vector<ScenarioConfig>& configs) {
 }
 
 }  // namespace
+
+std::vector<std::string> scenario_facts(const std::string& folder) {
+  std::vector<std::string> facts;
+  for (const auto& config : read_scenarios(folder, catalogue())) {
+    const std::string scenario = "scenario " + config.name + " ";
+    std::string sizes;
+    for (const auto& [symbol, size] : config.sizes) sizes += ' ' + symbol + '=' + std::to_string(size);
+    facts.push_back(scenario + config.experiment + " " + config.run + " " + config.source + " " +
+                    to_string(config.tier) + sizes + " " + config.keys.dump());
+    for (const auto& criterion : config.criteria)
+      facts.push_back(scenario + "criterion " + criterion.measure + " " + criterion.limit());
+  }
+  return facts;
+}
 
 int scenario_list_command(const CommandOptions& options, const ScenarioOptions& scenario, bool as_json) {
   const auto configs = selected_scenarios(scenario, catalogue());

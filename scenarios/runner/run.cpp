@@ -31,10 +31,21 @@ void record_outcome(Ledger& ledger, const std::string& name, const json& row) {
   ledger.record(name, outcome_named(verdict), verdict == "pass" ? "" : row["reason"].get<std::string>());
 }
 
-// Scenarios of a run that has no path for the device: not this machine's lack, so a skip even under --require-device.
+// Scenarios of a run that has no path for the device, or is too large for it: not this machine's lack, so a skip even
+// under --require-device.
 void set_aside_without_path(std::vector<PlannedScenario>& planned, Ledger& ledger) {
   std::erase_if(planned, [&](const PlannedScenario& one) {
     const auto& source = catalogue().run(one.config->run, one.config->file + ": run");
+    if (one.device.is_simt() && one.config->tier > Tier::kSmoke) {
+      ledger.record(
+          one.name(), Outcome::kSkip,
+          "out_of_range: its tier is '" + to_string(one.config->tier) + "': simt takes scenarios of tier smoke");
+      return true;
+    }
+    if (one.device.is_simt() && one.config->experiment == "speed") {
+      ledger.record(one.name(), Outcome::kSkip, "bad_argument: it compares times, and those of simt mean nothing");
+      return true;
+    }
     const auto devices = devices_of(source);
     if (std::find(devices.begin(), devices.end(), one.device) != devices.end()) return false;
     ledger.record(one.name(), Outcome::kSkip, source.id() + " has a component that runs on the host only");
@@ -44,7 +55,7 @@ void set_aside_without_path(std::vector<PlannedScenario>& planned, Ledger& ledge
 
 Job job_of(const PlannedScenario& planned, const CommandOptions& options) {
   auto job = limited_job(options, planned.name(), [planned, quick = options.quick] {
-    return run_scenario(*planned.config, catalogue(), c10::Device(planned.device), quick);
+    return run_scenario(*planned.config, catalogue(), planned.device, quick);
   });
   // A kind that times for so many seconds prepares and compares, too.
   const auto seconds = planned.config->keys.find("seconds");

@@ -33,9 +33,7 @@ std::vector<ScenarioConfig> selected_scenarios(const ScenarioOptions& scenario, 
   return configs;
 }
 
-std::string PlannedScenario::name() const {
-  return config->pipeline() + "/" + config->name + "/" + (device == c10::DeviceType::CUDA ? "cuda" : "cpu");
-}
+std::string PlannedScenario::name() const { return config->pipeline() + "/" + config->name + "/" + to_string(device); }
 
 std::vector<PlannedScenario> planned_scenarios(const std::vector<ScenarioConfig>& configs,
                                                const CommandOptions& options) {
@@ -48,9 +46,9 @@ std::vector<PlannedScenario> planned_scenarios(const std::vector<ScenarioConfig>
   }
   std::vector<PlannedScenario> planned;
   for (const auto& config : configs)
-    for (const auto device : {c10::DeviceType::CPU, c10::DeviceType::CUDA}) {
+    for (const Device& device : {Device(c10::DeviceType::CPU), Device(c10::DeviceType::CUDA), Device::simt()}) {
       const PlannedScenario one{&config, device};
-      const bool wanted = options.device == "all" || (device == c10::DeviceType::CUDA) == (options.device == "cuda");
+      const bool wanted = options.device == "all" || options.device == to_string(device);
       if (wanted && std::regex_search(one.name(), pattern)) planned.push_back(one);
     }
   if (planned.empty()) {

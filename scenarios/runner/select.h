@@ -16,7 +16,7 @@ std::vector<ScenarioConfig> selected_scenarios(const ScenarioOptions& scenario, 
 // A scenario on a device: a row of the record, an entry of the ledger.
 struct PlannedScenario {
   const ScenarioConfig* config = nullptr;
-  c10::DeviceType device = c10::DeviceType::CPU;
+  Device device;
 
   std::string name() const;  // energy_flow/flow_step/cpu: what --filter is matched against
 };

@@ -49,7 +49,7 @@ class TrainingRun {
 struct RunSetting {
   Variant variant = Variant::kBaseline;
   Dtype dtype = Dtype::kFp32;
-  c10::Device device = c10::Device(c10::DeviceType::CPU);
+  Device device;
   std::int64_t items = 0;  // only the first so many; 0: all
 };
 

@@ -20,6 +20,8 @@ const char* name_of(ErrorKind kind) {
     case ErrorKind::kInputOutput: return "input_output";
     case ErrorKind::kMissingDevice: return "missing_device";
     case ErrorKind::kOutOfMemory: return "out_of_memory";
+    case ErrorKind::kBadLaunch: return "bad_launch";
+    case ErrorKind::kBadKernel: return "bad_kernel";
     case ErrorKind::kInternal: return "internal";
   }
   return "internal";

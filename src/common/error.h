@@ -21,6 +21,8 @@ enum class ErrorKind {
   kInputOutput,        // the operating system refused to open, read or write
   kMissingDevice,      // CUDA was asked for where there is none
   kOutOfMemory,        // an allocation was refused
+  kBadLaunch,          // a kernel launch that no card would take: too many threads, too much shared memory, ...
+  kBadKernel,          // what a kernel did when it ran on the host: a race, an access out of bounds, ...
   kInternal,           // a broken invariant of Twinbench itself
 };
 

@@ -6,6 +6,7 @@
 #include "harness/counters/operator_counts.h"
 #include "harness/device/device_sample.h"
 #include "harness/timing/statistics.h"
+#include "src/common/first_line.h"
 
 namespace twinbench {
 namespace {
@@ -47,9 +48,6 @@ class Budget {
   std::int64_t start_;
 };
 
-// The first line: LibTorch's messages carry a stack trace.
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
 }  // namespace
 
 DeviceVariant::DeviceVariant(const Cell& cell, const TimedAnswers& answers, std::size_t copies, BenchDevice& device)
@@ -60,7 +58,11 @@ DeviceVariant::DeviceVariant(const Cell& cell, const TimedAnswers& answers, std:
 
 std::vector<std::function<void()>> DeviceVariant::runs() const {
   std::vector<std::function<void()>> runs;
-  for (const auto& copy : copies()) runs.push_back([runnable = copy.get()] { runnable->run(); });
+  for (const auto& copy : copies())
+    runs.push_back([runnable = copy.get()] {
+      runnable->run();
+      runnable->outputs();  // what is left to do there belongs to the run
+    });
   return runs;
 }
 

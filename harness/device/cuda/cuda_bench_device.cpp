@@ -1,17 +1,16 @@
 // CUDA device 0 for the bench engine: LibTorch's stream and graphs, our timer, CUPTI's trace.
 #include <ATen/cuda/CUDAContext.h>
 #include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
-
-#include <exception>
 
 #include "harness/device/bench/bench_device.h"
 #include "harness/device/cuda/ceiling_work.h"
 #include "harness/device/cuda/cuda_timer.h"
+#include "harness/device/cuda/graph_capture.h"
 #include "harness/gpu/device_activity.h"
 #include "harness/gpu/status.h"
-#include "kernels/common/cuda_check.h"
 #include "src/common/error.h"
 
 namespace twinbench {
@@ -32,24 +31,17 @@ class CudaBenchDevice final : public BenchDevice {
 
   std::function<void()> captured(const std::function<void()>& run) override {
     timer_->synchronize();
-    auto graph = std::make_shared<at::cuda::CUDAGraph>();
-    graph->capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
-    try {
-      run();
-    } catch (...) {
-      const auto refusal = std::current_exception();
-      try {
-        graph->capture_end();  // the stream leaves the capture, broken as it is
-      } catch (const std::exception&) {
-        cudaGetLastError();
-      }
-      std::rethrow_exception(refusal);
-    }
-    graph->capture_end();
-    // Not CUDAGraph::replay: it may refill the random generator's state first, and components draw nothing.
-    return [graph, stream = stream_.stream()] {
-      TWINBENCH_CUDA_CHECK(cudaGraphLaunch(graph->raw_cuda_graph_exec(), stream));
-    };
+    const auto pool = at::cuda::graph_pool_handle();
+    const cudaStream_t stream = stream_.stream();
+    // Components draw nothing at random, so no generator takes part.
+    return cuda::captured_graph(stream, run,
+                                {.begin =
+                                     [pool, stream] {
+                                       c10::cuda::CUDACachingAllocator::beginAllocateToPool(
+                                           0, pool, [stream](cudaStream_t asking) { return asking == stream; });
+                                     },
+                                 .end = [pool] { c10::cuda::CUDACachingAllocator::endAllocateToPool(0, pool); },
+                                 .release = [pool] { c10::cuda::CUDACachingAllocator::releasePool(0, pool); }});
   }
 
   TracedRun traced(const std::function<void()>& run) override {

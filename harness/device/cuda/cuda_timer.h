@@ -9,12 +9,12 @@
 namespace twinbench::cuda {
 
 struct CudaTimerOptions {
-  double hold_limit_s = 5;  // after which the blocking kernel gives up (measurement.md 2.1)
+  double hold_limit_s = 5;  // after which the blocking kernel gives up; half a second beside a display's watchdog
 };
 
-// On the current device, with everything queued on `stream`, on which the timed work must run too. Allocates 2 x L2 and
+// On the current device, with everything queued on `stream`, on which the timed work must run too. Allocates 4 x L2 and
 // 1 MiB of device memory, and sets the device's limit of persisting L2 lines to nothing until it is destroyed. Throws
-// CudaError; in a build without CUDA Error(kMissingDevice).
+// CudaError, Error(kBadArgument) where CUDA_LAUNCH_BLOCKING is set; in a build without CUDA Error(kMissingDevice).
 std::unique_ptr<DeviceTimer> open_cuda_timer(kernels::Stream stream, const CudaTimerOptions& options = {});
 
 }  // namespace twinbench::cuda

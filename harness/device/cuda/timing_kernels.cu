@@ -7,6 +7,7 @@
 namespace twinbench::cuda {
 namespace {
 
+constexpr int kReadThreads = 256, kReadBlocks = 8;        // blocks: of a multiprocessor
 constexpr int kSpecialThreads = 256, kSpecialChains = 8;  // chains: independent values a thread, to hide latency
 constexpr unsigned kPollNanoseconds = 200;                // between two looks at the flag: it lies across the bus
 
@@ -46,6 +47,16 @@ __global__ void walk_chain(const std::uint32_t* chain, int lines, std::uint32_t*
   *end = at;
 }
 
+__global__ void __launch_bounds__(kReadThreads) read_all(const uint4* memory, std::size_t count, std::uint32_t* end) {
+  std::uint32_t sum = 0;
+  for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count;
+       i += std::size_t{gridDim.x} * blockDim.x) {
+    const uint4 value = __ldcg(memory + i);
+    sum |= value.x | value.y | value.z | value.w;
+  }
+  if (sum != 0) *end = sum;  // never: what is read are zeros
+}
+
 __global__ void __launch_bounds__(kSpecialThreads) special(float* out, int rounds) {
   float value[kSpecialChains];
 #pragma unroll
@@ -78,6 +89,12 @@ void launch_clock_stamp(ClockStamp* stamp, int multiprocessors, Stream stream) {
 
 void launch_chain_walk(const std::uint32_t* chain, int lines, std::uint32_t* end, Stream stream) {
   walk_chain<<<1, 1, 0, stream>>>(chain, lines, end);
+  TWINBENCH_CUDA_CHECK(cudaGetLastError());
+}
+
+void launch_read(const void* memory, std::size_t bytes, int multiprocessors, std::uint32_t* end, Stream stream) {
+  read_all<<<kReadBlocks * multiprocessors, kReadThreads, 0, stream>>>(static_cast<const uint4*>(memory),
+                                                                       bytes / sizeof(uint4), end);
   TWINBENCH_CUDA_CHECK(cudaGetLastError());
 }
 

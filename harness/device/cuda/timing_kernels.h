@@ -3,6 +3,7 @@
 // ceilings are measured. No CUDA headers. Each launch is asynchronous and throws CudaError where it is refused.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/common/stream.h"
@@ -35,6 +36,9 @@ void launch_clock_stamp(ClockStamp* stamp, int multiprocessors, Stream stream);
 // into chain. `end`: device memory, keeps the reads alive.
 constexpr int kChainLines = 256, kChainStride = 1024;  // 256 lines in 1 MiB
 void launch_chain_walk(const std::uint32_t* chain, int lines, std::uint32_t* end, Stream stream);
+
+// Reads `bytes` (a multiple of 16) past L1. `end`: device memory, keeps the reads alive.
+void launch_read(const void* memory, std::size_t bytes, int multiprocessors, std::uint32_t* end, Stream stream);
 
 // Special functions: `blocks` blocks, `rounds` rounds. Does special_functions(blocks, rounds) base-two exponentials.
 // `out`: one float in device memory.

@@ -7,15 +7,16 @@
 
 namespace twinbench::energy_flow::carrier_heads {
 
-// Columns of the joined first layer: [energy | displacement | child (1) | gate | padding]; child and gate in gate mode
-// only.
+// Columns of the joined first layer: [energy | displacement | child (1) | padding | gate | padding]; child and gate in
+// gate mode only. The padding after the child keeps the gate's columns on 32-byte sectors where the heads' are.
 struct Columns {
   std::int32_t energy_width = 0, head_width = 0;
   std::int32_t all = 0;  // length of a row, padding included
 
   TWINBENCH_HOST_DEVICE std::int32_t displacement() const { return energy_width; }
   TWINBENCH_HOST_DEVICE std::int32_t child() const { return energy_width + head_width; }
-  TWINBENCH_HOST_DEVICE std::int32_t gate() const { return child() + 1; }
+  static constexpr std::int32_t kChildColumns = 8;  // padding included
+  TWINBENCH_HOST_DEVICE std::int32_t gate() const { return child() + kChildColumns; }
 };
 
 template <class Real>
@@ -57,6 +58,9 @@ TWINBENCH_HOST_DEVICE void store_results(const ForwardArguments<Real>& a, std::i
   a.spawn_count[flow] = result.spawn_count;
   a.child_energy[flow] = result.child_energy;
 }
+
+constexpr int kThreads = 256;
+constexpr int kFlowsPerBlock = 32;  // a lane each for the scalar rules
 
 void launch_forward(const ForwardArguments<float>& arguments, kernels::Stream stream);
 

@@ -15,7 +15,6 @@ using simt::Order;
 using simt::spread;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr std::int64_t kBlockThreads = 64;  // two flows a block
 
 double gelu(double x) { return 0.5 * x * std::erfc(-x * std::sqrt(0.5)); }
 double gelu_slope(double x) {
@@ -88,7 +87,8 @@ struct Heads {
   Shape shape;
   std::int64_t flows = shape.flows;
   std::int32_t width = shape.head_width;
-  Columns columns{shape.energy_width, width, shape.energy_width + width + (shape.gate ? 1 + width : 0) + 3};
+  Columns columns{shape.energy_width, width,
+                  shape.energy_width + width + (shape.gate ? Columns::kChildColumns + width : 0) + 3};
   Buffer sums{spread(flows * columns.all, 1, 2)}, bias{spread(columns.all, 2, 0.5)};
   Buffer energy_out{spread(shape.energy_width, 3, 0.4)}, displacement_out{spread(3 * width, 4, 0.4)};
   Buffer gate_out{spread(width, 5, 0.6)}, out_bias{spread(5, 6, 0.3)}, position{spread(3 * flows, 7)};
@@ -116,7 +116,7 @@ Rule<float> rule_for(bool gate, float noise) {
 
 template <class Kernel, class Arguments>
 void launch(Kernel kernel, const Arguments& a, Order order = Order::kForward) {
-  simt::run_clean(kernel, kernels::warp_blocks(a.flows, kBlockThreads), kBlockThreads, order, a);
+  simt::run_clean(kernel, kernels::blocks_of(a.flows, kFlowsPerBlock), kThreads, order, a);
 }
 
 class HeadsKernels : public testing::TestWithParam<Shape> {};
@@ -221,7 +221,7 @@ TEST_P(HeadsKernels, RoundsTheSecondLayersOperandAndKeepsItsExactGradient) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, HeadsKernels,
                          testing::Values(Shape{1, 2, 4, false}, Shape{1, 2, 4, true}, Shape{7, 31, 33, true},
-                                         Shape{6, 40, 64, false}, Shape{5, 1, 1, true}),
+                                         Shape{6, 40, 64, false}, Shape{5, 1, 1, true}, Shape{71, 9, 12, true}),
                          [](const auto& info) {
                            return std::to_string(info.param.flows) + "flows" + std::to_string(info.param.energy_width) +
                                   (info.param.gate ? "gate" : "movement");

@@ -17,10 +17,16 @@ struct SurfaceArguments {
   Real *surface = nullptr;                             // [rows, width], forward
   // Backward only.
   kernels::StridedRows<Real> gradient = {};              // [rows, width], of the surface
-  Real *scale_terms = nullptr, *offset_terms = nullptr;  // [rows], scratch
+  Real *scale_terms = nullptr, *offset_terms = nullptr;  // [surface_terms(rows, width)], scratch
   Real *grad_bias = nullptr, *grad_cell = nullptr;       // [width]
   Real *grad_scale = nullptr, *grad_offset = nullptr;    // [1]
 };
+
+// Partial sums of the two scalars' gradients on CUDA, one for every block of the row kernel.
+constexpr std::int64_t kSurfacePiece = 512;  // elements of a row that one block takes
+TWINBENCH_HOST_DEVICE std::int64_t surface_terms(std::int64_t rows, std::int64_t width) {
+  return rows * ((width + kSurfacePiece - 1) / kSurfacePiece);
+}
 
 // One kernel; the backward pass two (rows, then columns). Throws CudaError if the launch is refused.
 void launch_surface(const SurfaceArguments<float> &arguments, kernels::Stream stream);

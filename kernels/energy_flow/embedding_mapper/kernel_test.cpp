@@ -34,13 +34,16 @@ TEST_P(MapperKernel, SurfaceAndItsBackwardMatchTheFormula) {
     scale_sum += gradient[i] * static_cast<float>(bounded);
     offset_sum += gradient[i];
   }
-  // The gradient comes transposed, as a strided view would.
-  const Buffer strided(gradient.size());
+  // The gradient comes as it is, and transposed, as a strided view would.
+  const Buffer strided(gradient.size()), contiguous(gradient);
   for (std::int64_t i = 0; i < count; ++i) strided[i % width * rows + i / width] = gradient[i];
   const Buffer biases(bias), cells(cell_offset), scale(Floats{1.25f}), offset(Floats{-0.5f});
-  for (const simt::Order order : simt::kAllOrders) {
-    const Buffer values(product), surface(product.size()), scale_terms(rows), offset_terms(rows),
-        grad_bias(bias.size()), grad_cell(bias.size()), grad_scale(1), grad_offset(1);
+  const kernels::StridedRows<float> views[] = {{contiguous.data(), width, 1}, {strided.data(), 1, rows}};
+  for (int run = 0; run < 6; ++run) {
+    const simt::Order order = simt::kAllOrders[run % 3];
+    const Buffer values(product), surface(product.size()), scale_terms(surface_terms(rows, width)),
+        offset_terms(surface_terms(rows, width)), grad_bias(bias.size()), grad_cell(bias.size()), grad_scale(1),
+        grad_offset(1);
     const simt::GuardedBuffer<std::uint16_t> rounded(product.size());
     const SurfaceArguments<float> a{.rows = rows,
                                     .width = width,
@@ -50,16 +53,18 @@ TEST_P(MapperKernel, SurfaceAndItsBackwardMatchTheFormula) {
                                     .offset = offset.data(),
                                     .product = {values.data(), round ? rounded.data() : nullptr},
                                     .surface = surface.data(),
-                                    .gradient = {strided.data(), 1, rows},
+                                    .gradient = views[run / 3],
                                     .scale_terms = scale_terms.data(),
                                     .offset_terms = offset_terms.data(),
                                     .grad_bias = grad_bias.data(),
                                     .grad_cell = grad_cell.data(),
                                     .grad_scale = grad_scale.data(),
                                     .grad_offset = grad_offset.data()};
-    simt::run_clean(Surface{}, kernels::striding_blocks(count, kElementThreads), kElementThreads, order, a);
-    simt::run_clean(SurfaceBackward{}, rows, kRowThreads, order, a);
-    simt::run_clean(SurfaceColumns{}, kernels::blocks_of(width, kernels::kSumThreads), kernels::kSumThreads, order, a);
+    simt::run_clean(Surface{}, {kernels::blocks_of(width, kernels::kCopyPiece), rows}, kernels::kPieceThreads, order,
+                    a);
+    simt::run_clean(SurfaceBackward{}, {kernels::blocks_of(width, kSurfacePiece), rows}, kSurfaceThreads,
+                    order, a);
+    simt::run_clean(SurfaceColumns{}, kernels::blocks_of(width, kernels::kSumColumns), kernels::kSumThreads, order, a);
     expect_close_to_scale(surface, surfaces, 1e-5, "surface");
     expect_close_to_scale(values, grad_products, 1e-5, "grad_product");
     expect_close_to_scale(grad_bias, bias_sums, 1e-5, "grad_bias");
@@ -72,7 +77,8 @@ TEST_P(MapperKernel, SurfaceAndItsBackwardMatchTheFormula) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, MapperKernel,
                          testing::Values(Shape{1, 1, false}, Shape{3, 8, false}, Shape{2, 512, false},
-                                         Shape{3, 513, false}, Shape{5, 257, true}, Shape{2, 1031, false}));
+                                         Shape{3, 513, false}, Shape{5, 257, true}, Shape{2, 1031, false},
+                                         Shape{7, 1036, true}));
 
 }  // namespace
 }  // namespace twinbench::energy_flow::embedding_mapper

@@ -1,4 +1,5 @@
-// Arguments and launchers of the energy carrier's kernels: all but the matrix products, which stay with cuBLAS.
+// Arguments and launchers of the energy carrier's kernels. The matrix products stay with cuBLAS, but for the forward pass
+// in bf16, where tensor-core tiles with the gates in their epilogue may take their place (fuses_gates).
 #pragma once
 
 #include "kernels/common/arguments.h"
@@ -14,6 +15,9 @@ struct Shape {
   std::int32_t features = 0, width = 0, layers = 0;
 };
 
+// Columns of the joined input, features and energy and then zeros: rows of whole 16 bytes, which tensor cores need.
+TWINBENCH_HOST_DEVICE std::int32_t input_width(const Shape& shape) { return (shape.features + 8) / 8 * 8; }
+
 // Joins features and energy, guards them and every layer's hidden state, counts the NaN of each flow.
 struct GuardArguments {
   DesignatedOnly designated = DesignatedOnly();
@@ -21,7 +25,7 @@ struct GuardArguments {
   const float* features = nullptr;      // [flows, features]
   const float* energy = nullptr;        // [flows]
   const float* hidden = nullptr;        // [layers, flows, width]
-  Operands<float> input = {};           // [flows, features + 1]
+  Operands<float> input = {};           // [flows, input_width]
   Operands<float> guarded_hidden = {};  // [layers, flows, width]
   std::int32_t* guard_hits = nullptr;   // [flows]
 };
@@ -41,6 +45,30 @@ struct GatesArguments {
   float* kept = nullptr;               // [flows, 4*width]: reset, update, candidate, hidden candidate sum; or null
 };
 void launch_gates(const GatesArguments& arguments, Stream stream);
+
+// Whether a layer's forward pass is one fused kernel: in bf16 (fp32 has no tensor-core product within its tolerance),
+// with rows of whole 16 bytes, and from half a tile of flows on: below that most of a tile would multiply zeros.
+TWINBENCH_HOST_DEVICE bool fuses_gates(const Shape& shape, bool bf16) {
+  return bf16 && shape.width % 8 == 0 && shape.flows >= 64;
+}
+
+// A whole layer in one kernel: both products in bf16 on tensor cores, then the same as GatesArguments.
+struct FusedGatesArguments {
+  DesignatedOnly designated = DesignatedOnly();
+  Shape shape = {};
+  std::int32_t input_width = 0;                   // a multiple of eight, as shape.width is
+  const std::uint16_t* input = nullptr;           // [flows, input_width]
+  const std::uint16_t* hidden_operand = nullptr;  // [flows, width], guarded
+  const std::uint16_t* weight_input = nullptr;    // [3*width, input_width]
+  const std::uint16_t* weight_hidden = nullptr;   // [3*width, width]
+  const float* bias_input = nullptr;              // [3*width]
+  const float* bias_hidden = nullptr;             // [3*width]
+  const float* hidden = nullptr;                  // [flows, width], guarded
+  float* next = nullptr;                          // [flows, width], guarded
+  Operands<float> operand = {};                   // [flows, width], unguarded
+  float* kept = nullptr;                          // [flows, 4*width] or null
+};
+void launch_fused_gates(const FusedGatesArguments& arguments, Stream stream);
 
 // Gradients of one layer's sums from those of its state.
 struct GatesBackwardArguments {
@@ -64,7 +92,7 @@ struct MaskArguments {
   const float* features = nullptr;  // as GuardArguments
   const float* energy = nullptr;
   const float* hidden = nullptr;
-  const float* grad_input = nullptr;    // [flows, features + 1]
+  const float* grad_input = nullptr;    // [flows, input_width]
   const float* grad_direct = nullptr;   // [layers, flows, width]
   const float* grad_product = nullptr;  // [layers, flows, width]
   float* grad_features = nullptr;

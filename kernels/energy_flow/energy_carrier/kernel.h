@@ -2,12 +2,16 @@
 #pragma once
 
 #include "kernels/common/grid.h"
+#include "kernels/common/vectors.h"
 #include "kernels/energy_flow/energy_carrier/arguments.h"
 #include "kernels/energy_flow/energy_carrier/math.h"
 
 namespace twinbench::energy_flow::energy_carrier {
 
 namespace simt = kernels::simt;
+using kernels::Floats;
+
+constexpr int kRowBatch = 4;  // accesses of a lane in flight
 
 // One warp a flow.
 struct Guard {
@@ -18,24 +22,57 @@ struct Guard {
     const auto [flows, features, width, layers] = a.shape;
     const std::int64_t flow = simt::global_index(block) / simt::kWarpSize;
     if (flow >= flows) return;  // whole warps leave together, and no barrier follows
-    std::int32_t hits = 0;
-    for (std::int32_t j = simt::lane(block); j <= features; j += simt::kWarpSize)
-      hits += guard_one(j < features ? a.features[flow * features + j] : a.energy[flow], a.input,
-                        flow * (features + 1) + j);
+    std::int32_t hits = kernels::allows_four(features, a.features) && kernels::allows_four(0, a.input)
+                            ? join_input<4>(block, a, flow)
+                            : join_input<1>(block, a, flow);
+    const bool wide = kernels::allows_four(width, a.hidden) && kernels::allows_four(width, a.guarded_hidden);
     for (std::int32_t l = 0; l < layers; ++l) {
       const std::int64_t row = (l * flows + flow) * width;
-      for (std::int32_t j = simt::lane(block); j < width; j += simt::kWarpSize)
-        hits += guard_one(a.hidden[row + j], a.guarded_hidden, row + j);
+      hits += wide ? guard_row<4>(block, a, row) : guard_row<1>(block, a, row);
     }
     hits = simt::warp_sum(block, hits);
     if (simt::lane(block) == 0) a.guard_hits[flow] = hits;
   }
 
  private:
-  // 1 where the value was NaN.
-  static TWINBENCH_HOST_DEVICE std::int32_t guard_one(float raw, const Operands<float>& to, std::int64_t at) {
-    to.store(at, kernels::guard(raw, kGuardLimit));
-    return raw != raw;
+  // Both return how many of this lane's values were NaN.
+  template <int kWidth, class Block>
+  static TWINBENCH_DEVICE std::int32_t join_input(Block& block, const GuardArguments& a, std::int64_t flow) {
+    const std::int32_t features = a.shape.features, all = input_width(a.shape);
+    const float* from = a.features + flow * features;
+    std::int32_t hits = 0;
+    kernels::in_batches<kRowBatch>(
+        simt::lane(block), simt::kWarpSize, all / kWidth,
+        [&](std::int32_t i) {
+          if ((i + 1) * kWidth <= features) return kernels::load<kWidth>(from + i * kWidth);
+          Floats<kWidth> tail{};
+          if (i * kWidth == features) tail.of[0] = a.energy[flow];
+          return tail;
+        },
+        [&](std::int32_t i, const Floats<kWidth>& raw) {
+          hits += store_guarded(raw, a.input, flow * all + i * kWidth);
+        });
+    return hits;
+  }
+  template <int kWidth, class Block>
+  static TWINBENCH_DEVICE std::int32_t guard_row(Block& block, const GuardArguments& a, std::int64_t row) {
+    std::int32_t hits = 0;
+    kernels::in_batches<kRowBatch>(
+        simt::lane(block), simt::kWarpSize, a.shape.width / kWidth,
+        [&](std::int32_t i) { return kernels::load<kWidth>(a.hidden + row + i * kWidth); },
+        [&](std::int32_t i, const Floats<kWidth>& raw) {
+          hits += store_guarded(raw, a.guarded_hidden, row + i * kWidth);
+        });
+    return hits;
+  }
+  template <int kWidth>
+  static TWINBENCH_DEVICE std::int32_t store_guarded(const Floats<kWidth>& raw, const Operands<float>& to,
+                                                     std::int64_t at) {
+    std::int32_t hits = 0;
+    TWINBENCH_UNROLL
+    for (int k = 0; k < kWidth; ++k) hits += raw.of[k] != raw.of[k];
+    kernels::store(to, at, kernels::map(raw, [](float value) { return kernels::guard(value, kGuardLimit); }));
+    return hits;
   }
 };
 
@@ -115,18 +152,58 @@ struct Mask {
     const auto [flows, features, width, layers] = a.shape;
     const std::int64_t flow = simt::global_index(block) / simt::kWarpSize;
     if (flow >= flows) return;
-    const float* grad_input = a.grad_input + flow * (features + 1);
-    for (std::int32_t j = simt::lane(block); j < features; j += simt::kWarpSize) {
-      const std::int64_t at = flow * features + j;
-      a.grad_features[at] = kernels::guard_gradient(a.features[at], kGuardLimit, grad_input[j]);
-    }
+    const float* grad_input = a.grad_input + flow * input_width(a.shape);
+    if (kernels::allows_four(features, a.features, a.grad_features, a.grad_input))
+      mask_features<4>(block, a, flow, grad_input);
+    else
+      mask_features<1>(block, a, flow, grad_input);
     if (simt::lane(block) == 0)
       a.grad_energy[flow] = kernels::guard_gradient(a.energy[flow], kGuardLimit, grad_input[features]);
-    for (std::int32_t l = 0; l < layers; ++l)
-      for (std::int32_t j = simt::lane(block); j < width; j += simt::kWarpSize) {
-        const std::int64_t at = (l * flows + flow) * width + j;
-        a.grad_hidden[at] = kernels::guard_gradient(a.hidden[at], kGuardLimit, a.grad_direct[at] + a.grad_product[at]);
-      }
+    const bool wide = kernels::allows_four(width, a.hidden, a.grad_direct, a.grad_product, a.grad_hidden);
+    for (std::int32_t l = 0; l < layers; ++l) {
+      const std::int64_t row = (l * flows + flow) * width;
+      if (wide)
+        mask_row<4>(block, a, row);
+      else
+        mask_row<1>(block, a, row);
+    }
+  }
+
+ private:
+  template <int kWidth>
+  struct Terms {
+    Floats<kWidth> value, gradient;
+  };
+  template <int kWidth>
+  static TWINBENCH_DEVICE Floats<kWidth> masked(const Terms<kWidth>& terms) {
+    return kernels::map(terms.value, terms.gradient, [](float value, float gradient) {
+      return kernels::guard_gradient(value, kGuardLimit, gradient);
+    });
+  }
+
+  template <int kWidth, class Block>
+  static TWINBENCH_DEVICE void mask_features(Block& block, const MaskArguments& a, std::int64_t flow,
+                                             const float* grad_input) {
+    const std::int64_t row = flow * a.shape.features;
+    for (std::int32_t j = simt::lane(block) * kWidth; j < a.shape.features; j += simt::kWarpSize * kWidth)
+      kernels::store(a.grad_features + row + j, masked<kWidth>({kernels::load<kWidth>(a.features + row + j),
+                                                                kernels::load<kWidth>(grad_input + j)}));
+  }
+  // Two batches' worth of three streams each.
+  template <int kWidth, class Block>
+  static TWINBENCH_DEVICE void mask_row(Block& block, const MaskArguments& a, std::int64_t row) {
+    kernels::in_batches<2>(
+        simt::lane(block), simt::kWarpSize, a.shape.width / kWidth,
+        [&](std::int32_t i) {
+          const std::int64_t at = row + i * kWidth;
+          return Terms<kWidth>{
+              kernels::load<kWidth>(a.hidden + at),
+              kernels::map(kernels::load<kWidth>(a.grad_direct + at), kernels::load<kWidth>(a.grad_product + at),
+                           [](float direct, float product) { return direct + product; })};
+        },
+        [&](std::int32_t i, const Terms<kWidth>& terms) {
+          kernels::store(a.grad_hidden + row + i * kWidth, masked(terms));
+        });
   }
 };
 

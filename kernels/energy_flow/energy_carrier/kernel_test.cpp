@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "kernels/energy_flow/energy_carrier/fused_kernel.h"
 #include "kernels/energy_flow/energy_carrier/kernel.h"
 
 namespace twinbench::energy_flow::energy_carrier {
@@ -42,7 +43,8 @@ TEST_P(CarrierKernels, GuardReplacesClampsAndCounts) {
   const Buffer features_in(o), energy(e), hidden(h);
   for (const bool bf16 : {false, true})
     for (const Order order : simt::kAllOrders) {
-      const Buffer input(flows * (features + 1)), guarded(h.size());
+      const std::int32_t columns = input_width(GetParam());
+      const Buffer input(flows * columns), guarded(h.size());
       const GuardedBuffer<std::uint16_t> input_bf16(input.size()), hidden_bf16(h.size());
       const GuardedBuffer<std::int32_t> hits(flows);
       run_warp_a_flow(Guard{}, order,
@@ -56,9 +58,9 @@ TEST_P(CarrierKernels, GuardReplacesClampsAndCounts) {
       const auto right = [](float raw) { return std::isnan(raw) ? 0.0f : std::fmin(std::fmax(raw, -10.0f), 10.0f); };
       std::vector<std::int32_t> expected_hits(flows, 0);
       for (std::int64_t f = 0; f < flows; ++f)
-        for (std::int32_t j = 0; j <= features; ++j) {
-          const float raw = j < features ? o[f * features + j] : e[f];
-          const std::size_t at = f * (features + 1) + j;
+        for (std::int32_t j = 0; j < columns; ++j) {
+          const float raw = j < features ? o[f * features + j] : j == features ? e[f] : 0.0f;
+          const std::size_t at = f * columns + j;
           expected_hits[f] += std::isnan(raw);
           ASSERT_EQ(input[at], right(raw));
           if (bf16) {
@@ -142,11 +144,72 @@ TEST_P(CarrierKernels, GatesAndTheirGradients) {
   }
 }
 
+// Products of bf16 operands in double, then the gates.
+class FusedCarrier : public testing::TestWithParam<Shape> {};
+
+TEST_P(FusedCarrier, FusedGatesEqualProductsAndGates) {
+  const auto [flows, features, width, layers] = GetParam();
+  const std::int32_t columns = input_width(GetParam());
+  const auto bf16 = [](std::int64_t count, unsigned seed, float amplitude) {
+    const Floats values = spread(count, seed, amplitude);
+    std::vector<std::uint16_t> bits(values.size());
+    for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = kernels::bf16_bits(values[i]);
+    return GuardedBuffer<std::uint16_t>(bits, "bf16", 16);
+  };
+  const auto input = bf16(flows * columns, 1, 2), operand = bf16(flows * width, 2, 1);
+  const auto weight_input = bf16(3 * width * columns, 3, 0.3), weight_hidden = bf16(3 * width * width, 4, 0.3);
+  const Buffer bias_x(spread(3 * width, 6, 1)), bias_h(spread(3 * width, 7, 1)), hidden(spread(flows * width, 8, 1));
+  const auto product = [](const auto& rows, const auto& weights, std::int64_t row, std::int64_t column, int inner) {
+    double sum = 0;
+    for (int k = 0; k < inner; ++k)
+      sum += static_cast<double>(kernels::float_of_bf16_bits(rows[row * inner + k])) *
+             static_cast<double>(kernels::float_of_bf16_bits(weights[column * inner + k]));
+    return sum;
+  };
+  std::vector<double> next, kept(4 * flows * width);
+  for (std::int64_t f = 0; f < flows; ++f)
+    for (std::int32_t j = 0; j < width; ++j) {
+      double x[3], m[3];
+      for (int gate = 0; gate < 3; ++gate) {
+        x[gate] = product(input, weight_input, f, gate * width + j, columns) + bias_x[gate * width + j];
+        m[gate] = product(operand, weight_hidden, f, gate * width + j, width) + bias_h[gate * width + j];
+      }
+      const double r = logistic(x[0] + m[0]), z = logistic(x[1] + m[1]), n = std::tanh(x[2] + r * m[2]);
+      const std::size_t keep = 4 * f * width + j;
+      next.push_back((1 - z) * n + z * hidden[f * width + j]);
+      kept[keep] = r, kept[keep + width] = z, kept[keep + 2 * width] = n, kept[keep + 3 * width] = m[2];
+    }
+  for (const Order order : simt::kAllOrders) {
+    const Buffer got_next(flows * width), got_kept(4 * flows * width), plain(flows * width);
+    const GuardedBuffer<std::uint16_t> rounded(flows * width);
+    simt::run_clean(FusedGates{}, {kernels::blocks_of(width, kTileChannels), kernels::blocks_of(flows, kTileFlows)},
+                    kFusedThreads, order,
+                    FusedGatesArguments{.shape = GetParam(),
+                                        .input_width = columns,
+                                        .input = input.data(),
+                                        .hidden_operand = operand.data(),
+                                        .weight_input = weight_input.data(),
+                                        .weight_hidden = weight_hidden.data(),
+                                        .bias_input = bias_x.data(),
+                                        .bias_hidden = bias_h.data(),
+                                        .hidden = hidden.data(),
+                                        .next = got_next.data(),
+                                        .operand = {plain.data(), rounded.data()},
+                                        .kept = got_kept.data()},
+                    kFusedSharedBytes);
+    expect_close(got_next, next, 4e-6);
+    expect_close(plain, next, 4e-6);
+    expect_close(got_kept, kept, 2e-5);
+    for (std::size_t i = 0; i < plain.size(); ++i) ASSERT_EQ(rounded[i], kernels::bf16_bits(plain[i]));
+  }
+}
+
 TEST_P(CarrierKernels, MaskStopsGradientsWhereTheGuardActed) {
   const auto [flows, features, width, layers] = GetParam();
   const std::size_t states = layers * flows * width;
   const Buffer o(spread(flows * features, 1, 15)), e(spread(flows, 2, 15)), h(spread(states, 3, 15));
-  const Buffer grad_input(spread(flows * (features + 1), 4)), direct(spread(states, 5)), product(spread(states, 6));
+  const Buffer grad_input(spread(flows * input_width(GetParam()), 4)), direct(spread(states, 5)),
+      product(spread(states, 6));
   for (const Order order : simt::kAllOrders) {
     const Buffer grad_o(o.size()), grad_e(flows), grad_h(states);
     run_warp_a_flow(Mask{}, order,
@@ -161,7 +224,7 @@ TEST_P(CarrierKernels, MaskStopsGradientsWhereTheGuardActed) {
                                   .grad_energy = grad_e.data(),
                                   .grad_hidden = grad_h.data()});
     for (std::int64_t f = 0; f < flows; ++f) {
-      const float* row = grad_input.data() + f * (features + 1);
+      const float* row = grad_input.data() + f * input_width(GetParam());
       for (std::int32_t j = 0; j < features; ++j)
         ASSERT_EQ(grad_o[f * features + j], std::abs(o[f * features + j]) <= 10 ? row[j] : 0.0f);
       ASSERT_EQ(grad_e[f], std::abs(e[f]) <= 10 ? row[features] : 0.0f);
@@ -177,6 +240,11 @@ INSTANTIATE_TEST_SUITE_P(Shapes, CarrierKernels,
                            return std::to_string(info.param.flows) + "flows" + std::to_string(info.param.width) +
                                   "wide";
                          });
+
+// Below and above a tile in either direction, one slice along k and several, the last one partial.
+INSTANTIATE_TEST_SUITE_P(Shapes, FusedCarrier,
+                         testing::Values(Shape{1, 3, 8, 1}, Shape{11, 64, 32, 1}, Shape{131, 20, 72, 1},
+                                         Shape{128, 64, 64, 1}));
 
 TEST(GruChannel, KeepsTheStateWithinOne) {
   for (const float h : {-1.0f, -0.25f, 0.0f, 0.5f, 1.0f})

@@ -1,8 +1,11 @@
 // Launches the energy carrier's kernels.
 //
 // version | idea                                                        | state
-// 1       | guard pass, library products, one pointwise kernel a layer  | in use: products dominate from 1,000 flows on
+// 1       | guard pass, library products, one pointwise kernel a layer  | in use: fp32, backward, widths not of eight
+// 2       | 16-byte accesses in the guard's passes, input padded to 72  | in use: four loads in flight instead of one
+// 3       | bf16: mma tiles, gates in the epilogue, three k slices       | in use where fuses_gates: sums stay on chip
 #include "kernels/common/simt_device.h"
+#include "kernels/energy_flow/energy_carrier/fused_kernel.h"
 #include "kernels/energy_flow/energy_carrier/kernel.h"
 
 namespace twinbench::energy_flow::energy_carrier {
@@ -23,6 +26,12 @@ void launch_guard(const GuardArguments& a, Stream stream) {
 
 void launch_gates(const GatesArguments& a, Stream stream) {
   simt::launch(Gates{}, thread_a_channel(a.shape), kThreads, 0, stream, a);
+}
+
+void launch_fused_gates(const FusedGatesArguments& a, Stream stream) {
+  const dim3 tiles(static_cast<unsigned>(kernels::blocks_of(a.shape.width, kTileChannels)),
+                   static_cast<unsigned>(kernels::blocks_of(a.shape.flows, kTileFlows)));
+  simt::launch(FusedGates{}, tiles, kFusedThreads, kFusedSharedBytes, stream, a);
 }
 
 void launch_gates_backward(const GatesBackwardArguments& a, Stream stream) {

@@ -19,8 +19,8 @@ struct Arguments {
   kernels::StridedRows<Real> grad_features = {};  // [flows, outputs]
   Real* grad_position = nullptr;                  // [flows, 3]
   Real* grad_energy = nullptr;                    // [flows, 1]
-  Real* partial = nullptr;       // [pieces, layout.total()], scratch; on CUDA backward_blocks(flows) pieces
-  Real* grad_weights = nullptr;  // [layout.total()], packed
+  Real* partial = nullptr;                        // scratch; on CUDA [backward_blocks(flows), layout.padded()]
+  Real* grad_weights = nullptr;                   // [layout.total()], packed
 };
 
 // One kernel. Throws CudaError if the launch is refused. No flows: nothing is launched.

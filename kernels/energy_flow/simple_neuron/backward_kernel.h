@@ -70,11 +70,12 @@ struct Backward {
   TWINBENCH_DEVICE void layer_backward(Block& block, Warp& warp, const Stage& at, int index, int inner, Matrix matrix,
                                        int from, const FourFlows& inverse) const {
     const Layout& layout = warp.a.layout;
-    const int width = layout.hidden, normal = at.normal(index), gradient = at.gradient(index);
+    const int width = layout.hidden, row = BackwardShared{layout}.row(), normal = at.normal(index),
+              gradient = at.gradient(index);
     FourFlows mean{}, mean_normal{};
     for (int c = simt::lane(block); c < width; c += simt::kWarpSize) {
       FourFlows value{};
-      accumulate(inner, matrix + c, width, warp.rows + from, warp.a.round, value);
+      accumulate(inner, matrix + c, row, warp.rows + from, warp.a.round, value);
       const FourFlows x = warp.rows[normal + c];
       const float g = warp.weights[layout.gain(index) + c], s = warp.weights[layout.shift(index) + c];
       for (int i = 0; i < kFlowsPerWarp; ++i) value.of[i] *= kernels::gelu_derivative(kernels::scaled(x.of[i], g, s));
@@ -104,22 +105,39 @@ struct Backward {
   template <class Block, class Warp>
   TWINBENCH_DEVICE void store_input_gradients(Block& block, Warp& warp, const Stage& at) const {
     const Arguments<float>& a = warp.a;
-    const int lane = simt::lane(block);
-    if (lane < Layout::kState) {
-      FourFlows value{};
-      accumulate(a.layout.hidden, warp.weights + a.layout.weight(0) + lane * a.layout.hidden, 1,
-                 warp.rows + at.gradient(0), a.round, value);
-      warp.rows[at.coordinates() + lane] = value;
-      for (int i = 0; lane == 3 && i < kFlowsPerWarp; ++i)
-        if (warp.first + i < a.flows) a.grad_energy[warp.first + i] = value.of[i];
+    const int lane = simt::lane(block), width = a.layout.hidden;
+    // Eight lanes a state channel, each with every eighth hidden one; groups start apart, so that they meet other banks.
+    constexpr int kParts = simt::kWarpSize / Layout::kState;
+    const int state = lane / kParts, rounds = (width + kParts - 1) / kParts;
+    FourFlows value{};
+    for (int r = 0, turn = state % rounds; r < rounds; ++r, turn = turn + 1 < rounds ? turn + 1 : 0) {
+      const int c = turn * kParts + lane % kParts;
+      if (c < width)
+        accumulate(1, warp.weights + a.layout.weight(0) + state * width + c, 1, warp.rows + at.gradient(0) + c, a.round,
+                   value);
+    }
+    TWINBENCH_UNROLL
+    for (int lanes = kParts / 2; lanes > 0; lanes /= 2) {
+      TWINBENCH_UNROLL
+      for (int i = 0; i < kFlowsPerWarp; ++i) value.of[i] += block.shuffle_xor(value.of[i], lanes);
+    }
+    if (lane % kParts == 0) warp.rows[at.coordinates() + state] = value;
+    if (lane / kParts == 3 && lane % kParts < kFlowsPerWarp && warp.first + lane % kParts < a.flows) {
+      const int i = lane % kParts;
+      a.grad_energy[warp.first + i] = i == 0 ? value.of[0] : i == 1 ? value.of[1] : i == 2 ? value.of[2] : value.of[3];
     }
     block.warp_barrier();
-    if (lane < 3) {
-      FourFlows value{};
-      accumulate(3, warp.weights + a.layout.coordinate_weight() + lane * 3, 1, warp.rows + at.coordinates(), a.round,
-                 value);
-      for (int i = 0; i < kFlowsPerWarp; ++i)
-        if (warp.first + i < a.flows) a.grad_position[(warp.first + i) * 3 + lane] = value.of[i];
+    // A lane an element of the [4, 3] gradients, which lie one after the other.
+    if (lane < 3 * kFlowsPerWarp && warp.first + lane / 3 < a.flows) {
+      const int i = lane / 3, coordinate = lane % 3;
+      float sum = 0.0f;
+      for (int j = 0; j < 3; ++j) {
+        const FourFlows x = warp.rows[at.coordinates() + j];
+        const float of_flow = i == 0 ? x.of[0] : i == 1 ? x.of[1] : i == 2 ? x.of[2] : x.of[3];
+        const float w = warp.weights[a.layout.coordinate_weight() + coordinate * 3 + j];
+        sum = multiply_add(w, operand(of_flow, a.round), sum);
+      }
+      a.grad_position[warp.first * 3 + lane] = sum;
     }
   }
 
@@ -139,18 +157,18 @@ struct Backward {
     const Layout& layout = a.layout;
     const Stage at{layout.hidden, layout.outputs};
     const BackwardShared shared{layout};
+    const int row = shared.row();
     const int thread = simt::thread_rank(block), width = layout.hidden;
     auto weights = simt::dynamic_shared<float>(block);
     auto sums = weights + shared.sums(), out_in_1 = weights + shared.weight_1(), out_in = weights + shared.weight_out();
     auto stages = simt::dynamic_shared<FourFlows>(block, shared.stages() * 4);
-    for (int i = thread; i < layout.total(); i += kThreads) {
-      weights[i] = a.weights[i];
-      sums[i] = 0.0f;
-    }
+    load_weights(block, a);
+    for (int i = thread; i < layout.total(); i += kThreads) sums[i] = 0.0f;
+    block.barrier();
     for (int i = thread; i < width * width; i += kThreads)
-      out_in_1[i % width * width + i / width] = a.weights[layout.weight(1) + i];
+      out_in_1[i % width * row + i / width] = static_cast<float>(weights[layout.weight(1) + i]);
     for (int i = thread; i < width * layout.outputs; i += kThreads)
-      out_in[i % layout.outputs * width + i / layout.outputs] = a.weights[layout.weight_out() + i];
+      out_in[i % layout.outputs * row + i / layout.outputs] = static_cast<float>(weights[layout.weight_out() + i]);
     block.barrier();
 
     auto rows = stages + simt::warp(block) * at.backward_rows();
@@ -170,7 +188,7 @@ struct Backward {
       block.barrier();
     }
     for (int i = thread; i < layout.total(); i += kThreads)
-      a.partial[static_cast<std::int64_t>(block.index().x) * layout.total() + i] = sums[i];
+      a.partial[static_cast<std::int64_t>(block.index().x) * layout.padded() + i] = sums[i];
   }
 };
 

@@ -4,6 +4,8 @@
 #include "kernels/common/layer_norm.h"
 #include "kernels/common/math.h"
 #include "kernels/common/simt.h"
+#include "kernels/common/vectors.h"
+#include "kernels/common/warp_sums.h"
 #include "kernels/energy_flow/simple_neuron/arguments.h"
 
 namespace twinbench::energy_flow::simple_neuron {
@@ -11,13 +13,13 @@ namespace twinbench::energy_flow::simple_neuron {
 namespace simt = kernels::simt;
 using kernels::multiply_add;
 using kernels::operand;
+using kernels::warp_sums;
 
+constexpr int kWeightBatch = 4;  // loads of a thread in flight
 static_assert(kThreads == kWarps * simt::kWarpSize);
 
 // One value of each of a warp's flows: a single 16-byte access of shared memory.
-struct alignas(16) FourFlows {
-  float of[kFlowsPerWarp];
-};
+using FourFlows = kernels::Floats<kFlowsPerWarp>;
 
 // sum[i] += sum_j weight[j * stride] * operand(in[j], flow i), j ascending.
 template <class Weights, class Rows>
@@ -28,13 +30,6 @@ TWINBENCH_DEVICE void accumulate(int inner, Weights weight, int stride, Rows in,
     TWINBENCH_UNROLL
     for (int i = 0; i < kFlowsPerWarp; ++i) sum.of[i] = multiply_add(w, operand(x.of[i], round), sum.of[i]);
   }
-}
-
-template <class Block>
-TWINBENCH_DEVICE FourFlows warp_sums(Block& block, FourFlows value) {
-  TWINBENCH_UNROLL
-  for (int i = 0; i < kFlowsPerWarp; ++i) value.of[i] = simt::warp_sum(block, value.of[i]);
-  return value;
 }
 
 TWINBENCH_DEVICE FourFlows four_times(float value) { return {value, value, value, value}; }
@@ -116,6 +111,21 @@ struct Warp {
   }
 };
 
+// The packed weights to the beginning of dynamic shared memory, all threads together.
+template <class Block>
+TWINBENCH_DEVICE void load_weights(Block& block, const Arguments<float>& a) {
+  const int thread = simt::thread_rank(block), total = a.layout.total();
+  const int wide = kernels::allows_four(0, a.weights) ? total / 4 : 0;
+  auto fours = simt::dynamic_shared<kernels::Floats<4>>(block);
+  auto weights = simt::dynamic_shared<float>(block);
+  kernels::in_batches<kWeightBatch>(
+      thread, kThreads, wide, [&](int i) { return kernels::load<4>(a.weights + 4 * i); },
+      [&](int i, const kernels::Floats<4>& values) { fours[i] = values; });
+  kernels::in_batches<kWeightBatch>(
+      4 * wide + thread, kThreads, total, [&](int i) { return a.weights[i]; },
+      [&](int i, float value) { weights[i] = value; });
+}
+
 // Grid: any number of blocks, each takes every grid-th group of kFlowsPerBlock flows.
 struct Forward {
   static constexpr int kMaxThreads = kThreads;
@@ -125,7 +135,7 @@ struct Forward {
   TWINBENCH_DEVICE void operator()(Block& block, const Arguments<float>& a) const {
     const Stage at{a.layout.hidden, a.layout.outputs};
     auto weights = simt::dynamic_shared<float>(block);
-    for (int i = simt::thread_rank(block); i < a.layout.total(); i += kThreads) weights[i] = a.weights[i];
+    load_weights(block, a);
     block.barrier();
     auto rows = simt::dynamic_shared<FourFlows>(block, a.layout.padded() * 4) + simt::warp(block) * at.forward_rows();
     const std::int64_t step = static_cast<std::int64_t>(block.grid().x) * kFlowsPerBlock;

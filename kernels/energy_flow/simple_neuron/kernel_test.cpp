@@ -115,16 +115,18 @@ TEST_P(SimpleNeuronKernel, BackwardMatchesTheScalarForm) {
   const std::int32_t total = p.layout.total();
   for (const simt::Order order : simt::kAllOrders) {
     const Buffer grad_position(expected.grad_position.size()), grad_energy(expected.grad_energy.size());
-    const Buffer partial(blocks * total), grad_weights(total);
+    const Buffer partial(blocks * p.layout.padded()), grad_weights(total);
     Arguments<float> a = arguments();
     a.grad_position = grad_position.data();
     a.grad_energy = grad_energy.data();
     a.partial = partial.data();
     simt::run_clean(Backward{}, blocks, kThreads, order, a, backward_shared_bytes(p.layout));
-    simt::run_clean(
-        kernels::OrderedColumnSums{}, kernels::blocks_of(total, kernels::kSumThreads), kernels::kSumThreads, order,
-        kernels::ColumnSumArguments{
-            .rows = partial.data(), .sums = grad_weights.data(), .count = blocks, .columns = total, .stride = total});
+    simt::run_clean(kernels::ColumnSums{}, kernels::blocks_of(total, kernels::kSumColumns), kernels::kSumThreads, order,
+                    kernels::ColumnSumArguments{.rows = partial.data(),
+                                                .sums = grad_weights.data(),
+                                                .count = blocks,
+                                                .columns = total,
+                                                .stride = p.layout.padded()});
     const double tolerance = p.round ? 3e-2 : 2e-5;
     expect_close_to_scale(grad_position, expected.grad_position, tolerance, "grad_position");
     expect_close_to_scale(grad_energy, expected.grad_energy, tolerance, "grad_energy");

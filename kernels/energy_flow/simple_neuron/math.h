@@ -24,7 +24,7 @@ struct Layout {
   TWINBENCH_HOST_DEVICE int weight_out() const { return shift(1) + hidden; }
   TWINBENCH_HOST_DEVICE int bias_out() const { return weight_out() + hidden * outputs; }
   TWINBENCH_HOST_DEVICE int total() const { return bias_out() + outputs; }
-  TWINBENCH_HOST_DEVICE int padded() const { return (total() + 3) / 4 * 4; }
+  TWINBENCH_HOST_DEVICE int padded() const { return (total() + 7) / 8 * 8; }  // whole 32-byte sectors
 };
 
 // ---- how the kernels divide their work ------------------------------------------------------------------------------
@@ -35,8 +35,15 @@ constexpr int kFlowsPerWarp = 4;  // one weight read serves four flows
 constexpr int kFlowsPerBlock = kWarps * kFlowsPerWarp;
 constexpr std::int64_t kMostBackwardBlocks = 256;  // fills either chip; more would only load the weights more often
 
+constexpr std::int64_t kMostForwardBlocks = 1360;  // eight on each of 170 multiprocessors: all resident at once
+
 TWINBENCH_HOST_DEVICE std::int64_t groups_of(std::int64_t flows) {
   return (flows + kFlowsPerBlock - 1) / kFlowsPerBlock;
+}
+// Blocks that take equally many groups, give or take one.
+TWINBENCH_HOST_DEVICE std::int64_t forward_blocks(std::int64_t flows) {
+  const std::int64_t groups = groups_of(flows), each = (groups + kMostForwardBlocks - 1) / kMostForwardBlocks;
+  return each > 0 ? (groups + each - 1) / each : 0;
 }
 // Blocks that share the sums of the weight gradients: a function of the flows alone, so that the sums are reproducible.
 TWINBENCH_HOST_DEVICE std::int64_t backward_blocks(std::int64_t flows) {
@@ -65,13 +72,15 @@ struct Stage {
 };
 
 // Dynamic shared memory of the backward kernel, in floats: packed weights, packed sums, the second and last matrix as
-// [out][in] (so that lanes that own inputs read neighbours), then the stages of all warps.
+// [out][in] (so that lanes that own inputs read neighbours), then the stages of all warps. Rows of [out][in] have an odd
+// length: 32 lanes that turn a row into a column then meet 32 banks.
 struct BackwardShared {
   Layout layout;
+  TWINBENCH_HOST_DEVICE int row() const { return layout.hidden | 1; }
   TWINBENCH_HOST_DEVICE int sums() const { return layout.padded(); }
   TWINBENCH_HOST_DEVICE int weight_1() const { return 2 * layout.padded(); }
-  TWINBENCH_HOST_DEVICE int weight_out() const { return weight_1() + layout.hidden * layout.hidden; }
-  TWINBENCH_HOST_DEVICE int stages() const { return (weight_out() + layout.hidden * layout.outputs + 3) / 4 * 4; }
+  TWINBENCH_HOST_DEVICE int weight_out() const { return weight_1() + layout.hidden * row(); }
+  TWINBENCH_HOST_DEVICE int stages() const { return (weight_out() + layout.outputs * row() + 3) / 4 * 4; }
 };
 
 // Dynamic shared memory in bytes; a launch needs at most simt::kMaxSharedBytes.

@@ -11,6 +11,7 @@
 #include "kernels/energy_flow/carrier_heads/arguments.h"
 #include "optimized/common/packing.h"
 #include "optimized/common/products.h"
+#include "optimized/common/two_halves.h"
 
 namespace twinbench::energy_flow::carrier_heads {
 
@@ -31,7 +32,7 @@ Rule<Real> rule_of(const Setting& setting) {
 }
 
 template <class Real>
-class Heads : public Runnable {
+class Heads : public TwoHalves {
  public:
   // operand_type: what the large products take in bf16 mode. Rows of sums are padded to a multiple of `alignment`.
   Heads(const NamedTensors& inputs, const Setting& setting, at::ScalarType operand_type, std::int64_t alignment)
@@ -72,12 +73,21 @@ class Heads : public Runnable {
   }
 
   void run() override {
+    run_forward();
+    if (backward_) run_backward();
+  }
+
+  void run_forward() override {
     if (flows_ == 0) return;
     const at::NoGradGuard no_tape;
     if (round_) round_operand(carried_, operand_);
     multiply(sums_, operand_, first_weight_t_);
     finish(forward_);
-    if (!backward_) return;
+  }
+
+  void run_backward() override {
+    if (flows_ == 0) return;
+    const at::NoGradGuard no_tape;
     differentiate(backward_arguments_);
     sum_columns(sums_, grad_first_bias_);
     sum_columns(second_, grad_out_bias_);
@@ -89,6 +99,12 @@ class Heads : public Runnable {
     multiply(grad_carried_, trained_sums_, trained_weight_);
   }
 
+  NamedTensors forward_outputs() override { return forward_results_; }
+  std::vector<at::Tensor> kept() override {
+    std::vector<at::Tensor> kept = {sums_, activated_, second_sums_, forward_results_["spawn_count"]};
+    if (round_) kept.push_back(operand_);
+    return kept;
+  }
   NamedTensors outputs() override { return backward_ ? gradients_ : forward_results_; }
 
  protected:
@@ -115,8 +131,11 @@ class Heads : public Runnable {
     std::vector<at::Tensor> weights = {inputs_["energy_hidden_weight"], inputs_["displacement_hidden_weight"]};
     std::vector<at::Tensor> biases = {inputs_["energy_hidden_bias"], inputs_["displacement_hidden_bias"]};
     if (setting.on("gate")) {
-      weights.insert(weights.end(), {inputs_["child_weight"], inputs_["gate_hidden_weight"]});
-      biases.insert(biases.end(), {inputs_["child_bias"], inputs_["gate_hidden_bias"]});
+      constexpr std::int64_t kUnused = Columns::kChildColumns - 1;
+      const at::Tensor no_bias = at::zeros({kUnused}, carried_.options());
+      weights.insert(weights.end(), {inputs_["child_weight"], at::zeros({kUnused, carried_.size(1)}, no_bias.options()),
+                                     inputs_["gate_hidden_weight"]});
+      biases.insert(biases.end(), {inputs_["child_bias"], no_bias, inputs_["gate_hidden_bias"]});
     }
     const at::Tensor joined = at::cat(weights, 0);
     const std::int64_t padding = (alignment - joined.size(0) % alignment) % alignment;

@@ -32,7 +32,7 @@ TWINBENCH_CPU_CLONES void sum_layer_columns(const ActivationLayer<Real>& layer, 
   for (std::int64_t row = 0; row < layer.rows; ++row) {
     const std::int64_t at = row * layer.width;
     Real* product = layer.grad_product.plain + at;
-    const Real* __restrict gradient = layer.grad_hidden + at, * __restrict normal = layer.product + at;
+    const Real* __restrict gradient = layer.grad_hidden + at, * __restrict normal = layer.normal + at;
     Real* __restrict gain = layer.grad_gain, * __restrict shift = layer.grad_shift;
     add_row(product + begin, layer.grad_bias + begin, end - begin);
     for (std::int64_t i = begin; i < end; ++i) {

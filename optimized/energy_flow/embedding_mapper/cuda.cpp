@@ -9,9 +9,10 @@ class CudaMapper final : public Mapper<float> {
  public:
   CudaMapper(const NamedTensors& inputs, const Setting& setting) : Mapper(inputs, setting, at::kBFloat16) {
     if (!setting.backward()) return;
-    terms_ = at::empty({2, rows_}, inputs["embedding"].options());
+    const std::int64_t terms = surface_terms(rows_, last_.width);
+    terms_ = at::empty({2, terms}, inputs["embedding"].options());
     last_.scale_terms = data<float>(terms_);
-    last_.offset_terms = last_.scale_terms + rows_;
+    last_.offset_terms = last_.scale_terms + terms;
   }
 
  private:

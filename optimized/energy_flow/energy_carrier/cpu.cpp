@@ -9,6 +9,7 @@
 #include "optimized/common/packing.h"
 #include "optimized/common/products.h"
 #include "optimized/common/rows.h"
+#include "optimized/common/two_halves.h"
 
 namespace twinbench::energy_flow::energy_carrier {
 namespace {
@@ -52,7 +53,7 @@ template <class Real>
 TWINBENCH_CPU_CLONES void gate_row_kept(Real* __restrict candidate_hidden, Real* __restrict reset,
                                         Real* __restrict update, Real* __restrict candidate,
                                         const Real* __restrict bias, const Real* __restrict hidden,
-                                        Real* __restrict operand, std::int64_t width) {
+                                        Real* __restrict next, Real* __restrict operand, std::int64_t width) {
   for (std::int64_t j = 0; j < width; ++j) {
     const Real from_hidden = candidate_hidden[j] + bias[3 * width + j];
     const Channel<Real> channel = gru_channel(reset[j] + bias[j], update[j] + bias[width + j],
@@ -61,6 +62,7 @@ TWINBENCH_CPU_CLONES void gate_row_kept(Real* __restrict candidate_hidden, Real*
     reset[j] = channel.reset;
     update[j] = channel.update;
     candidate[j] = channel.candidate;
+    next[j] = kernels::guard(channel.next, Real(kGuardLimit));
     operand[j] = channel.next;
   }
 }
@@ -98,15 +100,15 @@ struct Layer {
   at::Tensor sums, hidden_sums, gate_sums, candidate_sums;  // [flows, 4*hidden], its blocks 0-2, 1-2, 3
   at::Tensor input_operand, hidden_operand, next_operand;   // [flows, in], [flows, hidden]; the layer above's input
   // Backward: what the products write, and views of the sums, which hold gradients by then.
-  at::Tensor grad_weight_input, grad_weight_gates, grad_weight_candidate, grad_hidden, grad_below;
+  at::Tensor grad_weight_input, grad_weight_gates, grad_weight_candidate, grad_bias_hidden, grad_hidden, grad_below;
   at::Tensor input_sums, input_sums_t, gate_sums_t, candidate_sums_t, column_sums;
 };
 
 template <class Real>
-class CpuCarrier final : public Runnable {
+class CpuCarrier final : public TwoHalves {
  public:
   CpuCarrier(const NamedTensors& inputs, const Setting& setting)
-      : backward_(setting.backward()),
+      : setting_(setting),
         round_(rounds_operands(setting)),
         flows_(setting.size("flows")),
         width_(setting.size("hidden")),
@@ -114,17 +116,17 @@ class CpuCarrier final : public Runnable {
         features_(inputs["features"].contiguous()),
         energy_(inputs["energy"].contiguous()),
         hidden_(inputs["hidden"].contiguous()),
-        results_(zero_results(forward_of(setting))) {
+        forward_results_(zero_results(forward_of(setting))) {
     guarded_input_ = matrix(input_width_);
     guarded_hidden_ = at::empty_like(hidden_);
     hidden_operand_ = round_ ? at::empty_like(hidden_) : guarded_hidden_;
-    next_hidden_ = results_["next_hidden"];
-    guard_hits_ = results_["guard_hits"];
+    next_hidden_ = forward_results_["next_hidden"];
+    guard_hits_ = forward_results_["guard_hits"];
     at::Tensor operand = round_ ? matrix(input_width_) : guarded_input_;
     at::Tensor sums = matrix(kBlocks * width_);
     for (std::int64_t l = 0; l < setting.size("layers"); ++l) {
       Layer layer = pack(inputs, setting, std::to_string(l));
-      if (backward_ && l > 0) sums = at::empty_like(sums);  // each layer leaves its gates there
+      if (setting.backward() && l > 0) sums = at::empty_like(sums);  // each layer leaves its gates there
       layer.sums = sums;
       layer.hidden_sums = blocks(sums, 0, 3);
       layer.gate_sums = blocks(sums, 1, 2);
@@ -134,11 +136,16 @@ class CpuCarrier final : public Runnable {
       layer.next_operand = operand = matrix(width_);
       layers_.push_back(layer);
     }
-    results_.set("output", next_hidden_.select(0, setting.size("layers") - 1));
-    if (backward_) prepare_backward(inputs, setting);
+    forward_results_.set("output", next_hidden_.select(0, setting.size("layers") - 1));
+    if (setting.backward()) prepare_backward(inputs);
   }
 
   void run() override {
+    run_forward();
+    if (setting_.backward()) run_backward();
+  }
+
+  void run_forward() override {
     if (flows_ == 0) return;
     const at::NoGradGuard no_tape;
     guard_inputs();
@@ -149,10 +156,45 @@ class CpuCarrier final : public Runnable {
       multiply(layer.candidate_sums, layer.input_operand, layer.input_candidate_t);
       apply_gates(l);
     }
-    if (backward_) run_backward();
   }
 
-  NamedTensors outputs() override { return results_; }
+  // Five products and one pointwise pass a layer.
+  void run_backward() override {
+    if (flows_ == 0) return;
+    const at::NoGradGuard no_tape;
+    for (std::size_t l = layers_.size(); l-- > 0;) {
+      Layer& layer = layers_[l];
+      gates_backward(l);
+      sum_columns<Real>(layer.sums, layer.column_sums, 512);
+      const Real* sums = data<Real>(layer.column_sums);
+      std::copy_n(sums + width_, 2 * width_, data<Real>(layer.grad_bias_hidden));
+      std::copy_n(sums, width_, data<Real>(layer.grad_bias_hidden) + 2 * width_);
+      if (round_) round_all<Real>(layer.sums, layer.sums);
+      multiply(layer.grad_weight_input, layer.input_sums_t, layer.input_operand);
+      multiply(layer.grad_weight_gates, layer.gate_sums_t, layer.hidden_operand);
+      multiply(layer.grad_weight_candidate, layer.candidate_sums_t, layer.hidden_operand);
+      layer.grad_hidden.addmm_(layer.hidden_sums, layer.weight_hidden);
+      multiply(layer.grad_below, layer.input_sums, layer.weight_input);
+    }
+    mask_inputs();
+  }
+
+  NamedTensors forward_outputs() override { return forward_results_; }
+  std::vector<at::Tensor> kept() override {
+    std::vector<at::Tensor> kept = {guarded_hidden_, layers_[0].input_operand};
+    if (round_) kept.push_back(hidden_operand_);
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      kept.push_back(layers_[l].sums);
+      if (l > 0) kept.push_back(layers_[l].input_operand);
+    }
+    return kept;
+  }
+  NamedTensors outputs() override { return setting_.backward() ? gradients_ : forward_results_; }
+  NamedTensors give_outputs() override {
+    NamedTensors given = outputs();
+    write_gradients_to(flows_ > 0 ? empty_results(setting_) : zero_results(setting_));
+    return given;
+  }
 
  private:
   at::Tensor matrix(std::int64_t columns) const { return at::empty({flows_, columns}, features_.options()); }
@@ -213,58 +255,49 @@ class CpuCarrier final : public Runnable {
     const std::int64_t width = width_;
     over_flows(width, [&](std::int64_t, std::int64_t at) {
       Real* row = sums + kBlocks * at;
-      if (backward_)
-        gate_row_kept(row, row + width, row + 2 * width, row + 3 * width, bias, hidden + at, operand + at, width);
+      if (setting_.backward())
+        gate_row_kept(row, row + width, row + 2 * width, row + 3 * width, bias, hidden + at, next + at, operand + at,
+                      width);
       else
         gate_row(row, bias, hidden + at, next + at, operand + at, width);
       if (round_) round_in_place(operand + at, width);
     });
   }
 
-  // ---- backward: five products and one pointwise pass a layer ------------------------------------------------------
+  // ---- backward ----------------------------------------------------------------------------------------------------
 
-  void prepare_backward(const NamedTensors& inputs, const Setting& setting) {
-    results_ = zero_results(setting);
+  void prepare_backward(const NamedTensors& inputs) {
     grad_output_ = inputs["grad_output"].contiguous();
     grad_next_hidden_ = inputs["grad_next_hidden"].contiguous();
-    grad_hidden_ = results_["grad_hidden"];
     grad_input_ = matrix(input_width_);
     grad_above_ = matrix(width_);
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       Layer& layer = layers_[l];
-      const at::Tensor weight_hidden = results_["grad_weight_hidden_" + std::to_string(l)];
-      layer.grad_weight_input = results_["grad_weight_input_" + std::to_string(l)];
-      layer.grad_weight_gates = weight_hidden.narrow(0, 0, 2 * width_);
-      layer.grad_weight_candidate = weight_hidden.narrow(0, 2 * width_, width_);
-      layer.grad_hidden = grad_hidden_.select(0, static_cast<std::int64_t>(l));
       layer.grad_below = l > 0 ? grad_above_ : grad_input_;
       layer.input_sums = blocks(layer.sums, 1, 3);
       layer.input_sums_t = layer.input_sums.t();
       layer.gate_sums_t = layer.gate_sums.t();
       layer.candidate_sums_t = blocks(layer.sums, 0, 1).t();
       layer.column_sums = at::zeros({kBlocks * width_}, features_.options());
-      // Sums of the blocks are the biases' gradients: reset and update for both, then the candidate's own.
-      results_.set("grad_bias_input_" + std::to_string(l), layer.column_sums.narrow(0, width_, 3 * width_));
-      grad_bias_hidden_.push_back(results_["grad_bias_hidden_" + std::to_string(l)]);
     }
+    write_gradients_to(zero_results(setting_));
   }
 
-  void run_backward() {
-    for (std::size_t l = layers_.size(); l-- > 0;) {
+  void write_gradients_to(NamedTensors gradients) {
+    grad_hidden_ = gradients["grad_hidden"];
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
+      const std::string number = std::to_string(l);
       Layer& layer = layers_[l];
-      gates_backward(l);
-      sum_columns<Real>(layer.sums, layer.column_sums, 512);
-      const Real* sums = data<Real>(layer.column_sums);
-      std::copy_n(sums + width_, 2 * width_, data<Real>(grad_bias_hidden_[l]));
-      std::copy_n(sums, width_, data<Real>(grad_bias_hidden_[l]) + 2 * width_);
-      if (round_) round_all<Real>(layer.sums, layer.sums);
-      multiply(layer.grad_weight_input, layer.input_sums_t, layer.input_operand);
-      multiply(layer.grad_weight_gates, layer.gate_sums_t, layer.hidden_operand);
-      multiply(layer.grad_weight_candidate, layer.candidate_sums_t, layer.hidden_operand);
-      layer.grad_hidden.addmm_(layer.hidden_sums, layer.weight_hidden);
-      multiply(layer.grad_below, layer.input_sums, layer.weight_input);
+      const at::Tensor weight_hidden = gradients["grad_weight_hidden_" + number];
+      layer.grad_weight_input = gradients["grad_weight_input_" + number];
+      layer.grad_weight_gates = weight_hidden.narrow(0, 0, 2 * width_);
+      layer.grad_weight_candidate = weight_hidden.narrow(0, 2 * width_, width_);
+      layer.grad_hidden = grad_hidden_.select(0, static_cast<std::int64_t>(l));
+      // Sums of the blocks are the biases' gradients: reset and update for both, then the candidate's own.
+      gradients.set("grad_bias_input_" + number, layer.column_sums.narrow(0, width_, 3 * width_));
+      layer.grad_bias_hidden = gradients["grad_bias_hidden_" + number];
     }
-    mask_inputs();
+    gradients_ = std::move(gradients);
   }
 
   void gates_backward(std::size_t l) {
@@ -283,8 +316,8 @@ class CpuCarrier final : public Runnable {
   void mask_inputs() {
     const std::int64_t features = input_width_ - 1;
     const Real *raw_hidden = data<Real>(hidden_), *grad_input = data<Real>(grad_input_);
-    Real *grad_hidden = data<Real>(grad_hidden_), *grad_features = data<Real>(results_["grad_features"]);
-    Real* grad_energy = data<Real>(results_["grad_energy"]);
+    Real *grad_hidden = data<Real>(grad_hidden_), *grad_features = data<Real>(gradients_["grad_features"]);
+    Real* grad_energy = data<Real>(gradients_["grad_energy"]);
     at::parallel_for(0, hidden_.size(0) * flows_, grain(width_), [&](std::int64_t begin, std::int64_t end) {
       mask_row(raw_hidden + begin * width_, grad_hidden + begin * width_, (end - begin) * width_);
     });
@@ -296,15 +329,15 @@ class CpuCarrier final : public Runnable {
     mask_row(data<Real>(energy_), grad_energy, flows_);
   }
 
-  const bool backward_, round_;
+  const Setting setting_;
+  const bool round_;
   const std::int64_t flows_, width_, input_width_;
   at::Tensor features_, energy_, hidden_;  // as given
-  NamedTensors results_;
+  NamedTensors forward_results_, gradients_;
   at::Tensor guarded_input_, guarded_hidden_, hidden_operand_;  // [flows, features + 1], [layers, flows, hidden] twice
   at::Tensor next_hidden_, guard_hits_;
   std::vector<Layer> layers_;
   at::Tensor grad_output_, grad_next_hidden_, grad_hidden_, grad_input_, grad_above_;
-  std::vector<at::Tensor> grad_bias_hidden_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // energy_flow.energy_carrier, optimized on CUDA: products by cuBLAS on the current stream, the rest in fused kernels.
-// Forward: a guard kernel, the hidden products of all layers in one batch, then one product and one kernel a layer.
+// Forward: a guard kernel; then where fuses_gates says so one kernel a layer, products included, else the hidden
+// products of all layers in one batch, and one product and one kernel a layer.
 // Backward: a kernel and two products a layer, and the products of all layers' hidden sums last.
 #include <ATen/ATen.h>
 
@@ -17,6 +18,7 @@ class CudaCarrier final : public Runnable {
  public:
   CudaCarrier(const NamedTensors& inputs, const Setting& setting)
       : backward_(setting.backward()),
+        bf16_(rounds_operands(setting)),
         shape_{.flows = setting.size("flows"),
                .features = static_cast<std::int32_t>(setting.size("features")),
                .width = static_cast<std::int32_t>(setting.size("hidden")),
@@ -25,22 +27,25 @@ class CudaCarrier final : public Runnable {
         energy_(inputs["energy"].contiguous()),
         hidden_(inputs["hidden"].contiguous()),
         results_(zero_results(forward_of(setting))) {
-    const bool bf16 = rounds_operands(setting);
-    const std::int64_t flows = shape_.flows, width = shape_.width;
-    input_ = Operand::like(make({flows, shape_.features + 1}), bf16);
-    guarded_hidden_ = Operand::like(hidden_, bf16);
-    hidden_sums_ = make({shape_.layers, flows, 3 * width});
-    input_sums_ = make({flows, 3 * width});
+    const std::int64_t flows = shape_.flows, width = shape_.width, inputs_padded = input_width(shape_);
+    input_ = Operand::like(make({flows, inputs_padded}), bf16_);
+    guarded_hidden_ = Operand::like(hidden_, bf16_);
+    if (!fused_) {
+      hidden_sums_ = make({shape_.layers, flows, 3 * width});
+      input_sums_ = make({flows, 3 * width});
+    }
     next_hidden_ = results_["next_hidden"];
     guard_hits_ = results_["guard_hits"];
     results_.set("output", next_hidden_.select(0, shape_.layers - 1));
     std::vector<at::Tensor> weight_hidden;
     for (std::int64_t l = 0; l < shape_.layers; ++l) {
       const std::string number = std::to_string(l);
-      layers_.push_back({.weight_input = operand_of(inputs["weight_input_" + number], setting, at::kBFloat16),
+      const at::Tensor weight = operand_of(inputs["weight_input_" + number], setting, at::kBFloat16);
+      const std::int64_t padding = l == 0 ? inputs_padded - weight.size(1) : 0;
+      layers_.push_back({.weight_input = at::constant_pad_nd(weight, {0, padding}),
                          .bias_input = inputs["bias_input_" + number].contiguous(),
                          .bias_hidden = inputs["bias_hidden_" + number].contiguous(),
-                         .state = Operand::like(hidden_.select(0, l), bf16)});
+                         .state = Operand::like(hidden_.select(0, l), bf16_)});
       weight_hidden.push_back(operand_of(inputs["weight_hidden_" + number], setting, at::kBFloat16));
     }
     weight_hidden_ = at::stack(weight_hidden);
@@ -58,6 +63,42 @@ class CudaCarrier final : public Runnable {
                   .guarded_hidden = guarded_hidden_.both(),
                   .guard_hits = data<std::int32_t>(guard_hits_)},
                  stream());
+    if (fused_)
+      for (std::int64_t l = 0; l < shape_.layers; ++l) run_fused_layer(l);
+    else
+      run_layers();
+    if (backward_) run_backward();
+  }
+
+  NamedTensors outputs() override { return results_; }
+
+ private:
+  struct Layer {
+    at::Tensor weight_input, bias_input, bias_hidden;  // the weight as the products take it
+    Operand state;                                     // [flows, hidden], unguarded: the input of the layer above
+    at::Tensor weight_input_t = weight_input.t();
+    // Backward only; `trained` is the input without padding.
+    at::Tensor trained = {}, grad_weight_input = {}, grad_bias_input = {}, grad_bias_hidden = {};
+  };
+
+  void run_fused_layer(std::int64_t l) {
+    const Operand& input = input_of(l);
+    launch_fused_gates({.shape = shape_,
+                        .input_width = static_cast<std::int32_t>(input.rounded.size(1)),
+                        .input = data<std::uint16_t>(input.rounded),
+                        .hidden_operand = data<std::uint16_t>(guarded_hidden_.rounded) + l * hidden_.stride(0),
+                        .weight_input = data<std::uint16_t>(layers_[l].weight_input),
+                        .weight_hidden = data<std::uint16_t>(weight_hidden_) + l * weight_hidden_.stride(0),
+                        .bias_input = data<float>(layers_[l].bias_input),
+                        .bias_hidden = data<float>(layers_[l].bias_hidden),
+                        .hidden = of_layer(guarded_hidden_.exact, l),
+                        .next = of_layer(next_hidden_, l),
+                        .operand = layers_[l].state.only_factor(),
+                        .kept = backward_ ? of_layer(kept_, l) : nullptr},
+                       stream());
+  }
+
+  void run_layers() {
     multiply(hidden_sums_, guarded_hidden_.factor(), weight_hidden_t_);
     for (std::int64_t l = 0; l < shape_.layers; ++l) {
       multiply(input_sums_, input_of(l).factor(), layers_[l].weight_input_t);
@@ -72,18 +113,7 @@ class CudaCarrier final : public Runnable {
                     .kept = backward_ ? of_layer(kept_, l) : nullptr},
                    stream());
     }
-    if (backward_) run_backward();
   }
-
-  NamedTensors outputs() override { return results_; }
-
- private:
-  struct Layer {
-    at::Tensor weight_input, bias_input, bias_hidden;  // the weight as the products take it
-    Operand state;                                     // [flows, hidden], unguarded: the input of the layer above
-    at::Tensor weight_input_t = weight_input.t();
-    at::Tensor grad_weight_input = {}, grad_bias_input = {}, grad_bias_hidden = {};  // backward only
-  };
 
   at::Tensor make(at::IntArrayRef shape) const { return at::empty(shape, features_.options()); }
   // A layer's first element in a tensor whose first axis are the layers.
@@ -93,13 +123,13 @@ class CudaCarrier final : public Runnable {
   const Operand& input_of(std::int64_t l) const { return l == 0 ? input_ : layers_[l - 1].state; }
 
   void prepare_backward(const NamedTensors& inputs, const Setting& setting) {
-    const bool bf16 = rounds_operands(setting);
     results_ = zero_results(setting);
+    const std::int64_t gates = std::int64_t{3} * shape_.width;
     kept_ = make({shape_.layers, shape_.flows, std::int64_t{4} * shape_.width});
     grad_output_ = inputs["grad_output"].contiguous();
     grad_next_hidden_ = inputs["grad_next_hidden"].contiguous();
-    grad_input_sums_ = Operand::like(input_sums_, bf16);
-    grad_hidden_sums_ = Operand::like(hidden_sums_, bf16);
+    grad_input_sums_ = Operand::like(make({shape_.flows, gates}), bf16_);
+    grad_hidden_sums_ = Operand::like(make({shape_.layers, shape_.flows, gates}), bf16_);
     grad_input_sums_t_ = grad_input_sums_.factor().t();
     grad_hidden_sums_t_ = grad_hidden_sums_.factor().transpose(1, 2);
     grad_direct_ = at::empty_like(hidden_);
@@ -110,6 +140,7 @@ class CudaCarrier final : public Runnable {
     for (std::int64_t l = 0; l < shape_.layers; ++l) {
       const std::string number = std::to_string(l);
       layers_[l].grad_weight_input = results_["grad_weight_input_" + number];
+      layers_[l].trained = input_of(l).factor().narrow(1, 0, layers_[l].grad_weight_input.size(1));
       layers_[l].grad_bias_input = results_["grad_bias_input_" + number];
       layers_[l].grad_bias_hidden = results_["grad_bias_hidden_" + number];
       results_.set("grad_weight_hidden_" + number, grad_weight_hidden_.select(0, l));
@@ -132,7 +163,7 @@ class CudaCarrier final : public Runnable {
                             stream());
       sum_columns(data<float>(grad_input_sums_.exact), layers_[l].grad_bias_input);
       sum_columns(hidden_sums.plain, layers_[l].grad_bias_hidden);
-      multiply(layers_[l].grad_weight_input, grad_input_sums_t_, input_of(l).factor());
+      multiply(layers_[l].grad_weight_input, grad_input_sums_t_, layers_[l].trained);
       multiply(l > 0 ? grad_above_ : grad_input_, grad_input_sums_.factor(), layers_[l].weight_input);
     }
     multiply(grad_weight_hidden_, grad_hidden_sums_t_, guarded_hidden_.factor());
@@ -157,11 +188,12 @@ class CudaCarrier final : public Runnable {
         stream());
   }
 
-  const bool backward_;
+  const bool backward_, bf16_;
   const Shape shape_;
+  const bool fused_ = fuses_gates(shape_, bf16_);
   at::Tensor features_, energy_, hidden_;  // as given
   NamedTensors results_;
-  Operand input_, guarded_hidden_;  // [flows, features + 1], [layers, flows, hidden]
+  Operand input_, guarded_hidden_;  // [flows, input_width], [layers, flows, hidden]
   std::vector<Layer> layers_;
   at::Tensor weight_hidden_, weight_hidden_t_;  // [layers, 3*hidden, hidden] and transposed
   at::Tensor hidden_sums_, input_sums_;         // [layers, flows, 3*hidden], [flows, 3*hidden]

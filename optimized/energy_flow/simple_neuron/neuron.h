@@ -39,7 +39,7 @@ class Neuron : public Runnable {
  protected:
   // Gradients of the parameters, summed by `pieces` blocks or threads.
   void make_partial(std::int64_t pieces) {
-    partial_ = at::empty({pieces, arguments_.layout.total()}, weights_.options());
+    partial_ = at::empty({pieces, arguments_.layout.padded()}, weights_.options());
     arguments_.partial = data<Real>(partial_);
   }
 

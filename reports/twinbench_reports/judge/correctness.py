@@ -18,7 +18,7 @@ def judge_correctness(block: dict[str, Any]) -> Iterator[Finding]:
             command = reproduce(section, row)
             if row["verdict"] in ("fail", "error", "rejected"):
                 word = {"error": "crashed or could not run",
-                        "rejected": "gave wrong answers when it was timed"}.get(row["verdict"], "failed")
+                        "rejected": "broke a rule when it was timed"}.get(row["verdict"], "failed")
                 yield Finding("fail", section, name, row["reason"] or f"{word}, and gave no reason", command,
                               magnitude(section, row) if row["verdict"] == "fail" else None)
             elif row["verdict"] == "pass":
@@ -43,7 +43,7 @@ def _speedups_of_the_rejected(block: dict[str, Any]) -> Iterator[Finding]:
         if row["ratio"] is not None and (spoilt or row["verdict"] == "rejected"):
             yield Finding(
                 "fail", "speedups", name,
-                f"holds a speedup, but the answers of {spoilt[0] if spoilt else 'a side'} were rejected", command)
+                f"holds a speedup, but {spoilt[0] if spoilt else 'a side'} was rejected", command)
         elif row["verdict"] == "rejected" and not spoilt:
             yield Finding("fail", "speedups", name, row["reason"] or "rejected, and gave no reason", command)
 

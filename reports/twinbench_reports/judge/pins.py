@@ -17,7 +17,8 @@ from twinbench_reports.load import Record, parse_json, read_bytes
 
 Counters = dict[str, int]
 Pins = dict[str, Counters]  # by cell; a count of one operator is named by_name.<operator>
-_NESTED = {"by_name": True, "forward_calls_by_name": False}  # maps of a pin, and whether a record holds them too
+# Maps of a pin, and whether a record holds them too.
+_NESTED = {"by_name": True, "forward_calls_by_name": False, "launches_by_kernel": True, "products_by_shape": True}
 
 
 def load_pins(path: str | Path) -> Pins:
@@ -47,9 +48,11 @@ def _counters(value: Any, file: str, path: str) -> Counters:
 
 
 def _counted(row: Row, pinned: Counters) -> dict[str, int | None]:
-    """The row's counters under the names of pins. An operator that is not there was called 0 times."""
-    operators = {f"by_name.{name}": count for name, count in row["by_name"].items()}
-    return dict.fromkeys((name for name in pinned if name.startswith("by_name.")), 0) | operators | row["values"]
+    """The row's counters under the names of pins. An operator or a kernel that is not there was called 0 times."""
+    maps = [name for name, held in _NESTED.items() if held]
+    counts = {f"{map_name}.{name}": count for map_name in maps for name, count in row.get(map_name, {}).items()}
+    absent = (name for name in pinned if name.partition(".")[0] in maps)
+    return dict.fromkeys(absent, 0) | counts | row["values"]
 
 
 def matching(pins: Pins, pattern: str) -> Pins:

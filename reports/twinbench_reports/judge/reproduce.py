@@ -27,9 +27,9 @@ def reproduce(section: str, row: Row) -> str:
 
 def reproduce_cell(engine: str, cell: str) -> str:
     """The command that runs one engine over one cell."""
-    return _filtered(engine, re.escape(cell).replace("\\-", "-"), "cuda" if "/cuda/" in cell else "cpu")
+    return _filtered(engine, re.escape(cell).replace("\\-", "-"), cell.split("/")[2])
 
 
 def _filtered(engine: str, pattern: str, device: str) -> str:
-    where = " --device cuda" if device == "cuda" else ""
+    where = "" if device == "cpu" else f" --device {device}"
     return f"{program(device)} {engine} --filter {shlex.quote(f'^{pattern}$')}{where}"

@@ -14,6 +14,7 @@ from twinbench_reports.judge.reproduce import program, reproduce
 from twinbench_reports.load import Record
 from twinbench_reports.stats import Change, benjamini_hochberg, log_change, loss_p_value
 
+HELD_OUT = "held_out"  # the case whose sizes each revision draws anew
 SMALLEST_LOSS = 0.03  # a smaller loss of speedup is not worth a red gate
 BLIND = 3  # an interval that could hide so many times that loss decides nothing
 
@@ -28,6 +29,19 @@ def null_test_word(block: dict[str, Any]) -> str:
     """The verdict of the null test, or that there was none."""
     test = (block["session"] or {}).get("null_test")
     return test["verdict"] if test else "not run"
+
+
+def qualification_text(block: dict[str, Any]) -> str:
+    """What the gate showed on comparisons whose verdict was known, with what the counts support; "" if never asked."""
+    q = (block["session"] or {}).get("qualification")
+    if not q:
+        return ""
+    confidence = f"at {100 * q['confidence']:.0f} % confidence"
+    return (f"gate qualified by {q['comparisons']:,} comparisons of a cell with itself, {q['false_verdicts']} false "
+            f"verdicts (at most {100 * q['false_rate_at_most']:.2f} % {confidence}; {q['undecided']:,} undecided), and "
+            f"by {q['planted']:,} with {100 * q['planted_share']:.0f} % more work at noise up to "
+            f"{100 * q['noise_limit']:.0f} %, {q['misses']} missed (it finds at least "
+            f"{100 * q['power_at_least']:.1f} %); {q['planted_too_noisy']:,} noisier ones count for nothing")
 
 
 def smallest_loss(block: dict[str, Any]) -> float:
@@ -46,6 +60,12 @@ def _judge(now: Record, before: Record | None) -> Iterator[Finding]:
     if word != "same":
         yield Finding("inconclusive", "speedups", "null test",
                       f"a twin compared with itself: {word}. No time of this session is believed", f"{program()} bench")
+        return
+    q = (now.block["session"] or {}).get("qualification")
+    if q and (q["false_verdicts"] or q["misses"] or q["planted_wrong"]):
+        yield Finding("inconclusive", "speedups", "gate", f"the gate judged wrongly where the verdict was known: "
+                      f"{qualification_text(now.block)}. No time of this session is believed",
+                      f"{program()} bench --null")
         return
     if before is None or not before.block["speedups"]:
         return
@@ -75,6 +95,8 @@ def _judge_against(now: Record, before: Record, speedups: dict[str, Row]) -> Ite
     changes: dict[str, Change] = {}
     for name, old in named_rows(before.block, "speedups"):
         new = speedups.get(name)
+        if old["case"] == HELD_OUT:
+            continue  # its sizes are another revision's
         if new is None or old["from"] == "library" or not (old_triple := _triple(old)):
             continue  # a vanished row is the missing rule's; the library variant is not ours to gate
         if not (new_triple := _triple(new)):

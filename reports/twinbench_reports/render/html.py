@@ -10,7 +10,7 @@ import jinja2
 from twinbench_reports import machine
 from twinbench_reports.judge.findings import Verdict
 from twinbench_reports.judge.reproduce import program
-from twinbench_reports.judge.timing import null_test_word, smallest_loss
+from twinbench_reports.judge.timing import null_test_word, qualification_text, smallest_loss
 from twinbench_reports.load import Record
 from twinbench_reports.render import numbers
 from twinbench_reports.render.claims import claim_rows
@@ -65,6 +65,7 @@ def html_report(record: Record, verdict: Verdict, before: Record | None = None) 
         "machine": machine.label(record.provenance),
         "null_test": (block["session"] or {}).get("null_test"),
         "null_test_word": null_test_word(block),
+        "qualification": qualification_text(block),
         "smallest_loss": smallest_loss(block),
         "tiles": _tiles(record, verdict, twins),
         "twins": twins,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from twinbench_reports import machine
 from twinbench_reports.cells import twin_name
 from twinbench_reports.judge.findings import Finding, Verdict
-from twinbench_reports.judge.timing import null_test_word
+from twinbench_reports.judge.timing import null_test_word, qualification_text
 from twinbench_reports.load import Record
 from twinbench_reports.render import numbers
 from twinbench_reports.render.claims import claim_rows
@@ -45,6 +45,8 @@ def _blocks(record: Record, verdict: Verdict) -> Iterator[str]:
     yield (
         f"\n{verdict.headline}.\n\n`{cell(provenance['revision'][:12])}`{dirty} · "
         f"{cell(machine.label(provenance))} · {cell(provenance['utc'])} · null test: {null_test_word(block)}")
+    if qualification_text(block):
+        yield f"\nTiming {cell(qualification_text(block))}."
     yield from _findings(verdict)
     twins = gather_twins(block)
     yield from _speedups([twin for twin in twins if twin.speedup])

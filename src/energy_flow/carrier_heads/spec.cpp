@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "src/operand_bytes.h"
 #include "src/spec_parts.h"
 
 namespace twinbench::energy_flow::carrier_heads {
@@ -40,52 +41,39 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) 
   const std::int64_t flows = setting.size("flows"), hidden = setting.size("hidden");
   inputs["local_id"].copy_(at::arange(flows));
   inputs["sample_key"].copy_(at::arange(flows).mul(4).floor_divide(flows).add(100));  // four samples, as a batch holds
-  float* carried = inputs["carried"].mutable_data_ptr<float>();
   for (std::int64_t f = 0; setting.on("non_finite") && f < flows; f += 3)
-    carried[f * hidden + f % hidden] = std::numeric_limits<float>::quiet_NaN();
-  // Gates over the whole of 0 .. 1, not crowded about one half: few lie within a decision margin.
-  inputs["gate_out_weight"].mul_(6.0);
-  const auto displace = [&](double spread, std::array<float, 3> offset) {
-    spread == 0 ? inputs["displacement_out_weight"].zero_() : inputs["displacement_out_weight"].mul_(spread);
-    std::copy(offset.begin(), offset.end(), inputs["displacement_out_bias"].mutable_data_ptr<float>());
-  };
-  // Displacements of exactly 0.5, -0.5 and the float above 0.5, whatever the state: the clamp passes gradient up to and
-  // at its boundary, and none beyond. Other gradients must not flip at the clamp, for they belong to no flow that could
-  // be set aside: displacements well inside the clamp along x and z and well beyond it along y.
-  if (setting.on("clamp_boundary"))
-    displace(0, {0.5f, -0.5f, std::nextafter(0.5f, 1.0f)});
-  else if (setting.backward())
-    displace(0.1, {0.02f, 1.2f, -0.05f});
+    inputs["carried"][f][f % hidden].fill_(std::numeric_limits<double>::quiet_NaN());
+  inputs["gate_out_weight"].mul_(6.0);  // gates over the whole of 0 .. 1: few lie within a decision margin
+  // At the boundary: exactly 0.5, -0.5 and the float above 0.5, whatever the state; the clamp passes gradient up to and
+  // at it, none beyond. Else none may flip there, being no flow's to set aside: far inside in x and z, far beyond in y.
+  const bool boundary = setting.on("clamp_boundary");
+  if (!boundary && !setting.backward()) return;
+  boundary ? inputs["displacement_out_weight"].zero_() : inputs["displacement_out_weight"].mul_(0.1);
+  const std::vector<float> at_it{0.5f, -0.5f, std::nextafter(0.5f, 1.0f)}, off_it{0.02f, 1.2f, -0.05f};
+  plant(inputs["displacement_out_bias"], 1, boundary ? at_it : off_it);
 }
 
 // Forward, a flow: energy 5 (two products, GELU, tanh, NaN to zero), displacement 5 (two products, GELU, scale, clamp),
-// raw 1, and either the move's length 1 or the gate 4 and child energy 3; noise is added to raw, and in movement mode
-// to the move as well. Backward adds the tape's replay: 38 or 45 operators a flow, every parameter's gradient of each
-// flow but the first added to the sum (in those), and the joining of two gradients.
+// raw 1, the move's length 1 or the gate 4 and child energy 3; noise is added to raw, in movement mode to the move too.
+// Backward adds the tape's replay, 38 or 45 a flow, sums over flows (one less than flows each) and joins included.
 std::int64_t baseline_dispatches(const Setting& s) {
-  const bool gate = s.on("gate");
-  const std::int64_t flows = s.size("flows"), noise = s.on("noise") ? (gate ? 1 : 2) : 0;
+  const std::int64_t flows = s.size("flows"), gate = s.on("gate"), noise = s.on("noise") ? 2 - gate : 0;
   const std::int64_t forward = flows * ((gate ? 18 : 12) + noise);
-  if (!s.backward() || flows == 0) return forward;
-  return forward + (gate ? flows * 45 - 8 : flows * 38 - 6);
+  return !s.backward() || flows == 0 ? forward : forward + (gate ? flows * 45 - 8 : flows * 38 - 6);
 }
 
 // Forward: one product on either device; the finishing pass is no operator. Backward: four products more.
 std::int64_t optimized_dispatches(const Setting& s) { return s.size("flows") == 0 ? 0 : s.backward() ? 5 : 1; }
-
-std::int64_t flows(const Setting& s) { return s.size("flows"); }
 
 Cost cost(const Setting& s) {
   const auto [flows, hidden, energy_width, width] = real_sizes<4>(s, {"flows", "hidden", "energy_width", "head_width"});
   // The gate's layers decide a count: they have no gradient.
   const double gate = s.on("gate") ? width * (hidden + 1) : 0, child = s.on("gate") ? hidden : 0;
   const double trained = energy_width * (hidden + 1) + width * (hidden + 3) + child, data = flows * (hidden + 3);
-  const double read = operand_bytes(s) * (trained + gate), keys = 4 * flows;
-  if (!s.backward()) return {read + 4 * (data + keys + 13 * flows), 2 * flows * (trained + gate)};
-  return {read + 4 * (2 * data + keys + 11 * flows + trained), 2 * flows * (3 * trained + gate)};
+  const double floats = s.backward() ? 2 * data + 15 * flows + trained : data + 17 * flows;  // keys have two each
+  return {operand_bytes(s) * (trained + gate) + 4 * floats, 2 * flows * ((s.backward() ? 3 : 1) * trained + gate)};
 }
 
-// Children never exceed the maximum; energies and displacements never leave their ranges.
 std::string out_of_range(const NamedTensors&, const NamedTensors& outputs, const Setting& setting) {
   if (setting.backward() || setting.size("flows") == 0) return "";
   if (!(outputs["energy"].abs().max().item<double>() <= 1)) return "an energy is beyond 1 or NaN";
@@ -100,12 +88,11 @@ std::string out_of_range(const NamedTensors&, const NamedTensors& outputs, const
 at::Tensor within_margin(const NamedTensors& outputs, const Setting& s) {
   const double margin = s.dtype == Dtype::kBf16 ? 1e-2 : 1e-5, most = s.option("most_spawned");
   const double tau = s.option("gate_threshold"), theta = s.option("movement_threshold");
-  const at::Tensor measure = outputs["spawn_measure"];
-  at::Tensor near = at::zeros(measure.sizes(), at::kBool);
+  const double unit = s.on("gate") ? 1 : theta;  // the movement margin is one of the ratio, not of the length
+  at::Tensor near = at::zeros(outputs["spawn_measure"].sizes(), at::kBool);
   for (int i = 0; i < most; ++i) {
     const double threshold = s.on("gate") ? tau + i * (1 - tau) / most : (i + 2) * theta;
-    const double unit = s.on("gate") ? 1 : theta;  // the movement margin is one of the ratio, not of the length
-    near = near.logical_or(measure.sub(threshold).abs().lt(margin * unit));
+    near = near.logical_or(outputs["spawn_measure"].sub(threshold).abs().lt(margin * unit));
   }
   // Displacements pinned to the boundary are exact in every mode: nothing can decide them otherwise.
   if (!s.backward() || s.on("clamp_boundary")) return near;
@@ -121,8 +108,11 @@ ComponentSpec make_spec() {
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
   spec.ambiguous = within_margin;
-  spec.proof = {{"scalar_reads", "", flows, nothing}, {"dispatches", "", baseline_dispatches, optimized_dispatches}};
+  spec.proof = {{"scalar_reads", "", [](const Setting& s) { return s.size("flows"); }, nothing},
+                {"dispatches", "", baseline_dispatches, optimized_dispatches}};
   spec.cost = cost;
+  // The specification's 2, and in bf16 mode the kernel that rounds the state, which the carrier leaves rounded.
+  spec.most_launches = [](const Setting& s) { return s.dtype == Dtype::kBf16 ? 3 : 2; };
   spec.invariants = {{"ranges", out_of_range}};
   return spec;
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "src/draws.h"
+#include "src/operand_bytes.h"
 #include "src/spec_parts.h"
 
 namespace twinbench::energy_flow::energy_carrier {
@@ -57,8 +58,7 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t s
 }
 
 // Forward, a flow: concatenation 1, guards of input, hidden, output and next hidden 8, joining the layers 1, guard hits
-// 5;
-// per layer two products and eleven pointwise operators (the specification's 9 + 3L counts those as one launch).
+// 5; per layer two products and eleven pointwise operators (the specification's 9 + 3L counts those as one launch).
 // Backward
 // adds the tape's replay: of the forward (without the results' copies), and the sum of every parameter's gradients over
 // the flows, one operator a parameter and flow but the first; three join the flows' inputs.
@@ -80,7 +80,7 @@ std::int64_t baseline_copies(const Setting& s) {
 std::int64_t optimized_dispatches(const Setting& s) {
   const std::int64_t layers = s.size("layers");
   if (s.size("flows") == 0) return 0;
-  if (s.device.is_cuda()) return 1 + layers + (s.backward() ? 2 + 2 * layers : 0);
+  if (s.device.takes_cuda_path()) return 1 + layers + (s.backward() ? 2 + 2 * layers : 0);
   return (s.backward() ? 8 : 3) * layers;
 }
 
@@ -111,6 +111,8 @@ ComponentSpec make_spec() {
   spec.proof = {{"dispatches", "", baseline_dispatches, optimized_dispatches},
                 {"copies", "", baseline_copies, nothing}};
   spec.cost = cost;
+  // The specification's 3 a layer; one layer takes as many as its guard, two products and gates.
+  spec.most_launches = [](const Setting& s) { return std::max<std::int64_t>(3 * s.size("layers"), 4); };
   spec.invariants = {{"bounded_state", beyond_limits}};
   return spec;
 }

@@ -1,6 +1,7 @@
 // energy_flow.simple_neuron (C06): the shared per-flow feature network, from position and energy to features.
 #include <limits>
 
+#include "src/operand_bytes.h"
 #include "src/spec_parts.h"
 
 namespace twinbench::energy_flow::simple_neuron {
@@ -30,12 +31,11 @@ void plant_nan(NamedTensors& inputs, const Setting& setting, std::uint64_t) {
 Cost cost(const Setting& setting) {
   const auto [flows, hidden, outputs] = real_sizes<3>(setting, {"flows", "hidden", "outputs"});
   const double products = 9 + 4 * hidden + hidden * hidden + hidden * outputs;  // multiply-adds of one flow
-  const double parameters = products + 3 + 6 * hidden + outputs;
-  const double weights = operand_bytes(setting) * products, others = parameters - products;
+  const double others = 3 + 6 * hidden + outputs, weights = operand_bytes(setting) * products;
   if (!setting.backward()) return {weights + 4 * (flows * (4 + outputs) + others), 2 * flows * products};
   // Reads position, energy, the output's gradient and the weights; writes gradients of all but the output.
   // Products: the recomputed forward, and two for each of its layers.
-  return {weights + 4 * (flows * (8 + outputs) + parameters + others), 6 * flows * products};
+  return {weights + 4 * (flows * (8 + outputs) + products + 2 * others), 6 * flows * products};
 }
 
 // A tape without a single flow still asks for 14 zero gradients. The first flow's gradients need no addition (-12), and
@@ -54,6 +54,7 @@ ComponentSpec make_spec() {
   spec.finish_inputs = plant_nan;
   spec.proof = {{"dispatches", "", baseline_dispatches, nothing}};
   spec.cost = cost;
+  spec.most_launches = [](const Setting&) { return 1; };
   return spec;
 }
 

@@ -1,0 +1,56 @@
+"""What is checked may only grow: planted losses and gains, each with its exit code."""
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+PROGRAM = os.environ["TWINBENCH_PROGRAM"]
+ROOT = Path(__file__).parents[2]
+
+
+def coverage(pins, *flags):
+    return subprocess.run([PROGRAM, "coverage", "--pins", str(pins), *flags], cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.fixture
+def pins(tmp_path):
+    copy = tmp_path / "coverage.txt"
+    copy.write_text((ROOT / "ci/coverage.txt").read_text())
+    return copy
+
+
+def test_the_checked_in_list_is_what_there_is():
+    result = coverage("ci/coverage.txt")
+    assert result.returncode == 0, result.stdout
+
+
+@pytest.mark.parametrize("lost", [
+    "cell energy_flow.simple_neuron/optimized/cpu/fp32/lost_case",
+    "energy_flow.simple_neuron proof scalar_reads: one a flow",
+    "energy_flow.simple_neuron output raw bound 1e-09+1e-09 1e-09+1e-09 1e-09+1e-09 1e-09+1e-09",  # a tolerance was widened
+    "scenario flow_step criterion optimized.scalar_reads = 0",
+    "selftest lost_twin caught by oracle",
+])
+def test_a_pinned_fact_that_is_gone_fails_and_cannot_be_pinned_away_by_accident(pins, lost):
+    pins.write_text(pins.read_text() + lost + "\n")
+    result = coverage(pins)
+    assert result.returncode == 1 and f"gone: {lost}" in result.stdout
+    before = pins.read_text()
+    assert coverage(pins, "--pin").returncode == 1 and pins.read_text() == before
+    assert coverage(pins, "--pin", "--drop").returncode == 0 and lost not in pins.read_text()
+    assert coverage(pins).returncode == 0
+
+
+def test_what_is_new_must_be_pinned(pins):
+    facts = pins.read_text().splitlines()
+    pins.write_text("\n".join(facts[1:]) + "\n")
+    result = coverage(pins)
+    assert result.returncode == 1 and f"not pinned: {facts[0]}" in result.stdout
+    assert coverage(pins, "--pin").returncode == 0 and coverage(pins).returncode == 0
+
+
+def test_a_missing_list_is_an_error_and_drop_needs_pin(tmp_path):
+    result = coverage(tmp_path / "none.txt")
+    assert result.returncode == 2 and "coverage --pin" in result.stderr
+    assert coverage(tmp_path / "none.txt", "--drop").returncode == 2

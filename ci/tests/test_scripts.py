@@ -1,0 +1,99 @@
+"""The scripts' exit codes: every step that a script runs is made to fail once, and the script must fail with it."""
+import os
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+# Stands in for every program a script calls: writes down how it was called, and fails where it is told to.
+STAND_IN = """#!/bin/sh
+call="$(basename "$0") $*"
+echo "$call" >> "$STEPS"
+if [ "$(wc -l < "$STEPS")" = "${FAILING_STEP:-0}" ]; then exit "${FAILING_CODE:-1}"; fi
+exit 0
+"""
+# Steps that only look whether something is there.
+QUESTIONS = ("nvidia-smi", "nvcc")
+
+
+def stand_in(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.write_text(STAND_IN)
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """The scripts as they are, over stand-ins for all that they call."""
+    for script in ("ci/test", "ci/bench", "ci/slow", "ci/test_cuda_compile", ".ci/run"):
+        copy = tmp_path / "tree" / script
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / script, copy)
+    tree = tmp_path / "tree"
+    for program in ("cmake", "ctest", "nvidia-smi"):
+        stand_in(tree / "path" / program)
+    for preset in ("cpu", "gpu", "asan", "fuzz"):
+        stand_in(tree / f"build/{preset}/bin/twinbench")
+    stand_in(tree / "venv/bin/python")
+    stand_in(tree / "ci/setup")
+    return tree
+
+
+def run(tree, command, step=0, code=1):
+    steps = tree / "steps"
+    steps.write_text("")
+    environment = {**os.environ, "PATH": f"{tree}/path:{os.environ['PATH']}", "TWINBENCH_VENV": str(tree / "venv"),
+                   "STEPS": str(steps), "FAILING_STEP": str(step), "FAILING_CODE": str(code)}
+    result = subprocess.run([str(tree / command[0]), *command[1:]], cwd=tree, env=environment, capture_output=True,
+                            text=True)
+    return result.returncode, steps.read_text().splitlines()
+
+
+def replaced(tree, *scripts):
+    """These scripts become stand-ins too, so that only the caller is looked at."""
+    for script in scripts:
+        stand_in(tree / script)
+
+
+CASES = {
+    "test": (["ci/test"], ["ci/test_cuda_compile"]),
+    "test_cuda_compile": (["ci/test_cuda_compile"], []),
+    "bench": (["ci/bench", "--out", "out/here"], []),
+    "slow": (["ci/slow"], []),
+    "run": ([".ci/run"], ["ci/test", "ci/bench"]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_script_fails_with_every_one_of_its_steps(tree, name):
+    command, others = CASES[name]
+    replaced(tree, *others)
+    code, steps = run(tree, command)
+    assert code == 0 and len(steps) >= 2, steps
+    for number, step in enumerate(steps, start=1):
+        if step.split()[0] in QUESTIONS:
+            continue
+        code, _ = run(tree, command, step=number)
+        assert code != 0, f"{command[0]} passes although this failed: {step}"
+
+
+def test_bench_reports_the_worst_that_an_engine_found_and_goes_on(tree):
+    command = CASES["bench"][0]
+    _, steps = run(tree, command)
+    engines = [n for n, step in enumerate(steps, start=1) if step.startswith("twinbench ") and " --out " in step
+               and not step.startswith("twinbench data")]
+    assert len(engines) >= 5, steps
+    for number in engines:
+        for code in (1, 2, 3):
+            got, reached = run(tree, command, step=number, code=code)
+            assert got == code and len(reached) == len(steps), steps[number - 1]
+
+
+def test_what_lands_may_be_undecided_in_time_but_in_nothing_else(tree):
+    replaced(tree, "ci/test", "ci/bench")
+    assert [run(tree, [".ci/run"], step=2, code=code)[0] == 0 for code in (1, 2, 3)] == [False, False, True]
+    assert [run(tree, [".ci/run"], step=1, code=code)[0] == 0 for code in (1, 2, 3)] == [False, False, False]

@@ -1,0 +1,113 @@
+// `twinbench coverage`: every fact that something is checked by, held against a checked-in list that may only grow.
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <set>
+#include <sstream>
+
+#include "harness/command/command.h"
+#include "harness/command/scenario.h"
+#include "harness/parity/parity.h"
+#include "harness/selftest/selftest.h"
+#include "src/common/error.h"
+#include "src/formats/file_io.h"
+#include "src/golden_file.h"
+#include "src/inputs.h"
+
+namespace twinbench {
+namespace {
+
+using Facts = std::set<std::string>;
+
+std::string number(double value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+std::string text_of(const Tolerance& tolerance) {
+  static const char* const kinds[] = {"exact", "bound", "gradient", "measured"};
+  std::string text = kinds[static_cast<int>(tolerance.kind)];
+  for (const auto dtype : {Dtype::kFp32, Dtype::kBf16, Dtype::kFp16, Dtype::kTf32})
+    text += ' ' + number(tolerance.bound(dtype).relative) + '+' + number(tolerance.bound(dtype).absolute);
+  return text;
+}
+
+// What the specification's record says that the engines hold variants to.
+void add_component(const Component& component, Facts& facts) {
+  const auto& spec = component.spec;
+  const auto add = [&](const std::string& what) { facts.insert(spec.id() + " " + what); };
+  add("sin: " + spec.sin);
+  for (const auto& output : spec.signature.outputs) add("output " + output.name + " " + text_of(output.tolerance));
+  add("gradients " + text_of(spec.signature.gradient));
+  for (const auto& proof : spec.proof) add("proof " + proof.counter + ": " + proof.formula);
+  for (const auto& golden : worked_examples(spec)) add("golden " + golden.name + " +-" + number(golden.absolute));
+  for (const auto& invariant : spec.invariants) add("invariant " + invariant.name);
+  for (const auto& relation : spec.relations) add("relation " + relation.name + (relation.exact ? " exact" : ""));
+  for (const auto& refusal : spec.refusals) add("refusal " + refusal.name + ": " + name_of(refusal.kind));
+  for (const auto& claim : spec.claims) add("claim " + claim.document + ": " + claim.figure);
+  for (const auto& input : spec.cases) {
+    std::string line = "case " + input.name + " " + input.distribution + (input.timed ? " timed" : "") +
+                       (input.degenerate ? " degenerate" : "");
+    for (const auto& [symbol, size] : input.sizes) line += ' ' + symbol + '=' + std::to_string(size);
+    for (const auto& [option, value] : input.options) line += ' ' + option + '=' + number(value);
+    add(line);
+  }
+}
+
+Facts all_facts(const std::string& scenario_folder) {
+  Facts facts;
+  for (const auto& component : components()) add_component(component, facts);
+  for (const auto& cell : all_cells())
+    if (cell.device != c10::DeviceType::CUDA) facts.insert("cell " + cell.name());
+  for (const auto& check : parity_check_names()) facts.insert("parity check " + check);
+  for (const auto& row : selftest_cases())
+    facts.insert("selftest " + row.name + (row.wrong() ? " caught by " + row.caught_by : " accepted"));
+  for (const auto& fact : scenario_facts(scenario_folder)) facts.insert(fact);
+  return facts;
+}
+
+Facts pinned_facts(const std::string& path) {
+  std::ifstream file(path);
+  if (!file)
+    throw Error(ErrorKind::kInputOutput, "coverage list", path,
+                "it cannot be read; `twinbench coverage --pin` writes it, from the root of the repository");
+  Facts facts;
+  for (std::string line; std::getline(file, line);)
+    if (!line.empty()) facts.insert(line);
+  return facts;
+}
+
+Facts without(const Facts& all, const Facts& some) {
+  Facts rest;
+  std::set_difference(all.begin(), all.end(), some.begin(), some.end(), std::inserter(rest, rest.end()));
+  return rest;
+}
+
+}  // namespace
+
+int coverage_command(const std::string& pins_file, const std::string& scenario_folder, bool pin, bool drop) {
+  const Facts present = all_facts(scenario_folder);
+  const Facts pinned = pin && !std::ifstream(pins_file) ? Facts() : pinned_facts(pins_file);
+  const Facts gone = without(pinned, present), more = without(present, pinned);
+  const bool may_write = pin && (gone.empty() || drop);
+  for (const auto& fact : gone) std::cout << "  gone: " << fact << '\n';
+  if (!pin)
+    for (const auto& fact : more) std::cout << "  not pinned: " << fact << '\n';
+  if (may_write) {
+    std::string text;
+    for (const auto& fact : present) text += fact + '\n';
+    write_file(pins_file, as_bytes(text));
+    std::cout << "pinned " << present.size() << " facts in " << pins_file << '\n';
+    return kExitPass;
+  }
+  std::cout << "coverage: " << pinned.size() << " facts, " << gone.size() << " gone, " << more.size() << " more\n";
+  if (!gone.empty())
+    std::cout << "Coverage may only grow: bring back what is gone, or say so with `twinbench coverage --pin --drop`.\n";
+  else if (!more.empty())
+    std::cout << "Pin what is new with `twinbench coverage --pin`, so that it cannot vanish unseen.\n";
+  return gone.empty() && more.empty() ? kExitPass : kExitFailure;
+}
+
+}  // namespace twinbench

@@ -1,0 +1,103 @@
+// `twinbench instructions`: counts the instructions of one steady run of every small CPU cell, holds them against the
+// pins. Runs under Callgrind, which it starts itself.
+#include <iostream>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "harness/command/command.h"
+#include "harness/command/jobs.h"
+#include "harness/instructions/instruction_pins.h"
+#include "harness/instructions/under_callgrind.h"
+#include "harness/parity/tier.h"
+#include "src/common/error.h"
+
+namespace twinbench {
+namespace {
+
+// What an interpreter of instructions can count in seconds: small cases on the CPU.
+bool can_be_counted(const Cell& cell) {
+  return cell.device == c10::DeviceType::CPU && !is_large(*cell.input_case) && cell.input_case->specimen.empty();
+}
+
+// Of the cells that differ in sizes and data only, the one with the largest inputs: the same instructions, more of each.
+std::vector<Cell> one_of_each_kind(const std::vector<Cell>& cells) {
+  using Kind = std::tuple<const Component*, Variant, Dtype, Pass, Options>;
+  std::map<Kind, std::pair<double, Cell>> chosen;
+  for (const auto& cell : cells) {
+    double elements = 1;
+    for (const auto& [symbol, size] : cell.input_case->sizes) elements *= static_cast<double>(size);
+    const Kind kind{cell.component, cell.variant, cell.dtype, cell.input_case->pass, cell.input_case->options};
+    const auto found = chosen.find(kind);
+    if (found == chosen.end() || elements > found->second.first) chosen[kind] = {elements, cell};
+  }
+  std::vector<Cell> result;
+  for (const auto& [kind, cell] : chosen) result.push_back(cell.second);
+  return result;
+}
+
+nlohmann::json row_of(const std::string& cell, Outcome outcome, const std::string& reason) {
+  return {
+      {"cell", cell}, {"verdict", outcome == Outcome::kInconclusive ? "skip" : name_of(outcome)}, {"reason", reason}};
+}
+
+}  // namespace
+
+int instructions_command(CommandOptions options, const std::string& pins_file, bool pin) {
+  options.threads = 1;  // before the first pool of threads begins to wait: waiting is instructions, too
+  if (options.device != "cpu")
+    throw Error(ErrorKind::kBadArgument, "--device", options.device, "instructions are counted on the cpu only");
+  const TimeBudget budget(options.minutes);
+  const Shard shard = shard_named(options.shard);
+  auto pins = InstructionPins::load(pins_file);
+  const std::string machine = counting_machine();
+  const InstructionCells* const pinned = pins.of(machine);
+  auto cells = selected_cells(options);
+  std::erase_if(cells, [](const Cell& cell) { return !can_be_counted(cell); });
+  cells = one_of_each_kind(cells);
+  std::erase_if(cells, [&](const Cell& cell) { return !shard.has(case_name(cell)); });
+  Ledger ledger;
+  for (const auto& cell : cells) ledger.plan(cell.name());
+  Record record = open_record(options, "instructions");
+  cells = most_valuable_first(std::move(cells), sample_of(options, record));
+
+  std::vector<Job> jobs;
+  for (const auto& cell : cells)
+    jobs.push_back(limited_job(options, cell.name(), [cell, seed = options.seed] {
+      const auto counts = count_instructions(cell, seed);
+      return nlohmann::json{{"total", counts.total}, {"outside_operators", counts.outside_operators}};
+    }));
+  InstructionCells measured;
+  const auto settle = [&](const std::string& cell, Outcome outcome, const std::string& reason, nlohmann::json row) {
+    ledger.record(cell, outcome, reason);
+    row.update(row_of(cell, outcome, reason));
+    record.add("instructions", row);
+  };
+  const auto on_result = [&](const JobResult& job) {
+    if (!job.ok()) return settle(job.name, Outcome::kError, failure_of(job), nlohmann::json::object());
+    const InstructionCounts counts{job.value["total"], job.value["outside_operators"]};
+    measured[job.name] = counts;
+    const InstructionCounts* known = nullptr;
+    if (pinned && pinned->count(job.name)) known = &pinned->at(job.name);
+    nlohmann::json row = job.value;
+    row["pinned"] = known ? nlohmann::json(known->total) : nlohmann::json(nullptr);
+    if (pin) return settle(job.name, Outcome::kPass, "", row);
+    if (!pinned)
+      return settle(job.name, Outcome::kInconclusive, "no counts are pinned for this machine (" + machine + ")", row);
+    const std::string changed = instruction_change(job.name, known, counts);
+    settle(job.name, changed.empty() ? Outcome::kPass : Outcome::kFail, changed, row);
+  };
+  const bool all = run_with_progress(jobs, record, on_result, budget, [&](const std::string& cell) {
+    settle(cell, Outcome::kInconclusive, budget.reason(), nlohmann::json::object());
+  });
+  if (pin && all) {
+    auto& edited = pins.edit(machine);
+    for (const auto& [cell, counts] : measured) edited[cell] = counts;
+    pins.save(pins_file);
+    std::cout << "pinned " << measured.size() << " cells of " << machine << " in " << pins_file << '\n';
+  }
+  std::cout << "instructions: " << measured.size() << " cells on " << machine << '\n';
+  return finish("instructions", options, ledger, record);
+}
+
+}  // namespace twinbench

@@ -1,0 +1,123 @@
+// Counting and modelling of single cells.
+#include "harness/command/kernel_cells.h"
+
+#include <algorithm>
+#include <regex>
+
+#include "harness/compare/inputs.h"
+#include "harness/simt/counting/kernel_summary.h"
+#include "harness/simt/counting/launch_counter.h"
+#include "src/common/device_event.h"
+#include "src/common/error.h"
+#include "src/common/filter_pattern.h"
+
+namespace twinbench {
+namespace {
+
+std::vector<std::string>& products_seen() {
+  static std::vector<std::string> seen;
+  return seen;
+}
+
+// While one lives, products of the library are noted by name.
+class WatchProducts {
+ public:
+  WatchProducts() {
+    products_seen().clear();
+    previous_ = device_event_observer.exchange([](DeviceEvent event, const std::string& name) {
+      if (event == DeviceEvent::kProduct) products_seen().push_back(name);
+    });
+  }
+  ~WatchProducts() { device_event_observer = previous_; }
+  WatchProducts(const WatchProducts&) = delete;
+  WatchProducts& operator=(const WatchProducts&) = delete;
+
+ private:
+  DeviceEventObserver previous_;
+};
+
+double footprint(const CountedCell& cell) {
+  double bytes = 0;
+  for (const auto& launch : cell.launches) {
+    const double grid = static_cast<double>(launch.grid.x) * launch.grid.y * launch.grid.z;
+    bytes += 32 * static_cast<double>(launch.read_sectors + launch.written_sectors) * grid /
+             static_cast<double>(std::max<std::uint64_t>(1, launch.blocks));
+  }
+  return std::max(bytes, cell.cost.bytes);
+}
+
+// Runs repeat on the same tensors: what fits into half of L2 is still there.
+bool stays_in_l2(const model::Card& card, const CountedCell& cell) { return footprint(cell) < card.l2_bytes / 2; }
+
+double floor_seconds(const model::Card& card, const CountedCell& cell) {
+  const double rate = cell.dtype == Dtype::kBf16 ? card.gemm_bf16 : card.gemm_fp32;
+  const double bandwidth = stays_in_l2(card, cell) ? card.l2_bandwidth : card.copy_bandwidth;
+  return std::max(cell.cost.bytes / bandwidth, cell.cost.flops / rate);
+}
+
+}  // namespace
+
+std::vector<Cell> kernel_cells(const std::string& pattern) {
+  const std::regex expression = filter_pattern(pattern);
+  std::vector<Cell> cells;
+  for (const Component& component : components())
+    for (const Case& input_case : component.spec.cases)
+      for (const Dtype dtype : component.spec.dtypes) {
+        const Cell cell{&component, Variant::kOptimized, Device::simt(), dtype, &input_case};
+        if (!component.supports(Variant::kOptimized, Device::simt(), dtype) || !input_case.specimen.empty()) continue;
+        if (std::regex_search(cell.name(), expression)) cells.push_back(cell);
+      }
+  if (cells.empty())
+    throw Error(ErrorKind::kUnknownName, "--filter", pattern, "no cell of device simt matches it; leave it out");
+  return cells;
+}
+
+CountedCell count_cell(const Cell& cell, std::uint64_t seed, std::uint64_t most_threads) {
+  const Setting setting = cell.setting();
+  const NamedTensors inputs =
+      placed_inputs(generated_inputs(cell.component->spec, setting, seed), setting.dtype, setting.device);
+  const auto runnable = cell.component->make(cell.variant, inputs, setting);
+  runnable->reset();
+  kernels::simt::LaunchCounter counter(most_threads);
+  CountedCell counted;
+  {
+    const kernels::simt::WatchLaunches watch(counter);
+    const WatchProducts products;
+    runnable->run();
+    counted.products = products_seen();
+  }
+  counted.name = cell.name();
+  counted.timed = cell.input_case->timed;
+  counted.launches = counter.launches();
+  if (cell.component->spec.cost) counted.cost = cell.component->spec.cost(setting);
+  counted.dtype = cell.dtype;
+  return counted;
+}
+
+CellTime model_cell(const model::Card& card, const model::CompiledKernels& compiled, const CountedCell& cell) {
+  CellTime result;
+  result.card = card.name;
+  result.floor = floor_seconds(card, cell);
+  const bool in_l2 = stays_in_l2(card, cell);
+  for (const auto& launch : cell.launches) {
+    const std::string kernel = kernels::simt::short_kernel_name(launch.kernel);
+    const model::KernelFigures* figures = compiled.find(kernel, card.architecture);
+    if (figures == nullptr) {
+      result.unknown.push_back(kernel);
+      continue;
+    }
+    model::LaunchWork work = work_of(launch, *figures);
+    work.in_l2 = in_l2;
+    result.parts.push_back({kernel, time_of(card, work)});
+  }
+  for (const std::string& name : cell.products) result.parts.push_back({name, time_of(card, model::product_of(name))});
+  const CellTime::Part* longest = nullptr;
+  for (const auto& part : result.parts) {
+    result.seconds += part.time.seconds;
+    if (longest == nullptr || part.time.seconds > longest->time.seconds) longest = &part;
+  }
+  if (longest != nullptr) result.limiter = longest->name + ": " + longest->time.limiter;
+  return result;
+}
+
+}  // namespace twinbench

@@ -1,0 +1,42 @@
+// One run of the CUDA path on the host, counted, and the times that a card is modelled to take for it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/model/kernel_figures.h"
+#include "harness/simt/counting/launch_counts.h"
+#include "src/registry.h"
+
+namespace twinbench {
+
+struct CountedCell {
+  std::string name;
+  bool timed = false;
+  std::vector<kernels::simt::LaunchCounts> launches;
+  std::vector<std::string> products;  // of the library: "mm 64x65x192 bf16"
+  Cost cost;
+  Dtype dtype = Dtype::kFp32;
+};
+
+// Every cell of device simt that the pattern matches, those included that are too large to be executed whole.
+std::vector<Cell> kernel_cells(const std::string& pattern);
+
+// Launches of more than `most_threads` threads are sampled (LaunchCounter). Throws what the run throws.
+CountedCell count_cell(const Cell& cell, std::uint64_t seed, std::uint64_t most_threads);
+
+// The modelled time of a cell: launches and products one after the other.
+struct CellTime {
+  std::string card;
+  double seconds = 0, floor = 0;  // floor: what the component's cost takes at the card's ceilings
+  std::string limiter;            // of the longest part
+  struct Part {
+    std::string name;
+    model::ModelledTime time;
+  };
+  std::vector<Part> parts;
+  std::vector<std::string> unknown;  // kernels without pinned figures: no time is given
+};
+CellTime model_cell(const model::Card& card, const model::CompiledKernels& compiled, const CountedCell& cell);
+
+}  // namespace twinbench

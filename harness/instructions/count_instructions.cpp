@@ -1,0 +1,90 @@
+// Counting by client requests: collection is on around the run alone, and off inside operators for the second count.
+#include "harness/instructions/count_instructions.h"
+
+#include <ATen/record_function.h>
+#include <unistd.h>
+#include <valgrind/callgrind.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "harness/compare/inputs.h"
+#include "harness/instructions/callgrind_dump.h"
+#include "harness/instructions/under_callgrind.h"
+#include "src/common/error.h"
+
+namespace twinbench {
+namespace {
+
+// Instructions since the last dump, which this one writes as the process's next file.
+std::int64_t dumped_instructions(int number) {
+  const std::string path = callgrind_folder() + "/" + std::to_string(getpid()) + "." + std::to_string(number);
+  CALLGRIND_DUMP_STATS;
+  std::ifstream file(path);
+  const std::int64_t instructions = instructions_in(file);
+  file.close();
+  std::filesystem::remove(path);
+  return instructions;
+}
+
+thread_local int operator_depth = 0;
+
+// Collection is off from the first operator's beginning to its end. Operators within operators change nothing.
+std::unique_ptr<at::ObserverContext> leave_collection(const at::RecordFunction&) {
+  if (operator_depth++ == 0) CALLGRIND_TOGGLE_COLLECT;
+  return nullptr;
+}
+void enter_collection(const at::RecordFunction&, at::ObserverContext*) {
+  if (--operator_depth == 0) CALLGRIND_TOGGLE_COLLECT;
+}
+
+class OutsideOperators {
+ public:
+  OutsideOperators()
+      : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(leave_collection, enter_collection)
+                                               .scopes({at::RecordScope::FUNCTION, at::RecordScope::CUSTOM_CLASS}))) {}
+  ~OutsideOperators() { at::removeCallback(handle_); }
+  OutsideOperators(const OutsideOperators&) = delete;
+  OutsideOperators& operator=(const OutsideOperators&) = delete;
+
+ private:
+  at::CallbackHandle handle_;
+};
+
+void run_once(Runnable& runnable) {
+  runnable.run();
+  const NamedTensors outputs = runnable.outputs();
+}
+
+}  // namespace
+
+bool under_callgrind() { return RUNNING_ON_VALGRIND != 0 && !callgrind_folder().empty(); }
+
+InstructionCounts count_instructions(const Cell& cell, std::uint64_t seed) {
+  if (!under_callgrind())
+    throw Error(ErrorKind::kInternal, "instructions", cell.name(), "this process does not run under Callgrind");
+  const Setting setting = cell.setting();
+  const NamedTensors inputs =
+      placed_inputs(generated_inputs(cell.component->spec, setting, seed), setting.dtype, setting.device);
+  const auto runnable = cell.component->make(cell.variant, inputs, setting);
+  runnable->reset();
+  run_once(*runnable);
+  runnable->reset();
+
+  InstructionCounts counts;
+  CALLGRIND_START_INSTRUMENTATION;
+  CALLGRIND_ZERO_STATS;
+  run_once(*runnable);
+  counts.total = dumped_instructions(1);
+  runnable->reset();
+  {
+    const OutsideOperators collection;
+    CALLGRIND_ZERO_STATS;
+    run_once(*runnable);
+    counts.outside_operators = dumped_instructions(2);
+  }
+  CALLGRIND_STOP_INSTRUMENTATION;
+  return counts;
+}
+
+}  // namespace twinbench

@@ -1,0 +1,98 @@
+// Reading, comparing and writing the pinned instruction counts.
+#include "harness/instructions/instruction_pins.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "src/common/error.h"
+
+namespace twinbench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The same command on the same tree repeats to the last instruction. What the process did before (another filter, another
+// pin) moves hash tables and heap and with them 0.01 %; a change of the code that matters is far above both.
+constexpr std::int64_t kStillTheSame = 400, kFewInstructions = 64;
+
+std::string percent(std::int64_t from, std::int64_t to) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%+.2f %%", from == 0 ? 100.0 : 100.0 * static_cast<double>(to - from) / from);
+  return text;
+}
+
+}  // namespace
+
+InstructionPins InstructionPins::load(const std::string& path) {
+  InstructionPins pins;
+  if (!std::filesystem::exists(path)) return pins;
+  std::ifstream file(path);
+  if (!file) throw Error(ErrorKind::kInputOutput, "instruction pins", path, "it exists but cannot be read");
+  const Json json = Json::parse(file, nullptr, false);
+  const auto bad = [&](const std::string& where, const std::string& what) {
+    return Error(
+        ErrorKind::kBadFile, path + where, what,
+        "it holds {machine: {cell: [instructions, of them outside operators]}}; `twinbench instructions --pin` "
+        "writes it");
+  };
+  if (!json.is_object()) throw bad("", "not a JSON object");
+  for (const auto& [machine, cells] : json.items()) {
+    if (!cells.is_object()) throw bad(" machine " + machine, "not an object");
+    for (const auto& [cell, counts] : cells.items()) {
+      if (!counts.is_array() || counts.size() != 2 || !counts[0].is_number_integer() || !counts[1].is_number_integer())
+        throw bad(" cell " + cell, counts.dump());
+      pins.machines_[machine][cell] = {counts[0].get<std::int64_t>(), counts[1].get<std::int64_t>()};
+    }
+  }
+  return pins;
+}
+
+void InstructionPins::save(const std::string& path) const {
+  const std::string beside = path + ".new";
+  {
+    std::ofstream file(beside);
+    file << "{";
+    const char* next_machine = "\n";
+    for (const auto& [machine, cells] : machines_) {
+      file << next_machine << Json(machine).dump() << ": {";
+      next_machine = ",\n";
+      const char* next_cell = "\n";
+      for (const auto& [cell, counts] : cells) {
+        file << next_cell << Json(cell).dump() << ": [" << counts.total << ", " << counts.outside_operators << "]";
+        next_cell = ",\n";
+      }
+      file << "\n}";
+    }
+    file << "\n}\n";
+    file.flush();
+    if (!file) throw Error(ErrorKind::kInputOutput, "instruction pins", beside, "cannot be written");
+  }
+  std::error_code error;
+  std::filesystem::rename(beside, path, error);
+  if (error) throw Error(ErrorKind::kInputOutput, "instruction pins", path, error.message());
+}
+
+const InstructionCells* InstructionPins::of(const std::string& machine) const {
+  const auto found = machines_.find(machine);
+  return found == machines_.end() ? nullptr : &found->second;
+}
+
+std::string instruction_change(const std::string& cell, const InstructionCounts* pinned,
+                               const InstructionCounts& measured) {
+  const std::string command = "`twinbench instructions --pin --filter '^" + cell + "$'`";
+  if (!pinned) return "not pinned; pin it with " + command;
+  std::string changed;
+  const auto add = [&](const char* what, std::int64_t from, std::int64_t to) {
+    if (std::abs(to - from) <= from / kStillTheSame + kFewInstructions) return;
+    changed += (changed.empty() ? "" : ", ") + std::string(what) + " " + std::to_string(from) + " -> " +
+               std::to_string(to) + " (" + percent(from, to) + ")";
+  };
+  add("instructions", pinned->total, measured.total);
+  add("outside operators", pinned->outside_operators, measured.outside_operators);
+  return changed.empty() ? "" : changed + "; if this is meant, " + command;
+}
+
+}  // namespace twinbench

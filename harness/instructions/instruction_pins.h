@@ -1,0 +1,32 @@
+// The checked-in instruction counts (ci/instructions.json), by counting machine: written on purpose only.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "harness/instructions/count_instructions.h"
+
+namespace twinbench {
+
+using InstructionCells = std::map<std::string, InstructionCounts>;  // by cell name
+
+class InstructionPins {
+ public:
+  // A missing file holds none. Throws kBadFile, naming the place, for anything but {machine: {cell: [total, outside]}}.
+  static InstructionPins load(const std::string& path);
+  // One line a cell, sorted. Throws kInputOutput.
+  void save(const std::string& path) const;
+
+  // nullptr where nothing was ever counted on such a machine.
+  const InstructionCells* of(const std::string& machine) const;
+  InstructionCells& edit(const std::string& machine) { return machines_[machine]; }
+
+ private:
+  std::map<std::string, InstructionCells> machines_;
+};
+
+// What changed by more than 0.25 %, in words; empty where nothing did. `pinned` may be null: then how to pin.
+std::string instruction_change(const std::string& cell, const InstructionCounts* pinned,
+                               const InstructionCounts& measured);
+
+}  // namespace twinbench

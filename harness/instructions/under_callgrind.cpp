@@ -1,0 +1,73 @@
+// Starting again under Valgrind, and what names the machine that counts.
+#include "harness/instructions/under_callgrind.h"
+
+#include <gnu/libc-version.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <torch/version.h>
+#include <unistd.h>
+#include <valgrind/valgrind.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "src/common/error.h"
+#include "src/formats/file_io.h"
+
+namespace twinbench {
+namespace {
+
+constexpr char kFolder[] = "TWINBENCH_CALLGRIND_FOLDER";
+
+std::string cpu_vendor() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind("vendor_id", 0) == 0) return line.substr(line.find(": ") + 2);
+  return "unknown vendor";
+}
+
+}  // namespace
+
+int run_under_callgrind(char** arguments) {
+  const TemporaryDirectory folder;
+  setenv(kFolder, folder.path().c_str(), 1);
+  const std::string dumps = "--callgrind-out-file=" + folder.path() + "/%p";
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  std::vector<std::string> words = {"valgrind", "--tool=callgrind", "--quiet", "--instr-atstart=no", dumps, program};
+  std::vector<char*> command;
+  for (auto& word : words) command.push_back(word.data());
+  for (char** argument = arguments + 1; *argument; ++argument) command.push_back(*argument);
+  command.push_back(nullptr);
+  pid_t child = 0;
+  const int failed = posix_spawnp(&child, "valgrind", nullptr, nullptr, command.data(), environ);
+  if (failed != 0)
+    throw Error(ErrorKind::kMissingDevice, "valgrind", std::strerror(failed),
+                "ci/setup installs the Debian package valgrind, which counts instructions");
+  // Ctrl-C reaches both; the one that counts ends in its own time and says what it has.
+  std::signal(SIGINT, SIG_IGN);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  unsetenv(kFolder);
+  if (WIFSIGNALED(status))
+    throw Error(ErrorKind::kInternal, "valgrind", "signal " + std::to_string(WTERMSIG(status)),
+                "it died; run the command again with one cell (--filter)");
+  return WEXITSTATUS(status);
+}
+
+std::string callgrind_folder() {
+  const char* folder = std::getenv(kFolder);
+  return folder ? folder : "";
+}
+
+std::string counting_machine() {
+  return cpu_vendor() + ", LibTorch " TORCH_VERSION ", g++ " __VERSION__ ", glibc " + gnu_get_libc_version() +
+         ", valgrind " + std::to_string(__VALGRIND_MAJOR__) + "." + std::to_string(__VALGRIND_MINOR__);
+}
+
+}  // namespace twinbench

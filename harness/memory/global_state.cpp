@@ -1,0 +1,152 @@
+// Reading the state of the process: LibTorch's context, the C library's, and /proc.
+#include "harness/memory/global_state.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/record_function.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/DefaultDtype.h>
+#include <c10/core/InferenceMode.h>
+#include <fenv.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#include <algorithm>
+#include <clocale>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <set>
+
+#include "harness/memory/tensor_hash.h"
+
+extern char** environ;
+
+namespace twinbench {
+namespace {
+
+std::uint64_t hash_of_bytes(const void* data, std::size_t size, std::uint64_t state = 0xCBF29CE484222325ull) {
+  const auto* bytes = static_cast<const unsigned char*>(data);
+  for (std::size_t i = 0; i < size; ++i) state = (state ^ bytes[i]) * 0x100000001B3ull;
+  return state;
+}
+
+std::uint64_t hash_of_text(const std::string& text) { return hash_of_bytes(text.data(), text.size()); }
+
+// Flush-to-zero, denormals-are-zero, rounding and masks; not the sticky flags that any inexact result sets.
+std::uint64_t floating_point_mode() {
+#if defined(__x86_64__)
+  return (_mm_getcsr() & 0xFFC0u) | static_cast<std::uint64_t>(fegetround()) << 32;
+#else
+  return static_cast<std::uint64_t>(fegetround());
+#endif
+}
+
+std::set<std::uint64_t> floating_point_modes_of_workers() {
+  std::set<std::uint64_t> modes;
+  std::mutex mutex;
+  at::parallel_for(0, at::get_num_threads(), 1, [&](std::int64_t, std::int64_t) {
+    const std::uint64_t mode = floating_point_mode();
+    const std::lock_guard lock(mutex);
+    modes.insert(mode);
+  });
+  return modes;
+}
+
+std::uint64_t environment() {
+  std::uint64_t sum = 0;  // whatever their order
+  for (char** entry = environ; entry && *entry; ++entry) sum += hash_of_text(*entry);
+  return sum;
+}
+
+std::uint64_t signal_handlers() {
+  std::uint64_t state = 0;
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action {};
+    if (sigaction(signal, nullptr, &action) != 0) continue;
+    const auto handler = action.sa_handler;
+    state = hash_of_bytes(&handler, sizeof handler, state + static_cast<std::uint64_t>(action.sa_flags));
+  }
+  return state;
+}
+
+std::uint64_t affinity() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof set, &set);
+  return hash_of_bytes(&set, sizeof set);
+}
+
+std::size_t entries_of(const char* folder) {
+  std::error_code failure;
+  const std::filesystem::directory_iterator entries(folder, failure);
+  return failure ? 0 : static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+}
+
+// 1 where there are any, running or never waited for. Who forked twice is found by the runner, at the child's end.
+std::size_t children_of_this_process() {
+  siginfo_t info{};
+  return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 ? 1 : 0;
+}
+
+}  // namespace
+
+GlobalState GlobalState::now() {
+  GlobalState state;
+  const auto add = [&](const char* name, std::uint64_t value) { state.parts_.emplace_back(name, value); };
+  const auto& context = at::globalContext();
+  add("number of threads", static_cast<std::uint64_t>(at::get_num_threads()));
+  add("number of inter-operator threads", static_cast<std::uint64_t>(at::get_num_interop_threads()));
+  add("default generator", hash_of(at::detail::getDefaultCPUGenerator().get_state()));
+  add("floating-point mode", floating_point_mode());
+  std::uint64_t workers = 0;
+  for (const auto mode : floating_point_modes_of_workers()) workers += hash_of_bytes(&mode, sizeof mode);
+  add("floating-point mode of worker threads", workers);
+  add("CPU allocator", reinterpret_cast<std::uintptr_t>(c10::GetCPUAllocator()));
+  add("default dtype", hash_of_text(std::string(c10::get_default_dtype().name())));
+  add("grad mode", static_cast<std::uint64_t>(c10::GradMode::is_enabled()) |
+                       static_cast<std::uint64_t>(c10::InferenceMode::is_enabled()) << 1);
+  add("deterministic algorithms", static_cast<std::uint64_t>(context.deterministicAlgorithms()) |
+                                      static_cast<std::uint64_t>(context.deterministicFillUninitializedMemory()) << 1);
+  add("precision of matrix products", static_cast<std::uint64_t>(context.float32MatmulPrecision()));
+  add("operator callbacks", at::hasCallbacks());
+  add("environment", environment());
+  add("working directory", hash_of_text(std::filesystem::current_path().string()));
+  add("signal handlers", signal_handlers());
+  add("locale", hash_of_text(std::setlocale(LC_ALL, nullptr)));
+  add("processor affinity", affinity());
+  return state;
+}
+
+std::string GlobalState::changed_since(const GlobalState& earlier) const {
+  std::string names;
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    if (parts_[i].second != earlier.parts_[i].second) names += (names.empty() ? "" : ", ") + parts_[i].first;
+  return names;
+}
+
+Survivors Survivors::now() {
+  at::parallel_for(0, at::get_num_threads(), 1, [](std::int64_t, std::int64_t) {});
+  return {entries_of("/proc/self/task"), children_of_this_process(), entries_of("/proc/self/fd")};
+}
+
+std::string Survivors::more_than(const Survivors& earlier) const {
+  std::string text;
+  const auto add = [&](std::size_t now, std::size_t then, const char* one, const char* more) {
+    if (now > then)
+      text += (text.empty() ? "" : ", ") + std::to_string(now - then) + " " + (now - then == 1 ? one : more);
+  };
+  add(threads, earlier.threads, "thread", "threads");
+  add(processes, earlier.processes, "process", "processes");
+  add(files, earlier.files, "open file", "open files");
+  return text;
+}
+
+}  // namespace twinbench

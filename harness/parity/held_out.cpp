@@ -1,0 +1,111 @@
+// Drawing sizes by hash, within the signature's ranges and the work of the listed cases.
+#include "harness/parity/held_out.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/runner/share.h"
+#include "src/common/error.h"
+#include "src/common/filter_pattern.h"
+#include "src/inputs.h"
+
+namespace twinbench {
+namespace {
+
+double unit_draw(const std::string& text) {
+  return static_cast<double>(name_hash(text) >> 11) / static_cast<double>(std::uint64_t{1} << 53);
+}
+
+bool fits(const Case& one, bool timed) { return one.timed == timed && !one.degenerate && one.specimen.empty(); }
+
+// Between the two, every order of magnitude alike.
+std::int64_t between(std::int64_t low, std::int64_t high, double draw) {
+  const double from = std::log(static_cast<double>(low)), to = std::log(static_cast<double>(high) + 1);
+  return std::clamp(static_cast<std::int64_t>(std::exp(from + draw * (to - from))), low, high);
+}
+
+double elements(const Component& component, const Case& one) {
+  Setting setting;
+  setting.input_case = one;
+  setting = completed(component.spec.signature, setting);
+  double sum = 0;
+  for (const auto& input : inputs_of(component.spec.signature, setting)) {
+    double count = 1;
+    for (const auto extent : extents(input.shape, setting))
+      count *= static_cast<double>(std::max<std::int64_t>(extent, 1));
+    sum += count;
+  }
+  return sum;
+}
+
+std::int64_t largest(const Component& component, const std::string& size, bool timed) {
+  std::int64_t most = 1;
+  for (const auto& one : component.spec.cases)
+    if (const auto given = one.sizes.find(size); fits(one, timed) && given != one.sizes.end())
+      most = std::max(most, given->second);
+  return most;
+}
+
+}  // namespace
+
+HeldOutDraw held_out_draw(const Component& component, const std::string& text, int number, bool timed) {
+  const std::string key =
+      text + " " + component.spec.id() + " " + (timed ? "timed" : "small") + " " + std::to_string(number);
+  std::vector<const Case*> bases;
+  double most = 0;
+  for (const auto& one : component.spec.cases)
+    if (fits(one, timed)) {
+      bases.push_back(&one);
+      most = std::max(most, elements(component, one));
+    }
+  HeldOutDraw draw;
+  if (bases.empty()) return draw;
+  const Case& base = *bases[name_hash(key + " base") % bases.size()];
+  draw.input_case = base;
+  draw.input_case.name = kHeldOut;
+  std::map<std::string, std::int64_t> least;
+  for (const auto& size : component.spec.signature.sizes) {
+    const auto given = draw.input_case.sizes.find(size.name);
+    if (given == draw.input_case.sizes.end()) continue;
+    const std::int64_t low = std::max<std::int64_t>({1, size.low, timed ? given->second / 2 : 1});
+    const std::int64_t high =
+        std::max(low, std::min(size.high, timed ? given->second * 5 / 4 : 2 * largest(component, size.name, timed)));
+    given->second = between(low, high, unit_draw(key + " " + size.name));
+    least[size.name] = low;
+  }
+  for (int halved = 0; halved < 64 && elements(component, draw.input_case) > most; ++halved) {
+    const auto size = std::max_element(least.begin(), least.end(), [&](const auto& a, const auto& b) {
+      const auto room = [&](const auto& one) { return draw.input_case.sizes.at(one.first) - one.second; };
+      return room(a) < room(b);
+    });
+    if (size == least.end()) break;
+    auto& value = draw.input_case.sizes.at(size->first);
+    value = std::max(size->second, value / 2);
+  }
+  draw.seed = name_hash(key + " seed") % 1'000'000'000;
+  draw.text = "from " + base.name + ":";
+  for (const auto& [name, low] : least)
+    draw.text += " " + name + " " + std::to_string(draw.input_case.sizes.at(name)) + ",";
+  draw.text += " seed " + std::to_string(draw.seed);
+  return draw;
+}
+
+HeldOutCells::HeldOutCells(const std::string& filter, const std::string& device, bool timed) {
+  const std::regex wanted = filter_pattern(filter);
+  for (const auto& component : components()) {
+    const auto& all = component.spec.cases;
+    if (std::none_of(all.begin(), all.end(), [&](const Case& one) { return fits(one, timed); })) continue;
+    cases_.emplace_back();
+    cases_.back().name = kHeldOut;
+    cases_.back().timed = timed;
+    for (const Device& path : {Device(), Device(c10::DeviceType::CUDA), Device::simt()})
+      for (const auto dtype : component.spec.dtypes)
+        for (const auto variant : {Variant::kBaseline, Variant::kOptimized, Variant::kLibrary}) {
+          const Cell cell{&component, variant, path, dtype, &cases_.back()};
+          if (!component.supports(variant, path, dtype) || (device != "all" && device != to_string(path))) continue;
+          if (std::regex_search(cell.name(), wanted)) cells_.push_back(cell);
+        }
+  }
+}
+
+}  // namespace twinbench

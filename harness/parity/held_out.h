@@ -1,0 +1,38 @@
+// One more case a component, whose sizes and seed nobody knows before the revision is made: nothing can be tuned to it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "src/registry.h"
+
+namespace twinbench {
+
+constexpr char kHeldOut[] = "held_out";  // the case's name
+constexpr int kHeldOutDraws = 8;         // a draw may be no case: too large together, or refused by the component
+
+struct HeldOutDraw {
+  Case input_case;
+  std::uint64_t seed = 0;
+  std::string text;  // "from odd: flows 37, hidden 12, seed 99"
+};
+
+// A case of the component with other sizes, drawn by `text` (the revision), the component's name and `number`: at least
+// those of the signature, at most twice what small cases have (timed ones, for `timed`: from half to a quarter more),
+// and no more input elements than those have. Without a fitting case to start from: a draw without sizes.
+HeldOutDraw held_out_draw(const Component& component, const std::string& text, int number, bool timed);
+
+// The held-out cells of every component that `filter` matches, of one device. Sizes are drawn where the cell is judged.
+class HeldOutCells {
+ public:
+  HeldOutCells(const std::string& filter, const std::string& device, bool timed);
+  const std::vector<Cell>& cells() const { return cells_; }
+
+ private:
+  std::deque<Case> cases_;  // what the cells point to
+  std::vector<Cell> cells_;
+};
+
+}  // namespace twinbench

@@ -1,0 +1,48 @@
+// Held-out draws: the same text gives the same case, another text another, all within the signature and the work.
+#include "harness/parity/held_out.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "src/inputs.h"
+
+namespace twinbench {
+namespace {
+
+TEST(HeldOut, TheSameTextDrawsTheSameCaseAndAnotherAnother) {
+  for (const auto& component : components()) {
+    const auto one = held_out_draw(component, "abc", 0, false), again = held_out_draw(component, "abc", 0, false);
+    EXPECT_EQ(one.text, again.text);
+    EXPECT_EQ(one.input_case.sizes, again.input_case.sizes);
+    std::set<std::string> texts;
+    for (const char* revision : {"a", "b", "c", "d", "e", "f"})
+      texts.insert(held_out_draw(component, revision, 0, false).text);
+    EXPECT_EQ(texts.size(), 6u) << component.spec.id();
+  }
+}
+
+TEST(HeldOut, StaysWithinTheSignature) {
+  for (const auto& component : components())
+    for (int number = 0; number < 40; ++number)
+      for (const bool timed : {false, true}) {
+        const auto draw = held_out_draw(component, "revision", number, timed);
+        if (draw.text.empty()) continue;
+        for (const auto& size : component.spec.signature.sizes) {
+          const auto given = draw.input_case.sizes.find(size.name);
+          if (given == draw.input_case.sizes.end()) continue;
+          EXPECT_GE(given->second, size.low) << component.spec.id() << " " << size.name;
+          EXPECT_LE(given->second, size.high) << component.spec.id() << " " << size.name;
+        }
+      }
+}
+
+TEST(HeldOut, CellsAreThoseThatTheFilterMatches) {
+  EXPECT_TRUE(HeldOutCells("/tiny$", "cpu", false).cells().empty());
+  const HeldOutCells held_out("simple_neuron/.*/held_out$", "cpu", false);
+  EXPECT_FALSE(held_out.cells().empty());
+  for (const auto& cell : held_out.cells()) EXPECT_EQ(cell.component->spec.name, "simple_neuron");
+}
+
+}  // namespace
+}  // namespace twinbench

@@ -1,0 +1,140 @@
+// Checks of the case and the variant together: every input matters and is followed, every output varies, and the next
+// lower precision is seen.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "harness/memory/tensor_hash.h"
+#include "harness/parity/perturbed_inputs.h"
+#include "harness/parity/subject.h"
+#include "src/common/error.h"
+#include "src/inputs.h"
+
+namespace twinbench {
+
+namespace {
+
+bool varies(const at::Tensor& output) {
+  if (output.numel() < 2) return true;  // one value cannot
+  const at::Tensor flat = output.reshape({-1});
+  return !flat.eq(flat.select(0, 0)).all().item<bool>();
+}
+
+NamedTensors oracle_run(const Component& component, const Setting& setting, const NamedTensors& generated) {
+  const Setting oracle = oracle_setting(setting);
+  const NamedTensors inputs = placed_inputs(generated, oracle.dtype, oracle.device);
+  const auto runnable = component.make(Variant::kBaseline, inputs, oracle);
+  run_afresh(*runnable);
+  return copied_outputs(*runnable);
+}
+
+// Of the small cases of one pass: inputs of which no case's answer depends, outputs that are constant in every one.
+class Unproven {
+ public:
+  Unproven(const Component& component, const Setting& first, std::uint64_t seed) : component_(component) {
+    for (const auto& input : component.spec.cases) {
+      Setting setting = first;
+      setting.input_case = input;
+      if (input.pass != first.input_case.pass || input.degenerate || input.timed || !input.specimen.empty()) continue;
+      look(completed(component.spec.signature, setting), seed);
+      if (started_ && inputs_.empty() && outputs_.empty()) return;
+    }
+  }
+
+  std::string text() const {
+    std::string text;
+    for (const auto& name : inputs_)
+      text += (text.empty() ? "" : "; ") + ("no case's answer depends on input '" + name + "'");
+    for (const auto& name : outputs_)
+      text += (text.empty() ? "" : "; ") + ("output '" + name + "' is constant in every case");
+    return text;
+  }
+
+ private:
+  void look(const Setting& setting, std::uint64_t seed) {
+    const NamedTensors own = generated_inputs(component_.spec, setting, seed);
+    const NamedTensors answer = oracle_run(component_, setting, own);
+    const auto specs = output_specs(component_.spec, setting);
+    if (!started_) {
+      // A gradient need not depend on every input: a last bias never shows in one.
+      for (const auto& [name, tensor] : own)
+        if (!setting.backward() || name.rfind("grad_", 0) == 0) inputs_.insert(name);
+      for (const auto& spec : specs)
+        if (spec.tolerance.kind != Tolerance::Kind::kMeasured) outputs_.insert(spec.name);
+      started_ = true;
+    }
+    std::erase_if(outputs_, [&](const auto& name) { return answer.contains(name) && varies(answer[name]); });
+    const NamedTensors other = perturbed_inputs(component_.spec, setting, own, seed);
+    std::erase_if(inputs_, [&](const std::string& name) {
+      if (!own.contains(name)) return false;
+      // Keys that every seed has alike cannot be changed one by one.
+      if (!other.contains(name) || hash_of(own[name]) == hash_of(other[name])) return true;
+      NamedTensors changed = own;
+      changed.set(name, other[name]);
+      try {
+        return !first_bit_difference(without_measured(specs, answer),
+                                     without_measured(specs, oracle_run(component_, setting, changed)))
+                    .empty();
+      } catch (const Error&) {
+        return true;  // it is refused: so it matters
+      }
+    });
+  }
+
+  const Component& component_;
+  std::set<std::string> inputs_, outputs_;
+  bool started_ = false;
+};
+
+at::Tensor rounded(const at::Tensor& tensor, at::ScalarType type) {
+  if (tensor.is_complex()) return at::view_as_complex(rounded(at::view_as_real(tensor.resolve_conj()), type));
+  return tensor.is_floating_point() ? tensor.to(type).to(tensor.scalar_type()) : tensor;
+}
+
+}  // namespace
+
+void check_sensitivity(const Subject& subject, CheckResult& result) {
+  if (subject.variant == Variant::kBaseline) {
+    const auto& cases = subject.spec().cases;
+    const auto first = std::find_if(cases.begin(), cases.end(), [&](const Case& one) {
+      return one.pass == subject.setting.input_case.pass && !one.degenerate && !one.timed && one.specimen.empty();
+    });
+    if (first == cases.end() || first->name != subject.setting.input_case.name ||
+        subject.setting.dtype != subject.spec().dtypes.front())
+      return result.skip("looked at once a pass, in the first small case");
+    if (const std::string unproven = Unproven(subject.component, subject.setting, subject.seed).text();
+        !unproven.empty())
+      result.fail("invalid component: " + unproven);
+    return;
+  }
+  const auto& other = subject.shared.perturbed();
+  if (!other.no_case.empty()) return result.skip("with every input changed: " + other.no_case);
+  const Prepared prepared =
+      subject.prepare(placed_inputs(other.generated, subject.setting.dtype, subject.setting.device));
+  run_afresh(*prepared.runnable);
+  other.reference.judge(prepared.runnable->outputs(), result);
+  if (result.verdict == CheckVerdict::kFail) result.reason = "with every input changed, weights too: " + result.reason;
+}
+
+void check_precision(const Subject& subject, CheckResult& result) {
+  const Dtype dtype = subject.setting.dtype;
+  if (dtype != Dtype::kFp32) return result.skip("only fp32 has a next lower precision that every machine can round to");
+  const auto& specs = subject.outputs_declared();
+  const bool comparable = std::any_of(specs.begin(), specs.end(), [](const OutputSpec& spec) {
+    return (spec.tolerance.kind == Tolerance::Kind::kBound || spec.tolerance.kind == Tolerance::Kind::kGradient) &&
+           spec.element != Element::kInt64 && spec.element != Element::kInt32 && spec.element != Element::kByte &&
+           spec.element != Element::kBool;
+  });
+  if (!comparable) return result.skip("no output is compared within a tolerance");
+  NamedTensors inputs, outputs;
+  for (const auto& [name, tensor] : subject.placed()) inputs.set(name, rounded(tensor, at::kBFloat16));
+  const auto runnable = subject.component.make(Variant::kBaseline, inputs, subject.setting);
+  run_afresh(*runnable);
+  for (const auto& [name, tensor] : runnable->outputs()) outputs.set(name, rounded(tensor, at::kBFloat16).contiguous());
+  CheckResult judged;
+  subject.reference.judge(outputs, judged);
+  if (judged.verdict == CheckVerdict::kPass)
+    result.fail("invalid case: the same computation in bf16 is accepted as fp32");
+}
+
+}  // namespace twinbench

@@ -1,0 +1,198 @@
+// Planted twins that change the process they run in, or leave something behind; the answer is right each time.
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/rand.h>
+#include <fcntl.h>
+#include <fenv.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "harness/selftest/cases.h"
+#include "harness/selftest/row_scale.h"
+
+namespace twinbench::selftest {
+
+namespace {
+
+struct SetsThreads : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    at::set_num_threads(at::get_num_threads() + 1);
+    RowScale::run();
+  }
+};
+
+struct FlushesToZero : RowScale {
+  FlushesToZero(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) {
+    at::globalContext().setFlushDenormal(true);
+  }
+};
+
+struct RoundsUp : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    RowScale::run();
+    fesetround(FE_UPWARD);
+  }
+};
+
+struct DrawsNumbers : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    RowScale::run();
+    last_ = at::rand({1});
+  }
+  at::Tensor last_;
+};
+
+struct SetsEnvironment : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    RowScale::run();
+    setenv("OMP_NUM_THREADS", "1", 1);
+    setenv("TWINBENCH_PLANTED", "1", 1);
+  }
+};
+
+struct ChangesFolder : RowScale {
+  using RowScale::RowScale;
+  NamedTensors outputs() override {
+    if (chdir("/") != 0) return {};
+    return RowScale::outputs();
+  }
+};
+
+struct InstallsHandler : RowScale {
+  InstallsHandler(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) {
+    signal(SIGUSR1, SIG_IGN);
+  }
+};
+
+struct TurnsGradientsOff : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    RowScale::run();
+    at::GradMode::set_enabled(false);
+  }
+};
+
+struct LeavesAThread : RowScale {
+  LeavesAThread(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) {
+    std::thread([] { std::this_thread::sleep_for(std::chrono::seconds(60)); }).detach();
+  }
+};
+
+struct LeavesAProcess : RowScale {
+  LeavesAProcess(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) {
+    static const pid_t child = [] {
+      const pid_t forked = fork();
+      if (forked == 0) {
+        setsid();  // out of the runner's reach, which would end it
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;) pause();
+      }
+      return forked;
+    }();
+    child_ = child;
+  }
+  pid_t child_ = 0;
+};
+
+struct LeavesAFile : RowScale {
+  LeavesAFile(const NamedTensors& inputs, const Setting& setting)
+      : RowScale(inputs, setting), file_(open("/dev/null", O_RDONLY)) {}
+  int file_;
+};
+
+// Near what is forbidden ---------------------------------------------------------------------------------------------
+
+struct PutsThreadsBack : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    const int threads = at::get_num_threads();
+    at::set_num_threads(1);
+    RowScale::run();
+    at::set_num_threads(threads);
+  }
+};
+
+struct PutsRoundingBack : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    const int mode = fegetround();
+    fesetround(FE_UPWARD);
+    fesetround(mode);
+    RowScale::run();
+  }
+};
+
+struct OwnGenerator : RowScale {
+  OwnGenerator(const NamedTensors& inputs, const Setting& setting)
+      : RowScale(inputs, setting), numbers_(at::rand({4}, at::detail::createCPUGenerator(7))) {}
+  at::Tensor numbers_;
+};
+
+struct ClosesItsFile : RowScale {
+  ClosesItsFile(const NamedTensors& inputs, const Setting& setting)
+      : RowScale(inputs, setting), file_(open("/dev/null", O_RDONLY)) {}
+  ~ClosesItsFile() override { close(file_); }
+  int file_;
+};
+
+// A worker that lives as long as the twin.
+struct EndsItsThread : RowScale {
+  EndsItsThread(const NamedTensors& inputs, const Setting& setting)
+      : RowScale(inputs, setting), worker_([this] {
+          while (!over_.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }) {}
+  ~EndsItsThread() override {
+    over_.store(true);
+    worker_.join();
+  }
+  std::atomic<bool> over_{false};
+  std::thread worker_;
+};
+
+SelftestCase plant(const std::string& name, const std::string& what, const std::string& caught_by, Factory optimized) {
+  SelftestCase planted{name, what, caught_by, row_scale_component(optimized), Variant::kOptimized, nullptr, {}};
+  planted.setting = row_scale_setting(planted.component, 6, 13);
+  return planted;
+}
+
+SelftestCase control(const std::string& name, const std::string& what, Factory optimized) {
+  return plant(name, what, "", optimized);
+}
+
+}  // namespace
+
+std::vector<SelftestCase> meddlers() {
+  return {
+      plant("sets_threads", "changes the number of threads", "global_state", make<SetsThreads>),
+      plant("flushes_to_zero", "its set-up makes denormals zero for all that follows", "global_state",
+            make<FlushesToZero>),
+      plant("rounds_up", "leaves another rounding mode", "global_state", make<RoundsUp>),
+      plant("draws_numbers", "consumes the default random generator", "global_state", make<DrawsNumbers>),
+      plant("sets_environment", "sets environment variables", "global_state", make<SetsEnvironment>),
+      plant("changes_folder", "changes the working directory in outputs()", "global_state", make<ChangesFolder>),
+      plant("installs_handler", "its set-up takes over a signal", "global_state", make<InstallsHandler>),
+      plant("turns_gradients_off", "leaves gradients switched off", "global_state", make<TurnsGradientsOff>),
+      plant("leaves_a_thread", "leaves a thread behind", "outlives", make<LeavesAThread>),
+      plant("leaves_a_process", "leaves a process behind", "outlives", make<LeavesAProcess>),
+      plant("leaves_a_file", "leaves a file open", "outlives", make<LeavesAFile>),
+      control("puts_threads_back", "changes the number of threads and puts it back", make<PutsThreadsBack>),
+      control("puts_rounding_back", "changes the rounding mode and puts it back", make<PutsRoundingBack>),
+      control("own_generator", "draws from a generator of its own", make<OwnGenerator>),
+      control("closes_its_file", "holds a file open while it lives", make<ClosesItsFile>),
+      control("ends_its_thread", "has a thread while it lives", make<EndsItsThread>),
+  };
+}
+
+}  // namespace twinbench::selftest

@@ -1,0 +1,68 @@
+// The record of who touched a word, and the rule by which two blocks conflict.
+#include "harness/simt/counting/block_words.h"
+
+#include <algorithm>
+
+namespace twinbench::kernels::simt {
+namespace {
+
+constexpr std::uint32_t kMany = 0x7fffffff, kAtomic = 0x80000000;
+
+}  // namespace
+
+void BlockWords::begin_launch() {
+  line_of_.clear();
+  lines_.clear();
+  read_sectors_ = written_sectors_ = 0;
+}
+
+// True where the block conflicts with what others did.
+bool BlockWords::touch_word(Word& word, std::uint32_t block, Access access, Conflict& conflict) {
+  const std::uint32_t writer = word.writer & ~kAtomic;
+  const bool both_atomic = access == Access::kAtomic && (word.writer & kAtomic) != 0;
+  const bool after_write = writer != 0 && writer != block && !both_atomic;
+  const bool after_read = access != Access::kRead && word.reader != 0 && word.reader != block;
+  if (after_write || after_read) {
+    const std::uint32_t other = after_write ? writer : word.reader;
+    conflict.other_block = other == kMany ? -1 : static_cast<std::int64_t>(other) - 1;
+    conflict.other_wrote = after_write;
+  }
+  if (access == Access::kRead)
+    word.reader = word.reader == 0 || word.reader == block ? block : kMany;
+  else if (access == Access::kWrite)
+    word.writer = block;
+  else
+    word.writer = (writer == 0 || writer == block ? block : kMany) | kAtomic;
+  return after_write || after_read;
+}
+
+BlockWords::Conflict BlockWords::touch(std::int64_t block, const std::vector<Interval>& touched, Access access,
+                                       bool judged) {
+  Conflict conflict;
+  const auto who = static_cast<std::uint32_t>(block + 1);
+  for (const Interval& interval : touched) {
+    std::uint64_t at = interval.begin / kWordBytes * kWordBytes;
+    while (at < interval.end) {
+      std::uint32_t& index = line_of_[at / kLineBytes];
+      if (index == 0) {
+        lines_.emplace_back();
+        index = static_cast<std::uint32_t>(lines_.size());
+      }
+      Line& line = lines_[index - 1];
+      const std::uint64_t line_end = (at / kLineBytes + 1) * kLineBytes, end = std::min(interval.end, line_end);
+      for (std::uint64_t sector = at / kSectorBytes; sector <= (end - 1) / kSectorBytes; ++sector) {
+        const std::size_t s = sector % (kLineBytes / kSectorBytes);
+        if (access != Access::kWrite && !line.written[s] && !line.read[s]) line.read[s] = true, ++read_sectors_;
+        if (access != Access::kRead && !line.written[s]) line.written[s] = true, ++written_sectors_;
+      }
+      for (; at < end; at += kWordBytes) {
+        if (!judged || !touch_word(line.words[at % kLineBytes / kWordBytes], who, access, conflict)) continue;
+        if (!conflict.found) conflict.address = at;
+        conflict.found = true;
+      }
+    }
+  }
+  return conflict;
+}
+
+}  // namespace twinbench::kernels::simt

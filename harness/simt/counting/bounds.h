@@ -1,0 +1,29 @@
+// Absolute bounds on what kernels touch, whatever is pinned; a kernel that breaks one needs a written reason.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/simt/counting/kernel_summary.h"
+
+namespace twinbench::kernels::simt {
+
+constexpr double kMostSectorFactor = 1.1;      // of any line, counted / ideal
+constexpr double kMostWavefrontFactor = 1.25;  // of any line
+constexpr double kFewestLanes = 24;            // of 32, on a hot line
+constexpr double kHotShare = 0.05;             // of the kernel's requests to that memory
+constexpr double kMostRepeated = 0.1;          // of the bytes loaded
+constexpr int kMostAtomicLanes = 8;            // of one request on one address
+
+// Which bound: these are the words of the file.
+inline constexpr const char* kBoundNames[] = {"sectors", "wavefronts", "lanes", "repeats", "atomics", "blocks"};
+
+struct Breach {
+  std::string kernel, bound;
+  std::string text;  // the line and the figures
+};
+
+// `fewest_blocks`: a launch of fewer leaves multiprocessors of the larger card idle.
+std::vector<Breach> breaches_of(const KernelSummary& summary, std::uint64_t fewest_blocks);
+
+}  // namespace twinbench::kernels::simt

@@ -1,0 +1,43 @@
+// The checked-in counts (ci/kernel_counts.json): compared exactly, written only by an explicit command; and the reasons
+// for which a kernel may break a bound.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "harness/simt/counting/bounds.h"
+
+namespace twinbench::kernels::simt {
+
+struct Reason {
+  std::string kernel, bound, reason;
+};
+
+class CountsFile {
+ public:
+  // A missing file holds nothing. Throws kBadFile that names the place for anything but what save() writes, for a bound
+  // that there is not, and for an empty or repeated reason.
+  static CountsFile load(const std::string& path);
+  // A line a kernel of a cell. Throws kInputOutput.
+  void save(const std::string& path) const;
+
+  // Every difference in words; empty where the counts are equal. Line numbers may move, so they are not compared.
+  std::vector<std::string> compare(const std::string& cell, const nlohmann::json& counted) const;
+  // Cells in the file that were not counted: what is counted may only grow.
+  std::vector<std::string> vanished(const std::map<std::string, nlohmann::json>& counted) const;
+  void set(const std::string& cell, const nlohmann::json& counted) { cells_[cell] = counted; }
+
+  // Breaches without a reason and reasons without a breach, in words. `complete`: everything was counted, so that a
+  // reason that nothing needs is an error.
+  std::vector<std::string> judge(const std::vector<Breach>& breaches, bool complete) const;
+
+  const std::map<std::string, nlohmann::json>& cells() const { return cells_; }
+
+ private:
+  std::map<std::string, nlohmann::json> cells_;  // cell -> kernel -> counts
+  std::vector<Reason> reasons_;
+};
+
+}  // namespace twinbench::kernels::simt

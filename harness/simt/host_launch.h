@@ -1,0 +1,46 @@
+// simt::launch of the launchers' host build (TWINBENCH_SIMT): a checked run by the executor where a card starts one.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <type_traits>
+
+#include "harness/simt/host.h"
+#include "harness/simt/host_orders.h"
+#include "kernels/common/launch_check.h"
+#include "kernels/common/stream.h"
+#include "src/common/device_event.h"
+
+#if !defined(__CUDACC__)
+// As CUDA's own type of this name, which launchers use.
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x_blocks = 1, unsigned y_blocks = 1, unsigned z_blocks = 1)  // NOLINT
+      : x(x_blocks), y(y_blocks), z(z_blocks) {}
+};
+#endif
+
+namespace twinbench::kernels::simt {
+
+// Runs a launch that passed the check. Throws Error(kBadKernel) that names the kernel and the first finding; an access
+// to memory that nobody mapped (a null pointer) is one.
+void run_host_launch(const std::string& kernel, const std::function<Report()>& run);
+
+// As on a card; returns when the kernel has run. Throws Error(kBadLaunch) for a launch that no card takes.
+template <class Kernel, class... Arguments>
+void launch(Kernel kernel, dim3 grid, dim3 block, std::size_t dynamic_shared_bytes, Stream stream,
+            const Arguments&... arguments) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
+  check_launch(kernel_name<Kernel>, {.grid = {grid.x, grid.y, grid.z},
+                                     .block = {block.x, block.y, block.z},
+                                     .dynamic_shared_bytes = dynamic_shared_bytes,
+                                     .max_threads = Kernel::kMaxThreads,
+                                     .stream = stream});
+  announce(DeviceEvent::kLaunch, [] { return kernel_name<Kernel>(); });
+  run_host_launch(kernel_name<Kernel>(), [&] {
+    return launch_on_host(kernel, Size3(grid.x, grid.y, grid.z), Size3(block.x, block.y, block.z), dynamic_shared_bytes,
+                          next_host_options(), arguments...);
+  });
+}
+
+}  // namespace twinbench::kernels::simt

@@ -1,0 +1,106 @@
+// Accesses of one or four neighbouring floats, and loops with several of them in flight. A 16-byte access needs an
+// address that is a multiple of 16: the device stops there, so the host run throws, which the executor reports.
+//
+// A kernel writes its loop once, with the width as a template argument, and runs it at width 4 where every row starts
+// aligned (`allows_four`), else at width 1: element counts that are no multiple of four lie in small test cases only.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "kernels/common/arguments.h"
+#include "kernels/common/simt.h"
+
+namespace twinbench::kernels {
+
+template <class T, int kWidth>
+struct alignas(kWidth * sizeof(T)) Vector {
+  T of[kWidth];
+};
+template <int kWidth>
+using Floats = Vector<float, kWidth>;
+
+template <class T, int kWidth>
+TWINBENCH_DEVICE void check_alignment(const T* where) {
+#if !defined(__CUDA_ARCH__)
+  if (reinterpret_cast<std::uintptr_t>(where) % sizeof(Vector<T, kWidth>) != 0)
+    throw std::runtime_error("an access of " + std::to_string(sizeof(Vector<T, kWidth>)) + " bytes is misaligned");
+#else
+  static_cast<void>(where);
+#endif
+}
+
+template <int kWidth, class T>
+TWINBENCH_DEVICE Vector<T, kWidth> load(const T* from) {
+  check_alignment<T, kWidth>(from);
+  return *reinterpret_cast<const Vector<T, kWidth>*>(from);
+}
+template <class T, int kWidth>
+TWINBENCH_DEVICE void store(T* to, const Vector<T, kWidth>& values) {
+  check_alignment<T, kWidth>(to);
+  *reinterpret_cast<Vector<T, kWidth>*>(to) = values;
+}
+template <int kWidth>
+TWINBENCH_DEVICE void store_bf16(std::uint16_t* to, const Floats<kWidth>& values) {
+  Vector<std::uint16_t, kWidth> rounded;
+  TWINBENCH_UNROLL
+  for (int i = 0; i < kWidth; ++i) rounded.of[i] = bf16_bits(values.of[i]);
+  store(to, rounded);
+}
+template <int kWidth>
+TWINBENCH_DEVICE void store(const Operands<float>& to, std::int64_t at, const Floats<kWidth>& values) {
+  if (to.plain) store(to.plain + at, values);
+  if (to.bf16) store_bf16(to.bf16 + at, values);
+}
+
+// f of every element, or of the elements of two vectors pairwise.
+template <int kWidth, class F>
+TWINBENCH_DEVICE Floats<kWidth> map(const Floats<kWidth>& a, F f) {
+  Floats<kWidth> result;
+  TWINBENCH_UNROLL
+  for (int i = 0; i < kWidth; ++i) result.of[i] = f(a.of[i]);
+  return result;
+}
+template <int kWidth, class F>
+TWINBENCH_DEVICE Floats<kWidth> map(const Floats<kWidth>& a, const Floats<kWidth>& b, F f) {
+  Floats<kWidth> result;
+  TWINBENCH_UNROLL
+  for (int i = 0; i < kWidth; ++i) result.of[i] = f(a.of[i], b.of[i]);
+  return result;
+}
+
+// Whether rows of `stride` elements that start at these addresses may be taken four at a time. Null pointers are not
+// accessed.
+template <class... T>
+TWINBENCH_DEVICE bool allows_four(std::int64_t stride, const T*... starts) {
+  return stride % 4 == 0 && ((reinterpret_cast<std::uintptr_t>(starts) % (4 * sizeof(T)) == 0) && ...);
+}
+TWINBENCH_DEVICE bool allows_four(std::int64_t stride, const Operands<float>& operands) {
+  return allows_four(stride, operands.plain, operands.bf16);
+}
+
+// store(i, load(i)) for i = first, first + step, ... below count, kBatch loads before the first of their stores: a
+// store may overwrite what a later load reads, so the compiler alone would wait for each.
+template <int kBatch, class Index, class Load, class Store>
+TWINBENCH_DEVICE void in_batches(Index first, Index step, Index count, Load load, Store store) {
+  using Value = decltype(load(first));
+  Index i = first;
+  for (; i + (kBatch - 1) * step < count; i += kBatch * step) {
+    Value values[kBatch];
+    TWINBENCH_UNROLL
+    for (int b = 0; b < kBatch; ++b) values[b] = load(i + b * step);
+    TWINBENCH_UNROLL
+    for (int b = 0; b < kBatch; ++b) store(i + b * step, values[b]);
+  }
+  if (i >= count) return;
+  Value values[kBatch] = {};
+  TWINBENCH_UNROLL
+  for (int b = 0; b < kBatch; ++b)
+    if (i + b * step < count) values[b] = load(i + b * step);
+  TWINBENCH_UNROLL
+  for (int b = 0; b < kBatch; ++b)
+    if (i + b * step < count) store(i + b * step, values[b]);
+}
+
+}  // namespace twinbench::kernels
