@@ -2,9 +2,9 @@
 """Plants every fault of ci/mutations.json, one at a time, in a copy of the tree, and sees whether its check catches it.
 
 A fault is a text to find, exactly once, in a file, and what to put in its place; its check is a command that must then
-exit with 1 (`caught_by`; of a fault in a script's or a test's own reach also any other failure: `exit`). First the checks
-run on the copy as it is: one that fails there catches nothing. Exit codes: 0 all caught, 1 a fault survived, 2 a fault
-that cannot be planted (the text is gone, it does not build).
+exit with 1 (`caught_by`), or with one of the codes in `exit`. First the checks run on the copy as it is: one that fails
+there catches nothing. Exit codes: 0 all caught, 1 a fault survived, 2 a fault that cannot be planted (the text is gone,
+it does not build).
 
 usage: ci/mutations.py [--filter RE] [--list] [--folder DIR: keeps the copy and its build there]"""
 import argparse
@@ -56,6 +56,11 @@ def planted(text, fault):
     return text.replace(fault["find"], fault["replace"]) if text.count(fault["find"]) == 1 else None
 
 
+def needs_building(path):
+    """Data beside a specification is built into the program, scripts and scenarios are not."""
+    return path.suffix not in (".py", ".yaml", ".json", "") or "src" in path.parts
+
+
 def judge(copy, fault, log):
     """(what came of it, why) of one fault; the copy is as before afterwards."""
     path = copy.folder / fault["file"]
@@ -65,8 +70,7 @@ def judge(copy, fault, log):
         return UNPLANTABLE, f"its text stands {original.count(fault['find'])} times in {fault['file']}"
     path.write_text(changed)
     try:
-        if path.suffix not in (".py", ".yaml", ".json", "") and not copy.build(log) or \
-           fault["file"].endswith("goldens.json") and not copy.build(log):
+        if needs_building(path) and not copy.build(log):
             return UNPLANTABLE, f"it does not build: {tail(log)}"
         code = copy.run(fault["caught_by"], log)
     finally:

@@ -28,7 +28,8 @@ def test_the_checked_in_list_is_what_there_is():
 @pytest.mark.parametrize("lost", [
     "cell energy_flow.simple_neuron/optimized/cpu/fp32/lost_case",
     "energy_flow.simple_neuron proof scalar_reads: one a flow",
-    "energy_flow.simple_neuron output raw bound 1e-09+1e-09 1e-09+1e-09 1e-09+1e-09 1e-09+1e-09",  # a tolerance was widened
+    # a tolerance was widened
+    "energy_flow.simple_neuron output raw bound 1e-09+1e-09 1e-09+1e-09 1e-09+1e-09 1e-09+1e-09",
     "scenario flow_step criterion optimized.scalar_reads = 0",
     "selftest lost_twin caught by oracle",
 ])

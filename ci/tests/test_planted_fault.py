@@ -45,7 +45,8 @@ def run(folder, arguments, preload=None):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_says_that_something_is_wrong(command, place, fault):
     result = run(place, COMMANDS[command], fault)
-    assert result.returncode == 1 and ", 0 failed" not in result.stdout, f"{result.returncode}: {result.stdout[-2000:]}{result.stderr[-2000:]}"
+    told = f"{result.returncode}: {result.stdout[-2000:]}{result.stderr[-2000:]}"
+    assert result.returncode == 1 and ", 0 failed" not in result.stdout, told
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "bench"])  # its verdict is about time

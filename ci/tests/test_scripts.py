@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 STAND_IN = """#!/bin/sh
 call="$(basename "$0") $*"
 echo "$call" >> "$STEPS"
+case "$call" in *"list --cells"*) echo a.b/optimized/simt/fp32/tiny ;; esac
 if [ "$(wc -l < "$STEPS")" = "${FAILING_STEP:-0}" ]; then exit "${FAILING_CODE:-1}"; fi
 exit 0
 """

@@ -203,7 +203,8 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
     throw Error(ErrorKind::kUnknownName, "--filter", options.filter,
                 "it matches no timed case; `twinbench list` marks them with *");
   const HeldOutCells held_out(options.held_out == "none" ? "^$" : options.filter, options.device, true);
-  for (const auto& twin : twins_of(held_out.cells())) twins.push_back(twin);
+  for (const auto& twin : twins_of(held_out.cells()))
+    if (!twin.device.is_simt()) twins.push_back(twin);
   std::erase_if(twins, [&](const Twin& twin) { return !shard.has(twin.name()); });
   Ledger ledger;
   Record record = open_record(options, "bench");

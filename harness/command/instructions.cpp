@@ -20,7 +20,8 @@ bool can_be_counted(const Cell& cell) {
   return cell.device == c10::DeviceType::CPU && !is_large(*cell.input_case) && cell.input_case->specimen.empty();
 }
 
-// Of the cells that differ in sizes and data only, the one with the largest inputs: the same instructions, more of each.
+// Of the cells that differ in sizes and data only, the one with the largest inputs: the same instructions, more of
+// each.
 std::vector<Cell> one_of_each_kind(const std::vector<Cell>& cells) {
   using Kind = std::tuple<const Component*, Variant, Dtype, Pass, Options>;
   std::map<Kind, std::pair<double, Cell>> chosen;

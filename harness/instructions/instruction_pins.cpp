@@ -14,7 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The same command on the same tree repeats to the last instruction. What the process did before (another filter, another
+// The same command on the same tree repeats to the last instruction. What the process did before (another filter,
+// another
 // pin) moves hash tables and heap and with them 0.01 %; a change of the code that matters is far above both.
 constexpr std::int64_t kStillTheSame = 400, kFewInstructions = 64;
 

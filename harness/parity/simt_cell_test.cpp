@@ -95,7 +95,7 @@ TEST(SimtCell, TheCudaPathIsJudgedOnTheHostInAllChecks) {
 
 TEST(SimtCell, WhatAKernelDoesWrongFailsItByName) {
   for (const auto& [planted, words] : {std::pair{Planted::kReadPastTheEnd, "reads outside tensor memory"},
-                                       {Planted::kNullPointer, "pointer is 'null + 0x0'"},
+                                       {Planted::kNullPointer, "pointer is 'null + 0'"},
                                        {Planted::kRace, "race in"},
                                        {Planted::kTooManyThreads, "bad_launch"},
                                        {Planted::kDefaultStream, "the default stream"}}) {

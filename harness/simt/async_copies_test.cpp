@@ -118,7 +118,7 @@ TEST(AsyncCopiesMisuse, EveryOneIsAFinding) {
   expect_finding<Bug::kUnalignedTo>(FindingKind::kException, "misaligned");
 }
 
-// In the orders that let a thread read before the copying one has waited, nobody has written yet; in others it is a race.
+// Where a thread reads before the copying one has waited, nobody has written yet; else it is a race.
 TEST(AsyncCopiesMisuse, AMissingBarrierIsAFinding) {
   const GuardedBuffer<float> from(spread(256, 1), "from", 16);
   const Buffer sums(64);

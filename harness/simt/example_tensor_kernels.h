@@ -33,7 +33,7 @@ struct TileProduct {
   }
 };
 
-// to [4, 32] = the four 8 x 8 matrices of bf16 that lie one below the other in from [32, 8], as ldmatrix hands them out.
+// to [4, 32] = four 8 x 8 matrices of bf16 that lie one below the other in from [32, 8], as ldmatrix hands them out.
 struct MatrixLoadArguments {
   const std::uint32_t* from;  // [32, 4] words
   std::uint32_t* to;

@@ -46,7 +46,7 @@ enum class WarpOperation {
   kLoadMatrices,
 };
 
-// What a lane brings to an operation of the whole warp; `apply` gets all of them, in lane order, when the last one is there.
+// What a lane brings to an operation of the whole warp; `apply` gets all of them, in lane order, when all are there.
 struct WarpCollective {
   void* own;
   void (*apply)(void* const* lanes);

@@ -87,6 +87,16 @@ class HostBlock {
     return (*where).atomic([value](T old) { return value > old ? value : old; });
   }
 
+  // *where = combine(*where), for the atomics of kernels/common/simt_atomic.h; returns the old value.
+  template <class T, class Combine>
+  TWINBENCH_ALWAYS_INLINE T atomic_update(T* where, Combine combine) {
+    return update(where, combine);
+  }
+  template <class T, class Combine>
+  TWINBENCH_ALWAYS_INLINE T atomic_update(SharedPointer<T> where, Combine combine) {
+    return (*where).atomic(combine);
+  }
+
  private:
   // A counted atomic access of global memory, done out of line: no access of the kernel's own is seen beside it.
   template <class T, class Combine>

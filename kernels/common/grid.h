@@ -19,8 +19,8 @@ constexpr std::int64_t blocks_of(std::int64_t count, std::int64_t each) { return
 constexpr std::int64_t striding_blocks(std::int64_t count, std::int64_t each, std::int64_t most = kMostBlocks) {
   return blocks_of(count, each) < most ? blocks_of(count, each) : most;
 }
-// Of a kernel that copies `count` elements: a batch of accesses a thread where that still gives every multiprocessor two
-// blocks (170 on sm_120), else one access.
+// Of a kernel that copies `count` elements: a batch of accesses a thread where that still gives each of 170
+// multiprocessors two blocks, else one access.
 constexpr std::int64_t copying_blocks(std::int64_t count) {
   constexpr std::int64_t kFew = 340, kEach = kElementThreads * 4;
   const std::int64_t batches = striding_blocks(count, kEach * kCopyBatch);

@@ -1,4 +1,4 @@
-// Moments of what all threads of a block hold, merged in a fixed order.
+// Moments of a vector, and of what all threads of a block hold, merged in a fixed order.
 #pragma once
 
 #include "kernels/common/layer_norm.h"
@@ -20,8 +20,8 @@ TWINBENCH_DEVICE Moments<float> moments_of(const Floats<kWidth>& values) {
   return result;
 }
 
-// Of a block's threads (a multiple of 32, all of them calling), `count` values in all; every thread gets the result, the
-// same bits, and no division stands between the merges. Four barriers.
+// Of a block's threads (a multiple of 32, all of them calling), `count` values in all; every thread gets the result,
+// the same bits, and no division stands between the merges. Four barriers.
 template <class Block>
 TWINBENCH_DEVICE Moments<float> block_moments(Block& block, const Moments<float>& own, float count) {
   const float mean = simt::block_sum(block, own.count * own.mean) / count, away = own.mean - mean;

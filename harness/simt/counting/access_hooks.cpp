@@ -2,6 +2,8 @@
 //
 // Their names and meaning are GCC's and LLVM's interface to the sanitizer's runtime. Kernels' translation units are
 // compiled with the option and linked without it. Where a hook returns to is the access's place in the kernel.
+#include <pthread.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -13,12 +15,28 @@ namespace twinbench::kernels::simt {
 
 thread_local LaneLog* current_lane_log = nullptr;
 
+AddressRange own_stack() {
+  pthread_attr_t attributes;
+  void* lowest = nullptr;
+  std::size_t bytes = 0;
+  if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+    pthread_attr_getstack(&attributes, &lowest, &bytes);
+    pthread_attr_destroy(&attributes);
+  }
+  return range_of(lowest, bytes);
+}
+
 namespace {
 
 // Fatal on a card. On the host 16 bytes end in a fault, and fewer in nothing, so it is told before the access is made.
 [[gnu::noinline, gnu::cold]] void report_misaligned(const void* site, const void* address, std::uint32_t bytes) {
   const HostThread* thread = Executor::running();
   if (thread == nullptr) return;
+  // Registers and parameters of a card, which the host's compiler copies as it likes.
+  static thread_local const AddressRange parameters = own_stack();
+  const FiberStack& stack = thread->fiber.stack();
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  if (parameters.holds(at) || range_of(stack.lowest, stack.bytes).holds(at)) return;
   const std::string place = place_of(site).text();
   thread->executor->add_finding(FindingKind::kMisaligned, thread->rank, -1, -1, place,
                                 "thread " + std::to_string(thread->rank) + " accesses " + std::to_string(bytes) +

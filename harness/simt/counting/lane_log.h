@@ -22,6 +22,12 @@ struct AddressRange {
   bool holds(std::uintptr_t address) const { return address - begin < bytes; }
 };
 
+inline AddressRange range_of(const void* begin, std::size_t bytes) {
+  return {reinterpret_cast<std::uintptr_t>(begin), bytes};
+}
+// The stack of the OS thread that launches: kernels' parameters lie there.
+AddressRange own_stack();
+
 struct LaneLog {
   std::vector<LoggedAccess> accesses;
   // Registers, parameters and constants of a card lie here on the host: stacks, the executor, the program's own data.

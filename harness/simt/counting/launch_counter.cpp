@@ -2,7 +2,6 @@
 #include "harness/simt/counting/launch_counter.h"
 
 #include <link.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <bit>
@@ -12,20 +11,6 @@
 
 namespace twinbench::kernels::simt {
 namespace {
-
-AddressRange range_of(const void* begin, std::size_t bytes) { return {reinterpret_cast<std::uintptr_t>(begin), bytes}; }
-
-// Of the OS thread that launches: kernels' parameters lie there.
-AddressRange own_stack() {
-  pthread_attr_t attributes;
-  void* lowest = nullptr;
-  std::size_t bytes = 0;
-  if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
-    pthread_attr_getstack(&attributes, &lowest, &bytes);
-    pthread_attr_destroy(&attributes);
-  }
-  return range_of(lowest, bytes);
-}
 
 // The program or library that this is linked into: constants.
 AddressRange own_image() {

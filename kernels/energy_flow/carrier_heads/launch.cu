@@ -1,7 +1,7 @@
 // Launches the carrier heads' kernels.
 //
 // version | idea                                                   | state
-// 1       | one product for all first layers, one warp a flow after | replaced: lane 0 alone finished, one load in flight
+// 1       | one product for all first layers, one warp a flow after | replaced: one lane finished, one load in flight
 // 2       | four flows a warp, a lane a flow for the scalar rules   | in use: two launches a step
 #include "kernels/common/grid.h"
 #include "kernels/common/simt_device.h"

@@ -43,8 +43,8 @@ struct Surface {
   }
 };
 
-// Grid: pieces of kSurfacePiece along x, rows along y (striding). Block (piece, row) leaves its terms at that place of a
-// [rows, pieces] matrix.
+// Grid: pieces of kSurfacePiece along x, rows along y (striding). Block (piece, row) leaves its terms at that place of
+// a [rows, pieces] matrix.
 struct SurfaceBackward {
   static constexpr int kMaxThreads = kSurfaceThreads;
   template <class Block>

@@ -1,7 +1,7 @@
 // Launches the embedding mapper's own kernels.
 //
 // version | idea                                                               | state
-// 1       | library products; bias, GELU and LN fused per row, a block each     | replaced: 16 blocks, a division an element
+// 1       | library products; bias, GELU and LN fused per row, a block each     | replaced: 16 blocks, a division each
 // 2       | pieces of rows, 16-byte accesses, column sums in 8-column blocks    | in use: bound by reading the weights
 #include "kernels/common/grid.h"
 #include "kernels/common/simt_device.h"

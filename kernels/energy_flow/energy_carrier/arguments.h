@@ -1,5 +1,5 @@
-// Arguments and launchers of the energy carrier's kernels. The matrix products stay with cuBLAS, but for the forward pass
-// in bf16, where tensor-core tiles with the gates in their epilogue may take their place (fuses_gates).
+// Arguments and launchers of the energy carrier's kernels. The matrix products stay with cuBLAS, but for the forward
+// pass in bf16, where tensor-core tiles with the gates in their epilogue may take their place (fuses_gates).
 #pragma once
 
 #include "kernels/common/arguments.h"

@@ -64,7 +64,7 @@ struct FusedGates {
     }
     TWINBENCH_DEVICE auto right(int slice) { return left(slice) + kLeftValues; }
 
-    // Starts the copies of a slice: of the input product first, then of the hidden one. A group even where none is left.
+    // Starts the copies of a slice: of the input product first, then of the hidden one. A group even if none is left.
     TWINBENCH_DEVICE void copy(int slice, int input_slices, int slices) {
       if (slice < slices) {
         const bool input = slice < input_slices;

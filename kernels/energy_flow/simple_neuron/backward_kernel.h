@@ -106,7 +106,7 @@ struct Backward {
   TWINBENCH_DEVICE void store_input_gradients(Block& block, Warp& warp, const Stage& at) const {
     const Arguments<float>& a = warp.a;
     const int lane = simt::lane(block), width = a.layout.hidden;
-    // Eight lanes a state channel, each with every eighth hidden one; groups start apart, so that they meet other banks.
+    // Eight lanes a state channel, each with every eighth hidden one; groups start apart, so that banks differ.
     constexpr int kParts = simt::kWarpSize / Layout::kState;
     const int state = lane / kParts, rounds = (width + kParts - 1) / kParts;
     FourFlows value{};

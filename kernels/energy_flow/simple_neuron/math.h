@@ -72,8 +72,8 @@ struct Stage {
 };
 
 // Dynamic shared memory of the backward kernel, in floats: packed weights, packed sums, the second and last matrix as
-// [out][in] (so that lanes that own inputs read neighbours), then the stages of all warps. Rows of [out][in] have an odd
-// length: 32 lanes that turn a row into a column then meet 32 banks.
+// [out][in] (so that lanes that own inputs read neighbours), then the stages of all warps. Rows of [out][in] have an
+// odd length: 32 lanes that turn a row into a column then meet 32 banks.
 struct BackwardShared {
   Layout layout;
   TWINBENCH_HOST_DEVICE int row() const { return layout.hidden | 1; }
