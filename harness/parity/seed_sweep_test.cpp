@@ -1,6 +1,7 @@
 // Every small cell at many seeds, and at sizes drawn at random: right answers pass, twins that round elsewhere do not.
-// TWINBENCH_SWEEP_SEEDS and TWINBENCH_SWEEP_SIZES say how many; ci/slow asks for hundreds of seeds of every cell. Else
-// seeds 1 to 5 go round the cells, each of which is judged at one of them.
+// TWINBENCH_SWEEP_SEEDS and TWINBENCH_SWEEP_SIZES say how many; ci/slow asks for hundreds of seeds of every cell, and
+// TWINBENCH_SWEEP_FIRST, the first seed or draw, chooses a part of them. Else seeds 1 to 5 go round the cells, each of
+// which is judged at one of them.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include <map>
 
 #include "harness/compare/inputs.h"
+#include "harness/compare/tolerance_table.h"
 #include "harness/parity/reference.h"
 #include "harness/parity/rounding_decisions.h"
 #include "src/common/error.h"
@@ -46,13 +48,26 @@ struct Tally {
 
 using Names = std::vector<std::string>;
 
-// Empty, or the first reason against an output that is not set aside.
-std::string verdict(const Reference& reference, const NamedTensors& outputs, const Names& aside) {
+// The specification's absolute bounds are for its own widths. At drawn ones sums may be larger, so that eight times the
+// baseline's RMSE, the element-wise rule's factor, is more than the bound: then that rule alone holds.
+bool beyond_class(const Reference& reference, const OutputRow& row) {
+  const Comparison& found = row.comparison;
+  const double allowed = kBaselineElementFactor * found.rmse_baseline;
+  for (const auto& spec : reference.outputs())
+    if (spec.name == row.name && spec.tolerance.kind == Tolerance::Kind::kBound &&
+        allowed > spec.tolerance.fp32.absolute && !reference.unsettled(row.name).defined())
+      return found.max_absolute_error <= allowed && found.reason.find(": distance ") != std::string::npos;
+  return false;
+}
+
+// Empty, or the first reason. At drawn sizes, outputs that are set aside are not asked about.
+std::string verdict(const Reference& reference, const NamedTensors& outputs, bool drawn, const Names& aside) {
   CheckResult result;
   reference.judge(outputs, result);
-  if (result.verdict == CheckVerdict::kPass || aside.empty()) return result.reason;
+  if (result.verdict == CheckVerdict::kPass || !drawn) return result.reason;
   for (const auto& row : result.outputs)
-    if (!row.comparison.accepted() && std::find(aside.begin(), aside.end(), row.name) == aside.end())
+    if (!row.comparison.accepted() && !beyond_class(reference, row) &&
+        std::find(aside.begin(), aside.end(), row.name) == aside.end())
       return "output '" + row.name + "': " + row.comparison.reason;
   return result.outputs.size() == reference.outputs().size() ? "" : result.reason;
 }
@@ -80,7 +95,7 @@ void sweep_one(const Component& component, const Setting& setting, std::uint64_t
   if (drawn && setting.backward()) tally.gradients += static_cast<std::int64_t>(reference.outputs().size());
   tally.cancelled += static_cast<std::int64_t>(aside.size());
   const auto right = [&](const std::string& whose, const NamedTensors& outputs) {
-    const std::string reason = verdict(reference, outputs, aside);
+    const std::string reason = verdict(reference, outputs, drawn, aside);
     if (reason.empty()) return;
     ++tally.failed[whose];
     std::string sizes;
@@ -98,7 +113,7 @@ void sweep_one(const Component& component, const Setting& setting, std::uint64_t
   if (!rounds_operands(setting.dtype) || setting.input_case.degenerate) return;
   const auto wrong = [&](const std::string& what, const NamedTensors& outputs) {
     ++tally.wrong[what];
-    tally.rejected[what] += !verdict(reference, outputs, aside).empty();
+    tally.rejected[what] += !verdict(reference, outputs, drawn, aside).empty();
   };
   Setting fp32 = setting;
   fp32.dtype = Dtype::kFp32;
@@ -134,6 +149,8 @@ void expect_right(const std::map<std::string, Tally>& tallies) {
   print(tallies);
   for (const auto& [name, tally] : tallies) {
     EXPECT_GT(tally.judged, 0);
+    if (tally.gradients >= 100)  // setting aside is for freaks: widths of one or two
+      EXPECT_LE(10 * tally.cancelled, tally.gradients) << name << ": too many gradients cancel to judge the rest";
     for (const auto& reason : tally.reasons) ADD_FAILURE() << reason;
     for (const auto& [what, count] : tally.wrong)
       EXPECT_GE(2 * tally.rejected.at(what), count) << name << ": twins " << what << " pass too often";
@@ -152,12 +169,13 @@ class SeedSweep : public testing::Test {
 TEST_F(SeedSweep, SmallCases) {
   std::map<std::string, Tally> tallies;
   const int wanted = count_from("TWINBENCH_SWEEP_SEEDS", 0), seeds = wanted > 0 ? wanted : 5;
+  const int first = count_from("TWINBENCH_SWEEP_FIRST", 1);
   int cell = 0;
   for (const auto& component : components())
     for (const auto& one : component.spec.cases)
       for (const Dtype dtype : component.spec.dtypes) {
         ++cell;
-        for (int seed = 1; is_small(component, one) && seed <= seeds; ++seed) {
+        for (int seed = first; is_small(component, one) && seed < first + seeds; ++seed) {
           if (wanted <= 0 && seed - 1 != cell % seeds) continue;
           const Setting setting = completed(component.spec.signature, {one, dtype});
           sweep_one(component, setting, static_cast<std::uint64_t>(seed), false,
@@ -190,12 +208,13 @@ Setting drawn_sizes(const Component& component, Setting setting, std::uint64_t s
 
 TEST_F(SeedSweep, SizesDrawnAtRandom) {
   std::map<std::string, Tally> tallies;
+  const int first = count_from("TWINBENCH_SWEEP_FIRST", 1);
   const int draws = count_from("TWINBENCH_SWEEP_SIZES", 2);
   for (const auto& component : components()) {
     std::vector<Case> cases;
     for (const auto& one : component.spec.cases)
       if (is_small(component, one) && !one.degenerate) cases.push_back(one);
-    for (int draw = 1; !cases.empty() && draw <= draws; ++draw)
+    for (int draw = first; !cases.empty() && draw < first + draws; ++draw)
       for (const Dtype dtype : component.spec.dtypes) {
         const auto seed = static_cast<std::uint64_t>(draw);
         const Case& one = cases[philox(seed, 0, 0, 1, 0).w[0] % cases.size()];
