@@ -8,9 +8,9 @@
 
 namespace twinbench {
 
-// Empty, or how much of the runs' time no thread of this process worked nor waited for a processor: somebody slept.
-// Other work on the machine makes a thread wait for a processor, which the scheduler counts apart. One thread of
-// at::parallel_for meanwhile; in the best of three attempts.
+// Empty, or how much of the runs' time no thread of this process worked although one gave its processor up: it slept.
+// With one thread of at::parallel_for, in the median of several attempts: where others want the processor too, a thread
+// that waits for its own worker looks alike now and then, and a sleep below four fifths of the time is not told from it.
 std::string slept(const std::function<void()>& run);
 
 // Reads the kernel's raw clock beside the one that measures: from construction to broken() both must tell the same.

@@ -26,7 +26,7 @@ TEST(WorkWatch, AWorkerThreadsWorkIsNoSleep) {
 TEST(WorkWatch, SleepIsSeen) {
   EXPECT_NE(slept([] {
               work(std::chrono::microseconds(500));
-              std::this_thread::sleep_for(std::chrono::milliseconds(1));
+              std::this_thread::sleep_for(std::chrono::milliseconds(5));
             }),
             "");
 }

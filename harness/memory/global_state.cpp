@@ -66,13 +66,16 @@ std::uint64_t environment() {
   return sum;
 }
 
+// Of a handler's flags, all but the one that the C library sets by itself, also where a handler is put back as it was.
+constexpr int kRestorer = 0x04000000;  // SA_RESTORER, which no header of the C library declares
+
 std::uint64_t signal_handlers() {
   std::uint64_t state = 0;
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action {};
     if (sigaction(signal, nullptr, &action) != 0) continue;
     const auto handler = action.sa_handler;
-    state = hash_of_bytes(&handler, sizeof handler, state + static_cast<std::uint64_t>(action.sa_flags));
+    state = hash_of_bytes(&handler, sizeof handler, state + static_cast<std::uint64_t>(action.sa_flags & ~kRestorer));
   }
   return state;
 }

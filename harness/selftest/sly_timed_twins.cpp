@@ -135,7 +135,7 @@ class SleepingBaseline : public Runnable {
   SleepingBaseline(const NamedTensors& inputs, const Setting& setting) : right_(row_scale_baseline(inputs, setting)) {}
   void run() override {
     right_->run();
-    std::this_thread::sleep_for(std::chrono::microseconds(500));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   NamedTensors outputs() override { return right_->outputs(); }
 
@@ -150,7 +150,7 @@ struct WaitsForItsWorker : RowScale {
   using RowScale::RowScale;
   void run() override {
     std::thread([this] {
-      for (int again = 0; again < 50; ++again) RowScale::run();
+      for (int again = 0; again < 500; ++again) RowScale::run();
     }).join();
   }
 };
