@@ -7,6 +7,7 @@
 #include "src/common/filter_pattern.h"
 #include "src/common/nearest_name.h"
 #include "src/inputs.h"
+#include "src/spec_tables.h"
 
 namespace twinbench {
 
@@ -46,6 +47,7 @@ namespace {
 Component named(const char* pipeline, const char* name, Component component) {
   component.spec.pipeline = pipeline;
   component.spec.name = name;
+  read_tables(component.spec, spec_text(component.spec.id()));
   check_spec(component.spec);
   return component;
 }

@@ -46,10 +46,13 @@ struct Setting {
   Dtype dtype = Dtype::kFp32;
   Device device;
   const Signature* signature = nullptr;  // of the component, while that lives
+  // Of the oracle, whose dtype is kFp64: the mode whose roundings it carries out, all else being fp64. kFp64: none.
+  Dtype rounding = Dtype::kFp64;
 
   std::int64_t size(const std::string& name) const;  // throws kUnknownName
   double option(const std::string& name) const;      // throws kUnknownName
   bool on(const std::string& name) const { return option(name) != 0; }
+  Dtype rounds_as() const { return dtype == Dtype::kFp64 ? rounding : dtype; }  // what a baseline rounds by
   bool backward() const { return input_case.pass == Pass::kBackward; }
 };
 

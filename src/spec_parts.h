@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "src/component.h"
 
@@ -36,15 +37,24 @@ inline Case timed(Case from) {
   return from;
 }
 
-// A case with these options; with_options(sized_case(...), {{"noise", 0.05}}).
-inline Case with_options(Case from, Options options) {
-  from.options = std::move(options);
-  return from;
-}
-
 inline Case degenerate(Case from) {
   from.degenerate = true;
   return from;
+}
+
+// A linear layer's parameters, <name>weight and <name>bias, drawn at `number` and the one after it.
+inline void add_layer(Signature& signature, const std::string& name, const std::string& rows,
+                      const std::string& columns, std::uint32_t number, bool trained = true) {
+  for (const InputSpec& one : {weight(name + "weight", rows + ", " + columns, xavier(number)),
+                               bias(name + "bias", rows, uniform(number + 1, -0.1, 0.1))})
+    signature.inputs.push_back(trained ? one : one.without_gradient());
+}
+
+// Writes the values, in turn, at every `apart`-th place of a contiguous fp32 tensor, the first being place 0.
+inline void plant(const at::Tensor& tensor, std::int64_t apart, const std::vector<float>& values) {
+  float* const data = tensor.mutable_data_ptr<float>();
+  for (std::int64_t i = 0; i * apart < tensor.numel(); ++i)
+    data[i * apart] = values[static_cast<std::size_t>(i) % values.size()];
 }
 
 // The expected value of a proof counter that an optimized variant never touches.

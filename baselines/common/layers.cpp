@@ -5,14 +5,17 @@
 #include <ATen/ops/linear.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "src/rounding.h"
+
 namespace twinbench {
 namespace {
 
-// Products stay fp32. (Plain conversions on the tape would round the products of the backward pass instead.)
+// Products stay as wide as their operands are. (Plain conversions on the tape would round the products of the backward
+// pass instead.)
 struct RoundedLinear : torch::autograd::Function<RoundedLinear> {
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const at::Tensor& bias) {
-    const at::Tensor operand = rounded_to_bf16(x);
+    const at::Tensor operand = rounded(x, Dtype::kBf16);
     context->save_for_backward({operand, weight});
     return at::linear(operand, weight, bias);
   }
@@ -20,14 +23,12 @@ struct RoundedLinear : torch::autograd::Function<RoundedLinear> {
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
                                                  const torch::autograd::variable_list& gradients) {
     const auto saved = context->get_saved_variables();
-    const at::Tensor gradient = rounded_to_bf16(gradients[0]);
+    const at::Tensor gradient = rounded(gradients[0], Dtype::kBf16);
     return {gradient.mm(saved[1]), gradient.t().mm(saved[0]), gradients[0].sum(0)};
   }
 };
 
 }  // namespace
-
-at::Tensor rounded_to_bf16(const at::Tensor& tensor) { return tensor.to(at::kBFloat16).to(at::kFloat); }
 
 at::Tensor baseline_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, bool round) {
   return round ? RoundedLinear::apply(x, weight, bias) : at::linear(x, weight, bias);

@@ -5,8 +5,6 @@
 
 namespace twinbench {
 
-at::Tensor rounded_to_bf16(const at::Tensor& tensor);
-
 // x [rows, in], weight [out, in], bias [out] -> [rows, out]. `round`: both operands of every product, forward and
 // backward, are rounded to bf16; the weight comes already rounded.
 at::Tensor baseline_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, bool round);

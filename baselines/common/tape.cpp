@@ -9,13 +9,14 @@
 #include <utility>
 
 #include "baselines/common/layers.h"
+#include "src/rounding.h"
 
 namespace twinbench {
 
 TapeBaseline::TapeBaseline(const NamedTensors& inputs, const Setting& setting)
-    : inputs_(inputs), setting_(setting), backward_(setting.backward()), round_(setting.dtype == Dtype::kBf16) {
+    : inputs_(inputs), setting_(setting), backward_(setting.backward()), round_(setting.rounds_as() == Dtype::kBf16) {
   for (const auto& input : inputs_of(*setting.signature, setting))
-    if (round_ && input.role == Role::kWeight) inputs_.set(input.name, rounded_to_bf16(inputs_[input.name]));
+    if (round_ && input.role == Role::kWeight) inputs_.set(input.name, rounded(inputs_[input.name], Dtype::kBf16));
 }
 
 void TapeBaseline::run() {

@@ -102,7 +102,7 @@ def text_breaches(path: str, text: str) -> list[str]:
 # What a component's folder may hold in each layer, and what it must hold. A kernel family that needs more files names
 # them by role: a verb or noun before the role, as in backward_kernel.h or product.h.
 ROLES = {
-    "src": (r"spec\.cpp|goldens\.json", ["spec.cpp"], []),
+    "src": (r"spec\.cpp|(spec|goldens)\.json", ["spec.cpp"], []),
     "baselines": (r"baseline\.cpp|library\.cpp", ["baseline.cpp"], []),
     "optimized": (r"cpu\.cpp|cuda\.cpp|\w+\.h|\w+_(loader|test)\.cpp|pieces\.cpp", ["cpu.cpp"], ["cuda.cpp"]),
     "kernels": (r"math\.h|arguments\.h|(\w+_)?kernel\.h|(\w+_)?tile\.h|launch\.cu|kernel_test\.cpp", [],

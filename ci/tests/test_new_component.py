@@ -51,8 +51,8 @@ def test_bad_input_is_refused_and_changes_nothing(small_tree, arguments, said):
     assert before == (sorted(small_tree.rglob("*")), (small_tree / "src/components.def").read_text())
 
 
-@pytest.mark.parametrize("arguments, count", [([], 10), (["--library"], 11), (["--kind", "host"], 4),
-                                              (["--kind", "host", "--library"], 5)])
+@pytest.mark.parametrize("arguments, count", [([], 11), (["--library"], 12), (["--kind", "host"], 5),
+                                              (["--kind", "host", "--library"], 6)])
 def test_the_skeleton_is_whole_and_formatted(small_tree, arguments, count):
     result = run(small_tree, "ci/new_component", "energy_flow", "row_twice", *arguments, "--source", "energy_flow C99")
     assert result.returncode == 0, result.stderr

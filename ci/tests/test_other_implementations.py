@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,3 +90,52 @@ def test_sizes_from_the_command_line(tmp_path):
     path = tmp_path / "sized.safetensors"
     assert run("dump", CELL, "--size", "flows=11", "--out", path).returncode == 0
     assert load_file(path)["output.output"].shape[0] == 11
+
+
+def rewrite(path, tensors=lambda t: t, **metadata):
+    """The file with other metadata (None takes an entry out) and other tensors."""
+    with safe_open(path, "pt") as file:
+        merged = file.metadata() | metadata
+    save_file(tensors(load_file(path)), path, {key: value for key, value in merged.items() if value is not None})
+
+
+@pytest.mark.parametrize("asked, named", [
+    ("energy_flow.energy_carrier/optimized/cpu/fp32/odd", "case"),
+    ("energy_flow.energy_carrier/optimized/cpu/bf16/tiny", "dtype"),
+    ("energy_flow.simple_neuron/optimized/cpu/fp32/tiny", "component"),
+])
+def test_a_file_of_another_cell_is_refused_by_name(dumped, asked, named):
+    result = run("check", asked, "--from", dumped)
+    assert result.returncode == 2 and f"metadata cell: {named}" in result.stderr and "check it as" in result.stderr
+    assert run("check", CELL.replace("optimized", "baseline"), "--from", dumped).returncode == 0, "no matter whose"
+
+
+def test_a_seed_promises_its_inputs(dumped):
+    rewrite(dumped, seed="8")
+    result = run("check", CELL, "--from", dumped)
+    assert result.returncode == 2 and "metadata seed" in result.stderr and "take 'seed' out" in result.stderr
+    rewrite(dumped, seed="8x")
+    assert "whole number" in run("check", CELL, "--from", dumped).stderr
+    rewrite(dumped, seed=None)
+    assert run("check", CELL, "--from", dumped).returncode == 0
+
+
+def test_zeros_and_nothing_are_no_pass(dumped, tmp_path):
+    rewrite(dumped, lambda t: t | {"output.next_hidden": torch.zeros_like(t["output.next_hidden"])})
+    assert run("check", CELL, "--from", dumped).returncode == 1
+    empty = tmp_path / "empty.safetensors"
+    cell = CELL.replace("tiny", "empty")
+    assert run("dump", cell, "--out", empty).returncode == 0
+    result = run("check", cell, "--from", empty)
+    assert result.returncode == 2 and "no elements" in result.stderr
+
+
+@pytest.mark.parametrize("metadata", [{}, {"sizes": None, "cell": None, "seed": None}])
+def test_backward_cells_at_another_number_of_layers(tmp_path, metadata):
+    cell, path = CELL.replace("tiny", "backward_odd"), tmp_path / "three.safetensors"
+    assert run("dump", cell, "--size", "layers=3", "--size", "hidden=5", "--out", path).returncode == 0
+    rewrite(path, **metadata)
+    result = run("check", cell, "--from", path)
+    assert result.returncode == 0 and "grad_weight_hidden_2" in result.stdout, result.stdout + result.stderr
+    rewrite(path, lambda t: t | {"output.grad_weight_hidden_2": t["output.grad_weight_hidden_2"] * 1.01})
+    assert run("check", cell, "--from", path).returncode == 1

@@ -10,7 +10,8 @@ namespace twinbench {
 
 // Empty, or how much of the runs' time no thread of this process worked although one gave its processor up: it slept.
 // With one thread of at::parallel_for, in the median of several attempts: where others want the processor too, a thread
-// that waits for its own worker looks alike now and then, and a sleep below four fifths of the time is not told from it.
+// that waits for its own worker looks alike now and then, and a sleep below four fifths of the time is not told from
+// it.
 std::string slept(const std::function<void()>& run);
 
 // Reads the kernel's raw clock beside the one that measures: from construction to broken() both must tell the same.

@@ -77,24 +77,24 @@ function(twinbench_unite target)
   endforeach()
 endfunction()
 
-# Worked examples travel inside the program: a table of the text of every goldens.json.
-set(entries "")
-foreach(id IN LISTS TWINBENCH_COMPONENT_IDS)
-  string(REPLACE "." "/" component ${id})
-  set(golden_file "${PROJECT_SOURCE_DIR}/src/${component}/goldens.json")
-  if(EXISTS "${golden_file}")
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${golden_file}")
-    file(READ "${golden_file}" golden_text)
-    string(APPEND entries "      {\"${id}\", R\"goldens(${golden_text})goldens\"},\n")
-  endif()
-endforeach()
-set(TWINBENCH_golden_source "${PROJECT_BINARY_DIR}/generated/src/golden_texts.cpp")
-file(GENERATE OUTPUT "${TWINBENCH_golden_source}" CONTENT
-"// Generated from the goldens.json beside the specifications.
+# Worked examples and tables travel inside the program: the text of every goldens.json and every spec.json.
+function(twinbench_embed file function header)
+  set(entries "")
+  foreach(id IN LISTS TWINBENCH_COMPONENT_IDS)
+    string(REPLACE "." "/" component ${id})
+    set(path "${PROJECT_SOURCE_DIR}/src/${component}/${file}")
+    if(EXISTS "${path}")
+      set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
+      file(READ "${path}" text)
+      string(APPEND entries "      {\"${id}\", R\"file(${text})file\"},\n")
+    endif()
+  endforeach()
+  file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/generated/src/${function}s.cpp" CONTENT
+"// Generated from the ${file} beside the specifications.
 #include <cstring>
-#include \"src/golden_file.h\"
+#include \"${header}\"
 namespace twinbench {
-const char* golden_text(const std::string& component_id) {
+const char* ${function}(const std::string& component_id) {
   struct Entry { const char* id; const char* text; };
   static const Entry entries[] = {
 ${entries}      {\"\", \"\"}};
@@ -104,3 +104,8 @@ ${entries}      {\"\", \"\"}};
 }
 }  // namespace twinbench
 ")
+endfunction()
+twinbench_embed(goldens.json golden_text src/golden_file.h)
+twinbench_embed(spec.json spec_text src/spec_tables.h)
+set(TWINBENCH_embedded_sources ${PROJECT_BINARY_DIR}/generated/src/golden_texts.cpp
+  ${PROJECT_BINARY_DIR}/generated/src/spec_texts.cpp)

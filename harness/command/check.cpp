@@ -1,12 +1,15 @@
 // `twinbench check`: judges the outputs in a file against the oracle on the inputs in the same file.
 #include <ATen/ATen.h>
 
+#include <charconv>
 #include <cstdio>
+#include <cstring>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "harness/command/command.h"
 #include "harness/command/tensor_file.h"
+#include "harness/compare/inputs.h"
 #include "harness/parity/reference.h"
 #include "src/common/error.h"
 #include "src/inputs.h"
@@ -14,7 +17,7 @@
 namespace twinbench {
 namespace {
 
-// Sizes and options as the file's metadata has them; a file without them is judged at the case's own sizes.
+// Sizes and options as the file's metadata has them.
 template <class Map>
 void take_from(const std::map<std::string, std::string>& metadata, const std::string& key, Map& into) {
   const auto found = metadata.find(key);
@@ -32,6 +35,63 @@ void take_from(const std::map<std::string, std::string>& metadata, const std::st
                 "it must be a JSON object, as `twinbench dump` writes it");
   }
 }
+
+// A file that does not say its sizes has those of its tensors; what no tensor's length tells is the case's.
+Setting sized_by_tensors(const Signature& signature, const NamedTensors& inputs, Setting setting) {
+  for (const auto& input : signature.inputs) {
+    for (const auto& extent : input.shape) setting.input_case.sizes.erase(extent.symbol());
+    setting.input_case.sizes.erase(input.per);
+  }
+  return bound(signature, inputs, setting);
+}
+
+// What the file says it is of, where it says so. What is right depends on neither variant nor device.
+void check_cell(const std::map<std::string, std::string>& metadata, const Cell& asked) {
+  const auto found = metadata.find("cell");
+  if (found == metadata.end()) return;
+  const Cell of = find_cell(found->second);
+  const std::string remedy = "check it as " + found->second + ", or take 'cell' out of its metadata";
+  const auto differs = [&](const std::string& what, const std::string& is, const std::string& wanted) {
+    if (is != wanted)
+      throw Error(ErrorKind::kBadArgument, "metadata cell: " + what, is,
+                  "the cell asked for has " + wanted + ": " + remedy);
+  };
+  differs("component", of.component->spec.id(), asked.component->spec.id());
+  differs("dtype", to_string(of.dtype), to_string(asked.dtype));
+  differs("case", of.input_case->name, asked.input_case->name);
+}
+
+// A seed in the metadata promises the inputs that it gives.
+void check_seed(const TensorFile& file, const ComponentSpec& spec, const Setting& setting) {
+  const auto found = file.metadata.find("seed");
+  if (found == file.metadata.end()) return;
+  std::uint64_t seed = 0;
+  const auto* const end = found->second.data() + found->second.size();
+  if (const auto read = std::from_chars(found->second.data(), end, seed); read.ec != std::errc() || read.ptr != end)
+    throw Error(ErrorKind::kCorrupt, "metadata seed", found->second, "give a whole number from 0 to 2^64 - 1");
+  for (const auto& [name, tensor] : generated_inputs(spec, setting, seed)) {
+    const at::Tensor given = file.inputs[name].contiguous();
+    if (given.nbytes() == tensor.nbytes() &&
+        (given.nbytes() == 0 ||
+         std::memcmp(given.const_data_ptr(), tensor.contiguous().const_data_ptr(), given.nbytes()) == 0))
+      continue;
+    throw Error(ErrorKind::kCorrupt, "metadata seed", found->second,
+                "input." + name +
+                    " is not what this seed gives: where the inputs are your own, take 'seed' out of the "
+                    "metadata");
+  }
+}
+
+// Nothing to compare is no pass.
+void check_elements(const TensorFile& file) {
+  std::int64_t elements = 0;
+  for (const auto& [name, tensor] : file.outputs) elements += tensor.numel();
+  if (elements == 0)
+    throw Error(ErrorKind::kBadFile, "outputs", "no elements",
+                "choose sizes that give at least one: nothing is compared");
+}
+
+bool all_zero(const at::Tensor& tensor) { return tensor.numel() > 0 && !tensor.ne(0).any().item<bool>(); }
 
 // The file must hold exactly the inputs that the component generates, and every output it declares.
 void check_names(const TensorFile& file, const NamedTensors& expected, const std::vector<OutputSpec>& outputs) {
@@ -60,15 +120,25 @@ void check_names(const TensorFile& file, const NamedTensors& expected, const std
 
 int check_command(const CommandOptions&, const std::string& name, const std::string& from) {
   const auto cell = find_cell(name);
-  auto file = read_tensor_file(from);
+  const auto file = read_tensor_file(from);
+  check_cell(file.metadata, cell);
   Setting setting{*cell.input_case, cell.dtype};
   setting.input_case.options = cell.setting().input_case.options;
   setting.device = c10::Device(c10::DeviceType::CPU);  // a file is judged on the CPU, wherever it was made
   take_from(file.metadata, "sizes", setting.input_case.sizes);
   take_from(file.metadata, "options", setting.input_case.options);
-  setting = completed(cell.component->spec.signature, setting);
+  const Signature& signature = cell.component->spec.signature;
+  setting =
+      file.metadata.count("sizes") ? completed(signature, setting) : sized_by_tensors(signature, file.inputs, setting);
   check_names(file, generate_inputs(cell.component->spec, setting, 0), output_specs(cell.component->spec, setting));
-  const auto result = judge_outputs(*cell.component, setting, file.inputs, file.outputs);
+  check_seed(file, cell.component->spec, setting);
+  check_elements(file);
+  const Reference reference(*cell.component, setting, file.inputs);
+  CheckResult result;
+  reference.judge(file.outputs, result);
+  for (const auto& row : result.outputs)
+    if (!row.comparison.negligible && all_zero(file.outputs[row.name]) && !all_zero(reference.oracle()[row.name]))
+      result.fail("output '" + row.name + "' is all zeros, the right answer is not");
   for (const auto& row : result.outputs)
     std::printf("%-24s %-10s max abs %.3g  max rel %.3g  error / allowed %.3g  %s\n", row.name.c_str(),
                 row.tolerance_class.c_str(), row.comparison.max_absolute_error, row.comparison.max_relative_error,

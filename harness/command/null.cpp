@@ -29,8 +29,8 @@ std::string summary(const Qualification& q) {
   std::snprintf(
       text, sizeof text,
       "gate: %zu false verdicts in %zu comparisons of a cell with itself (%zu undecided; at most %.2f %% at 95 %%); "
-      "%zu misses in %zu with %.0f %% more work at noise up to %.0f %% (found at least %.2f %%; %zu noisier ones apart, "
-      "%zu planted ones judged wrongly in all)",
+      "%zu misses in %zu with %.0f %% more work at noise up to %.0f %% (found at least %.2f %%; %zu noisier ones "
+      "apart, %zu planted ones judged wrongly in all)",
       q.false_verdicts, q.comparisons, q.undecided, 100 * row["false_rate_at_most"].get<double>(), q.misses, q.planted,
       100 * kPlantedShare, 100 * kNoiseForPower, 100 * row["power_at_least"].get<double>(), q.planted_too_noisy,
       q.planted_wrong);

@@ -67,7 +67,8 @@ MemberOutcome judge(const Cell& cell, const ParityOptions& options, std::uint64_
   return outcome;
 }
 
-// A case that the revision draws: the first draw that is one, that is, whose baseline passes.
+// A case that the revision draws: the first draw that is one, that is, whose baseline passes, whose gradients do not
+// cancel and whose answer can be told from wrong ones.
 MemberOutcome judge_held_out(const Cell& cell, const std::string& text, const ParityOptions& options,
                              SharedCases& shared) {
   std::string why;
@@ -80,10 +81,15 @@ MemberOutcome judge_held_out(const Cell& cell, const std::string& text, const Pa
     try {
       const Cell drawn_cell{cell.component, cell.variant, cell.device, cell.dtype, &draw.input_case};
       const Setting setting = drawn_cell.setting();
-      const Reference& reference = shared.of(*cell.component, setting, draw.seed).reference();
+      SharedCase& drawn_case = shared.of(*cell.component, setting, draw.seed);
+      const Reference& reference = drawn_case.reference();
       CheckResult control;
       reference.judge(reference.baseline(), control);
       why = control.reason;
+      if (const auto cancelled = reference.cancelled(); why.empty() && !cancelled.empty())
+        why = "the terms of output '" + cancelled.front() + "' cancel";
+      // Of one or two elements, say, from which no wrong answer can be told.
+      if (why.empty()) why = drawn_case.vacuity().reason;
       if (!why.empty()) continue;
       MemberOutcome outcome{nlohmann::json::array(), true};
       CheckResult drawn;

@@ -92,20 +92,25 @@ void compare_exactly(const OutputSpec& spec, const HostElements& oracle, const H
 }
 
 struct ElementLimits {
-  double relative, absolute;  // |y - r|
-  Bound bound;                // |y - b|; infinite where the class has none
+  double relative, absolute;  // |y - r|; the baseline's own error if that is more
+  Bound bound;                // |y - b| or |y - r|; infinite where the class has none
+  Bound flipped;              // the same, of unsettled elements
 };
 
 // The second pass: the rules that look at single elements.
 template <class Value>
 void compare_elements(const HostElements& oracle, const HostElements& baseline, const HostElements& candidate,
-                      const ElementLimits& limits, const at::Tensor& shape, Comparison& result) {
+                      const ElementLimits& limits, const bool* unsettled, const at::Tensor& shape, Comparison& result) {
   Ruling ruling{result};
   for_each_element<Value>(oracle, baseline, candidate, [&](std::int64_t i, Value r, Value b, Value y) {
     if (!is_finite(y)) return;  // the mask rule has judged it
-    const double error = std::abs(y - r), allowed = limits.relative * std::abs(r) + limits.absolute;
-    const double apart = std::abs(y - b);
-    const double bound = limits.bound.absolute + limits.bound.relative * std::max(std::abs(y), std::abs(b));
+    const bool open = unsettled && unsettled[i];
+    const Bound& limit = open ? limits.flipped : limits.bound;
+    const bool nearer_baseline = std::abs(y - b) <= std::abs(y - r);
+    const Value other = nearer_baseline ? b : r;
+    const double error = open ? 0 : std::abs(y - r), apart = std::abs(y - other);
+    const double allowed = std::max(limits.relative * std::abs(r) + limits.absolute, std::abs(b - r));
+    const double bound = limit.absolute + limit.relative * std::max(std::abs(y), std::abs(other));
     if (error <= allowed && apart <= bound) {
       if (allowed > 0) result.worst_ratio = std::max(result.worst_ratio, error / allowed);
       if (bound > 0) result.worst_ratio = std::max(result.worst_ratio, apart / bound);
@@ -115,15 +120,31 @@ void compare_elements(const HostElements& oracle, const HostElements& baseline, 
     if (!result.reason.empty()) return;  // the first one is named
     const std::string where = element_text(shape, i) + ": " + number(y);
     ruling.limit(where + ", oracle " + number(r) + ": error", error, allowed);
-    ruling.limit(where + ", baseline " + number(b) + ": distance", apart, bound);
+    ruling.limit(where + ", " + (nearer_baseline ? "baseline " : "oracle ") + number(other) + ": distance", apart,
+                 bound);
   });
+}
+
+// The gradient class: near the baseline's tensor, or nearer still to the oracle's.
+void compare_gradient(const ErrorStatistics& s, const Bound& bound, Dtype dtype, Ruling& ruling) {
+  const bool rounds = dtype != Dtype::kFp64 && dtype != Dtype::kFp32;
+  const double least_cosine = rounds ? 0.99 : 0.99999;
+  const bool nearer_baseline = s.to_baseline.distance <= s.to_oracle.distance;
+  const auto& near = nearer_baseline ? s.to_baseline : s.to_oracle;
+  const std::string whom = nearer_baseline ? "the baseline" : "the oracle";
+  ruling.limit("L2 distance to " + whom, near.distance, bound.relative * near.norm + bound.absolute);
+  if (!(near.cosine >= least_cosine))
+    ruling.decide(Judgement::kRejected,
+                  "cosine with " + whom + " " + number(near.cosine) + " is below " + number(least_cosine));
 }
 
 template <class Value>
 void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const HostElements& baseline,
-                     const HostElements& candidate, const at::Tensor& shape, Dtype dtype, Comparison& result) {
+                     const HostElements& candidate, const at::Tensor& shape, Dtype dtype, const at::Tensor& marked,
+                     Comparison& result) {
   Ruling ruling{result};
-  const ErrorStatistics s = gather_statistics(oracle, baseline, candidate, shape.scalar_type());
+  const bool* const unsettled = marked.defined() ? marked.const_data_ptr<bool>() : nullptr;
+  const ErrorStatistics s = gather_statistics(oracle, baseline, candidate, shape.scalar_type(), unsettled);
   result.max_absolute_error = s.candidate_max_error;
   result.max_relative_error = s.candidate_max_relative;
   result.rmse = s.candidate_rmse;
@@ -144,16 +165,20 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
                                             ", oracle " + number(should));
   }
 
-  const NumericTable table = numeric_table(dtype);
-  const Bound& bound = spec.tolerance.bound(dtype);
+  // Settled elements come from the same rounded operands in every implementation.
+  const Dtype arithmetic = unsettled ? Dtype::kFp32 : dtype;
+  const NumericTable table = numeric_table(arithmetic);
+  const Bound &bound = spec.tolerance.bound(arithmetic), &flipped = spec.tolerance.bound(dtype);
   const double epsilon = epsilon_of(shape.scalar_type()), unbounded = std::numeric_limits<double>::infinity();
   const bool gradient = spec.tolerance.kind == Tolerance::Kind::kGradient;
+  const Bound none{0, unbounded};
   // A gradient class is itself a bound on the whole tensor: a baseline within twice that bound is as good as it claims.
   const double poor = gradient ? std::max(kPoorBaseline, 2 * bound.relative) : kPoorBaseline;
   if (!(s.baseline_rmse <= poor * s.oracle_rms)) {
     if (s.baseline_rmse <= bound.absolute && s.oracle_rms <= bound.absolute) {
       result.negligible = true;
-      compare_elements<Value>(oracle, baseline, candidate, {0, bound.absolute, {0, unbounded}}, shape, result);
+      compare_elements<Value>(oracle, baseline, candidate, {0, bound.absolute, none, flipped}, unsettled, shape,
+                              result);
       return;
     }
     ruling.decide(Judgement::kInvalid, "the baseline is poor: its RMSE " + number(s.baseline_rmse) +
@@ -164,7 +189,8 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
   if (!gradient) {
     const double floor =
         std::max(std::min(table.absolute, kMagnitudeFloor * s.oracle_rms), kBaselineElementFactor * s.baseline_rmse);
-    compare_elements<Value>(oracle, baseline, candidate, {table.relative, floor, bound}, shape, result);
+    compare_elements<Value>(oracle, baseline, candidate, {table.relative, floor, bound, flipped}, unsettled, shape,
+                            result);
   }
 
   const bool few = s.finite < kFewElements, very_few = s.finite < kVeryFewElements;
@@ -178,14 +204,7 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
   ruling.limit("RMSE against the oracle (the baseline's is " + number(s.baseline_rmse) + ")", s.candidate_rmse, whole);
   ruling.limit("largest error (the baseline's is " + number(s.baseline_max_error) + ")", s.candidate_max_error,
                largest);
-  if (gradient && s.finite > 0) {
-    const bool rounds = dtype != Dtype::kFp64 && dtype != Dtype::kFp32;
-    const double least_cosine = rounds ? 0.99 : 0.99999;
-    ruling.limit("L2 distance to the baseline", s.distance, bound.relative * s.baseline_norm + bound.absolute);
-    if (!(s.cosine >= least_cosine))
-      ruling.decide(Judgement::kRejected,
-                    "cosine with the baseline " + number(s.cosine) + " is below " + number(least_cosine));
-  }
+  if (gradient && result.elements > 0) compare_gradient(s, flipped, dtype, ruling);
 }
 
 // Times, bytes held: nothing to compare them with but common sense.
@@ -202,6 +221,13 @@ void judge_measured(const at::Tensor& candidate, Comparison& result) {
   }
 }
 
+// One flag an element, in order, on the CPU; of planar outputs either part's. Undefined stays so.
+at::Tensor flags_of(const at::Tensor& unsettled, bool planar) {
+  if (!unsettled.defined()) return unsettled;
+  const at::Tensor flags = unsettled.to(at::kCPU, at::kBool);
+  return (planar ? flags.select(0, 0).logical_or(flags.select(0, 1)) : flags).contiguous();
+}
+
 at::Tensor real_view(const at::Tensor& tensor) {
   return tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor;
 }
@@ -209,7 +235,7 @@ at::Tensor real_view(const at::Tensor& tensor) {
 }  // namespace
 
 Comparison compare(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline,
-                   const at::Tensor& candidate, Dtype dtype) {
+                   const at::Tensor& candidate, Dtype dtype, const at::Tensor& unsettled) {
   Comparison result;
   result.elements = baseline.numel();
   Ruling ruling{result};
@@ -217,6 +243,8 @@ Comparison compare(const OutputSpec& spec, const at::Tensor& oracle, const at::T
   if (!measured && oracle.sizes() != baseline.sizes())
     ruling.decide(Judgement::kInvalid,
                   "the oracle's shape is " + shape_text(oracle) + ", the baseline's " + shape_text(baseline));
+  if (unsettled.defined() && unsettled.sizes() != oracle.sizes())
+    ruling.decide(Judgement::kInvalid, "the marks of unsettled elements have the shape " + shape_text(unsettled));
   if (oracle.is_complex() != baseline.is_complex())
     ruling.decide(Judgement::kInvalid, "oracle and baseline are not both complex");
   if (const std::string structure = structure_difference(baseline, candidate, measured); !structure.empty()) {
@@ -235,13 +263,25 @@ Comparison compare(const OutputSpec& spec, const at::Tensor& oracle, const at::T
   } else if (holds_complex(baseline, spec.element)) {
     const HostElements r(oracle, spec.element), b(baseline, spec.element), y(candidate, spec.element);
     result.elements = b.size();
-    compare_numbers<Complex>(spec, r, b, y, baseline.is_complex() ? baseline : baseline.select(0, 0), dtype, result);
+    compare_numbers<Complex>(spec, r, b, y, baseline.is_complex() ? baseline : baseline.select(0, 0), dtype,
+                             flags_of(unsettled, !baseline.is_complex()), result);
   } else {
     compare_numbers<double>(spec, HostElements(oracle), HostElements(baseline), HostElements(candidate), baseline,
-                            dtype, result);
+                            dtype, flags_of(unsettled, false), result);
   }
   if (result.reason.empty()) result.judgement = Judgement::kAccepted;
   return result;
+}
+
+bool gradient_cancels(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline, Dtype dtype,
+                      const at::Tensor& unsettled) {
+  if (oracle.sizes() != baseline.sizes() || oracle.is_complex() != baseline.is_complex()) return false;
+  const HostElements r(oracle, spec.element), b(baseline, spec.element);
+  const at::Tensor marked = flags_of(unsettled, holds_complex(baseline, spec.element) && !baseline.is_complex());
+  const ErrorStatistics s =
+      gather_statistics(r, b, b, baseline.scalar_type(), marked.defined() ? marked.const_data_ptr<bool>() : nullptr);
+  const Bound& bound = spec.tolerance.bound(dtype);
+  return kBaselineElementFactor * s.baseline_rmse > bound.relative * s.oracle_rms + bound.absolute;
 }
 
 }  // namespace twinbench

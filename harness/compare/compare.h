@@ -32,17 +32,29 @@ struct Comparison {
 //   structure     shape, dtype, device, strided and contiguous as the baseline's, no autograd history
 //   non-finite    NaN, +Inf and -Inf exactly where the oracle, cast to the output's dtype, has them;
 //                 NaN only where the output's specification allows it
-// element-wise  |y - r| <= rtol |r| + max(min(atol, rms(r) / 100), 8 RMSE(b, r)); invalid if RMSE(b, r) > rms(r) / 20,
-//                 unless both are below the specification's absolute bound: then |y - r| <= that bound ("negligible")
+// element-wise  |y - r| <= rtol |r| + max(min(atol, rms(r) / 100), 8 RMSE(b, r), |b - r|); invalid if RMSE(b, r) >
+//                 rms(r) / 20, unless both are below the specification's absolute bound: then |y - r| <= that bound
+//                 ("negligible")
 //   whole tensor  RMSE(y, r) <= m RMSE(b, r) + 4 eps rms(r), max error <= 8 x the baseline's + 4 eps max|r|;
 //                 m = 2 (3 in bf16 mode), 5 below 1000 elements, 10 and at least the specification's bound below 16
 //   (gradient outputs have no element-wise rule: their class bounds the tensor; poor is then twice the bound or 5 %)
-//   specification bound: |y - b| <= absolute + relative max(|y|, |b|); gradient: relative L2 distance to b and cosine
+//   specification bound: |y - x| <= absolute + relative max(|y|, |x|), x being the baseline's value or the oracle's, so
+//                 that the exact answer always is near enough; gradient: relative L2 distance and cosine, likewise
+// `unsettled`, a bool tensor of the oracle's shape, marks what hangs on a rounding that honest arithmetic may take
+// either way (harness/parity/rounding_decisions.h). All other elements come from the same rounded operands everywhere:
+// they are held to what fp32 mode allows (specification 0.4, `op`: the modes differ in summation order only). Marked
+// ones are held to the specification's bound of the mode, which is there for such flips, and to no other rule.
+// Undefined: nobody has looked; the mode's own table holds for every element.
 // Complex and planar outputs: the same with moduli and with masks of both parts; the cosine is of the planes.
 // Measured outputs: finite and not below zero, of the baseline's dtype and device; their lengths may differ from run to
 // run. Exact outputs, and all integer and bool ones, must equal the baseline bit for bit instead.
 // oracle: fp64, complex128 or integer on any device; baseline and candidate: in the cell's dtype on the cell's device.
 Comparison compare(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline,
-                   const at::Tensor& candidate, Dtype dtype);
+                   const at::Tensor& candidate, Dtype dtype, const at::Tensor& unsettled = {});
+
+// Whether so little is left of a gradient's terms that eight times the baseline's error, the factor of the element-wise
+// rule, is more than the class allows of the sum. No rule above is any wider for it: see Reference::cancelled().
+bool gradient_cancels(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline, Dtype dtype,
+                      const at::Tensor& unsettled = {});
 
 }  // namespace twinbench

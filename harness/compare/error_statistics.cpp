@@ -9,7 +9,7 @@ namespace twinbench {
 namespace {
 
 struct Sums {
-  double oracle = 0, baseline_error = 0, candidate_error = 0, distance = 0, dot = 0, baseline = 0, candidate = 0;
+  double oracle = 0, baseline_error = 0, candidate_error = 0;
 };
 
 double square(double value) { return value * value; }
@@ -17,11 +17,28 @@ double square(Complex value) { return std::norm(value); }
 double product(double a, double b) { return a * b; }
 double product(Complex a, Complex b) { return a.real() * b.real() + a.imag() * b.imag(); }
 
+// The candidate against another answer.
+struct Pair {
+  double distance = 0, dot = 0, candidate = 0, other = 0;
+  template <class Value>
+  void add(Value y, Value x) {
+    distance += square(y - x);
+    dot += product(y, x);
+    candidate += square(y);
+    other += square(x);
+  }
+  ErrorStatistics::Likeness likeness() const {
+    const double norms = std::sqrt(other) * std::sqrt(candidate);
+    return {std::sqrt(distance), std::sqrt(other), norms > 0 ? dot / norms : (other == candidate ? 1.0 : 0.0)};
+  }
+};
+
 template <class Value>
 ErrorStatistics gathered(const HostElements& oracle, const HostElements& baseline, const HostElements& candidate,
-                         c10::ScalarType stored) {
+                         c10::ScalarType stored, const bool* unsettled) {
   ErrorStatistics result;
   Sums sums;
+  Pair with_baseline, with_oracle;
   for_each_element<Value>(oracle, baseline, candidate, [&](std::int64_t i, Value r, Value b, Value y) {
     const int kind = kind_of(stored_as(r, stored));
     const bool baseline_agrees = kind_of(b) == kind, candidate_agrees = kind_of(y) == kind;
@@ -29,15 +46,14 @@ ErrorStatistics gathered(const HostElements& oracle, const HostElements& baselin
     if (!baseline_agrees && result.baseline_mask_broken < 0) result.baseline_mask_broken = i;
     if (!candidate_agrees && result.candidate_mask_broken < 0) result.candidate_mask_broken = i;
     if (kind != 0 || !baseline_agrees || !candidate_agrees) return;
+    with_baseline.add(y, b);
+    with_oracle.add(y, r);
+    if (unsettled && unsettled[i]) return;
     const double baseline_error = std::abs(b - r), error = std::abs(y - r), size = std::abs(r);
     ++result.finite;
     sums.oracle += square(r);
     sums.baseline_error += baseline_error * baseline_error;
     sums.candidate_error += error * error;
-    sums.distance += square(y - b);
-    sums.dot += product(y, b);
-    sums.baseline += square(b);
-    sums.candidate += square(y);
     result.oracle_max = std::max(result.oracle_max, size);
     result.baseline_max_error = std::max(result.baseline_max_error, baseline_error);
     result.candidate_max_error = std::max(result.candidate_max_error, error);
@@ -47,18 +63,16 @@ ErrorStatistics gathered(const HostElements& oracle, const HostElements& baselin
   result.oracle_rms = std::sqrt(sums.oracle / count);
   result.baseline_rmse = std::sqrt(sums.baseline_error / count);
   result.candidate_rmse = std::sqrt(sums.candidate_error / count);
-  result.distance = std::sqrt(sums.distance);
-  result.baseline_norm = std::sqrt(sums.baseline);
-  const double norms = std::sqrt(sums.baseline) * std::sqrt(sums.candidate);
-  result.cosine = norms > 0 ? sums.dot / norms : (sums.baseline == sums.candidate ? 1 : 0);
+  result.to_baseline = with_baseline.likeness();
+  result.to_oracle = with_oracle.likeness();
   return result;
 }
 
 }  // namespace
 
 ErrorStatistics gather_statistics(const HostElements& oracle, const HostElements& baseline,
-                                  const HostElements& candidate, c10::ScalarType stored) {
-  return (baseline.is_complex() ? gathered<Complex> : gathered<double>)(oracle, baseline, candidate, stored);
+                                  const HostElements& candidate, c10::ScalarType stored, const bool* unsettled) {
+  return (baseline.is_complex() ? gathered<Complex> : gathered<double>)(oracle, baseline, candidate, stored, unsettled);
 }
 
 }  // namespace twinbench

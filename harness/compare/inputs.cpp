@@ -5,6 +5,7 @@
 
 #include "src/common/error.h"
 #include "src/inputs.h"
+#include "src/rounding.h"
 
 namespace twinbench {
 
@@ -41,9 +42,16 @@ NamedTensors placed_inputs(const NamedTensors& generated, Dtype dtype, c10::Devi
 
 Setting oracle_setting(const Setting& setting) {
   Setting oracle = setting;
+  oracle.rounding = rounds_operands(setting.rounds_as()) ? setting.rounds_as() : Dtype::kFp64;
   oracle.dtype = Dtype::kFp64;
   oracle.device = c10::Device(c10::DeviceType::CPU);
   return oracle;
+}
+
+Setting exact_setting(const Setting& setting) {
+  Setting exact = oracle_setting(setting);
+  exact.rounding = Dtype::kFp64;
+  return exact;
 }
 
 }  // namespace twinbench

@@ -14,7 +14,9 @@ NamedTensors generated_inputs(const ComponentSpec& spec, const Setting& setting,
 // Copies of their own: floating and complex tensors in fp64 where the dtype is kFp64, on that device.
 NamedTensors placed_inputs(const NamedTensors& generated, Dtype dtype, c10::Device device);
 
-// The setting of the oracle: fp64 on the CPU.
+// The setting of the oracle: fp64 on the CPU, rounding what the setting's mode rounds.
 Setting oracle_setting(const Setting& setting);
+// The same without any rounding: what worked examples and slopes are of.
+Setting exact_setting(const Setting& setting);
 
 }  // namespace twinbench

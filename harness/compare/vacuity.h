@@ -23,6 +23,6 @@ struct Vacuity {
 // imaginary parts swapped. An answer that equals the right one (a constant output, a permutation-invariant one, an
 // identity) is not a wrong one and is left out. Negligible and measured outputs check nothing.
 Vacuity check_vacuity(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline,
-                      const NamedTensors& inputs, Dtype dtype);
+                      const NamedTensors& inputs, Dtype dtype, const at::Tensor& unsettled = {});
 
 }  // namespace twinbench

@@ -32,7 +32,7 @@ at::Tensor real_parts(const at::Tensor& tensor) {
 class Loss {
  public:
   Loss(const Component& component, const Setting& setting, const NamedTensors& inputs)
-      : component_(component), setting_(oracle_setting(setting)), inputs_(inputs) {
+      : component_(component), setting_(exact_setting(setting)), inputs_(inputs) {
     setting_.input_case.pass = Pass::kForward;
     centre_ = outputs();
   }

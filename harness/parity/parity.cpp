@@ -9,6 +9,7 @@
 
 #include "harness/gpu/nvtx_range.h"
 #include "harness/memory/tracked_allocator.h"
+#include "harness/parity/cost_check.h"
 #include "harness/parity/subject.h"
 #include "src/common/error.h"
 #include "src/common/first_line.h"
@@ -19,10 +20,10 @@ namespace twinbench {
 
 const std::vector<std::string>& parity_check_names() {
   static const std::vector<std::string> names = {
-      "specimen",       "golden",      "refusal",        "oracle",  "vacuity",          "determinism",
-      "input_mutation", "guard_bands", "non_contiguous", "stale",   "batch_invariance", "poisoned_neighbour",
-      "gradient",       "invariant",   "relation",       "threads", "instances",        "sensitivity",
-      "precision",      "late",        "global_state",   "outlives"};
+      "specimen",       "golden",      "refusal",        "oracle",       "vacuity",          "determinism",
+      "input_mutation", "guard_bands", "non_contiguous", "stale",        "batch_invariance", "poisoned_neighbour",
+      "gradient",       "invariant",   "relation",       "threads",      "instances",        "sensitivity",
+      "precision",      "cost",        "late",           "global_state", "outlives"};
   return names;
 }
 
@@ -162,6 +163,9 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   thorough("instances", true, check_instances);
   thorough("sensitivity", !setting.input_case.degenerate, check_sensitivity);
   thorough("precision", !setting.input_case.degenerate && variant == Variant::kBaseline, check_precision);
+  thorough(
+      "cost", !setting.input_case.degenerate && variant == Variant::kBaseline && setting.device.is_cpu(),
+      [](const Subject& one, CheckResult& result) { check_cost(one.component, one.setting, one.generated, result); });
   if (wanted("late") || wanted("global_state") || wanted("outlives")) {
     // A second life, whose inputs are overwritten between run() and outputs(). A baseline's first is the reference's.
     LifeFindings second;

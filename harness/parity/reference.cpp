@@ -3,9 +3,13 @@
 
 #include <ATen/ATen.h>
 
+#include <cstdio>
+
 #include "harness/compare/inputs.h"
 #include "harness/compare/structure.h"
 #include "harness/memory/tensor_hash.h"
+#include "harness/parity/rounding_decisions.h"
+#include "src/common/error.h"
 #include "src/inputs.h"
 
 namespace twinbench {
@@ -26,14 +30,14 @@ std::vector<OutputSpec> output_specs(const ComponentSpec& spec, const Setting& s
   return outputs_of(spec.signature, completed(spec.signature, setting));
 }
 
-namespace {
-
 NamedTensors baseline_outputs(const Component& component, const Setting& setting, const NamedTensors& generated) {
   const NamedTensors inputs = placed_inputs(generated, setting.dtype, setting.device);
   const auto runnable = component.make(Variant::kBaseline, inputs, setting);
   run_afresh(*runnable);
   return copied_outputs(*runnable);
 }
+
+namespace {
 
 // Generated inputs are those of fp32 mode, whatever the setting's.
 Setting bound_setting(const ComponentSpec& spec, Setting setting, const NamedTensors& generated) {
@@ -46,27 +50,53 @@ Setting bound_setting(const ComponentSpec& spec, Setting setting, const NamedTen
 
 constexpr double kLeastFactor = 1e-3, kMostFactor = 1e6;
 
-}  // namespace
-
-std::string OracleCache::key_of(const Setting& setting, const NamedTensors& generated) {
-  std::string key = setting.input_case.name + "/" + to_string(setting.input_case.pass);
-  for (const auto& [name, size] : setting.input_case.sizes) key += "/" + name + "=" + std::to_string(size);
-  for (const auto& [name, value] : setting.input_case.options) key += c10::str("/", name, "=", value);
+// Everything that the outputs follow from.
+std::string key_of(const Setting& setting, const NamedTensors& generated) {
+  std::string key = setting.input_case.name + "/" + to_string(setting.input_case.pass) + "/" +
+                    to_string(oracle_setting(setting).rounding);
+  const auto put = [&](const std::string& kind, const auto& values) {
+    for (const auto& [name, value] : values) key += c10::str("/", kind, " ", name, "=", value);
+  };
+  put("size", setting.input_case.sizes);
+  for (const auto& [name, value] : setting.input_case.options) {
+    char digits[32];
+    std::snprintf(digits, sizeof digits, "%.17g", value);
+    key += "/option " + name + "=" + digits;
+  }
   for (const auto& [name, tensor] : generated) key += "/" + name + ":" + std::to_string(hash_of(tensor));
   return key;
 }
 
-const NamedTensors& OracleCache::outputs(const Component& component, const Setting& setting,
-                                         const NamedTensors& generated) {
+}  // namespace
+
+const OracleCache::Oracle& OracleCache::of(const Component& component, const Setting& given,
+                                           const NamedTensors& generated) {
+  const Setting setting = completed(component.spec.signature, given);
   const std::string key = key_of(setting, generated);
-  const auto found = outputs_.find(key);
-  if (found != outputs_.end()) return found->second;
-  return outputs_.emplace(key, baseline_outputs(component, oracle_setting(setting), generated)).first->second;
+  if (const auto found = oracles_.find(key); found != oracles_.end()) return found->second;
+  Oracle oracle;
+  std::vector<at::Tensor> log;
+  {
+    RoundingRecorder recorder;
+    oracle.outputs = baseline_outputs(component, oracle_setting(setting), generated);
+    log = std::move(recorder.log);
+  }
+  if (setting.rounds_as() == Dtype::kBf16 && log.empty())
+    throw Error(ErrorKind::kInternal, "baseline of " + component.spec.id(), "rounds nothing in bf16 mode",
+                "round the products' operands with rounded() of src/rounding.h");
+  if (rounds_operands(setting.rounds_as()))
+    oracle.unsettled = unsettled_elements(component, setting, generated, oracle.outputs, log);
+  return oracles_.emplace(key, std::move(oracle)).first->second;
+}
+
+const NamedTensors& OracleCache::exact(const Component& component, const Setting& setting,
+                                       const NamedTensors& generated) {
+  return of(component, exact_setting(setting), generated).outputs;
 }
 
 const CheckResult& OracleCache::judged(const Setting& setting, const NamedTensors& generated,
                                        const std::function<CheckResult()>& check) {
-  const std::string key = key_of(setting, generated);
+  const std::string key = key_of(exact_setting(setting), generated);
   const auto found = judged_.find(key);
   return found != judged_.end() ? found->second : judged_.emplace(key, check()).first->second;
 }
@@ -80,7 +110,7 @@ Reference::Reference(const Component& component, const Setting& setting, const N
       setting_(setting),
       bound_(bound_setting(component.spec, setting, generated)),
       outputs_(output_specs(component.spec, bound_)),
-      oracle_(oracles.outputs(component, setting, generated)),
+      oracle_(oracles.of(component, setting, generated)),
       baseline_run_(baseline_outputs(component, setting, generated)),
       baseline_(baseline_run_) {
   if (spec_.bound_factor) scale_bounds(generated);
@@ -109,11 +139,11 @@ void Reference::scale_bounds(const NamedTensors& generated) {
 void Reference::check_oracle() {
   const Setting fp64 = oracle_setting(bound_);
   for (const auto& output : outputs_) {
-    if (!invalid_.empty() || !oracle_.contains(output.name) || !oracle_[output.name].defined()) continue;
+    if (!invalid_.empty() || !oracle().contains(output.name) || !oracle()[output.name].defined()) continue;
     // Exact values, read from a file say, are no better in fp64.
     const bool exact = output.tolerance.kind == Tolerance::Kind::kExact;
-    if (exact && declared_difference(output, oracle_[output.name], bound_).empty()) continue;
-    const std::string different = declared_difference(output, oracle_[output.name], fp64);
+    if (exact && declared_difference(output, oracle()[output.name], bound_).empty()) continue;
+    const std::string different = declared_difference(output, oracle()[output.name], fp64);
     if (!different.empty()) invalid_ = "output '" + output.name + "' of the oracle: " + different;
   }
 }
@@ -123,7 +153,7 @@ void Reference::set_ambiguous_aside(const Component& component, const NamedTenso
   forward.input_case.pass = Pass::kForward;
   const bool backward = setting_.input_case.pass == Pass::kBackward;
   const at::Tensor mask =
-      spec_.ambiguous(backward ? oracles.outputs(component, forward, generated) : oracle_, setting_);
+      spec_.ambiguous(backward ? oracles.of(component, forward, generated).outputs : oracle(), setting_);
   if (!mask.any().item<bool>()) return;
   const double share = static_cast<double>(mask.sum().item<std::int64_t>()) / static_cast<double>(mask.numel());
   const double most = setting_.dtype == Dtype::kBf16 ? 0.25 : 0.01;
@@ -137,9 +167,9 @@ void Reference::set_ambiguous_aside(const Component& component, const NamedTenso
     if (!spec.batch_axis || !baseline_.contains(spec.name)) continue;
     const at::Tensor baseline = baseline_[spec.name];
     const auto index = mask.nonzero().squeeze(1).to(baseline.device());
-    baseline_.set(spec.name,
-                  baseline.index_copy(*spec.batch_axis, index,
-                                      oracle_[spec.name].to(baseline.options()).index_select(*spec.batch_axis, index)));
+    baseline_.set(spec.name, baseline.index_copy(
+                                 *spec.batch_axis, index,
+                                 oracle()[spec.name].to(baseline.options()).index_select(*spec.batch_axis, index)));
   }
 }
 
@@ -150,6 +180,11 @@ at::Tensor Reference::undisputed(const OutputSpec& spec, const at::Tensor& candi
     return candidate;
   const auto index = ambiguous_.nonzero().squeeze(1).to(baseline.device());
   return candidate.index_copy(*spec.batch_axis, index, baseline.index_select(*spec.batch_axis, index));
+}
+
+const at::Tensor& Reference::unsettled(const std::string& output) const {
+  static const at::Tensor none;
+  return oracle_.unsettled.contains(output) ? oracle_.unsettled[output] : none;
 }
 
 void Reference::judge(const NamedTensors& outputs, CheckResult& result) const {
@@ -167,8 +202,8 @@ void Reference::judge(const NamedTensors& outputs, CheckResult& result) const {
       continue;
     }
     OutputRow row{spec.name, spec.tolerance.spec_class, {}};
-    row.comparison =
-        compare(spec, oracle_[spec.name], baseline_[spec.name], undisputed(spec, outputs[spec.name]), setting_.dtype);
+    row.comparison = compare(spec, oracle()[spec.name], baseline_[spec.name], undisputed(spec, outputs[spec.name]),
+                             setting_.dtype, unsettled(spec.name));
     if (!row.comparison.accepted())
       result.fail((row.comparison.judgement == Judgement::kInvalid ? "invalid case: output '" : "output '") +
                   spec.name + "': " + row.comparison.reason);
@@ -182,9 +217,18 @@ void Reference::judge(const NamedTensors& outputs, CheckResult& result) const {
     }
 }
 
+std::vector<std::string> Reference::cancelled() const {
+  std::vector<std::string> names;
+  for (const auto& spec : outputs_)
+    if (spec.tolerance.kind == Tolerance::Kind::kGradient && invalid_.empty() &&
+        gradient_cancels(spec, oracle()[spec.name], baseline_[spec.name], setting_.dtype, unsettled(spec.name)))
+      names.push_back(spec.name);
+  return names;
+}
+
 std::uint64_t Reference::hash() const {
   std::uint64_t sum = 0;
-  for (const auto* set : {&oracle_, &baseline_})
+  for (const auto* set : {&oracle_.outputs, &baseline_})
     for (const auto& [name, tensor] : *set)
       if (tensor.defined()) sum = sum * 31 + hash_of(tensor);
   return sum;
@@ -193,8 +237,8 @@ std::uint64_t Reference::hash() const {
 void Reference::check_vacuity(const NamedTensors& inputs, CheckResult& result) const {
   Vacuity total;
   for (const auto& spec : outputs_) {
-    const Vacuity guard =
-        twinbench::check_vacuity(spec, oracle_[spec.name], baseline_[spec.name], inputs, setting_.dtype);
+    const Vacuity guard = twinbench::check_vacuity(spec, oracle()[spec.name], baseline_[spec.name], inputs,
+                                                   setting_.dtype, unsettled(spec.name));
     total.checked += guard.checked;
     total.rejected += guard.rejected;
     total.zeros = total.zeros || guard.zeros;

@@ -81,7 +81,8 @@ const CheckResult& SharedCase::vacuity() {
 const CheckResult& SharedCase::gradient(const ParityOptions& options) {
   return oracles_->judged(setting_, generated_, [&] {
     CheckResult result;
-    check_gradient(component_, setting_, generated_, reference_.oracle(), options, result);
+    check_gradient(component_, setting_, generated_, oracles_->exact(component_, setting_, generated_), options,
+                   result);
     return result;
   });
 }

@@ -61,7 +61,7 @@ void check_golden(const Component& component, Variant variant, const Setting& se
     }
     if (variant == Variant::kBaseline && setting.device.is_cpu() &&
         (golden.setting.dtype == Dtype::kFp32 || golden.setting.dtype == Dtype::kFp64)) {
-      run_golden(component, variant, golden, oracle_setting(golden.setting), result);  // pins the oracle itself
+      run_golden(component, variant, golden, exact_setting(golden.setting), result);  // pins the oracle itself
       ++ran;
     }
   }

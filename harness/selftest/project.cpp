@@ -9,30 +9,26 @@
 #include <c10/util/Half.h>
 
 #include "src/common/philox.h"
+#include "src/rounding.h"
 
 namespace twinbench::selftest {
 
 namespace {
 
-at::Tensor operand(const at::Tensor& tensor, Dtype dtype) {
-  if (dtype == Dtype::kBf16) return tensor.to(at::kBFloat16).to(at::kFloat);
-  return dtype == Dtype::kFp16 ? tensor.to(at::kHalf).to(at::kFloat) : tensor;  // TF32: where the hardware rounds
-}
-
 class RowProducts : public Runnable {
  public:
   RowProducts(const NamedTensors& inputs, const Setting& setting)
-      : x_(inputs["x"]), w_(inputs["w"]), dtype_(setting.dtype) {}
+      : x_(inputs["x"]), w_(inputs["w"]), mode_(setting.rounds_as()) {}
   void run() override {
     y_ = at::empty({x_.size(0), w_.size(1)}, x_.options());
-    const at::Tensor x = operand(x_, dtype_), transposed = operand(w_, dtype_).t();
+    const at::Tensor x = rounded(x_, mode_), transposed = rounded(w_, mode_).t();
     for (std::int64_t row = 0; row < x.size(0); ++row) y_.select(0, row).copy_(at::mv(transposed, x.select(0, row)));
   }
   NamedTensors outputs() override { return {{"y", y_}}; }
 
  private:
   at::Tensor x_, w_, y_;
-  Dtype dtype_;
+  Dtype mode_;
 };
 
 template <Summation summation>

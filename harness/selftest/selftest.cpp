@@ -182,8 +182,8 @@ const std::vector<SelftestCase>& selftest_cases() {
 
 namespace {
 
-// What `bench` says of a twin that it times depends on what else the machine does: a neighbour can hide a sleep, or make
-// an honest wait look like one. So such a row that is not as expected is tried again, and says so.
+// What `bench` says of a twin that it times depends on what else the machine does: a neighbour can hide a sleep, or
+// make an honest wait look like one. So such a row that is not as expected is tried again, and says so.
 constexpr int kTimedAttempts = 3;
 
 SelftestRow run_once(const SelftestCase& selftest_case) {

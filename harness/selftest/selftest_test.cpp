@@ -70,6 +70,7 @@ TEST(SelftestList, HasEnoughOfBothKindsAndUsesEveryCheck) {
                             "instances",
                             "sensitivity",
                             "precision",
+                            "cost",
                             "global_state",
                             "outlives",
                             "sleeps",

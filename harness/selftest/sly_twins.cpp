@@ -285,6 +285,17 @@ SelftestCase rounding_baseline() {
   return planted;
 }
 
+// A roof that nobody can reach: honest code would be called impossible.
+SelftestCase dear_cost() {
+  SelftestCase planted =
+      plant("dear_cost", "declares ten times the bytes that there are", "cost", make<RowScale>, Variant::kBaseline);
+  planted.component.spec.cost = [](const Setting& setting) {
+    const auto elements = static_cast<double>(setting.size("items") * setting.size("width"));
+    return Cost{10 * 8 * elements, elements};
+  };
+  return planted;
+}
+
 SelftestCase ignores_grad_output() {
   SelftestCase planted =
       plant("ignores_grad_output", "a gradient that ignores what comes from above", "oracle", make<IgnoresGradOutput>);
@@ -321,6 +332,7 @@ std::vector<SelftestCase> sly_twins() {
                                make<IgnoresScale>)),
       dead_input(),
       rounding_baseline(),
+      dear_cost(),
       plant("library_fallback", "calls the stock operator", "proof", make<LibraryFallback>),
       plant("baseline_fallback", "is its own baseline", "proof", row_scale_baseline),
       ignores_grad_output(),

@@ -202,20 +202,35 @@ SelftestCase vacuous_case() {
   return planted;
 }
 
-SelftestCase half_not_rounded() {
-  SelftestCase planted{"half_not_rounded",
-                       "computes in fp32 what fp16 mode holds in half precision",
-                       "oracle",
-                       project_component(Summation::kForward),
-                       Variant::kOptimized,
-                       nullptr,
-                       {}};
+// Computes in fp32 what the mode rounds.
+SelftestCase not_rounded(const std::string& name, const std::string& what, Dtype dtype) {
+  SelftestCase planted{name, what, "oracle", project_component(Summation::kForward), Variant::kOptimized, nullptr, {}};
   planted.component.optimized = [](const NamedTensors& inputs, const Setting& setting) {
     Setting other = setting;
     other.dtype = Dtype::kFp32;
     return project_component(Summation::kForward).optimized(inputs, other);
   };
-  planted.setting = project_setting(planted.component, 7, 67, 11, Dtype::kFp16);
+  planted.setting = project_setting(planted.component, 7, 67, 11, dtype);
+  return planted;
+}
+
+// Rounds its products too, as a framework's autocast does.
+struct RoundsProducts : Runnable {
+  RoundsProducts(const NamedTensors& inputs, const Setting& setting)
+      : right(project_component(Summation::kForward).optimized(inputs, setting)) {}
+  void run() override {
+    right->run();
+    y = right->outputs()["y"].to(at::kBFloat16).to(at::kFloat);
+  }
+  NamedTensors outputs() override { return {{"y", y}}; }
+  std::unique_ptr<Runnable> right;
+  at::Tensor y;
+};
+
+SelftestCase rounded_once_more() {
+  SelftestCase planted =
+      not_rounded("bf16_product_rounded", "rounds the products of bf16 mode, which stay fp32", Dtype::kBf16);
+  planted.component.optimized = make<RoundsProducts>;
   return planted;
 }
 
@@ -242,7 +257,9 @@ std::vector<SelftestCase> wrong_answers() {
       shared_error("shared_error_beyond_bound", "invariant", {{"offset", 20}}),
       wrong_oracle_gradient(),
       vacuous_case(),
-      half_not_rounded(),
+      not_rounded("half_not_rounded", "computes in fp32 what fp16 mode holds in half precision", Dtype::kFp16),
+      not_rounded("bf16_not_rounded", "multiplies fp32 operands where bf16 mode rounds them", Dtype::kBf16),
+      rounded_once_more(),
   };
 }
 

@@ -2,8 +2,8 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include "baselines/common/layers.h"
 #include "src/component.h"
+#include "src/rounding.h"
 
 namespace twinbench::energy_flow::energy_carrier {
 namespace {
@@ -17,7 +17,7 @@ class LibraryCarrier final : public Runnable {
   LibraryCarrier(const NamedTensors& inputs, const Setting& setting)
       : layers_(setting.size("layers")), round_(setting.dtype == Dtype::kBf16) {
     for (const auto& [name, tensor] : inputs)
-      inputs_.set(name, (round_ && name.starts_with("weight") ? rounded_to_bf16(tensor) : tensor).contiguous());
+      inputs_.set(name, (round_ && name.starts_with("weight") ? rounded(tensor, Dtype::kBf16) : tensor).contiguous());
   }
 
   void run() override {
@@ -48,8 +48,8 @@ class LibraryCarrier final : public Runnable {
     const at::Tensor& bias_hidden = inputs_["bias_hidden_" + layer];
     if (!round_) return at::gru_cell(x, h, weight_input, weight_hidden, bias_input, bias_hidden);
     // gru_cell cannot round the products' operand and keep the fp32 state: the same operators, spelled out.
-    auto from_input = at::linear(rounded_to_bf16(x), weight_input, bias_input).chunk(3, 1);
-    auto from_hidden = at::linear(rounded_to_bf16(h), weight_hidden, bias_hidden).chunk(3, 1);
+    auto from_input = at::linear(rounded(x, Dtype::kBf16), weight_input, bias_input).chunk(3, 1);
+    auto from_hidden = at::linear(rounded(h, Dtype::kBf16), weight_hidden, bias_hidden).chunk(3, 1);
     const at::Tensor reset = from_hidden[0].add_(from_input[0]).sigmoid_();
     const at::Tensor update = from_hidden[1].add_(from_input[1]).sigmoid_();
     const at::Tensor candidate = from_input[2].add(from_hidden[2].mul_(reset)).tanh_();

@@ -72,7 +72,8 @@ struct Gradients {
     return std::int64_t{kLanes} * (3 + 6 * layout.hidden + layout.outputs);
   }
   static std::int64_t rows_size(const Layout& layout) {
-    return std::int64_t{kLanes} * (layout.hidden > layout.outputs ? layout.hidden : layout.outputs);
+    const std::int64_t widest = layout.hidden > layout.outputs ? layout.hidden : layout.outputs;
+    return kLanes * (widest > 3 ? widest : 3);  // the coordinates have three
   }
   // The three vectors of a hidden layer (bias 0, gain 1, shift 2), and the bias of the outputs.
   TWINBENCH_HOST_DEVICE Real* sums(int layer, int vector) const {

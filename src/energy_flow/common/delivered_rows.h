@@ -19,6 +19,11 @@ inline std::vector<OutputSpec> delivered_outputs() {
           exact_output("text_offsets", "any", Element::kInt64)};
 }
 
+// Embeddings of either side, read once and written once.
+inline Cost delivery_cost(std::int64_t rows, const Setting& setting) {
+  return {2 * 2 * 4 * static_cast<double>(rows * setting.size("width")), 0};
+}
+
 // Independent of the variants: looks up what was delivered ("rows", "x", "y", "text_bytes", "text_offsets") in the
 // inputs. `expected_rows`: how many there must be. Returns an empty string, or what is broken.
 inline std::string broken_delivery(const NamedTensors& inputs, const NamedTensors& outputs,

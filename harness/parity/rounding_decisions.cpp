@@ -1,0 +1,117 @@
+// The baseline on the oracle's roundings, and the oracle with NaN where a rounding is open.
+#include "harness/parity/rounding_decisions.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <limits>
+
+#include "harness/compare/inputs.h"
+#include "harness/parity/reference.h"
+
+namespace twinbench {
+
+namespace {
+
+constexpr double kErrors = 8;            // of the baseline, as the comparison allows a candidate
+constexpr double kLastPlaces = 0x1p-22;  // two units in the last place of fp32, of the value or of its row's rms
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+at::Tensor held_by_fp32(const at::Tensor& values) { return values.to(at::kFloat).to(at::kDouble).eq(values); }
+
+// Over the last axis, of what is finite.
+at::Tensor root_mean_square(const at::Tensor& values) {
+  const at::Tensor finite = at::where(at::isfinite(values), values, at::zeros({}, values.options()));
+  return values.dim() == 0 ? finite.abs() : finite.square().mean(-1, true).sqrt();
+}
+
+class OnOraclesRoundings final : public RoundingObserver {
+ public:
+  explicit OnOraclesRoundings(const std::vector<at::Tensor>& log) : log_(log) {}
+
+  at::Tensor observe(const at::Tensor& values, Dtype mode) override {
+    const at::NoGradGuard no_grad;
+    if (open.size() == log_.size()) differs("one rounding more");
+    const at::Tensor& right = log_[open.size()];
+    open.emplace_back();
+    if (!right.defined()) return rounded_unobserved(values, mode);
+    if (!right.sizes().equals(values.sizes())) differs(c10::str("a rounding of ", values.sizes()));
+    const at::Tensor computed = values.to(at::kDouble), expected = rounded_unobserved(right, mode);
+    const at::Tensor allowed =
+        kErrors * root_mean_square(computed - right) + kLastPlaces * at::maximum(right.abs(), root_mean_square(right));
+    const at::Tensor crosses = rounded_unobserved(right - allowed, mode)
+                                   .ne(expected)
+                                   .logical_or(rounded_unobserved(right + allowed, mode).ne(expected))
+                                   .logical_or(rounded_unobserved(computed, mode).ne(expected));
+    const at::Tensor untouched = held_by_fp32(right).logical_and(computed.eq(right));
+    const at::Tensor decided = untouched.logical_or(at::isfinite(right).logical_not());
+    const at::Tensor undecided = crosses.logical_and(decided.logical_not());
+    if (undecided.any().item<bool>()) open.back() = undecided, any = true;
+    return expected.to(values.scalar_type());
+  }
+
+  void finish() const {
+    if (open.size() != log_.size()) differs(c10::str(open.size(), " roundings"));
+  }
+
+  std::vector<at::Tensor> open;
+  bool any = false;
+
+ private:
+  [[noreturn]] void differs(const std::string& what) const {
+    throw Error(ErrorKind::kInternal, "roundings of the baseline", what,
+                c10::str("its oracle has ", log_.size(), ": round the same tensors in every dtype, in the same order"));
+  }
+  const std::vector<at::Tensor>& log_;
+};
+
+class WithNanWhereOpen final : public RoundingObserver {
+ public:
+  explicit WithNanWhereOpen(const std::vector<at::Tensor>& open) : open_(open) {}
+  at::Tensor observe(const at::Tensor& values, Dtype mode) override {
+    const at::Tensor plain = rounded_unobserved(values, mode);
+    const at::Tensor& open = open_[next_++];
+    return open.defined() ? plain.masked_fill(open, kNan) : plain;
+  }
+
+ private:
+  const std::vector<at::Tensor>& open_;
+  std::size_t next_ = 0;
+};
+
+at::Tensor differing(const at::Tensor& a, const at::Tensor& b) {
+  return a.ne(b).logical_and(a.ne(a).logical_and(b.ne(b)).logical_not());
+}
+
+}  // namespace
+
+at::Tensor RoundingRecorder::observe(const at::Tensor& values, Dtype mode) {
+  const at::NoGradGuard no_grad;
+  log.push_back(held_by_fp32(values).all().item<bool>() ? at::Tensor() : values.clone());
+  return rounded_unobserved(values, mode);
+}
+
+NamedTensors unsettled_elements(const Component& component, const Setting& setting, const NamedTensors& generated,
+                                const NamedTensors& oracle, const std::vector<at::Tensor>& log) {
+  Setting on_cpu = setting;
+  on_cpu.device = c10::Device(c10::DeviceType::CPU);
+  std::vector<at::Tensor> open;
+  bool any = false;
+  {
+    OnOraclesRoundings observer(log);
+    (void)baseline_outputs(component, on_cpu, generated);
+    observer.finish();
+    open = std::move(observer.open);
+    any = observer.any;
+  }
+  NamedTensors poisoned = oracle;
+  if (any) {
+    WithNanWhereOpen observer(open);
+    poisoned = baseline_outputs(component, oracle_setting(setting), generated);
+  }
+  NamedTensors unsettled;
+  for (const auto& [name, right] : oracle) unsettled.set(name, differing(right, poisoned[name]));
+  return unsettled;
+}
+
+}  // namespace twinbench

@@ -1,0 +1,30 @@
+// The one definition of how a mode rounds operands (specification 0.3: to nearest, ties to even), and its observer.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "src/setting.h"
+
+namespace twinbench {
+
+// Whether the mode rounds in software: bf16 and fp16 do; TF32's products round inside the hardware, as it likes.
+inline bool rounds_operands(Dtype mode) { return mode == Dtype::kBf16 || mode == Dtype::kFp16; }
+
+// The values that the mode's products see, in the tensor's own dtype: the nearest bf16 or half numbers; as they are in
+// modes that round nothing. Whatever a baseline rounds, it rounds here.
+at::Tensor rounded(const at::Tensor& values, Dtype mode);
+// The same, seen by nobody.
+at::Tensor rounded_unobserved(const at::Tensor& values, Dtype mode);
+
+// Answers for rounded() on this thread while it lives, in modes that round: the harness sees what a baseline rounds, in
+// which order, and asks what would follow had a rounding gone another way. Observers do not nest.
+class RoundingObserver {
+ public:
+  RoundingObserver();
+  virtual ~RoundingObserver();
+  RoundingObserver(const RoundingObserver&) = delete;
+  RoundingObserver& operator=(const RoundingObserver&) = delete;
+  virtual at::Tensor observe(const at::Tensor& values, Dtype mode) = 0;
+};
+
+}  // namespace twinbench

@@ -1,0 +1,156 @@
+// Reading of spec.json.
+#include "src/spec_tables.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "src/common/nearest_name.h"
+
+namespace twinbench {
+namespace {
+
+using nlohmann::json;
+
+class TableReader {
+ public:
+  explicit TableReader(ComponentSpec& spec)
+      : spec_(spec), file_("src/" + spec.pipeline + "/" + spec.name + "/spec.json") {}
+
+  void read(const std::string& text) {
+    if (text.empty() && spec_.summary.empty())
+      throw Error(ErrorKind::kBadFile, file_, "missing",
+                  "write it beside spec.cpp: src/spec_tables.h says what it holds");
+    if (text.empty()) return;
+    try {
+      read(json::parse(text));
+    } catch (const json::exception& error) {
+      throw Error(ErrorKind::kBadFile, file_ + (at_.empty() ? "" : ": " + at_), "not what spec.json holds",
+                  error.what());
+    }
+  }
+
+ private:
+  void read(const json& tables) {
+    check_keys("", tables,
+               {"summary", "source", "sin", "no_library", "regime", "batch_size", "dtypes", "sizes", "options", "cases",
+                "proof", "claims"});
+    take(tables, "summary", spec_.summary);
+    take(tables, "source", spec_.source);
+    take(tables, "sin", spec_.sin);
+    take(tables, "no_library", spec_.no_library);
+    take(tables, "regime", spec_.regime);
+    take(tables, "batch_size", spec_.batch_size);
+    if (tables.contains("dtypes")) spec_.dtypes.clear();
+    for (const auto& name : part(tables, "dtypes")) spec_.dtypes.push_back(dtype(name));
+    for (const auto& size : part(tables, "sizes")) spec_.signature.sizes.push_back(read_size(size));
+    for (const auto& option : part(tables, "options")) spec_.signature.options.push_back(read_option(option));
+    if (tables.contains("cases")) read_cases(tables["cases"]);
+    at_ = "proof";
+    read_proof(tables.value("proof", json::object()));
+    for (const auto& claim : part(tables, "claims")) spec_.claims.push_back(read_claim(claim));
+  }
+
+  json part(const json& tables, const char* key) {
+    at_ = key;
+    return tables.value(key, json::array());
+  }
+
+  void check_keys(const std::string& where, const json& entry, const std::vector<std::string>& known) const {
+    for (const auto& [key, value] : entry.items())
+      if (std::find(known.begin(), known.end(), key) == known.end())
+        throw Error(ErrorKind::kUnknownName, file_ + (where.empty() ? "" : ": " + where), key,
+                    "no such key" + did_you_mean(key, known));
+  }
+
+  template <class Value>
+  void take(const json& entry, const char* key, Value& into) {
+    at_ = within_ + key;
+    if (entry.contains(key)) entry.at(key).get_to(into);
+  }
+
+  Dtype dtype(const std::string& name) const {
+    for (const Dtype one : {Dtype::kFp32, Dtype::kBf16, Dtype::kTf32, Dtype::kFp16})
+      if (to_string(one) == name) return one;
+    throw Error(ErrorKind::kUnknownName, file_ + ": dtypes", name, "there are fp32, bf16, tf32 and fp16");
+  }
+
+  SizeSpec read_size(const json& entry) const {
+    SizeSpec size{entry.at(0).get<std::string>()};
+    if (entry.size() > 1) size.low = entry[1].get<std::int64_t>();
+    if (entry.size() > 2) size.high = entry[2].get<std::int64_t>();
+    return size;
+  }
+
+  OptionSpec read_option(const json& entry) const {
+    check_keys("options", entry, {"switch", "count", "real", "default", "range", "meaning", "of_inputs"});
+    const std::string kind = entry.contains("switch") ? "switch" : entry.contains("count") ? "count" : "real";
+    const auto name = entry.at(kind).get<std::string>(), meaning = entry.at("meaning").get<std::string>();
+    OptionSpec option;
+    if (kind == "switch") {
+      option = switch_option(name, entry.at("default").get<bool>(), meaning);
+    } else {
+      const auto otherwise = entry.at("default").get<double>();
+      const auto low = entry.at("range").at(0).get<double>(), high = entry.at("range").at(1).get<double>();
+      option = kind == "count" ? count_option(name, entry.at("default").get<std::int64_t>(), low, high, meaning)
+                               : real_option(name, otherwise, low, high, meaning);
+    }
+    return entry.value("of_inputs", false) ? of_inputs(option) : option;
+  }
+
+  void read_cases(const json& table) {
+    at_ = "cases";
+    check_keys("cases", table, {"order", "list"});
+    const auto order = table.at("order").get<std::vector<std::string>>();
+    for (const auto& entry : table.at("list")) {
+      Case one;
+      within_ = "a case: ";
+      take(entry, "name", one.name);
+      at_ = within_ = "case " + one.name + ": ";
+      check_keys("case " + one.name, entry,
+                 {"name", "sizes", "options", "distribution", "pass", "degenerate", "timed", "specimen", "note"});
+      std::vector<std::int64_t> lengths;
+      take(entry, "sizes", lengths);
+      if (lengths.size() != order.size())
+        throw Error(ErrorKind::kBadFile, file_ + ": case " + one.name, std::to_string(lengths.size()) + " sizes",
+                    "give one for each of the " + std::to_string(order.size()) + " symbols in \"order\"");
+      for (std::size_t i = 0; i < order.size(); ++i) one.sizes[order[i]] = lengths[i];
+      take(entry, "options", one.options);
+      take(entry, "distribution", one.distribution);
+      if (entry.value("pass", "forward") == "backward") one.pass = Pass::kBackward;
+      take(entry, "degenerate", one.degenerate);
+      take(entry, "timed", one.timed);
+      take(entry, "specimen", one.specimen);
+      spec_.cases.push_back(std::move(one));
+    }
+    within_.clear();
+  }
+
+  void read_proof(const json& words) {
+    std::vector<std::string> counters;
+    for (auto& proof : spec_.proof) {
+      counters.push_back(proof.counter);
+      within_ = "proof: ";
+      take(words, proof.counter.c_str(), proof.formula);
+    }
+    within_.clear();
+    check_keys("proof", words, counters);
+  }
+
+  Claim read_claim(const json& entry) const {
+    check_keys("claims", entry, {"document", "text", "figure", "ratio", "verdict"});
+    Claim claim{entry.at("document").get<std::string>(), entry.at("text").get<std::string>(), entry.value("figure", ""),
+                std::nullopt, entry.at("verdict").get<std::string>()};
+    if (entry.contains("ratio")) claim.ratio = entry["ratio"].get<double>();
+    return claim;
+  }
+
+  ComponentSpec& spec_;
+  const std::string file_;
+  std::string within_, at_;  // the entry that is read, for messages
+};
+
+}  // namespace
+
+void read_tables(ComponentSpec& spec, const std::string& text) { TableReader(spec).read(text); }
+
+}  // namespace twinbench

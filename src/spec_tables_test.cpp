@@ -1,0 +1,88 @@
+// spec.json: every table arrives where code would put it; what is wrong is refused by file and entry.
+#include "src/spec_tables.h"
+
+#include <gtest/gtest.h>
+
+#include "src/common/error.h"
+#include "src/spec_parts.h"
+
+namespace twinbench {
+namespace {
+
+ComponentSpec sample() {
+  ComponentSpec spec;
+  spec.pipeline = "test", spec.name = "sample";
+  spec.proof = {{"dispatches", "", nothing, nothing}};
+  return spec;
+}
+
+TEST(SpecTables, EveryTableArrives) {
+  ComponentSpec spec = sample();
+  read_tables(spec, R"({
+    "summary": "s", "source": "test C01", "sin": "slow", "batch_size": "rows", "dtypes": ["fp32", "bf16"],
+    "sizes": [["rows", 0], ["width", 1, 64]],
+    "options": [{"switch": "gate", "default": true, "meaning": "m"},
+                {"real": "scale", "default": 0.5, "range": [0, 1], "meaning": "m", "of_inputs": true}],
+    "cases": {"order": ["rows", "width"], "list": [
+      {"name": "tiny", "sizes": [4, 3]},
+      {"name": "backward_odd", "sizes": [37, 61], "pass": "backward", "options": {"scale": 0.25}, "timed": true}]},
+    "proof": {"dispatches": "rows + 1"},
+    "claims": [{"document": "D0", "text": "t", "figure": "5x", "ratio": 5, "verdict": "ok"}]})");
+  EXPECT_EQ(spec.summary + spec.source + spec.sin + spec.batch_size, "stest C01slowrows");
+  EXPECT_EQ(spec.dtypes, (std::vector<Dtype>{Dtype::kFp32, Dtype::kBf16}));
+  ASSERT_EQ(spec.signature.sizes.size(), 2u);
+  EXPECT_EQ(spec.signature.sizes[1].name, "width");
+  EXPECT_EQ(spec.signature.sizes[1].low, 1);
+  EXPECT_EQ(spec.signature.sizes[1].high, 64);
+  EXPECT_EQ(spec.signature.options.size(), 2u);
+  ASSERT_EQ(spec.cases.size(), 2u);
+  EXPECT_EQ(spec.cases[0].sizes, (Sizes{{"rows", 4}, {"width", 3}}));
+  EXPECT_EQ(spec.cases[1].pass, Pass::kBackward);
+  EXPECT_EQ(spec.cases[1].options.at("scale"), 0.25);
+  EXPECT_TRUE(spec.cases[1].timed && !spec.cases[0].timed);
+  EXPECT_EQ(spec.proof[0].formula, "rows + 1");
+  ASSERT_EQ(spec.claims.size(), 1u);
+  EXPECT_EQ(spec.claims[0].ratio, 5.0);
+}
+
+void expect_refused(const std::string& text, ErrorKind kind, const std::vector<std::string>& parts) {
+  ComponentSpec spec = sample();
+  try {
+    read_tables(spec, text);
+    FAIL() << "accepted: " << text;
+  } catch (const Error& error) {
+    const std::string said = error.what();
+    EXPECT_EQ(error.kind(), kind) << said;
+    EXPECT_NE(said.find("src/test/sample/spec.json"), std::string::npos) << said;
+    for (const auto& part : parts) EXPECT_NE(said.find(part), std::string::npos) << part << " is not in: " << said;
+  }
+}
+
+TEST(SpecTables, RefusesByFileAndEntry) {
+  const auto with_case = [](const std::string& one) {
+    return R"({"cases": {"order": ["rows"], "list": [)" + one + "]}}";
+  };
+  expect_refused("", ErrorKind::kBadFile, {"missing", "beside spec.cpp"});
+  expect_refused("{", ErrorKind::kBadFile, {"not what spec.json holds"});
+  expect_refused(R"({"summry": "s"})", ErrorKind::kUnknownName, {"summry", "did you mean 'summary'"});
+  expect_refused(R"({"summary": 7})", ErrorKind::kBadFile, {"spec.json: summary", "type must be string"});
+  expect_refused(R"({"dtypes": ["fp31"]})", ErrorKind::kUnknownName, {"dtypes", "fp31"});
+  expect_refused(R"({"sizes": [["rows", "many"]]})", ErrorKind::kBadFile, {"spec.json: sizes", "type must be number"});
+  expect_refused(R"({"options": [{"switch": "gate", "default": 1, "meaning": "m"}]})", ErrorKind::kBadFile,
+                 {"spec.json: options", "type must be boolean"});
+  expect_refused(with_case(R"({"name": "tiny", "sizes": "4"})"), ErrorKind::kBadFile, {"case tiny: sizes"});
+  expect_refused(with_case(R"({"name": "tiny", "sizes": [4, 3]})"), ErrorKind::kBadFile, {"case tiny", "2 sizes"});
+  expect_refused(with_case(R"({"name": "tiny", "sizes": [4], "timd": true})"), ErrorKind::kUnknownName,
+                 {"case tiny", "timd", "did you mean 'timed'"});
+  expect_refused(R"({"proof": {"dispatchs": "rows"}})", ErrorKind::kUnknownName, {"proof", "dispatchs"});
+}
+
+TEST(SpecTables, NoTextWhereCodeSaysAll) {
+  ComponentSpec spec = sample();
+  spec.summary = "in code";
+  read_tables(spec, "");
+  EXPECT_TRUE(spec.cases.empty());
+}
+
+}  // namespace
+}  // namespace twinbench
