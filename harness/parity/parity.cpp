@@ -10,6 +10,7 @@
 #include "harness/gpu/nvtx_range.h"
 #include "harness/memory/tracked_allocator.h"
 #include "harness/parity/cost_check.h"
+#include "harness/parity/held_out.h"
 #include "harness/parity/subject.h"
 #include "src/common/error.h"
 #include "src/common/first_line.h"
@@ -164,7 +165,9 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   thorough("sensitivity", !setting.input_case.degenerate, check_sensitivity);
   thorough("precision", !setting.input_case.degenerate && variant == Variant::kBaseline, check_precision);
   thorough(
-      "cost", !setting.input_case.degenerate && variant == Variant::kBaseline && setting.device.is_cpu(),
+      "cost",
+      setting.input_case.name != kHeldOut && !setting.input_case.degenerate && variant == Variant::kBaseline &&
+          setting.device.is_cpu(),
       [](const Subject& one, CheckResult& result) { check_cost(one.component, one.setting, one.generated, result); });
   if (wanted("late") || wanted("global_state") || wanted("outlives")) {
     // A second life, whose inputs are overwritten between run() and outputs(). A baseline's first is the reference's.
