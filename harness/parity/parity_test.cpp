@@ -87,9 +87,9 @@ std::set<std::string> names_of(const std::vector<CheckResult>& results) {
 
 TEST(Parity, RunsWhatAppliesAndPasses) {
   const auto results = check_cell(doubled(), Variant::kOptimized, sized(50), 1);
-  EXPECT_EQ(names_of(results),
-            (std::set<std::string>{"oracle", "vacuity", "determinism", "input_mutation", "guard_bands", "non_contiguous",
-                                   "stale", "global_state", "instances", "late", "outlives", "sensitivity", "threads"}));
+  EXPECT_EQ(names_of(results), (std::set<std::string>{"oracle", "vacuity", "determinism", "input_mutation",
+                                                      "guard_bands", "non_contiguous", "stale", "global_state",
+                                                      "instances", "late", "outlives", "sensitivity", "threads"}));
   for (const auto& result : results)
     EXPECT_EQ(result.verdict, CheckVerdict::kPass) << result.check << ": " << result.reason;
 }

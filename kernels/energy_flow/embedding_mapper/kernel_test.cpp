@@ -62,8 +62,7 @@ TEST_P(MapperKernel, SurfaceAndItsBackwardMatchTheFormula) {
                                     .grad_offset = grad_offset.data()};
     simt::run_clean(Surface{}, {kernels::blocks_of(width, kernels::kCopyPiece), rows}, kernels::kPieceThreads, order,
                     a);
-    simt::run_clean(SurfaceBackward{}, {kernels::blocks_of(width, kSurfacePiece), rows}, kSurfaceThreads,
-                    order, a);
+    simt::run_clean(SurfaceBackward{}, {kernels::blocks_of(width, kSurfacePiece), rows}, kSurfaceThreads, order, a);
     simt::run_clean(SurfaceColumns{}, kernels::blocks_of(width, kernels::kSumColumns), kernels::kSumThreads, order, a);
     expect_close_to_scale(surface, surfaces, 1e-5, "surface");
     expect_close_to_scale(values, grad_products, 1e-5, "grad_product");
