@@ -44,13 +44,14 @@ nlohmann::json row_of(const std::string& cell, Outcome outcome, const std::strin
 
 }  // namespace
 
-int instructions_command(CommandOptions options, const std::string& pins_file, bool pin) {
+int instructions_command(CommandOptions options, const std::string& pins_file, bool pin, char** arguments) {
   options.threads = 1;  // before the first pool of threads begins to wait: waiting is instructions, too
   if (options.device != "cpu")
     throw Error(ErrorKind::kBadArgument, "--device", options.device, "instructions are counted on the cpu only");
+  auto pins = InstructionPins::load(pins_file);
+  if (callgrind_folder().empty()) return run_under_callgrind(arguments);
   const TimeBudget budget(options.minutes);
   const Shard shard = shard_named(options.shard);
-  auto pins = InstructionPins::load(pins_file);
   const std::string machine = counting_machine();
   const InstructionCells* const pinned = pins.of(machine);
   auto cells = selected_cells(options);

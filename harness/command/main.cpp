@@ -10,7 +10,6 @@
 #include "harness/command/data.h"
 #include "harness/command/kernels.h"
 #include "harness/command/scenario.h"
-#include "harness/instructions/under_callgrind.h"
 #include "harness/runner/waiting_threads.h"
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
@@ -263,9 +262,7 @@ int main(int argc, char** argv) {
                            : twinbench::list_command(options, as_json, cells);
     if (*parity) code = twinbench::parity_command(options, checks);
     if (*counters) code = twinbench::counters_command(options, pins, pin, trace_all);
-    if (*instructions)
-      code = twinbench::callgrind_folder().empty() ? twinbench::run_under_callgrind(argv)
-                                                   : twinbench::instructions_command(options, instruction_pins, pin);
+    if (*instructions) code = twinbench::instructions_command(options, instruction_pins, pin, argv);
     if (*bench)
       code = null ? twinbench::null_command(options, null_comparisons)
                   : twinbench::bench_command(options, session, bench->remaining());

@@ -1,4 +1,4 @@
-// Every planted twin gets its expected verdict: one test per case, named after it.
+// The list of planted twins. Their verdicts are the test selftest.harness: a process each, since some change theirs.
 #include "harness/selftest/selftest.h"
 
 #include <gtest/gtest.h>
@@ -7,32 +7,6 @@
 
 namespace twinbench {
 namespace {
-
-// First, in a process without a second thread: planted jobs fork.
-TEST(PlantedJobs, GetTheirExpectedVerdict) {
-  std::size_t jobs = 0;
-  for (const auto& planted : selftest_cases()) {
-    if (!planted.job) continue;
-    const SelftestRow row = run(planted);
-    EXPECT_EQ(row.verdict, "pass") << row.name << ": " << row.reason;
-    ++jobs;
-  }
-  EXPECT_GE(jobs, 8u);
-}
-
-class Selftest : public testing::TestWithParam<std::size_t> {};
-
-TEST_P(Selftest, GetsItsExpectedVerdict) {
-  if (selftest_cases()[GetParam()].job) GTEST_SKIP() << "judged by PlantedJobs, before any thread";
-  const SelftestRow row = run(selftest_cases()[GetParam()]);
-  std::printf("%-28s expected %-20s got %-40s %s\n", row.name.c_str(), row.expected.c_str(), row.got.c_str(),
-              row.verdict.c_str());
-  if (row.verdict == "skip") GTEST_SKIP() << row.reason;
-  EXPECT_EQ(row.verdict, "pass") << row.reason;
-}
-
-INSTANTIATE_TEST_SUITE_P(Cases, Selftest, testing::Range<std::size_t>(0, selftest_cases().size()),
-                         [](const auto& info) { return selftest_cases()[info.param].name; });
 
 TEST(SelftestList, HasEnoughOfBothKindsAndUsesEveryCheck) {
   std::size_t wrong = 0, correct = 0;
