@@ -86,7 +86,11 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
     if (pin) return settle(job.name, Outcome::kPass, "", row);
     if (!pinned)
       return settle(job.name, Outcome::kInconclusive, "no counts are pinned for this machine (" + machine + ")", row);
-    const std::string changed = instruction_change(job.name, known, counts);
+    std::string changed = instruction_change(job.name, known, counts);
+    if (find_cell(job.name).variant == Variant::kBaseline) {
+      const std::string padding = padding_of(counts);
+      if (!padding.empty()) changed += (changed.empty() ? "" : "; ") + padding;
+    }
     settle(job.name, changed.empty() ? Outcome::kPass : Outcome::kFail, changed, row);
   };
   const bool all = run_with_progress(jobs, record, on_result, budget, [&](const std::string& cell) {

@@ -96,4 +96,11 @@ std::string instruction_change(const std::string& cell, const InstructionCounts*
   return changed.empty() ? "" : changed + "; if this is meant, " + command;
 }
 
+std::string padding_of(const InstructionCounts& baseline) {
+  constexpr std::int64_t kFewOperators = 200'000;
+  if (baseline.total < kFewOperators || 2 * baseline.outside_operators <= baseline.total) return "";
+  return std::to_string(baseline.outside_operators) + " of the baseline's " + std::to_string(baseline.total) +
+         " instructions are outside operators: more than half, so it is padded";
+}
+
 }  // namespace twinbench

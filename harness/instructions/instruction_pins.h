@@ -29,4 +29,9 @@ class InstructionPins {
 std::string instruction_change(const std::string& cell, const InstructionCounts* pinned,
                                const InstructionCounts& measured);
 
+// A baseline is written in operators. Where more than half of its instructions are outside them it is padded, pinned or
+// not: said in words, else empty. (Seen: forward up to 0.3, with the tape of a backward pass up to 0.47.) Runs of a few
+// operators say nothing.
+std::string padding_of(const InstructionCounts& baseline);
+
 }  // namespace twinbench
