@@ -13,7 +13,10 @@ STAND_IN = """#!/bin/sh
 call="$(basename "$0") $*"
 echo "$call" >> "$STEPS"
 case "$call" in *"list --cells"*) echo a.b/optimized/simt/fp32/tiny ;; esac
-if [ "$(wc -l < "$STEPS")" = "${FAILING_STEP:-0}" ]; then exit "${FAILING_CODE:-1}"; fi
+step=$(wc -l < "$STEPS")
+for failing in $FAILING; do  # "step:code"
+  if [ "$step" = "${failing%:*}" ]; then exit "${failing#*:}"; fi
+done
 exit 0
 """
 # Steps that only look whether something is there.
@@ -44,11 +47,11 @@ def tree(tmp_path):
     return tree
 
 
-def run(tree, command, step=0, code=1):
+def run(tree, command, step=0, code=1, more=""):
     steps = tree / "steps"
     steps.write_text("")
     environment = {**os.environ, "PATH": f"{tree}/path:{os.environ['PATH']}", "TWINBENCH_VENV": str(tree / "venv"),
-                   "STEPS": str(steps), "FAILING_STEP": str(step), "FAILING_CODE": str(code)}
+                   "STEPS": str(steps), "FAILING": f"{step}:{code} {more}"}
     result = subprocess.run([str(tree / command[0]), *command[1:]], cwd=tree, env=environment, capture_output=True,
                             text=True)
     return result.returncode, steps.read_text().splitlines()
@@ -92,6 +95,8 @@ def test_bench_reports_the_worst_that_an_engine_found_and_goes_on(tree):
         for code in (1, 2, 3):
             got, reached = run(tree, command, step=number, code=code)
             assert got == code and len(reached) == len(steps), steps[number - 1]
+    for first, last, worst in ((1, 3, 1), (3, 1, 1), (2, 3, 2), (3, 2, 2), (1, 2, 1), (2, 1, 1)):
+        assert run(tree, command, step=engines[0], code=first, more=f"{engines[-1]}:{last}")[0] == worst
 
 
 def test_what_lands_may_be_undecided_in_time_but_in_nothing_else(tree):

@@ -103,6 +103,9 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
     std::cout << "pinned " << measured.size() << " cells of " << machine << " in " << pins_file << '\n';
   }
   std::cout << "instructions: " << measured.size() << " cells on " << machine << '\n';
+  if (!pinned && !pin)
+    std::cout << "  no counts are pinned for this machine (" << machine
+              << "); `twinbench instructions --pin` does it\n";
   return finish("instructions", options, ledger, record);
 }
 

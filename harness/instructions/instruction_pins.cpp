@@ -42,10 +42,11 @@ InstructionPins InstructionPins::load(const std::string& path) {
   if (!json.is_object()) throw bad("", "not a JSON object");
   for (const auto& [machine, cells] : json.items()) {
     if (!cells.is_object()) throw bad(" machine " + machine, "not an object");
+    auto& pinned = pins.machines_[machine];
     for (const auto& [cell, counts] : cells.items()) {
       if (!counts.is_array() || counts.size() != 2 || !counts[0].is_number_integer() || !counts[1].is_number_integer())
         throw bad(" cell " + cell, counts.dump());
-      pins.machines_[machine][cell] = {counts[0].get<std::int64_t>(), counts[1].get<std::int64_t>()};
+      pinned[cell] = {counts[0].get<std::int64_t>(), counts[1].get<std::int64_t>()};
     }
   }
   return pins;
