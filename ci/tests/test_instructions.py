@@ -1,4 +1,4 @@
-"""Instruction counts: they repeat, 1 % more work is found, and every way of not counting has its own exit code."""
+"""Instruction counts: they repeat, 2 % more work is found, and every way of not counting has its own exit code."""
 import json
 import os
 import re
@@ -25,17 +25,17 @@ def pinned(tmp_path_factory):
     return pins
 
 
-def test_counts_repeat_and_one_percent_more_work_is_found(pinned, tmp_path):
+def test_counts_repeat_and_two_percent_more_work_is_found(pinned, tmp_path):
     content = json.loads(pinned.read_text())
     (machine, cells), = content.items()
     baseline, optimized = sorted(cells)
     assert all(count > 0 for counts in cells.values() for count in counts) and cells[baseline][0] > cells[baseline][1]
-    cells[baseline][0] = cells[baseline][0] * 100 // 101
+    cells[baseline][0] = cells[baseline][0] * 100 // 102
     padded = tmp_path / "padded.json"
     padded.write_text(json.dumps(content))
     result = instructions(padded)
     assert result.returncode == 1 and "1 passed, 1 failed" in result.stdout  # the other one repeats
-    assert re.search(rf"{baseline}: instructions {cells[baseline][0]} -> [0-9]+ \(\+(0.9|1.0)[0-9] %\)", result.stdout)
+    assert re.search(rf"{baseline}: instructions {cells[baseline][0]} -> [0-9]+ \(\+(1.9|2.0)[0-9] %\)", result.stdout)
 
 
 def test_what_is_not_pinned_fails_and_an_unknown_machine_is_undecided(pinned, tmp_path):

@@ -25,7 +25,8 @@ class InstructionPins {
   std::map<std::string, InstructionCells> machines_;
 };
 
-// What changed by more than 0.25 %, in words; empty where nothing did. `pinned` may be null: then how to pin.
+// What changed by more than 1 % (outside operators: 5 %), in words; empty where nothing did. `pinned` may be null: then
+// how to pin.
 std::string instruction_change(const std::string& cell, const InstructionCounts* pinned,
                                const InstructionCounts& measured);
 

@@ -2,6 +2,7 @@
 #include "harness/roofline/ceilings.h"
 
 #include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
@@ -27,9 +28,12 @@ double best_seconds(int rounds, const std::function<void()>& body) {
   return best;
 }
 
+// Ceilings are measured again while a twin is timed: the process's default generator stays as it is.
+at::Generator own_generator() { return at::detail::createCPUGenerator(1234); }
+
 Ceiling gemm_ceiling(const std::string& name, c10::ScalarType dtype, std::int64_t n) {
   at::NoTF32Guard fp32_means_fp32;
-  const auto left = at::randn({n, n}).to(dtype), right = at::randn({n, n}).to(dtype);
+  const auto left = at::randn({n, n}, own_generator()).to(dtype), right = at::randn({n, n}, own_generator()).to(dtype);
   auto out = at::empty({n, n}, left.options());
   const double seconds = best_seconds(5, [&] { at::mm_out(out, left, right); });
   return {"cpu",        name,
@@ -38,7 +42,7 @@ Ceiling gemm_ceiling(const std::string& name, c10::ScalarType dtype, std::int64_
 }
 
 Ceiling copy_ceiling(std::int64_t elements) {
-  const auto source = at::rand({elements});
+  const auto source = at::rand({elements}, own_generator());
   auto target = at::empty_like(source);
   const double seconds = best_seconds(5, [&] { target.copy_(source); });
   return {
