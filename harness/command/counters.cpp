@@ -41,7 +41,7 @@ json maps_of(const CounterSnapshot& snapshot) {
 }
 
 // In the child: memory over the cell's life and, on a CUDA device, a traced pass; with what is wrong with either, and
-// with what the CUDA path asked of its device.
+// with the kernels and library products that the run asked for.
 json observe(const Cell& cell, const CountedRun& run, std::uint64_t seed, bool trace_all) {
   const auto memory = case_memory(*cell.component, cell.variant, cell.setting(), seed);
   std::optional<DeviceActivity> activity;
@@ -49,8 +49,8 @@ json observe(const Cell& cell, const CountedRun& run, std::uint64_t seed, bool t
     activity = trace_run(*cell.component, cell.variant, cell.setting(), seed);
   json row = device_activity_fields(activity);
   row["memory"] = to_json(memory);
-  for (const auto& [name, map] : counter_maps())
-    if (cell.device.takes_cuda_path() && name != "forward_calls_by_name") row[name] = run.counters.*map;
+  row["launches_by_kernel"] = run.counters.launches_by_kernel;
+  row["products_by_shape"] = run.counters.products_by_shape;
   return {{"row", row},
           {"failures",
            {memory.leak(), activity ? trace_failure(*activity) : "", device_limits_broken(cell, run.counters)}}};

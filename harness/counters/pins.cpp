@@ -1,12 +1,12 @@
 // Reading, writing and judging the pin file.
 #include "harness/counters/pins.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "src/common/error.h"
+#include "src/formats/file_io.h"
 
 namespace twinbench {
 
@@ -64,22 +64,13 @@ Pins Pins::load(const std::string& path) {
 }
 
 void Pins::save(const std::string& path) const {
-  const std::string beside = path + ".new";
-  {
-    std::ofstream file(beside);
-    file << "{";
-    const char* separator = "\n";
-    for (const auto& [cell, snapshot] : cells_) {
-      file << separator << Json(cell).dump() << ": " << to_json(snapshot).dump();
-      separator = ",\n";
-    }
-    file << "\n}\n";
-    file.flush();
-    if (!file) throw Error(ErrorKind::kInputOutput, "pin file", beside, "cannot be written");
+  std::string text = "{";
+  const char* separator = "\n";
+  for (const auto& [cell, snapshot] : cells_) {
+    text += separator + Json(cell).dump() + ": " + to_json(snapshot).dump();
+    separator = ",\n";
   }
-  std::error_code error;
-  std::filesystem::rename(beside, path, error);
-  if (error) throw Error(ErrorKind::kInputOutput, "pin file", path, error.message());
+  write_file(path, as_bytes(text + "\n}\n"));
 }
 
 const CounterSnapshot* Pins::find(const std::string& cell) const {

@@ -26,7 +26,7 @@ struct CounterSnapshot {
   std::int64_t forward_calls = 0;                             // announce_forward_call, all components
   std::map<std::string, std::int64_t> by_name;                // dispatches, copies and reads by operator ("aten::add")
   std::map<std::string, std::int64_t> forward_calls_by_name;  // by component
-  // What the CUDA path asked of its device, a card or simt: own kernels by name, the library's products by shape.
+  // Own kernels by name, on a card or simt; the library's products by shape, on every path that uses `multiply`.
   std::map<std::string, std::int64_t> launches_by_kernel, products_by_shape;
 
   // By field name ("dispatches"), or "forward_calls.<component>", "launches" or "products" (all of them), or an

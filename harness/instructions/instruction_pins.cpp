@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/common/error.h"
+#include "src/formats/file_io.h"
 
 namespace twinbench {
 namespace {
@@ -53,28 +54,20 @@ InstructionPins InstructionPins::load(const std::string& path) {
 }
 
 void InstructionPins::save(const std::string& path) const {
-  const std::string beside = path + ".new";
-  {
-    std::ofstream file(beside);
-    file << "{";
-    const char* next_machine = "\n";
-    for (const auto& [machine, cells] : machines_) {
-      file << next_machine << Json(machine).dump() << ": {";
-      next_machine = ",\n";
-      const char* next_cell = "\n";
-      for (const auto& [cell, counts] : cells) {
-        file << next_cell << Json(cell).dump() << ": [" << counts.total << ", " << counts.outside_operators << "]";
-        next_cell = ",\n";
-      }
-      file << "\n}";
+  std::string text = "{";
+  const char* next_machine = "\n";
+  for (const auto& [machine, cells] : machines_) {
+    text += next_machine + Json(machine).dump() + ": {";
+    next_machine = ",\n";
+    const char* next_cell = "\n";
+    for (const auto& [cell, counts] : cells) {
+      text += next_cell + Json(cell).dump() + ": " + "[" + std::to_string(counts.total) + ", " +
+              std::to_string(counts.outside_operators) + "]";
+      next_cell = ",\n";
     }
-    file << "\n}\n";
-    file.flush();
-    if (!file) throw Error(ErrorKind::kInputOutput, "instruction pins", beside, "cannot be written");
+    text += "\n}";
   }
-  std::error_code error;
-  std::filesystem::rename(beside, path, error);
-  if (error) throw Error(ErrorKind::kInputOutput, "instruction pins", path, error.message());
+  write_file(path, as_bytes(text + "\n}\n"));
 }
 
 const InstructionCells* InstructionPins::of(const std::string& machine) const {

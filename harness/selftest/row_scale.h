@@ -23,6 +23,18 @@ class RowScale : public Runnable {
   std::int64_t items_, width_;
 };
 
+// A cheat that parity and bench both look for: run() does nothing; outputs() does it all.
+struct LateWork : RowScale {
+  using RowScale::RowScale;
+  void run() override { due_ = true; }
+  NamedTensors outputs() override {
+    if (due_) RowScale::run();
+    due_ = false;
+    return RowScale::outputs();
+  }
+  bool due_ = false;
+};
+
 // The optimized twin in fp32 and the baseline in fp64, where it is the oracle: in a baseline's place, a fast one.
 class RowScaleOrOracle : public Runnable {
  public:

@@ -73,17 +73,6 @@ struct SkipsWhenHurried : RowScale {
   std::chrono::steady_clock::time_point last_{};
 };
 
-struct LateWork : RowScale {
-  using RowScale::RowScale;
-  void run() override { due_ = true; }
-  NamedTensors outputs() override {
-    if (due_) RowScale::run();
-    due_ = false;
-    return RowScale::outputs();
-  }
-  bool due_ = false;
-};
-
 constexpr std::int64_t kParityItems = 60;  // no parity case has more
 
 struct WrongAboveSize : RowScale {

@@ -18,18 +18,6 @@ namespace twinbench::selftest {
 
 namespace {
 
-// run() does nothing; outputs() does it all.
-struct LateWork : RowScale {
-  using RowScale::RowScale;
-  void run() override { due_ = true; }
-  NamedTensors outputs() override {
-    if (due_) RowScale::run();
-    due_ = false;
-    return RowScale::outputs();
-  }
-  bool due_ = false;
-};
-
 // Work goes on beside the caller and is waited for in outputs().
 struct LateThread : RowScale {
   using RowScale::RowScale;

@@ -2,11 +2,12 @@
 #include "harness/simt/counting/counts_file.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
 #include <set>
+#include <sstream>
 
 #include "src/common/error.h"
+#include "src/formats/file_io.h"
 
 namespace twinbench::kernels::simt {
 namespace {
@@ -83,32 +84,26 @@ CountsFile CountsFile::load(const std::string& path) {
 }
 
 void CountsFile::save(const std::string& path) const {
-  const std::string temporary = path + ".new";
-  {
-    std::ofstream stream(temporary);
-    stream << "{\n \"reasons\": [";
-    for (std::size_t i = 0; i < reasons_.size(); ++i)
-      stream << (i ? ",\n  " : "\n  ")
-             << json({{"kernel", reasons_[i].kernel}, {"bound", reasons_[i].bound}, {"reason", reasons_[i].reason}})
-                    .dump();
-    stream << "\n ],\n \"cells\": {";
-    const char* before_cell = "\n";
-    for (const auto& [cell, kernels] : cells_) {
-      stream << before_cell << "  " << json(cell).dump() << ": {";
-      before_cell = ",\n";
-      const char* before_kernel = "\n";
-      for (const auto& [kernel, counts] : kernels.items()) {
-        stream << before_kernel << "   " << json(kernel).dump() << ": " << counts.dump();
-        before_kernel = ",\n";
-      }
-      stream << "}";
+  std::ostringstream stream;
+  stream << "{\n \"reasons\": [";
+  for (std::size_t i = 0; i < reasons_.size(); ++i)
+    stream
+        << (i ? ",\n  " : "\n  ")
+        << json({{"kernel", reasons_[i].kernel}, {"bound", reasons_[i].bound}, {"reason", reasons_[i].reason}}).dump();
+  stream << "\n ],\n \"cells\": {";
+  const char* before_cell = "\n";
+  for (const auto& [cell, kernels] : cells_) {
+    stream << before_cell << "  " << json(cell).dump() << ": {";
+    before_cell = ",\n";
+    const char* before_kernel = "\n";
+    for (const auto& [kernel, counts] : kernels.items()) {
+      stream << before_kernel << "   " << json(kernel).dump() << ": " << counts.dump();
+      before_kernel = ",\n";
     }
-    stream << "\n }\n}\n";
-    if (!stream.flush())
-      throw Error(ErrorKind::kInputOutput, temporary, "not written", "check the folder and its space");
+    stream << "}";
   }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0)
-    throw Error(ErrorKind::kInputOutput, path, "not replaced", "check the folder's permissions");
+  stream << "\n }\n}\n";
+  write_file(path, as_bytes(stream.str()));
 }
 
 std::vector<std::string> CountsFile::compare(const std::string& cell, const json& counted) const {

@@ -52,10 +52,7 @@ def _counted(row: Row, pinned: Counters) -> dict[str, int | None]:
     maps = [name for name, held in _NESTED.items() if held]
     counts = {f"{map_name}.{name}": count for map_name in maps for name, count in row.get(map_name, {}).items()}
     absent = (name for name in pinned if name.partition(".")[0] in maps)
-    # CPU rows do not hold the CUDA path's maps; `twinbench counters` itself has judged those.
-    unheld = {name: count for name, count in pinned.items() if name.partition(".")[0] in maps[1:]
-              and name.partition(".")[0] not in row}
-    return dict.fromkeys(absent, 0) | unheld | counts | row["values"]
+    return dict.fromkeys(absent, 0) | counts | row["values"]
 
 
 def matching(pins: Pins, pattern: str) -> Pins:
