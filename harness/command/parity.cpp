@@ -91,17 +91,12 @@ MemberOutcome judge_held_out(const Cell& cell, const std::string& text, const Pa
       // Of one or two elements, say, from which no wrong answer can be told.
       if (why.empty()) why = drawn_case.vacuity().reason;
       if (!why.empty()) continue;
-      MemberOutcome outcome{nlohmann::json::array(), true};
       CheckResult drawn;
       drawn.check = kHeldOut;
       drawn.seed = draw.seed;
       drawn.reason = draw.text + (number > 0 ? ", draw " + std::to_string(number + 1) : "");
-      outcome.value.push_back(to_json(cell.name(), drawn));
-      for (const auto& result : check_cell(*cell.component, cell.variant, setting, draw.seed, options, shared)) {
-        outcome.sound =
-            outcome.sound && (result.verdict == CheckVerdict::kPass || result.verdict == CheckVerdict::kSkip);
-        outcome.value.push_back(to_json(cell.name(), result));
-      }
+      MemberOutcome outcome = judge(drawn_cell, options, draw.seed, shared);
+      outcome.value.insert(outcome.value.begin(), to_json(cell.name(), drawn));
       return outcome;
     } catch (const Error& refusal) {
       why = refusal.what();

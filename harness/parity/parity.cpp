@@ -194,11 +194,7 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
     });
   };
   of_life("late", check_late);
-  if (setting.device.is_simt())
-    add("global_state", true,
-        [](CheckResult& result) { result.skip("the executor of simt takes over signals while kernels run"); });
-  else
-    of_life("global_state", check_global_state);
+  of_life("global_state", check_global_state);
   of_life("outlives", check_outlives);
   return results;
 }
