@@ -33,6 +33,23 @@ struct WritesPastTheEnd : RowScale {
   bool guarded_;
 };
 
+// One element past its input, whose value it does not use: no bit of any answer tells.
+struct ReadsPastTheEnd : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float* scale, float* y) override {
+    RowScale::compute(x, scale, y);
+    static_cast<void>(static_cast<const volatile float*>(x)[items_ * width_]);
+  }
+};
+
+struct ReadsBeforeTheStart : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float* scale, float* y) override {
+    RowScale::compute(x, scale, y);
+    static_cast<void>(static_cast<const volatile float*>(scale)[-1]);
+  }
+};
+
 // Adds into a workspace it never cleared: right only while fresh memory happens to be zero.
 struct UninitialisedWorkspace : RowScale {
   UninitialisedWorkspace(const NamedTensors& inputs, const Setting& setting)
@@ -123,6 +140,10 @@ std::vector<SelftestCase> wrong_behaviour() {
   std::vector<SelftestCase> cases = {
       plant("mutated_input", "halves one element of its input", "input_mutation", make<MutatesInput>),
       plant("writes_past_the_end", "writes one element past its output", "guard_bands", make<WritesPastTheEnd>),
+      plant("reads_past_the_end", "reads one element past an input and does not use it", "guard_bands",
+            make<ReadsPastTheEnd>),
+      plant("reads_before_the_start", "reads one element before an input and does not use it", "guard_bands",
+            make<ReadsBeforeTheStart>),
       plant("uninitialised_workspace", "reads memory it never wrote", "guard_bands", make<UninitialisedWorkspace>),
       plant("extra_item", "reads one scalar a run", "proof", make<ExtraItem>),
       plant("extra_allocation", "allocates one block a run", "proof", make<ExtraAllocation>),
@@ -132,7 +153,8 @@ std::vector<SelftestCase> wrong_behaviour() {
       plant("baseline_without_sin", "the baseline no longer reads a scalar a row", "proof", make<RowScale>),
       plant("ten_percent_slower", "does a tenth of its work twice", "time", make<TenPercentSlower>),
   };
-  cases[8].component.baseline = make<BaselineWithoutSin>;
+  for (auto& planted : cases)
+    if (planted.name == "baseline_without_sin") planted.component.baseline = make<BaselineWithoutSin>;
   cases.back().setting = row_scale_setting(cases.back().component, 60, 256);
   cases.back().reference = make<RowScale>;
   return cases;
