@@ -28,12 +28,14 @@ PagedInputs::PagedInputs(const NamedTensors& inputs, Edge edge) {
 std::string PagedInputs::touched() {
   std::string text;
   for (const auto& fault : watch_.take_faults()) {
-    const bool ours = std::any_of(memory_.begin(), memory_.end(), [&](const auto& m) { return m.get() == fault.memory; });
+    const bool ours =
+        std::any_of(memory_.begin(), memory_.end(), [&](const auto& m) { return m.get() == fault.memory; });
     if (!ours || !text.empty()) continue;
     const auto bytes = static_cast<std::int64_t>(fault.memory->bytes());
     const bool before = fault.offset < 0;
     text = "input '" + fault.memory->name() + "' is " + (fault.write ? "written " : "read ") +
-           std::to_string(before ? -fault.offset : fault.offset - bytes + 1) + (before ? " bytes before its start" : " bytes past its end");
+           std::to_string(before ? -fault.offset : fault.offset - bytes + 1) +
+           (before ? " bytes before its start" : " bytes past its end");
   }
   return text;
 }

@@ -2,6 +2,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tanh.h>
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -82,6 +84,25 @@ struct ExtraAllocation : RowScale {
   }
 };
 
+// 64 KiB from the plain heap: no tensor allocator sees it.
+struct HeapInEveryRun : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    std::vector<char> waste(65536);
+    asm volatile("" : : "r"(waste.data()) : "memory");
+    RowScale::run();
+  }
+};
+
+struct MapsInEveryRun : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    void* const pages = mmap(nullptr, 65536, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    RowScale::run();
+    munmap(pages, 65536);
+  }
+};
+
 struct LeaksOneBlock : RowScale {
   using RowScale::RowScale;
   void run() override {
@@ -147,6 +168,8 @@ std::vector<SelftestCase> wrong_behaviour() {
       plant("uninitialised_workspace", "reads memory it never wrote", "guard_bands", make<UninitialisedWorkspace>),
       plant("extra_item", "reads one scalar a run", "proof", make<ExtraItem>),
       plant("extra_allocation", "allocates one block a run", "proof", make<ExtraAllocation>),
+      plant("heap_in_every_run", "takes 64 KiB from the plain heap in every run", "pins", make<HeapInEveryRun>),
+      plant("maps_in_every_run", "maps 64 KiB in every run", "pins", make<MapsInEveryRun>),
       plant("leak", "keeps one block a run", "growth", make<LeaksOneBlock>),
       plant("outlives_its_case", "keeps one block a set-up", "leak", make<OutlivesItsCase>),
       plant("extra_dispatch", "issues one operator more than is pinned", "pins", make<ExtraDispatch>),
