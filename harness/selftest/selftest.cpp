@@ -10,6 +10,7 @@
 #include "harness/counters/case_memory.h"
 #include "harness/counters/count_component.h"
 #include "harness/counters/pins.h"
+#include "harness/counters/process_calls.h"
 #include "harness/parity/tier.h"
 #include "harness/runner/runner.h"
 #include "harness/selftest/cases.h"
@@ -67,7 +68,9 @@ void run_counters(const SelftestCase& selftest_case, std::vector<Catch>& caught)
   Component correct = selftest_case.component;
   correct.optimized = selftest::make<selftest::RowScale>;
   Pins pins;
-  pins.set("cell", count_run(correct, Variant::kOptimized, selftest_case.setting, kSeed).counters);
+  CounterSnapshot pinned = count_run(correct, Variant::kOptimized, selftest_case.setting, kSeed).counters;
+  if (ProcessCallScope::counts_here()) pinned.process_calls = selftest_case.process_calls;
+  pins.set("cell", pinned);
   const PinVerdict verdict = pins.check(
       "cell", count_run(selftest_case.component, Variant::kOptimized, selftest_case.setting, kSeed).counters);
   if (!verdict.pass) caught.push_back({"pins", verdict.reason});

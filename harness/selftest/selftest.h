@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct SelftestCase {
   // Times the cell as `bench` does instead of running the other checks ("answers" and the other rules of timing).
   bool benched = false;
   double clock_rate = 1;  // of the clock that measures it then
+  std::map<std::string, std::int64_t> process_calls = {};  // pinned for it, see ProcessCallScope
   // Runs this as a job of the runner instead; the job's status is what catches it.
   std::function<nlohmann::json(JobContext&)> job = {};
 

@@ -328,10 +328,20 @@ std::vector<SelftestCase> sly_twins() {
   };
 }
 
+namespace {
+
+SelftestCase own_threads() {
+  SelftestCase correct = plant("own_threads", "starts a thread in run() and waits for it there", "", make<OwnThreads>);
+  correct.process_calls = {{"heap", 1}, {"threads", 1}};
+  return correct;
+}
+
+}  // namespace
+
 std::vector<SelftestCase> correct_at_the_edge() {
   return {
       plant("copies_in_outputs", "outputs() returns a copy", "", make<CopiesInOutputs>),
-      plant("own_threads", "starts a thread in run() and waits for it there", "", make<OwnThreads>),
+      own_threads(),
       plant("shared_table", "all instances read one constant table", "", make<SharedTable>),
       plant("double_buffer", "two result buffers by turns", "", make<DoubleBuffer>),
       plant("splits_by_threads", "as many pieces as there are threads", "", make<SplitsByThreads>),
