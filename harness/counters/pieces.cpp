@@ -14,7 +14,8 @@ std::string never_in_pieces(const Component& component, const Pins& pins) {
         const auto* pinned =
             pins.find(Cell{&component, Variant::kOptimized, c10::DeviceType::CPU, dtype, &input_case}.name());
         all_pinned = all_pinned && pinned;
-        in_pieces = in_pieces || (pinned && (pinned->process_calls.count("parallel") || pinned->process_calls.count("threads")));
+        in_pieces = in_pieces ||
+                    (pinned && (pinned->process_calls.count("parallel") || pinned->process_calls.count("threads")));
       }
     if (cells > 0 && all_pinned && !in_pieces)
       return std::string("no ") + (pass == Pass::kForward ? "forward" : "backward") + " case of " +

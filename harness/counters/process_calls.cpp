@@ -32,15 +32,18 @@ std::atomic<std::int64_t> heap{0}, maps{0}, regions{0}, threads{0};
 
 ProcessCallScope::ProcessCallScope() {
   heap = maps = regions = threads = 0;
-  if (counting.exchange(true)) throw Error(ErrorKind::kInternal, "process calls", "already counted", "one scope at a time");
+  if (counting.exchange(true))
+    throw Error(ErrorKind::kInternal, "process calls", "already counted", "one scope at a time");
 }
 
 ProcessCallScope::~ProcessCallScope() { counting = false; }
 
 std::map<std::string, std::int64_t> ProcessCallScope::counts() const {
-  const std::int64_t of_heap = heap, of_maps = maps, of_regions = regions, of_threads = threads;  // before the map below takes memory
+  const std::int64_t of_heap = heap, of_maps = maps, of_regions = regions,
+                     of_threads = threads;  // before the map below takes memory
   std::map<std::string, std::int64_t> counts;
-  for (const auto& [name, calls] : {std::pair{"heap", of_heap}, {"mmap", of_maps}, {"parallel", of_regions}, {"threads", of_threads}})
+  for (const auto& [name, calls] :
+       {std::pair{"heap", of_heap}, {"mmap", of_maps}, {"parallel", of_regions}, {"threads", of_threads}})
     if (calls != 0) counts[name] = calls;
   return counts;
 }

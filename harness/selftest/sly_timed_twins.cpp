@@ -6,10 +6,10 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
+#include <fstream>
 #include <map>
-#include <mutex>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -71,6 +71,51 @@ struct SkipsWhenHurried : RowScale {
     last_ = std::chrono::steady_clock::now();
   }
   std::chrono::steady_clock::time_point last_{};
+};
+
+// The place from which most calls come is the loop that times: there it skips.
+struct KnowsItsCaller : RowScale {
+  using RowScale::RowScale;
+  __attribute__((noinline)) void run() override {
+    auto& calls = calls_[__builtin_return_address(0)];
+    if (++calls < 30) RowScale::run();
+  }
+  std::map<void*, int> calls_;
+};
+
+// Whoever is called as the benchmark is, is measured.
+struct KnowsItsProcess : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    std::string name;
+    std::ifstream("/proc/self/comm") >> name;
+    if (name.find("twinbench") == std::string::npos && name.find("selftest") == std::string::npos) RowScale::run();
+  }
+};
+
+// Slow until the number of samples and of runs in each is settled.
+struct SlowWarmUp : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    if (++runs_ < 60) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    RowScale::run();
+  }
+  int runs_ = 0;
+};
+
+class SlowWarmUpBaseline : public Runnable {
+ public:
+  SlowWarmUpBaseline(const NamedTensors& inputs, const Setting& setting)
+      : right_(make<RowScaleOrOracle>(inputs, setting)) {}
+  void run() override {
+    if (++runs_ < 60) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    right_->run();
+  }
+  NamedTensors outputs() override { return right_->outputs(); }
+
+ private:
+  std::unique_ptr<Runnable> right_;
+  int runs_ = 0;
 };
 
 constexpr std::int64_t kParityItems = 60;  // no parity case has more
@@ -195,6 +240,20 @@ SelftestCase patched_clock() {
   return one;
 }
 
+SelftestCase stalling_clock() {
+  SelftestCase one = against_plain(
+      benched("timed_zero_times", "now and then the clock reads no time at all", "no_gain", make<RowScale>, 60));
+  one.clock_stalls = true;
+  return one;
+}
+
+SelftestCase slow_warm_up_baseline() {
+  SelftestCase one =
+      benched("timed_slow_warm_up_baseline", "the baseline is slow until it is timed", "no_gain", make<RowScale>, 60);
+  one.component.baseline = make<SlowWarmUpBaseline>;
+  return one;
+}
+
 }  // namespace
 
 std::vector<SelftestCase> sly_when_timed() {
@@ -214,6 +273,13 @@ std::vector<SelftestCase> sly_when_timed() {
               make<MoreOutputsLater>),
       benched("timed_sets_threads", "changes the number of threads while it is timed", "global_state",
               make<SetsThreadsWhenTimed>),
+      benched("timed_knows_its_caller", "skips the work where most calls come from", "answers", make<KnowsItsCaller>),
+      benched("timed_knows_its_process", "skips the work in a process of the benchmark's name", "answers",
+              make<KnowsItsProcess>),
+      against_plain(
+          benched("timed_slow_warm_up", "slow until the samples' sizes are settled", "no_gain", make<SlowWarmUp>, 60)),
+      slow_warm_up_baseline(),
+      stalling_clock(),
       sleeping_baseline(),
       patched_clock(),
   };
