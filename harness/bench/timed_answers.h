@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,8 @@ class TimedAnswers {
   NamedTensors own_, changed_, foreign_;
   std::vector<std::string> in_place_;
   std::unique_ptr<Reference> reference_;
-  std::uint64_t hash_ = 0;  // of the right answers and of what is written into the inputs
+  std::uint64_t hash_ = 0;                    // of the right answers and of what is written into the inputs
+  mutable std::set<std::uint64_t> accepted_;  // the bits of outputs that were judged right: they need no judging again
 };
 
 // A variant set up for timing on tensors of its own.
@@ -80,9 +82,9 @@ class JudgedVariant {
   // Also compares with the first run's outputs.
   std::string judge_after();
 
-  // Where nothing changes in place, no change can show that a run computes. Then its time must: a first run on data that
-  // nobody has seen may not take many times as long as those after it.
-  std::string remembers() const;
+  // Where nothing changes in place, no change can show that a run computes. Then it must write its outputs anew, and a
+  // first run on data that nobody has seen may not take many times as long as those after it.
+  std::string remembers();
 
   // Empty, or which output of any copy is not what the first run gave on the same inputs: bit for bit on the CPU.
   // Atomic sums of a device come in another order each run, so that an honest variant may differ in the last digits
@@ -98,6 +100,7 @@ class JudgedVariant {
   std::string wrong_in_turns();
   std::string wrong_after_half_a_change();
   std::string left_by_timed_run();
+  bool is_slow() const;
 
   Variant variant_;
   Device path_;

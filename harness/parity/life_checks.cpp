@@ -2,7 +2,9 @@
 #include <ATen/Parallel.h>
 
 #include <limits>
+#include <optional>
 
+#include "harness/parity/interruptions.h"
 #include "harness/parity/subject.h"
 #include "src/common/error.h"
 
@@ -64,10 +66,13 @@ void check_late(const LifeFindings& life, CheckResult& result) {
 void check_threads(const Subject& subject, CheckResult& result) {
   if (!subject.setting.device.is_cpu()) return result.skip("a device's kernels do not use the host's threads");
   for (const int threads : {1, 2, 8}) {
-    if (threads == at::get_num_threads()) continue;  // as everywhere else
     const ThreadCount count(threads);
     const Prepared prepared = subject.prepare(subject.placed());
-    run_afresh(*prepared.runnable);
+    {
+      std::optional<Interruptions> overlap;
+      if (threads > 1) overlap.emplace();
+      run_afresh(*prepared.runnable);
+    }
     CheckResult judged;
     subject.reference.judge(prepared.runnable->outputs(), judged);
     if (judged.verdict != CheckVerdict::kPass)

@@ -68,8 +68,8 @@ std::vector<SelftestCase> device_twins() {
   return {
       on_device("device_plain", "a twin with one launch for ten", "", {}),
       on_device("device_cold", "the same out of a cold cache", "", cold()),
-      on_device("device_short_side_stream", "a few per cent of its work on another stream: within the clocks' own error",
-                "", beside(1e-6)),
+      on_device("device_short_side_stream",
+                "a few per cent of its work on another stream: within the clocks' own error", "", beside(1e-6)),
       on_device("device_side_stream", "does its work on another stream", "clocks disagree", beside(500e-6)),
       on_device("device_persisting_cache", "asks the cache to keep its data over a flush", "no_gain", persisting()),
       answering("device_serves_four", "one launch serves four runs", PlantedAnswer::kServesFour),
@@ -77,7 +77,8 @@ std::vector<SelftestCase> device_twins() {
                 PlantedAnswer::kOfLastElement),
       answering("device_first_inputs", "a graph that holds the addresses of a copy of its first inputs",
                 PlantedAnswer::kOfFirstInputs),
-      answering("device_address_cache", "remembers answers by the address of its input", PlantedAnswer::kOfFirstContents),
+      answering("device_address_cache", "remembers answers by the address of its input",
+                PlantedAnswer::kOfFirstContents),
       answering("device_stops_later", "computes in its first 20 runs only", PlantedAnswer::kStops),
   };
 }

@@ -204,13 +204,7 @@ const std::vector<SelftestCase>& selftest_cases() {
   return cases;
 }
 
-namespace {
-
-// What `bench` says of a twin that it times depends on what else the machine does: a neighbour can hide a sleep, or
-// make an honest wait look like one. So such a row that is not as expected is tried again, and says so.
-constexpr int kTimedAttempts = 3;
-
-SelftestRow run_once(const SelftestCase& selftest_case) {
+SelftestRow run(const SelftestCase& selftest_case) {
   SelftestRow row{selftest_case.name,
                   selftest_case.wrong() ? "wrong_twin" : "correct_control",
                   selftest_case.caught_by,
@@ -249,17 +243,6 @@ SelftestRow run_once(const SelftestCase& selftest_case) {
   }
   if (row.reason.empty()) row.reason = explanation;
   if (!expected && row.reason.empty()) row.reason = "nothing caught it";
-  return row;
-}
-
-}  // namespace
-
-SelftestRow run(const SelftestCase& selftest_case) {
-  SelftestRow row = run_once(selftest_case);
-  for (int attempt = 2; selftest_case.benched && row.verdict == "fail" && attempt <= kTimedAttempts; ++attempt) {
-    row = run_once(selftest_case);
-    row.reason += (row.reason.empty() ? "" : "; ") + std::string("attempt ") + std::to_string(attempt);
-  }
   return row;
 }
 

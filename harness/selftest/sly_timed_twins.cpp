@@ -2,6 +2,10 @@
 #include <ATen/Parallel.h>
 #include <c10/util/BFloat16.h>
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -177,6 +181,22 @@ class SleepingBaseline : public Runnable {
   std::unique_ptr<Runnable> right_;
 };
 
+// It sleeps as long as it works.
+class HalfAsleepBaseline : public Runnable {
+ public:
+  HalfAsleepBaseline(const NamedTensors& inputs, const Setting& setting)
+      : right_(row_scale_baseline(inputs, setting)) {}
+  void run() override {
+    const auto start = std::chrono::steady_clock::now();
+    for (int again = 0; again < 20; ++again) right_->run();
+    std::this_thread::sleep_for(std::chrono::steady_clock::now() - start);
+  }
+  NamedTensors outputs() override { return right_->outputs(); }
+
+ private:
+  std::unique_ptr<Runnable> right_;
+};
+
 // Near what is forbidden ---------------------------------------------------------------------------------------------
 
 // Another thread works, and the caller waits: that is no sleep.
@@ -186,6 +206,36 @@ struct WaitsForItsWorker : RowScale {
     std::thread([this] {
       for (int again = 0; again < 500; ++again) RowScale::run();
     }).join();
+  }
+};
+
+// The same while other processes want every core.
+struct WaitsBesideLoad : WaitsForItsWorker {
+  WaitsBesideLoad(const NamedTensors& inputs, const Setting& setting) : WaitsForItsWorker(inputs, setting) {
+    for (auto& process : load_)
+      if ((process = fork()) == 0) {
+        alarm(60);
+        for (volatile int spin = 0;; spin = 0) {
+        }
+      }
+  }
+  ~WaitsBesideLoad() override {
+    for (const auto process : load_) {
+      kill(process, SIGKILL);
+      waitpid(process, nullptr, 0);
+    }
+  }
+  std::array<pid_t, 3> load_{};
+};
+
+// Two workers that take turns.
+struct TwoWorkers : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    for (int turn = 0; turn < 2; ++turn)
+      std::thread([this] {
+        for (int again = 0; again < 100; ++again) RowScale::run();
+      }).join();
   }
 };
 
@@ -230,6 +280,13 @@ SelftestCase against_plain(SelftestCase one) {
 SelftestCase sleeping_baseline() {
   SelftestCase one = benched("timed_sleeping_baseline", "the baseline sleeps after its work", "sleeps", make<RowScale>);
   one.component.baseline = make<SleepingBaseline>;
+  return one;
+}
+
+SelftestCase half_asleep_baseline() {
+  SelftestCase one =
+      benched("timed_half_asleep_baseline", "the baseline sleeps as long as it works", "sleeps", make<RowScale>);
+  one.component.baseline = make<HalfAsleepBaseline>;
   return one;
 }
 
@@ -281,6 +338,7 @@ std::vector<SelftestCase> sly_when_timed() {
       slow_warm_up_baseline(),
       stalling_clock(),
       sleeping_baseline(),
+      half_asleep_baseline(),
       patched_clock(),
   };
 }
@@ -288,6 +346,9 @@ std::vector<SelftestCase> sly_when_timed() {
 std::vector<SelftestCase> correct_at_the_edge_when_timed() {
   return {
       benched("timed_waits_for_worker", "its caller waits while its own thread works", "", make<WaitsForItsWorker>, 60),
+      benched("timed_waits_beside_load", "the same while other processes want every core", "", make<WaitsBesideLoad>,
+              60),
+      benched("timed_two_workers", "its caller waits for one thread after the other", "", make<TwoWorkers>, 60),
       benched("timed_slow_first_run", "sleeps in its first run, as a library that loads", "", make<SlowFirstRun>),
       benched("timed_skips_zeros", "does less where its data are zero", "", make<SkipsZeros>),
       benched("timed_copies_in_outputs", "outputs() returns a copy", "", make<CopiesInOutputs>),
