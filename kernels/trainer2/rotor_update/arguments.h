@@ -11,15 +11,15 @@ namespace twinbench::trainer2::rotor_update {
 struct Arguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
   std::int64_t planes = 0;
-  float rate = 0;                                          // eta_update / beta_nudge / 100
-  const std::int32_t* first_axis = nullptr;                // [planes]
-  const std::int32_t* second_axis = nullptr;               // [planes]
-  const float* velocity = nullptr;                         // [axes], every velocity_stride-th element
+  float rate = 0;                             // eta_update / beta_nudge / 100
+  const std::int32_t* first_axis = nullptr;   // [planes]
+  const std::int32_t* second_axis = nullptr;  // [planes]
+  const float* velocity = nullptr;            // [axes], every velocity_stride-th element
   std::int64_t velocity_stride = 1;
-  const float* lior_change = nullptr;                      // [1]
-  float* theta = nullptr;                                  // [planes], advanced in place
-  std::int64_t* updates = nullptr;                         // [1]: planes that moved
-  float* mean_change = nullptr;                            // [1]: mean |change| of those, before the wrap; 0 for none
+  const float* lior_change = nullptr;  // [1]
+  float* theta = nullptr;              // [planes], advanced in place
+  std::int64_t* updates = nullptr;     // [1]: planes that moved
+  float* mean_change = nullptr;        // [1]: mean |change| of those, before the wrap; 0 for none
 };
 
 // One kernel of one block. Throws CudaError if the launch is refused.

@@ -63,7 +63,8 @@ TEST(RotorUpdateKernel, MatchesAPlainLoop) {
                                          .mean_change = mean.data()});
       kernels::simt::expect_close(angles, expected.theta, 1e-6);
       EXPECT_EQ(updates.data()[0], expected.updates);
-      EXPECT_NEAR(mean.data()[0], expected.updates > 0 ? expected.sum / static_cast<double>(expected.updates) : 0, 1e-6);
+      EXPECT_NEAR(mean.data()[0], expected.updates > 0 ? expected.sum / static_cast<double>(expected.updates) : 0,
+                  1e-6);
     }
   }
 }
