@@ -26,8 +26,8 @@ class Baseline final : public Runnable {
   }
 
   void reset() override {
-    metric_ = inputs_["metric"];
-    coupling_ = inputs_["coupling"];
+    metric_ = inputs_["metric"].clone();
+    coupling_ = inputs_["coupling"].clone();
     const at::Tensor rejects = inputs_["rejects"].cpu().contiguous();
     const auto* const count = rejects.const_data_ptr<std::int64_t>();
     total_ = count[0], in_a_row_ = count[1], frozen_ = count[2];

@@ -19,12 +19,12 @@ struct Arguments {
   float rate = 0;
   const float* velocity = nullptr;  // [batch, axes], by these strides
   std::int64_t batch_stride = 0, axis_stride = 0;
-  const float *lior_free = nullptr, *lior_nudged = nullptr;                 // [1]
-  const float* theta = nullptr;  // [planes], every theta_stride-th element
+  const float *lior_free = nullptr, *lior_nudged = nullptr;  // [1]
+  const float* theta = nullptr;                              // [planes], every theta_stride-th element
   std::int64_t theta_stride = 1;
-  const std::int32_t *first_axis = nullptr, *second_axis = nullptr;         // [planes]
-  float *metric = nullptr, *coupling = nullptr;                             // [axes], [axes / 2], advanced in place
-  std::int64_t* rejects = nullptr;                                          // [3]: all, in a row, frozen
+  const std::int32_t *first_axis = nullptr, *second_axis = nullptr;  // [planes]
+  float *metric = nullptr, *coupling = nullptr;                      // [axes], [axes / 2], advanced in place
+  std::int64_t* rejects = nullptr;                                   // [3]: all, in a row, frozen
   float* report = nullptr;  // [3]: change, mean |metric change| before the clamp, largest square
 };
 

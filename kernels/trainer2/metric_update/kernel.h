@@ -1,4 +1,4 @@
-// The kernel of trainer2.metric_update: one block; decides, updates and reports without the host.
+// The kernel of trainer2.metric_update: one warp; decides, updates and reports without the host.
 #pragma once
 
 #include "kernels/common/simt.h"
@@ -10,9 +10,9 @@ namespace twinbench::trainer2::metric_update {
 
 namespace simt = kernels::simt;
 
-constexpr int kThreads = 128;
+constexpr int kThreads = simt::kWarpSize;
 
-// Grid: one block. The mean velocity lies in shared memory, and there the planes turn it, a layer between barriers.
+// Grid: one block of one warp: the documents have 8 axes. The mean velocity lies in shared memory, and there the planes turn it, a layer between barriers.
 struct Update {
   static constexpr int kMaxThreads = kThreads;
 
@@ -28,7 +28,7 @@ struct Update {
         sum += a.velocity[item * a.batch_stride + axis * a.axis_stride];
       rho[axis] = sum / static_cast<float>(a.batch);
     }
-    block.barrier();
+    block.warp_barrier();
     turn(block, a, rho);
     float total = 0, largest = 0;
     for (int axis = thread; axis < a.axes; axis += kThreads) {
@@ -36,11 +36,11 @@ struct Update {
       total += r * r;
       largest = simt::Larger{}(largest, r * r);
     }
-    total = simt::block_sum(block, total);
-    largest = simt::block_max(block, largest, 0.0f);
+    total = simt::warp_sum(block, total);
+    largest = simt::warp_max(block, largest);
     const bool accepted = before.frozen == 0 && std::isfinite(change) && std::isfinite(total);
     const float moved = accepted ? move(block, a, rho, total + kEpsilon, change) : 0.0f;
-    const float sum = simt::block_sum(block, moved);
+    const float sum = simt::warp_sum(block, moved);
     if (thread != 0) return;
     const Rejects now = after(before, accepted, a.most_rejects);
     a.rejects[0] = now.total;
@@ -64,31 +64,25 @@ struct Update {
         rho[at_a] = both.a;
         rho[at_b] = both.b;
       }
-      block.barrier();
+      block.warp_barrier();
     }
   }
 
-  // This thread's share of the sum of |metric change|. A block's new metric values are both of one thread.
+  // This lane's share of the sum of |metric change|.
   template <class Block, class Row>
   TWINBENCH_DEVICE static float move(Block& block, const Arguments& a, Row rho, float total, float change) {
+    auto metric = simt::shared_array<float, kMostAxes, 1>(block);  // the new one, for the couplings
     float sum = 0;
-    for (int pair = simt::thread_rank(block); 2 * pair < a.axes; pair += kThreads) {
-      const bool both = 2 * pair + 1 < a.axes;
-      const float first = rho[2 * pair];
-      const float second = both ? static_cast<float>(rho[2 * pair + 1]) : 0.0f;
-      const float by_first = metric_change(first, total, change, a.rate);
-      const float by_second = both ? metric_change(second, total, change, a.rate) : 0.0f;
-      const float new_first = moved_metric(a.metric[2 * pair], by_first);
-      a.metric[2 * pair] = new_first;
-      if (both) {
-        const float new_second = moved_metric(a.metric[2 * pair + 1], by_second);
-        a.metric[2 * pair + 1] = new_second;
-        if (a.blocks)
-          a.coupling[pair] =
-              moved_coupling(a.coupling[pair], first, second, total, change, a.rate, new_first, new_second);
-      }
-      sum += std::fabs(by_first) + std::fabs(by_second);
+    for (int axis = simt::thread_rank(block); axis < a.axes; axis += kThreads) {
+      const float by = metric_change(rho[axis], total, change, a.rate), moved = moved_metric(a.metric[axis], by);
+      a.metric[axis] = moved;
+      metric[axis] = moved;
+      sum += std::fabs(by);
     }
+    block.warp_barrier();
+    for (int pair = simt::thread_rank(block); a.blocks && pair < a.axes / 2; pair += kThreads)
+      a.coupling[pair] = moved_coupling(a.coupling[pair], rho[2 * pair], rho[2 * pair + 1], total, change, a.rate,
+                                        metric[2 * pair], metric[2 * pair + 1]);
     return sum;
   }
 };

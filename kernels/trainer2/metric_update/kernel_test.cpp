@@ -105,7 +105,8 @@ Result run(const Problem& p, const std::vector<std::int64_t>& rejects_before, ke
 }
 
 TEST(MetricUpdateKernel, MatchesAPlainLoop) {
-  for (const Problem& p : {Problem(1, 0, 3), Problem(4, 3, 2), Problem(7, 6, 5), Problem(8, 17, 8), Problem(300, 400, 2)}) {
+  for (const Problem& p :
+       {Problem(1, 0, 3), Problem(4, 3, 2), Problem(7, 6, 5), Problem(8, 17, 8), Problem(300, 400, 2)}) {
     const Expected expected = plain_loop(p, 10);
     for (const auto order : kernels::simt::kAllOrders) {
       const Result result = run(p, {5, 2, 0}, order);

@@ -1,4 +1,4 @@
-// The kernel of trainer2.rotor_update: one block, a thread a plane, predicates instead of filters.
+// The kernel of trainer2.rotor_update: one warp, a lane a plane, predicates instead of filters.
 #pragma once
 
 #include "kernels/common/simt.h"
@@ -9,9 +9,9 @@ namespace twinbench::trainer2::rotor_update {
 
 namespace simt = kernels::simt;
 
-constexpr int kThreads = 128;
+constexpr int kThreads = simt::kWarpSize;
 
-// Grid: one block.
+// Grid: one block of one warp: the documents have 6 planes.
 struct Update {
   static constexpr int kMaxThreads = kThreads;
   template <class Block>
@@ -26,8 +26,8 @@ struct Update {
       sum += change.angle < 0 ? -change.angle : change.angle;
       updates += change.applied;
     }
-    sum = simt::block_sum(block, sum);
-    updates = simt::block_sum(block, updates);
+    sum = simt::warp_sum(block, sum);
+    updates = simt::warp_sum(block, updates);
     if (simt::thread_rank(block) != 0) return;
     a.updates[0] = updates;
     a.mean_change[0] = updates > 0 ? sum / static_cast<float>(updates) : 0.0f;

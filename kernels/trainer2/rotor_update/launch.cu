@@ -1,8 +1,8 @@
 // Launches trainer2.rotor_update's kernel.
 //
 // version | idea                                                           | state
-// 1       | one block, a thread a plane, wrap and report in the same pass | in use: bound by launch and load latency
-// Predicted: one launch, three dependent loads (axis, component, angle), two block sums; about 3 us whatever the planes.
+// 1       | one warp, a lane a plane, wrap and report in the same pass    | in use: bound by launch and load latency
+// Predicted: one launch, three dependent loads (axis, component, angle), two warp sums; about 3 us whatever the planes.
 #include "kernels/common/simt_device.h"
 #include "kernels/trainer2/rotor_update/kernel.h"
 

@@ -13,8 +13,7 @@ using Row = std::array<float, kMostAxes>;
 void mean_velocity(const Arguments& a, Row& mean) {
   std::fill_n(mean.begin(), a.axes, 0.0f);
   for (std::int64_t item = 0; item < a.batch; ++item)
-    for (int axis = 0; axis < a.axes; ++axis)
-      mean[axis] += a.velocity[item * a.batch_stride + axis * a.axis_stride];
+    for (int axis = 0; axis < a.axes; ++axis) mean[axis] += a.velocity[item * a.batch_stride + axis * a.axis_stride];
   for (int axis = 0; axis < a.axes; ++axis) mean[axis] /= static_cast<float>(a.batch);
 }
 

@@ -3,10 +3,9 @@
 
 #include <ATen/ATen.h>
 
-#include <set>
-
 #include "kernels/trainer2/metric_update/arguments.h"
 #include "optimized/common/tensors.h"
+#include "optimized/trainer2/common/plane_table.h"
 #include "src/trainer2/common/metric_state.h"
 #include "src/trainer2/common/rotor_planes.h"
 
@@ -19,13 +18,12 @@ class Plan : public Runnable {
     const std::int64_t planes = setting.size("planes");
     check_metric(inputs["metric"]);
     check_planes(inputs["plane_axes"], setting.size("axes"));
-    const at::Tensor table = inputs["plane_axes"].slice(0, 0, planes).to(at::kInt);
-    axes_ = table.t().contiguous();
+    axes_ = axes_of_planes(inputs["plane_axes"], planes);
     // Read by every run: strides instead of copies, so that new contents are seen.
     const at::Tensor &velocity = inputs["velocity"], &theta = inputs["theta"];
     first_ = {.axes = static_cast<int>(setting.size("axes")),
               .planes = static_cast<int>(planes),
-              .layer = layer_of(table.cpu().contiguous(), setting.size("per_layer")),
+              .layer = planes_at_once(inputs["plane_axes"], planes, setting.size("per_layer")),
               .blocks = setting.on("block_rot"),
               .batch = velocity.size(1),
               .most_rejects = static_cast<std::int64_t>(setting.option("most_rejects")),
@@ -38,7 +36,7 @@ class Plan : public Runnable {
               .theta = theta.const_data_ptr<float>(),
               .theta_stride = theta.stride(0),
               .first_axis = axes_.const_data_ptr<std::int32_t>(),
-              .second_axis = axes_.const_data_ptr<std::int32_t>() + planes,
+              .second_axis = axes_.const_data_ptr<std::int32_t>() + axes_.size(1),
               .metric = data<float>(results_["metric"]),
               .coupling = data<float>(results_["coupling"]),
               .rejects = data<std::int64_t>(results_["rejects"]),
@@ -63,19 +61,7 @@ class Plan : public Runnable {
   }
 
  private:
-  // How many planes may turn at once: a whole layer, unless some layer uses an axis twice; then one after the other.
-  static int layer_of(const at::Tensor& table, std::int64_t per_layer) {
-    const auto* const pair = table.const_data_ptr<std::int32_t>();
-    std::set<std::int32_t> used;
-    for (std::int64_t plane = 0; plane < table.size(0); ++plane) {
-      if (plane % per_layer == 0) used.clear();
-      if (!used.insert(pair[2 * plane]).second || !used.insert(pair[2 * plane + 1]).second) return 1;
-    }
-    return static_cast<int>(per_layer);
-  }
-
-  NamedTensors inputs_;
-  NamedTensors results_;
+  NamedTensors inputs_, results_;
   at::Tensor axes_;
   std::int64_t steps_;
   Arguments first_;

@@ -5,6 +5,7 @@
 
 #include "kernels/trainer2/rotor_update/arguments.h"
 #include "optimized/common/tensors.h"
+#include "optimized/trainer2/common/plane_table.h"
 #include "src/trainer2/common/rotor_planes.h"
 
 namespace twinbench::trainer2::rotor_update {
@@ -18,12 +19,11 @@ class Plan : public Runnable {
         results_(empty_results(setting)),
         steps_(setting.size("steps")) {
     check_planes(inputs["plane_axes"], setting.size("axes"));
-    // Active slots only, the two axes apart, so that neighbouring lanes read neighbouring words.
-    axes_ = inputs["plane_axes"].slice(0, 0, setting.size("planes")).t().to(at::kInt).contiguous();
+    axes_ = axes_of_planes(inputs["plane_axes"], setting.size("planes"));
     first_ = {.planes = setting.size("planes"),
               .rate = static_cast<float>(0.01 * setting.option("update_rate")),
               .first_axis = axes_.const_data_ptr<std::int32_t>(),
-              .second_axis = axes_.const_data_ptr<std::int32_t>() + setting.size("planes"),
+              .second_axis = axes_.const_data_ptr<std::int32_t>() + axes_.size(1),
               .velocity = velocity_.const_data_ptr<float>(),
               .velocity_stride = velocity_.stride(1),
               .lior_change = lior_change_.const_data_ptr<float>(),

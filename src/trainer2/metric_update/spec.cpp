@@ -80,8 +80,7 @@ Cost cost(const Setting& setting) {
   const auto [axes, batch, planes, steps] = real_sizes<4>(setting, {"axes", "batch", "planes", "steps"});
   const double blocks = std::floor(axes / 2);
   // Read: velocities, both means, angles, axes of planes. Read and written: metric, couplings, counters.
-  const double bytes = 4 * (steps * (batch * axes + 2 + 3) + planes) + 16 * planes +
-                       2 * (4 * (axes + blocks) + 24);
+  const double bytes = 4 * (steps * (batch * axes + 2 + 3) + planes) + 16 * planes + 2 * (4 * (axes + blocks) + 24);
   return {bytes, steps * (batch * axes + 26 * planes + 12 * axes + 10 * blocks)};
 }
 
@@ -109,14 +108,14 @@ ComponentSpec make_spec() {
   spec.cost = cost;
   spec.most_launches = [](const Setting& setting) { return setting.size("steps"); };
   spec.invariants = {{"metric within its bounds, blocks positive definite", outside}};
-  spec.refusals = {{"an axis that is not there",
-                    [](NamedTensors& inputs, Setting& setting) {
-                      inputs["plane_axes"].mutable_data_ptr<std::int64_t>()[1] = setting.size("axes");
-                    },
-                    ErrorKind::kOutOfRange, "plane_axes"},
-                   {"a metric outside its bounds",
-                    [](NamedTensors& inputs, Setting&) { floats(inputs["metric"])[0] = 0; }, ErrorKind::kOutOfRange,
-                    "metric"}};
+  spec.refusals = {
+      {"an axis that is not there",
+       [](NamedTensors& inputs, Setting& setting) {
+         inputs["plane_axes"].mutable_data_ptr<std::int64_t>()[1] = setting.size("axes");
+       },
+       ErrorKind::kOutOfRange, "plane_axes"},
+      {"a metric outside its bounds", [](NamedTensors& inputs, Setting&) { floats(inputs["metric"])[0] = 0; },
+       ErrorKind::kOutOfRange, "metric"}};
   return spec;
 }
 
