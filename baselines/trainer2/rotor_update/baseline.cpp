@@ -1,4 +1,4 @@
-// Baseline of trainer2.rotor_update: a nested loop over layers and slots that reads every axis and component one by one.
+// Baseline of trainer2.rotor_update: a loop over layers and slots that reads every axis and component one by one.
 #include <ATen/ATen.h>
 
 #include <cmath>

@@ -12,7 +12,8 @@ namespace simt = kernels::simt;
 
 constexpr int kThreads = simt::kWarpSize;
 
-// Grid: one block of one warp: the documents have 8 axes. The mean velocity lies in shared memory, and there the planes turn it, a layer between barriers.
+// Grid: one block of one warp: the documents have 8 axes. The mean velocity lies in shared memory, and there the planes
+// turn it, a layer between barriers.
 struct Update {
   static constexpr int kMaxThreads = kThreads;
 

@@ -22,7 +22,8 @@ inline at::Tensor built_in_planes(std::int64_t slots, std::int64_t per_layer, st
   return planes;
 }
 
-// Every slot names two different axes below `axes`. `plane_axes`: int64 [slots, 2]; read at set-up, where the plan is built.
+// Every slot names two different axes below `axes`. `plane_axes`: int64 [slots, 2]; read at set-up, where the plan is
+// built.
 // Throws kOutOfRange naming slot, axes and remedy.
 inline void check_planes(const at::Tensor& plane_axes, std::int64_t axes) {
   const at::Tensor table = plane_axes.cpu().contiguous();
