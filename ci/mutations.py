@@ -50,7 +50,8 @@ class Copy:
     def build(self, log, checks):
         """The program, and the tests that `checks` run."""
         targets = {"twinbench"} | {name for check in checks for name in re.findall(r"build/cpu/bin/(\w+)", check)}
-        return self.run(f"cmake --preset cpu && cmake --build --preset cpu --target {' '.join(sorted(targets))}", log) == 0
+        build = f"cmake --build --preset cpu --target {' '.join(sorted(targets))}"
+        return self.run(f"cmake --preset cpu && {build}", log) == 0
 
 
 def planted(text, fault):

@@ -4,6 +4,8 @@
 namespace twinbench {
 
 std::string never_in_pieces(const Component& component, const Pins& pins) {
+  std::string whole;
+  bool any_in_pieces = false;
   for (const auto pass : {Pass::kForward, Pass::kBackward}) {
     std::size_t cells = 0;
     bool all_pinned = true, in_pieces = false;
@@ -17,11 +19,12 @@ std::string never_in_pieces(const Component& component, const Pins& pins) {
         in_pieces = in_pieces ||
                     (pinned && (pinned->process_calls.count("parallel") || pinned->process_calls.count("threads")));
       }
+    any_in_pieces = any_in_pieces || in_pieces;
     if (cells > 0 && all_pinned && !in_pieces)
-      return std::string("no ") + (pass == Pass::kForward ? "forward" : "backward") + " case of " +
-             component.spec.id() + " is cut into more than one piece of work: add one that is large enough";
+      whole = std::string("no ") + (pass == Pass::kForward ? "forward" : "backward") + " case of " +
+              component.spec.id() + " is cut into more than one piece of work: add one that is large enough";
   }
-  return "";
+  return any_in_pieces ? whole : "";
 }
 
 }  // namespace twinbench

@@ -1,4 +1,4 @@
-// In front of the allocation functions, mmap and OpenMP's parallel region: a count where somebody counts, then the call.
+// In front of the allocation functions, mmap and OpenMP: a count where somebody counts, then the call itself.
 #include "harness/counters/process_calls.h"
 
 #include <dlfcn.h>

@@ -106,6 +106,8 @@ TEST(Pieces, AComponentThatNoCaseSplitsIsNamed) {
   EXPECT_EQ(never_in_pieces(component, pins), "");
   pins.set("p.c/optimized/cpu/fp32/large", whole);
   EXPECT_NE(never_in_pieces(component, pins).find("no forward case"), std::string::npos);
+  pins.set("p.c/optimized/cpu/fp32/backward", whole);
+  EXPECT_EQ(never_in_pieces(component, pins), "");  // it works in one piece always
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ Interruptions::Interruptions() {
   event.sigev_notify = SIGEV_SIGNAL;
   event.sigev_signo = SIGRTMIN + 3;
   if (timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0)
-    throw Error(ErrorKind::kInputOutput, "timer", std::strerror(errno), "raise the limit of pending signals (ulimit -i)");
+    throw Error(ErrorKind::kInputOutput, "timer", std::strerror(errno), "raise the limit of signals (ulimit -i)");
   const itimerspec period{{0, kPeriod_ns}, {0, kPeriod_ns}};
   timer_settime(timer_, 0, &period, nullptr);
 }

@@ -1,4 +1,4 @@
-// Planted twins on the simulated device, timed as bench does: other streams, graphs, caches, launches that are not there.
+// Planted twins on the simulated device, timed as bench does: other streams, graphs, caches, missing launches.
 #include "harness/device/bench/device_twin_timing.h"
 #include "harness/device/bench/simulated_bench_device.h"
 #include "harness/selftest/cases.h"

@@ -1,9 +1,10 @@
 // Planted twins on simt, the CUDA path executed on the host: a launch that goes elsewhere, reads too far, or races.
 #define TWINBENCH_SIMT
+#include <cmath>
+
 #include "harness/selftest/cases.h"
 #include "harness/selftest/row_scale.h"
 #include "harness/simt/host_launch.h"
-#include "kernels/common/math.h"
 
 namespace twinbench::selftest {
 
@@ -18,7 +19,7 @@ struct Rows {
     const int row = static_cast<int>(block.index().x);
     float waste = 0;
     for (int i = static_cast<int>(block.thread().x); i < width; i += static_cast<int>(kMaxThreads)) {
-      y[row * width + i] = kernels::tanh(x[row * width + i]) * scale[row];
+      y[row * width + i] = std::tanh(x[row * width + i]) * scale[row];
       waste += x[row * width + i + read];
     }
     if (waste == 12345.0f) y[0] = waste;
