@@ -18,9 +18,9 @@
 namespace twinbench {
 namespace {
 
-constexpr int kLooks = 60;
+constexpr int kLooks = 60, kFewLooks = 20;
 constexpr int kSeries = 3;  // other load stretches the work beside a sleep: the largest share counts
-constexpr double kMostIdle = 0.25, kSurelyWorks = 0.05, kMost_s = 1;
+constexpr double kMostIdle = 0.25, kSurelyWorks = 0.05, kMost_s = 2;
 constexpr double kClocksApart = 0.02, kClocksApart_s = 1e-3;
 
 // Without the C library, whose clock functions can be replaced.
@@ -96,8 +96,8 @@ std::string slept(const std::function<void()>& run) {
         idle = sampler.idle();
       } while (looks < kLooks && seconds_between(start, raw_clock()) < kMost_s);
     }
-    const double share = looks < kLooks ? 0 : static_cast<double>(idle) / looks;  // of a few nothing can be said
-    if (share <= kSurelyWorks) return "";
+    const double share = looks < kFewLooks ? 0.0 : static_cast<double>(idle) / looks;  // of a few nothing can be said
+    if (share <= kSurelyWorks && looks >= kFewLooks) return "";
     if (share <= kMostIdle) continue;
     char text[160];
     std::snprintf(text, sizeof text,

@@ -19,8 +19,8 @@ TEST(Arguments, WholeNumbersInTheirRangePass) {
 }
 
 TEST(Arguments, WhatWouldWrapAroundIsRefused) {
-  for (const char* text : {"-1", "18446744073709551616", "99999999999999999999", "1.5", "1e3", "0x10", "+1", " 1", "1 ",
-                           "", "one"}) {
+  for (const char* text :
+       {"-1", "18446744073709551616", "99999999999999999999", "1.5", "1e3", "0x10", "+1", " 1", "1 ", "", "one"}) {
     const std::string wrong = not_whole(text, 0, kAny);
     EXPECT_NE(wrong.find("'" + std::string(text) + "' is no whole number from 0"), std::string::npos) << text;
   }

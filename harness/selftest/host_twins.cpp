@@ -111,7 +111,7 @@ struct WarmsUp : ReadsItsFile {
 SelftestCase host(const std::string& name, const std::string& what, const std::string& caught_by, Factory optimized) {
   SelftestCase one{name, what, caught_by, row_scale_component(optimized), Variant::kOptimized, nullptr, {}};
   one.component.spec.batch_size.clear();  // as host components have it: nothing changes under a set-up
-  one.setting = row_scale_setting(one.component, 1000, 13);
+  one.setting = row_scale_setting(one.component, 10000, 13);
   one.setting.input_case.timed = true;
   one.benched = true;
   return one;
