@@ -31,9 +31,9 @@ std::string change_of(const kernels::simt::CountsFile& pins, const std::string& 
 }
 
 json row_of(const kernels::simt::CountsFile& pins, const model::Card& card, const std::string& cell) {
-  json row = {{"cell", cell},         {"card", card.name},  {"device_names", card.device_names},
-              {"seconds", nullptr},   {"floor_s", nullptr}, {"floor_share", nullptr},
-              {"limiter", ""},        {"pinned", nullptr},  {"verdict", "pass"},
+  json row = {{"cell", cell},       {"card", card.name},  {"device_names", card.device_names},
+              {"seconds", nullptr}, {"floor_s", nullptr}, {"floor_share", nullptr},
+              {"limiter", ""},      {"pinned", nullptr},  {"verdict", "pass"},
               {"reason", ""}};
   if (const json* pinned = pinned_time(pins, cell, card.name)) {
     const model::TimePin pin = model::time_pin_of(*pinned, cell);

@@ -12,8 +12,8 @@ const TimePin kPinned{40e-6, 0.75, "Copy: memory bandwidth"};
 
 TEST(TimePin, ADropNamesCardLimiterBeforeAndAfter) {
   const std::string text = change_of("H200", kPinned, {80e-6, 0.375, "Copy: L2 bandwidth"});
-  for (const char* part : {"H200", "fell 0.750 -> 0.375", "40.00 -> 80.00 us", "(Copy: memory bandwidth)",
-                           "(Copy: L2 bandwidth)"})
+  for (const char* part :
+       {"H200", "fell 0.750 -> 0.375", "40.00 -> 80.00 us", "(Copy: memory bandwidth)", "(Copy: L2 bandwidth)"})
     EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
   EXPECT_NE(change_of("H200", kPinned, {30e-6, 1.0, kPinned.limiter}).find("rose 0.750 -> 1.000"), std::string::npos);
 }

@@ -1,5 +1,7 @@
-"""Rules that need no clock: parity, counters, proofs, scenarios, self-test, modelled times. A "pass" that contradicts its numbers
-fails."""
+"""Rules that need no clock: parity, counters, proofs, scenarios, self-test, modelled times.
+
+A "pass" that contradicts its numbers fails.
+"""
 
 from __future__ import annotations
 
