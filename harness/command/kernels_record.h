@@ -18,7 +18,8 @@ model::TimePin pin_of(const CellTime& time);
 std::vector<std::string> changed_times(const kernels::simt::CountsFile& pins, const std::string& cell,
                                        const std::vector<CellTime>& times);
 
-// What came of one timed cell, into the record and the ledger. `failures`: of its counts; `error`: why it could not run.
+// What came of one timed cell, into the record and the ledger. `failures`: of its counts; `error`: why it could not
+// run.
 void add_modelled(Record& record, Ledger& ledger, const kernels::simt::CountsFile& pins,
                   const std::vector<model::Card>& cards, const std::string& cell, const std::vector<CellTime>& times,
                   const std::vector<std::string>& failures, const std::string& error);

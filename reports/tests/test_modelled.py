@@ -21,7 +21,8 @@ from twinbench_reports.render.table import table_text
 def slowed(root, factor=2.0):
     """The record where the model finds the first cell's kernel slower."""
     row = root["twinbench"]["modelled"][0]
-    row.update(seconds=row["seconds"] * factor, floor_share=row["floor_share"] / factor, limiter="Forward: L2 bandwidth")
+    row.update(seconds=row["seconds"] * factor, floor_share=row["floor_share"] / factor,
+               limiter="Forward: L2 bandwidth")
     return root
 
 
