@@ -14,8 +14,7 @@ TEST(LibraryVariant, IsThereOrItsAbsenceHasAReason) {
 
 TEST(LibraryVariant, RunsBackwardWhereTheComponentDoes) {
   std::size_t backward = 0;
-  for (const Cell& cell : all_cells())
-    backward += cell.variant == Variant::kLibrary && cell.setting().backward();
+  for (const Cell& cell : all_cells()) backward += cell.variant == Variant::kLibrary && cell.setting().backward();
   EXPECT_GT(backward, 0u);
 }
 

@@ -26,9 +26,7 @@ inline int host_cluster_rank(HostBlock& block) {
   team_of(block, Team::Kind::kCluster, "cluster_rank");
   return block.executor().place_in_team();
 }
-inline int host_cluster_size(HostBlock& block) {
-  return team_of(block, Team::Kind::kCluster, "cluster_size").size();
-}
+inline int host_cluster_size(HostBlock& block) { return team_of(block, Team::Kind::kCluster, "cluster_size").size(); }
 inline void host_cluster_barrier(HostBlock& block, const char* file, int line) {
   team_of(block, Team::Kind::kCluster, "cluster_barrier");
   block.executor().wait_at_team_barrier(block.host_thread(), {file, line});

@@ -1,6 +1,6 @@
 // A loop whose end the device decides: the body of a graph's conditional node, run again while a kernel in it says so.
 //
-// const LoopGraph loop(stream, [&](LoopCondition more, Stream on) { launch_step(arguments, more, on); });   // .cu file
+//   const LoopGraph loop(stream, [&](LoopCondition more, Stream on) { launch_step(arguments, more, on); });
 //   loop.launch(stream);
 //   ... in the kernel, by one thread of the grid:  set_condition(block, a.more, error > limit);
 //

@@ -30,9 +30,9 @@ inline void check_cluster(std::string (*name)(), Index3 grid, int cluster) {
 inline std::int64_t most_cooperative_blocks(const Launch& launch, int min_blocks_per_sm) {
   const std::int64_t threads = std::int64_t{launch.block.x} * launch.block.y * launch.block.z;
   const std::int64_t shared = static_cast<std::int64_t>(launch.dynamic_shared_bytes) + kReservedSharedBytes;
-  const std::int64_t a_multiprocessor = std::min(
-      {std::int64_t{std::max(1, min_blocks_per_sm)}, kFewestThreads / std::max<std::int64_t>(1, threads),
-       kFewestSharedBytes / shared});
+  const std::int64_t a_multiprocessor =
+      std::min({std::int64_t{std::max(1, min_blocks_per_sm)}, kFewestThreads / std::max<std::int64_t>(1, threads),
+                kFewestSharedBytes / shared});
   return kFewestMultiprocessors * a_multiprocessor;
 }
 

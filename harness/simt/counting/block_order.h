@@ -46,8 +46,8 @@ class BlockOrder {
   };
   struct Block {
     std::uint32_t turns = 0, time = 1, barrier = 1;
-    std::map<int, Fence> fences;                                   // by warp: the last
-    std::vector<std::pair<std::uint64_t, std::size_t>> met;        // words updated since the last fence: releases seen
+    std::map<int, Fence> fences;                             // by warp: the last
+    std::vector<std::pair<std::uint64_t, std::size_t>> met;  // words updated since the last fence: releases seen
     std::unordered_map<std::uint32_t, Coverage> acquired;
   };
 
