@@ -72,14 +72,20 @@ std::vector<Cell> kernel_cells(const std::string& pattern) {
   return cells;
 }
 
-CountedCell count_cell(const Cell& cell, std::uint64_t seed, std::uint64_t most_threads) {
+CountedCell count_cell(const Cell& cell, std::uint64_t seed, std::uint64_t most_threads,
+                       const std::optional<std::string>& way) {
   const Setting setting = cell.setting();
   const NamedTensors inputs =
       placed_inputs(generated_inputs(cell.component->spec, setting, seed), setting.dtype, setting.device);
-  const auto runnable = cell.component->make(cell.variant, inputs, setting);
+  CountedCell counted;
+  const auto runnable = [&] {
+    const ChoiceWatch watch(way);
+    auto made = cell.component->make(cell.variant, inputs, setting);
+    counted.choices = watch.made();
+    return made;
+  }();
   runnable->reset();
   kernels::simt::LaunchCounter counter(most_threads);
-  CountedCell counted;
   {
     const kernels::simt::WatchLaunches watch(counter);
     const WatchProducts products;

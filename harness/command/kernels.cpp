@@ -35,7 +35,8 @@ double rounded(double value, double step) { return std::round(value / step) * st
 struct CellResult {
   CountedCell counted;
   std::vector<KernelSummary> kernels;
-  std::vector<CellTime> times;  // a card each
+  std::vector<CellTime> times;  // a card each, of the way that is the fastest there
+  std::map<std::string, std::vector<CellTime>> of_way;  // of every way that set-up could have taken; may be empty
   std::string error;            // the run threw
 };
 
@@ -46,11 +47,16 @@ json time_json(const CellTime& time) {
           {"floor_share", decimal(time.seconds > 0 ? time.floor / time.seconds : 0, 3)},
           {"limiter", time.limiter}};
 }
+json with_way(json row, const CellTime& time) {
+  if (!time.way.empty()) row["way"] = time.way;
+  return row;
+}
 
 json pinned_json(const CellResult& result) {
   json cell = json::object();
   for (const KernelSummary& kernel : result.kernels) cell[kernel.kernel] = to_json(kernel, kWorstLines);
-  for (const CellTime& time : result.times) cell["modelled " + time.card] = time_json(time);
+  for (const CellTime& time : result.times) cell["modelled " + time.card] = with_way(time_json(time), time);
+  for (const Choice& choice : result.counted.choices) cell["choice"][choice.of] = choice.taken;
   return cell;
 }
 
@@ -59,8 +65,11 @@ json detailed_json(const CellResult& result) {
   if (!result.error.empty()) cell["error"] = result.error;
   for (const KernelSummary& kernel : result.kernels) cell["kernels"][kernel.kernel] = to_json(kernel, SIZE_MAX);
   for (const CellTime& time : result.times) {
-    json row = time_json(time);
+    json row = with_way(time_json(time), time);
     row["card"] = time.card;
+    for (const auto& [way, times] : result.of_way)
+      for (const CellTime& other : times)
+        if (other.card == time.card) row["ways"][way] = time_json(other);
     row["floor_microseconds"] = rounded(time.floor * 1e6, 1e-3);
     for (const auto& part : time.parts) {
       json terms = json::object();
@@ -75,6 +84,47 @@ json detailed_json(const CellResult& result) {
   return cell;
 }
 
+// Models every way that set-up could have taken, and gives each card the one that is the fastest there.
+void compare_ways(const Cell& cell, const KernelsOptions& options, const std::vector<model::Card>& cards,
+                  const model::CompiledKernels& compiled, CellResult& result) {
+  for (const Choice& choice : result.counted.choices) {
+    if (choice.ways.size() < 2) continue;
+    for (CellTime& time : result.times) time.way = choice.taken;
+    result.of_way[choice.taken] = result.times;
+    for (const std::string& way : choice.ways) {
+      if (way == choice.taken) continue;
+      const CountedCell counted = count_cell(cell, options.seed, options.most_threads, way);
+      for (std::size_t i = 0; i < cards.size(); ++i) {
+        CellTime time = model_cell(cards[i], compiled, counted);
+        time.way = way;
+        if (time.unknown.empty() && time.seconds < result.times[i].seconds) result.times[i] = time;
+        result.of_way[way].push_back(std::move(time));
+      }
+    }
+  }
+}
+
+// Where nothing can be measured, a way is taken by expected times: it may not be much slower than the best one, summed
+// over the cards.
+std::string wrong_choice(const CellResult& result) {
+  constexpr double kMost = 1.1;
+  const auto sum = [](const std::vector<CellTime>& times) {
+    double seconds = 0;
+    for (const CellTime& time : times) seconds += time.unknown.empty() ? time.seconds : INFINITY;
+    return seconds;
+  };
+  for (const Choice& choice : result.counted.choices) {
+    const auto taken = result.of_way.find(choice.taken);
+    if (taken == result.of_way.end()) continue;
+    for (const auto& [way, times] : result.of_way)
+      if (sum(taken->second) > kMost * sum(times))
+        return result.counted.name + ": takes " + choice.taken + " for " + choice.of + ", modelled " +
+               decimal(sum(taken->second) * 1e6, 1) + " us over the cards; " + way + " takes " +
+               decimal(sum(times) * 1e6, 1) + " us: mend its expected times";
+  }
+  return "";
+}
+
 CellResult examine(const Cell& cell, const KernelsOptions& options, const std::vector<model::Card>& cards,
                    const model::CompiledKernels& compiled) {
   CellResult result;
@@ -87,6 +137,7 @@ CellResult examine(const Cell& cell, const KernelsOptions& options, const std::v
   }
   result.kernels = kernels::simt::summarise(result.counted.launches);
   for (const model::Card& card : cards) result.times.push_back(model_cell(card, compiled, result.counted));
+  if (cell.input_case->timed) compare_ways(cell, options, cards, compiled, result);
   return result;
 }
 
@@ -146,7 +197,7 @@ void print_budgets(const std::vector<CellResult>& results, const std::vector<mod
         continue;
       }
       table.add_row({kernel, card.name, std::to_string(figures->registers), std::to_string(figures->spill_bytes),
-                     decimal(figures->warps_per_multiprocessor, 0), decimal(figures->instructions, 0),
+                     decimal(figures->warps_per_multiprocessor, 0), decimal(figures->all.instructions, 0),
                      decimal(figures->loads_in_flight, 1)});
     }
   std::cout << '\n';
@@ -160,16 +211,17 @@ void print_times(const std::vector<CellResult>& results) {
                {"modelled us", Align::kRight},
                {"floor us", Align::kRight},
                {"floor / modelled", Align::kRight},
-               {"limiter of the longest part"}});
+               {"limiter of the longest part"},
+               {"way"}});
   for (const CellResult& result : results) {
     if (!result.counted.timed) continue;
     for (const CellTime& time : result.times)
       if (!time.unknown.empty())
         table.add_row(
-            {result.counted.name, time.card, "unknown", "", "", "no pinned figures: " + time.unknown.front()});
+            {result.counted.name, time.card, "unknown", "", "", "no pinned figures: " + time.unknown.front(), ""});
       else
         table.add_row({result.counted.name, time.card, decimal(time.seconds * 1e6, 1), decimal(time.floor * 1e6, 1),
-                       decimal(time.seconds > 0 ? 100 * time.floor / time.seconds : 0, 0) + " %", time.limiter});
+                       decimal(time.seconds > 0 ? 100 * time.floor / time.seconds : 0, 0) + " %", time.limiter, time.way});
   }
   if (table.rows() == 0) return;
   std::cout << "\nModelled times, not measured ones (about 40 %):\n";
@@ -192,6 +244,7 @@ std::vector<std::string> failures_of(const std::vector<CellResult>& results, con
       for (std::string& text : pins.compare(result.counted.name, counted[result.counted.name]))
         failures.push_back(std::move(text));
     if (!result.counted.timed) continue;
+    if (std::string text = wrong_choice(result); !text.empty()) failures.push_back(std::move(text));
     for (const KernelSummary& kernel : result.kernels)
       for (Breach& breach : breaches_of(kernel, static_cast<std::uint64_t>(most_multiprocessors)))
         breaches.push_back(std::move(breach));

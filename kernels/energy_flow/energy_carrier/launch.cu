@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-dim3 warp_a_flow(const Shape& shape) { return simt::grid(kernels::warp_blocks(shape.flows, kThreads)); }
+dim3 warp_a_flow(const Shape& shape) { return simt::grid(kernels::warp_blocks(shape.flows, kFlowThreads)); }
 dim3 thread_a_channel(const Shape& shape) {
   return simt::grid(shape.flows * kernels::blocks_of(shape.width, kThreads));
 }
@@ -23,17 +23,22 @@ dim3 thread_a_channel(const Shape& shape) {
 }  // namespace
 
 void launch_guard(const GuardArguments& a, Stream stream) {
-  simt::launch(Guard{}, warp_a_flow(a.shape), kThreads, 0, stream, a);
+  simt::launch(Guard{}, warp_a_flow(a.shape), kFlowThreads, 0, stream, a);
 }
 
 void launch_gates(const GatesArguments& a, Stream stream) {
   simt::launch(Gates{}, thread_a_channel(a.shape), kThreads, 0, stream, a);
 }
 
-void launch_fused_gates(const FusedGatesArguments& a, Stream stream) {
-  const dim3 tiles(static_cast<unsigned>(kernels::blocks_of(a.shape.width, kTileChannels)),
-                   static_cast<unsigned>(kernels::blocks_of(a.shape.flows, kTileFlows)));
-  simt::launch(FusedGates{}, tiles, kFusedThreads, kFusedSharedBytes, stream, a);
+void launch_fused_gates(FusedTile tile, const FusedGatesArguments& a, Stream stream) {
+  const dim3 tiles(static_cast<unsigned>(kernels::blocks_of(a.shape.width, channels_of(tile))),
+                   static_cast<unsigned>(kernels::blocks_of(a.shape.flows, flows_of(tile))));
+  if (tile == FusedTile::kSmall)
+    simt::launch(FusedGatesSmall{}, tiles, kSmallThreads, FusedGatesSmall::documented_shared_bytes(), stream, a);
+  else if (tile == FusedTile::kLarge)
+    simt::launch(FusedGatesLarge{}, tiles, kLargeThreads, FusedGatesLarge::documented_shared_bytes(), stream, a);
+  else
+    simt::launch(FusedGatesTall{}, tiles, kTallThreads, FusedGatesTall::documented_shared_bytes(), stream, a);
 }
 
 void launch_gates_backward(const GatesBackwardArguments& a, Stream stream) {
@@ -41,7 +46,7 @@ void launch_gates_backward(const GatesBackwardArguments& a, Stream stream) {
 }
 
 void launch_mask(const MaskArguments& a, Stream stream) {
-  simt::launch(Mask{}, warp_a_flow(a.shape), kThreads, 0, stream, a);
+  simt::launch(Mask{}, warp_a_flow(a.shape), kFlowThreads, 0, stream, a);
 }
 
 }  // namespace twinbench::energy_flow::energy_carrier
