@@ -51,6 +51,7 @@ json observe(const Cell& cell, const CountedRun& run, std::uint64_t seed, bool t
   row["memory"] = to_json(memory);
   row["launches_by_kernel"] = run.counters.launches_by_kernel;
   row["products_by_shape"] = run.counters.products_by_shape;
+  for (const Choice& choice : run.choices) row["choices"][choice.of] = choice.taken + "; " + choice.why;
   return {{"row", row},
           {"failures",
            {memory.leak(), activity ? trace_failure(*activity) : "", device_limits_broken(cell, run.counters)}}};

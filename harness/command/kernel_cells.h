@@ -20,12 +20,14 @@ struct CountedCell {
   Cost cost;
   Dtype dtype = Dtype::kFp32;
   std::vector<Choice> choices;  // that the set-up made
+  double held_bytes = 0;        // of its tensors: the most that one sampled launch is taken to move
 };
 
 // Every cell of device simt that the pattern matches, those included that are too large to be executed whole.
 std::vector<Cell> kernel_cells(const std::string& pattern);
 
-// Launches of more than `most_threads` threads are sampled (LaunchCounter). With `way`, the set-up takes that way where
+// Launches of more than `most_threads` threads are sampled (LaunchCounter), and of far fewer where the cell computes so
+// much that running it whole would take minutes. With `way`, the set-up takes that way where
 // it has a choice. Throws what the run throws.
 CountedCell count_cell(const Cell& cell, std::uint64_t seed, std::uint64_t most_threads,
                        const std::optional<std::string>& way = {});

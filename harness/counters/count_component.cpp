@@ -15,13 +15,18 @@ namespace {
 struct Subject {
   NamedTensors inputs;
   std::unique_ptr<Runnable> runnable;
+  std::vector<Choice> choices;
 };
 
 Subject set_up(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed, int warm_up) {
   TrackedAllocator::instance();  // before the blocks whose frees will be counted
   Subject subject;
   subject.inputs = placed_inputs(generated_inputs(component.spec, setting, seed), setting.dtype, setting.device);
-  subject.runnable = component.make(variant, subject.inputs, setting);
+  {
+    const ChoiceWatch watch;
+    subject.runnable = component.make(variant, subject.inputs, setting);
+    subject.choices = watch.made();
+  }
   for (int run = 0; run < warm_up; ++run) {
     subject.runnable->reset();
     subject.runnable->run();
@@ -48,7 +53,7 @@ CountedRun count_run(const Component& component, Variant variant, const Setting&
   if (!changed.empty())
     throw Error(ErrorKind::kInternal, component.spec.id() + " " + to_string(variant) + " counters", changed,
                 "two steady runs must count the same; look for caches, lazy setup or randomness in run()");
-  CountedRun counted{first, {}};
+  CountedRun counted{first, {}, subject.choices};
   for (const auto& proof : component.spec.proof)
     if (proof.of_result && counted.outputs.empty())
       for (const auto& [name, tensor] : subject.runnable->outputs()) counted.outputs.set(name, tensor.detach().clone());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/counters/snapshot.h"
+#include "src/common/choice.h"
 #include "src/registry.h"
 
 namespace twinbench {
@@ -13,6 +14,7 @@ namespace twinbench {
 struct CountedRun {
   CounterSnapshot counters;
   NamedTensors outputs;  // copies; empty unless a proof counter's formula asks for them (ProofCounter::of_result)
+  std::vector<Choice> choices;  // that the set-up made
 };
 
 // Sets the variant up, runs it `warm_up` times, then counts one run(); reset() before and outputs() after it lie
