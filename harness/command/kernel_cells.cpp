@@ -15,7 +15,7 @@
 namespace twinbench {
 namespace {
 
-constexpr double kMostFlops = 5e9;            // of a cell whose launches are counted whole
+constexpr double kMostFlops = 5e9;              // of a cell whose launches are counted whole
 constexpr std::uint64_t kFewThreads = 1 << 11;  // of a launch beyond that: blocks of a uniform grid stand for all
 
 std::vector<std::string>& products_seen() {
@@ -54,7 +54,9 @@ double footprint(const CountedCell& cell) {
 bool stays_in_l2(const model::Card& card, const CountedCell& cell) { return footprint(cell) < card.l2_bytes / 2; }
 
 double floor_seconds(const model::Card& card, const CountedCell& cell) {
-  const double rate = cell.dtype == Dtype::kBf16 ? card.gemm_bf16 : card.gemm_fp32;
+  const double rate = cell.dtype == Dtype::kBf16   ? card.gemm_bf16
+                      : cell.dtype == Dtype::kTf32 ? card.gemm_tf32
+                                                   : card.gemm_fp32;
   const double bandwidth = stays_in_l2(card, cell) ? card.l2_bandwidth : card.copy_bandwidth;
   return std::max(cell.cost.bytes / bandwidth, cell.cost.flops / rate);
 }

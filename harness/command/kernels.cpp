@@ -35,9 +35,9 @@ double rounded(double value, double step) { return std::round(value / step) * st
 struct CellResult {
   CountedCell counted;
   std::vector<KernelSummary> kernels;
-  std::vector<CellTime> times;  // a card each, of the way that is the fastest there
+  std::vector<CellTime> times;                          // a card each, of the way that is the fastest there
   std::map<std::string, std::vector<CellTime>> of_way;  // of every way that set-up could have taken; may be empty
-  std::string error;            // the run threw
+  std::string error;                                    // the run threw
 };
 
 // Modelled figures are rounded, so that a pin is not broken by the last digit of an exponential.
@@ -221,7 +221,8 @@ void print_times(const std::vector<CellResult>& results) {
             {result.counted.name, time.card, "unknown", "", "", "no pinned figures: " + time.unknown.front(), ""});
       else
         table.add_row({result.counted.name, time.card, decimal(time.seconds * 1e6, 1), decimal(time.floor * 1e6, 1),
-                       decimal(time.seconds > 0 ? 100 * time.floor / time.seconds : 0, 0) + " %", time.limiter, time.way});
+                       decimal(time.seconds > 0 ? 100 * time.floor / time.seconds : 0, 0) + " %", time.limiter,
+                       time.way});
   }
   if (table.rows() == 0) return;
   std::cout << "\nModelled times, not measured ones (about 40 %):\n";

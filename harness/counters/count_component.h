@@ -38,8 +38,9 @@ std::vector<ProofResult> check_proof(const Component& component, const Setting& 
                                      const CountedRun& optimized);
 
 // On the CUDA path, cuda or simt: why the optimized variant's run is none that the specification allows. More launches
-// than it has, another number of a proof counter than the formula's. Empty where nothing is wrong.
-std::string device_limits_broken(const Cell& cell, const CounterSnapshot& measured);
+// than it has, another number of a proof counter than the formula's (with `chose`, more: set-up had
+// a choice of ways, and the formula is that of the one that does the most). Empty where nothing is wrong.
+std::string device_limits_broken(const Cell& cell, const CounterSnapshot& measured, bool chose = false);
 
 struct GrowthResult {
   bool pass = false;

@@ -22,6 +22,7 @@ class CudaCarrier final : public Runnable {
   CudaCarrier(const NamedTensors& inputs, const Setting& setting)
       : backward_(setting.backward()),
         bf16_(rounds_operands(setting)),
+        tf32_(setting.dtype == Dtype::kTf32),
         shape_{.flows = setting.size("flows"),
                .features = static_cast<std::int32_t>(setting.size("features")),
                .width = static_cast<std::int32_t>(setting.size("hidden")),
@@ -96,7 +97,7 @@ class CudaCarrier final : public Runnable {
     for (const auto& form : forms)
       ways.push_back({form_name(form), expected_seconds(shape_, form), [this, form] { run_layers(form); }});
     const std::string of = "forward layers of " + std::to_string(shape_.flows) + " flows, width " +
-                           std::to_string(shape_.width) + (bf16_ ? " bf16" : " fp32");
+                           std::to_string(shape_.width) + (bf16_ ? " bf16" : "");
     tile_ = forms[choose(of, ways)];
   }
 
@@ -124,9 +125,9 @@ class CudaCarrier final : public Runnable {
   }
 
   void run_library_layers() {
-    multiply(hidden_sums_, guarded_hidden_, weight_hidden_t_);
+    multiply(hidden_sums_, guarded_hidden_, weight_hidden_t_, tf32_);
     for (std::int64_t l = 0; l < shape_.layers; ++l) {
-      multiply(input_sums_, input_of(l), layers_[l].weight_input_t);
+      multiply(input_sums_, input_of(l), layers_[l].weight_input_t, tf32_);
       launch_gates(
           {.shape = shape_,
            .input_sums = data<float>(input_sums_),
@@ -189,11 +190,11 @@ class CudaCarrier final : public Runnable {
                             stream());
       sum_columns(data<float>(grad_input_sums_.exact), layers_[l].grad_bias_input);
       sum_columns(hidden_sums.plain, layers_[l].grad_bias_hidden);
-      multiply(layers_[l].grad_weight_input, grad_input_sums_t_, layers_[l].trained);
-      multiply(l > 0 ? grad_above_ : grad_input_, grad_input_sums_.factor(), layers_[l].weight_input);
+      multiply(layers_[l].grad_weight_input, grad_input_sums_t_, layers_[l].trained, tf32_);
+      multiply(l > 0 ? grad_above_ : grad_input_, grad_input_sums_.factor(), layers_[l].weight_input, tf32_);
     }
-    multiply(grad_weight_hidden_, grad_hidden_sums_t_, guarded_hidden_);
-    multiply(grad_product_, grad_hidden_sums_.factor(), weight_hidden_);
+    multiply(grad_weight_hidden_, grad_hidden_sums_t_, guarded_hidden_, tf32_);
+    multiply(grad_product_, grad_hidden_sums_.factor(), weight_hidden_, tf32_);
     launch_mask({.shape = shape_,
                  .features = data<float>(features_),
                  .energy = data<float>(energy_),
@@ -214,7 +215,7 @@ class CudaCarrier final : public Runnable {
         stream());
   }
 
-  const bool backward_, bf16_;
+  const bool backward_, bf16_, tf32_;
   const Shape shape_;
   at::Tensor features_, energy_, hidden_;  // as given
   NamedTensors results_;
