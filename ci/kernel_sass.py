@@ -57,7 +57,7 @@ def loads_in_flight(instructions: list[tuple[str, str]]) -> float:
 
 
 def copies_in_flight(instructions: list[tuple[str, str]]) -> float:
-    """Asynchronous copies that a warp has under way: those of a group, as often as a wait leaves groups, and once more."""
+    """Asynchronous copies that a warp has under way: those of a group, times the groups a wait leaves and one."""
     bases = [operation.split(".")[0] for operation, _ in instructions]
     left = [int(operands.split(",")[1], 16) for operation, operands in instructions
             if operation.startswith("DEPBAR") and operands.startswith("SB0")]

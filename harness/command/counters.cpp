@@ -54,7 +54,8 @@ json observe(const Cell& cell, const CountedRun& run, std::uint64_t seed, bool t
   for (const Choice& choice : run.choices) row["choices"][choice.of] = choice.taken + "; " + choice.why;
   return {{"row", row},
           {"failures",
-           {memory.leak(), activity ? trace_failure(*activity) : "", device_limits_broken(cell, run.counters, !run.choices.empty())}}};
+           {memory.leak(), activity ? trace_failure(*activity) : "",
+            device_limits_broken(cell, run.counters, !run.choices.empty())}}};
 }
 
 // In the child: every selected variant of one twin. Two threads always: allocation counts of parallel operators depend

@@ -5,14 +5,17 @@
 
 #include <cmath>
 #include <cstdio>
+#include <deque>
 #include <iostream>
 #include <map>
 
+#include "harness/command/command.h"
 #include "harness/command/kernel_cells.h"
 #include "harness/ledger/ledger.h"
 #include "harness/simt/counting/bounds.h"
 #include "harness/simt/counting/counts_file.h"
 #include "harness/terminal/table.h"
+#include "src/common/error.h"
 
 namespace twinbench {
 namespace {
@@ -241,7 +244,7 @@ std::vector<std::string> failures_of(const std::vector<CellResult>& results, con
       continue;
     }
     counted[result.counted.name] = pinned_json(result);
-    if (!options.pin)
+    if (!options.pin && options.sizes.empty())
       for (std::string& text : pins.compare(result.counted.name, counted[result.counted.name]))
         failures.push_back(std::move(text));
     if (!result.counted.timed) continue;
@@ -250,7 +253,7 @@ std::vector<std::string> failures_of(const std::vector<CellResult>& results, con
       for (Breach& breach : breaches_of(kernel, static_cast<std::uint64_t>(most_multiprocessors)))
         breaches.push_back(std::move(breach));
   }
-  const bool complete = options.filter == "." && !options.timed_only;
+  const bool complete = options.filter == "." && !options.timed_only && options.sizes.empty();
   if (options.pins_only) breaches.clear();
   for (std::string& text : pins.judge(breaches, complete && !options.pins_only)) failures.push_back(std::move(text));
   if (complete)
@@ -267,6 +270,9 @@ CLI::App* add_kernels_command(CLI::App& program, KernelsOptions& options) {
   command->add_option("--pins", options.pins, "The checked-in counts")->capture_default_str();
   command->add_option("--cards", options.cards, "Folder of cards")->capture_default_str();
   command->add_option("--seed", options.seed, "Seed of every input")->capture_default_str();
+  command
+      ->add_option("--size", options.sizes, "K=V: instead of the case's, for sizes too large for other engines")
+      ->delimiter(',');
   command->add_flag("--pin", options.pin, "Write what was counted into the file: the one way to change it");
   command->add_flag("--pins-only", options.pins_only, "Compare with the pins, do not judge by the bounds");
   command->add_flag("--timed", options.timed_only, "Timed cases only");
@@ -281,8 +287,19 @@ int kernels_command(const KernelsOptions& options) {
   CountsFile pins = CountsFile::load(options.pins);
   double most_multiprocessors = 0;
   for (const model::Card& card : cards) most_multiprocessors = std::max(most_multiprocessors, card.multiprocessors);
+  if (options.pin && !options.sizes.empty())
+    throw Error(ErrorKind::kBadArgument, "--pin", "with --size", "pin the cases of the specifications alone");
   std::vector<CellResult> results;
-  for (const Cell& cell : kernel_cells(options.filter))
+  std::deque<Case> sized;
+  std::vector<Cell> cells = kernel_cells(options.filter);
+  for (Cell& cell : cells) {
+    if (options.sizes.empty()) break;
+    Case& other = sized.emplace_back(*cell.input_case);
+    override_sizes(other, options.sizes);
+    for (const std::string& size : options.sizes) other.name += " " + size;
+    cell.input_case = &other;
+  }
+  for (const Cell& cell : cells)
     if (!options.timed_only || cell.input_case->timed) results.push_back(examine(cell, options, cards, compiled));
   if (results.empty()) return kExitInconclusive;
 

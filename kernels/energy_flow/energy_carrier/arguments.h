@@ -18,8 +18,8 @@ struct Shape {
 // Columns of the joined input, features and energy and then zeros: rows of whole sectors of 32 bytes, in bf16 too.
 TWINBENCH_HOST_DEVICE std::int32_t input_width(const Shape& shape) { return (shape.features + 16) / 16 * 16; }
 
-// Joins features and energy, guards them and every layer's hidden state, counts the NaN of each flow. What is null of the
-// operands is not written: in bf16 the products take the rounded ones, and all else guards the given state itself.
+// Joins features and energy, guards them and every layer's hidden state, counts the NaN of each flow. Null operands are
+// not written: in bf16 the products take the rounded ones, and all else guards the given state itself.
 struct GuardArguments {
   DesignatedOnly designated = DesignatedOnly();
   Shape shape = {};

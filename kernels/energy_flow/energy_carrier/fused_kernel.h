@@ -1,8 +1,8 @@
 // One whole layer of the energy carrier in bf16: both products on tensor cores, the gates in their epilogue.
 //
-// A block owns a tile of flows and hidden channels, with the three gate rows of each channel. Reset and update gates sum
-// input and hidden products in one accumulator; the candidate keeps two, because the reset gate scales only the hidden
-// one. Sums never leave the registers.
+// A block owns a tile of flows and hidden channels, with the three gate rows of each channel. Reset and update gates
+// sum input and hidden products in one accumulator; the candidate keeps two, because the reset gate scales only the
+// hidden one. Sums never leave the registers.
 #pragma once
 
 #include "kernels/common/tile_product.h"
@@ -152,7 +152,7 @@ struct FusedGatesOf {
       }
     }
 
-    // Of a lane's two words, of two channels each, one goes to its neighbour, so that each stores four channels in a row.
+    // Of a lane's two words, of two channels each, one goes to its neighbour: each stores four channels in a row.
     TWINBENCH_DEVICE void store_operand(std::int64_t flow, int first, bool second, const std::uint32_t (&words)[2]) {
       const bool odd = lane % 2 != 0;
       const std::uint32_t other = block.shuffle_xor(odd ? words[0] : words[1], 1);
