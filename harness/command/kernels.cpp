@@ -270,8 +270,7 @@ CLI::App* add_kernels_command(CLI::App& program, KernelsOptions& options) {
   command->add_option("--pins", options.pins, "The checked-in counts")->capture_default_str();
   command->add_option("--cards", options.cards, "Folder of cards")->capture_default_str();
   command->add_option("--seed", options.seed, "Seed of every input")->capture_default_str();
-  command
-      ->add_option("--size", options.sizes, "K=V: instead of the case's, for sizes too large for other engines")
+  command->add_option("--size", options.sizes, "K=V: instead of the case's, for sizes too large for other engines")
       ->delimiter(',');
   command->add_flag("--pin", options.pin, "Write what was counted into the file: the one way to change it");
   command->add_flag("--pins-only", options.pins_only, "Compare with the pins, do not judge by the bounds");
