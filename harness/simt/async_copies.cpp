@@ -28,6 +28,7 @@ AsyncCopies::~AsyncCopies() {
 }
 
 void AsyncCopies::begin(SharedRegion& region, std::int64_t offset, const unsigned char* data, int bytes) {
+  executor_.count_asynchronous_copy();
   for (SharedRegion::Granule& granule : granules(region, offset, bytes)) granule.write = Touch{};
   Copy copy{&region, offset, bytes, committed_, {}};
   std::memcpy(copy.data, data, static_cast<std::size_t>(bytes));

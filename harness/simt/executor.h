@@ -121,6 +121,9 @@ class Executor {
   // The thread that runs now, of this OS thread's innermost launch; null between.
   static const HostThread* running();
 
+  // For AsyncCopies.
+  void count_asynchronous_copy() { ++report_.asynchronous_copies; }
+
   // For those who watch.
   const std::string& kernel() const { return kernel_; }
   std::int64_t dynamic_shared_bytes() const { return static_cast<std::int64_t>(dynamic_region_->bytes.size()); }

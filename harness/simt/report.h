@@ -42,6 +42,8 @@ struct Finding {
 struct Report {
   std::vector<Finding> findings;
   std::uint64_t blocks = 0, threads = 0, barriers = 0, warp_operations = 0, switches = 0;
+  // Among the warp operations: tensor-core products by operands, loads of matrices. Of threads: asynchronous copies.
+  std::uint64_t bf16_products = 0, tf32_products = 0, matrix_loads = 0, asynchronous_copies = 0;
   int static_shared_bytes = 0;  // of one block
 
   bool ok() const { return findings.empty(); }

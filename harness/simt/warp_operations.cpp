@@ -101,7 +101,11 @@ bool Executor::complete_warp_operations(int warp) {
 void Executor::exchange(int warp, std::uint32_t mask) {
   const auto at = [&](int lane) -> HostThread& { return *threads_[static_cast<std::size_t>(warp * kWarpSize + lane)]; };
   ++report_.warp_operations;
-  if (at(std::countr_zero(mask)).request.operation >= WarpOperation::kMmaBf16) return run_collective(warp, mask);
+  const WarpOperation operation = at(std::countr_zero(mask)).request.operation;
+  report_.bf16_products += operation == WarpOperation::kMmaBf16;
+  report_.tf32_products += operation == WarpOperation::kMmaTf32;
+  report_.matrix_loads += operation == WarpOperation::kLoadMatrices;
+  if (operation >= WarpOperation::kMmaBf16) return run_collective(warp, mask);
   std::uint32_t votes = 0;
   std::array<std::uint32_t, kWarpSize> joined{};
   for (int lane = 0; lane < kWarpSize; ++lane) {

@@ -196,6 +196,10 @@ void LaunchCounter::end_launch(Report& report) {
   now_.threads = report.threads;
   now_.barriers = report.barriers;
   now_.warp_operations = report.warp_operations;
+  now_.bf16_products = report.bf16_products;
+  now_.tf32_products = report.tf32_products;
+  now_.matrix_loads = report.matrix_loads;
+  now_.asynchronous_copies = report.asynchronous_copies;
   now_.read_sectors = words_.read_sectors();
   now_.written_sectors = words_.written_sectors();
   std::sort(now_.sites.begin(), now_.sites.end(),
