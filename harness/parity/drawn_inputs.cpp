@@ -13,19 +13,20 @@ namespace twinbench {
 
 namespace {
 
-bool broken(const CheckResult& row) { return row.verdict == CheckVerdict::kFail || row.verdict == CheckVerdict::kError; }
+bool broken(const CheckResult& row) {
+  return row.verdict == CheckVerdict::kFail || row.verdict == CheckVerdict::kError;
+}
 
 bool holds(const std::vector<CheckResult>& rows) { return std::none_of(rows.begin(), rows.end(), broken); }
 
 // The checks that compare within a tolerance.
 bool only_comparisons_failed(const std::vector<CheckResult>& rows) {
   constexpr std::array<std::string_view, 10> kComparisons = {
-      "oracle", "vacuity", "non_contiguous", "stale",       "batch_invariance",
+      "oracle",   "vacuity", "non_contiguous", "stale",       "batch_invariance",
       "relation", "threads", "instances",      "sensitivity", "precision"};
   return std::all_of(rows.begin(), rows.end(), [&](const CheckResult& row) {
-    return !broken(row) ||
-           (row.verdict == CheckVerdict::kFail &&
-            std::find(kComparisons.begin(), kComparisons.end(), row.check) != kComparisons.end());
+    return !broken(row) || (row.verdict == CheckVerdict::kFail &&
+                            std::find(kComparisons.begin(), kComparisons.end(), row.check) != kComparisons.end());
   });
 }
 

@@ -57,7 +57,8 @@ std::vector<CheckResult> judged_at_a_margin(double share) {
   ParityOptions options;
   options.checks = {"oracle", "sensitivity"};
   SharedCases cases;
-  return judge_cell(component, Variant::kOptimized, cell.setting(), 49, options, cases);  // one of 67 flows is undecided
+  return judge_cell(component, Variant::kOptimized, cell.setting(), 49, options,
+                    cases);  // one of 67 flows is undecided
 }
 
 TEST(DrawnInputs, ASeedOnADecisionMarginIsDrawnAgain) {
@@ -105,7 +106,8 @@ TEST(HeldOutSweep, HonestCodePassesWhateverIsDrawn) {
   at::set_num_threads(1);
   const char* const given = std::getenv("TWINBENCH_SWEEP_DEVICE");
   const HeldOutCells held_out("", given ? given : "cpu", false);
-  std::vector<std::string> texts = {"h", "j", "f42d06735ced", "c1dfd96eea8c"};  // LayerNorm over few, flips, no gradient
+  std::vector<std::string> texts = {"h", "j", "f42d06735ced",
+                                    "c1dfd96eea8c"};  // LayerNorm over few, flips, no gradient
   const int first = count_from("TWINBENCH_SWEEP_FIRST", 1), more = count_from("TWINBENCH_SWEEP_TEXTS", 2);
   for (int text = first; text < first + more; ++text) texts.push_back("text " + std::to_string(text));
   int judged = 0, again = 0, skipped = 0;
