@@ -81,18 +81,16 @@ TEST(DrawnInputs, LayerNormOverTwoNearlyEqualValuesIsNoCase) {
   const Component& component = find_component("energy_flow.simple_neuron");
   Case sized = component.spec.cases.front();
   sized.sizes = {{"flows", 50}, {"hidden", 2}, {"outputs", 8}};
-  for (const Dtype dtype : {Dtype::kFp32, Dtype::kBf16}) {
-    const Setting setting = completed(component.spec.signature, {sized, dtype});
-    const auto why = [&](double apart) {
-      NamedTensors inputs = generated_inputs(component.spec, setting, 7);
-      inputs["weight_1"][1].copy_(inputs["weight_1"][0] * -2);
-      inputs["weight_2"][1].copy_(inputs["weight_2"][0] * (1 + apart));
-      inputs["bias_2"].fill_(0.1);
-      return Reference(component, setting, inputs).no_case();
-    };
-    EXPECT_NE(why(1e-4), "") << to_string(dtype);  // in bf16 their weights are the same
-    EXPECT_EQ(why(-3), "") << to_string(dtype);
-  }
+  const Setting setting = completed(component.spec.signature, {sized, Dtype::kFp32});
+  const auto why = [&](double apart) {
+    NamedTensors inputs = generated_inputs(component.spec, setting, 7);
+    inputs["weight_1"][1].copy_(inputs["weight_1"][0] * -2);
+    inputs["weight_2"][1].copy_(inputs["weight_2"][0] * (1 + apart));
+    inputs["bias_2"].fill_(0.1);
+    return Reference(component, setting, inputs).no_case();
+  };
+  EXPECT_NE(why(1e-4), "");
+  EXPECT_EQ(why(-3), "");
 }
 
 int count_from(const char* variable, int otherwise) {

@@ -1,7 +1,7 @@
 // Every small cell at many seeds, and at sizes drawn at random: right answers pass, twins that round elsewhere do not.
 // TWINBENCH_SWEEP_SEEDS and TWINBENCH_SWEEP_SIZES say how many; ci/slow asks for hundreds of seeds of every cell, and
 // TWINBENCH_SWEEP_FIRST, the first seed or draw, chooses a part of them. Else seeds 1 to 5 go round the cells, each of
-// which is judged at one of them.
+// which is judged at one of them. TWINBENCH_SWEEP_SURVIVORS, set, names the twins that pass.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -64,6 +64,17 @@ NamedTensors run(const Component& component, Variant variant, const Setting& set
   return copied_outputs(*runnable);
 }
 
+// A wrong rounding can be told from a right one at settled elements alone.
+std::string settled_share(const Reference& reference) {
+  std::int64_t settled = 0, all = 0;
+  for (const auto& spec : reference.outputs())
+    if (const at::Tensor& open = reference.unsettled(spec.name); open.defined() && open.numel() > 0) {
+      settled += open.numel() - open.sum().item<std::int64_t>();
+      all += open.numel();
+    }
+  return std::to_string(settled) + " of " + std::to_string(all);
+}
+
 void sweep_one(const Component& component, const Setting& setting, std::uint64_t seed, Tally& tally) {
   const NamedTensors generated = generated_inputs(component.spec, setting, seed);
   const Reference reference(component, setting, generated);
@@ -100,7 +111,7 @@ void sweep_one(const Component& component, const Setting& setting, std::uint64_t
     if (!verdict(reference, outputs).empty())
       ++tally.rejected[what];
     else if (std::getenv("TWINBENCH_SWEEP_SURVIVORS"))
-      std::printf("survivor: %s: %s\n", what.c_str(), where.c_str());
+      std::printf("survivor: %s: %s: %s settled\n", what.c_str(), where.c_str(), settled_share(reference).c_str());
   };
   Setting fp32 = setting;
   fp32.dtype = Dtype::kFp32;
