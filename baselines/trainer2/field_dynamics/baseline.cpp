@@ -57,8 +57,7 @@ class Baseline final : public Runnable {
   at::Tensor force() const {
     at::Tensor sum = at::zeros_like(field_);
     sum = at::add(sum, at::mul(laplacian(), by_.kinetic));
-    if (setting_.on("harmonic"))
-      sum = at::sub(sum, at::mul(at::sub(field_, inputs_["equilibrium"]), by_.stiffness));
+    if (setting_.on("harmonic")) sum = at::sub(sum, at::mul(at::sub(field_, inputs_["equilibrium"]), by_.stiffness));
     return at::add(sum, everywhere());
   }
 
@@ -78,7 +77,8 @@ class Baseline final : public Runnable {
   // The original's monitor: each of its figures is read by the host at once.
   void diagnose() {
     const auto square = [](const at::Tensor& t) { return at::sum(at::square(at::abs(t))); };
-    const auto kinetic = square(momentum_).item<double>(), spring = square(field_ - inputs_["equilibrium"]).item<double>();
+    const auto kinetic = square(momentum_).item<double>(),
+               spring = square(field_ - inputs_["equilibrium"]).item<double>();
     const auto slope = at::sum(at::real(at::conj(field_) * laplacian())).item<double>();
     const auto largest = at::max(at::abs(field_)).item<double>(), fastest = at::max(at::abs(momentum_)).item<double>();
     energies_ = {kinetic, spring, slope, largest, fastest, at::sum(at::abs(field_)).item<double>()};

@@ -23,10 +23,10 @@ struct Arguments {
   const float* equilibrium = nullptr;  // the same
   const float* force = nullptr;        // [dimension], every force_stride-th element
   std::int64_t force_stride = 1;
-  const float* factors = nullptr;  // [kHistories]: the Laplacian's factor after so many dissipative steps
+  const float* factors = nullptr;   // [kHistories]: the Laplacian's factor after so many dissipative steps
   std::int64_t* history = nullptr;  // [dimension], one a row, all equal
-  float* row_modulus = nullptr;    // [dimension, steps]
-  float* row_mean = nullptr;       // [dimension, steps]
+  float* row_modulus = nullptr;     // [dimension, steps]
+  float* row_mean = nullptr;        // [dimension, steps]
 };
 
 // One kernel, a block a row. Throws CudaError if the launch is refused.

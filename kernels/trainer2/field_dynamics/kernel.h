@@ -13,12 +13,6 @@ constexpr int kThreads = 512;
 constexpr int kWarps = kThreads / simt::kWarpSize;
 constexpr int kEach = kMostElements / kThreads;  // elements of a thread at most; 2 at the documented size
 
-// As many threads as elements, in whole warps.
-TWINBENCH_HOST_DEVICE int threads_for(int elements) {
-  const int whole = (elements + simt::kWarpSize - 1) / simt::kWarpSize * simt::kWarpSize;
-  return whole < kThreads ? whole : kThreads;
-}
-
 using Complex = kernels::Floats<2>;
 
 TWINBENCH_HOST_DEVICE std::int64_t shared_bytes(int width, int height, int dimension) {
@@ -51,7 +45,8 @@ struct Window {
     }
     std::int64_t history = a.history[row];
     block.barrier();
-    if (!a.dissipative) each(block, elements, [&](int i, int e) { force[i] = verlet_force(a, field, e, rest[i], outside); });
+    if (!a.dissipative)
+      each(block, elements, [&](int i, int e) { force[i] = verlet_force(a, field, e, rest[i], outside); });
     for (std::int64_t step = 0; step < a.steps; ++step) {
       Complex moved[kEach];
       const float factor = a.dissipative ? a.factors[history] : 0.0f;
@@ -113,7 +108,8 @@ struct Window {
   template <class Field>
   TWINBENCH_DEVICE static Complex slopes(const Arguments& a, Field field, int e, const Complex& here) {
     const int line = a.height * a.dimension, all = a.width * line, y = e % line;
-    const Complex right = field[e + line < all ? e + line : e + line - all], left = field[e >= line ? e - line : e - line + all];
+    const Complex right = field[e + line < all ? e + line : e + line - all],
+                  left = field[e >= line ? e - line : e - line + all];
     const Complex up = field[y + a.dimension < line ? e + a.dimension : e + a.dimension - line];
     const Complex down = field[y >= a.dimension ? e - a.dimension : e - a.dimension + line];
     return {laplacian(right.of[0], left.of[0], up.of[0], down.of[0], here.of[0]),

@@ -88,12 +88,13 @@ void check(const Sizes& sizes, kernels::simt::Order order) {
   const Floats start = kernels::simt::spread(count, 1), speed = kernels::simt::spread(count, 2),
                rest = kernels::simt::spread(count, 3), force = kernels::simt::spread(sizes.dimension, 4);
   const Constants by{.half_kick = 0.02f, .drift = 0.04f, .kinetic = 0.3f, .stiffness = 0.2f, .turn = 0.05f};
-  Loop loop{sizes, by, kernels::simt::spread(kHistories, 5), 18, complex(start), complex(speed), complex(rest), force, {}, {}};
+  Loop loop{sizes, by, kernels::simt::spread(kHistories, 5), 18, complex(start), complex(speed), complex(rest), force,
+            {},    {}};
   const kernels::simt::Buffer field(start), momentum(speed), equilibrium(rest), outside(force), factors(loop.factors),
       modulus(static_cast<std::size_t>(sizes.steps * sizes.dimension)), mean(modulus.size());
   const kernels::simt::GuardedBuffer<std::int64_t> history(
       std::vector<std::int64_t>(static_cast<std::size_t>(sizes.dimension), 18));
-  kernels::simt::run_clean(Window{}, sizes.dimension, threads_for(sizes.width * sizes.height * sizes.dimension), order,
+  kernels::simt::run_clean(Window{}, sizes.dimension, kThreads, order,
                            Arguments{.width = sizes.width,
                                      .height = sizes.height,
                                      .dimension = sizes.dimension,

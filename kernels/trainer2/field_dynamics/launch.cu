@@ -10,8 +10,7 @@
 namespace twinbench::trainer2::field_dynamics {
 
 void launch(const Arguments& a, kernels::Stream stream) {
-  simt::launch(Window{}, simt::grid(a.dimension), threads_for(a.width * a.height * a.dimension),
-               shared_bytes(a.width, a.height, a.dimension), stream, a);
+  simt::launch(Window{}, simt::grid(a.dimension), kThreads, shared_bytes(a.width, a.height, a.dimension), stream, a);
 }
 
 }  // namespace twinbench::trainer2::field_dynamics

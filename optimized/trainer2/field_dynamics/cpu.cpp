@@ -20,8 +20,7 @@ struct Row {
   float *field, *momentum, *force, *rest, *sums, *outside;
   std::int64_t cells, dimension;
 
-  Row(const Arguments& a, float* scratch)
-      : cells(std::int64_t{a.width} * a.height), dimension(a.dimension) {
+  Row(const Arguments& a, float* scratch) : cells(std::int64_t{a.width} * a.height), dimension(a.dimension) {
     const std::int64_t plane = cells * 2 * dimension;
     field = scratch;
     momentum = field + plane;
@@ -43,7 +42,7 @@ TWINBENCH_CPU_CLONES void forces(const Row& row, const Neighbours* table, const 
     const Neighbours n = table[cell];
     const float *const field = row.field, *const here = field + cell * width, *const rest = row.rest + cell * width;
     const float *const right = field + n.right, *const left = field + n.left, *const up = field + n.up,
-                *const down = field + n.down;
+                       *const down = field + n.down;
     float *const force = row.force + cell * width, *const momentum = row.momentum + cell * width;
 #pragma GCC ivdep
     for (std::int64_t j = 0; j < width; ++j) {
@@ -72,7 +71,7 @@ TWINBENCH_CPU_CLONES void dissipate(const Row& row, const Neighbours* table, con
   for (std::int64_t cell = 0; cell < row.cells; ++cell) {
     const Neighbours n = table[cell];
     const float *const field = row.field, *const here = field + cell * width, *const right = field + n.right,
-                *const left = field + n.left, *const up = field + n.up, *const down = field + n.down;
+                       *const left = field + n.left, *const up = field + n.up, *const down = field + n.down;
     float* const slope = row.force + cell * width;
 #pragma GCC ivdep
     for (std::int64_t j = 0; j < width; ++j) slope[j] = laplacian(right[j], left[j], up[j], down[j], here[j]);

@@ -40,7 +40,7 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) 
   if (setting.on("no_force")) inputs["force"].zero_();
   if (setting.on("nan_element"))
     inputs["field"].mutable_data_ptr<c10::complex<float>>()[0] = {std::numeric_limits<float>::quiet_NaN(),
-                                                                       std::numeric_limits<float>::quiet_NaN()};
+                                                                  std::numeric_limits<float>::quiet_NaN()};
 }
 
 double largest(const at::Tensor& tensor) {
@@ -56,7 +56,8 @@ double window_bound(const std::string& output, const NamedTensors& inputs, const
   const double steps = static_cast<double>(setting.size("steps")), share = std::min(1.0, 0.24 * std::sqrt(steps));
   const FieldConstants by = field_constants(setting);
   const double field = largest(inputs["field"]) + largest(inputs["equilibrium"]), force = largest(inputs["force"]);
-  if (output == "field") return std::max(1e-3, share * (field + steps * 2 * by.half_kick * (largest(inputs["momentum"]) + force)));
+  if (output == "field")
+    return std::max(1e-3, share * (field + steps * 2 * by.half_kick * (largest(inputs["momentum"]) + force)));
   if (output == "momentum")
     return std::max(1e-3, share * (largest(inputs["momentum"]) +
                                    steps * 2 * by.half_kick * ((8 * by.kinetic + by.stiffness) * field + force)));
@@ -97,7 +98,8 @@ double energy(const NamedTensors& of, const at::Tensor& equilibrium, const Setti
                    rest = equilibrium.cpu().to(at::kComplexDouble).contiguous();
   const auto numbers = [](const at::Tensor& t) { return reinterpret_cast<const Field*>(t.const_data_ptr()); };
   const Field *t = numbers(field), *q = numbers(momentum), *e = numbers(rest);
-  const std::int64_t width = setting.size("width"), height = setting.size("height"), inner = field.numel() / width / height;
+  const std::int64_t width = setting.size("width"), height = setting.size("height"),
+                     inner = field.numel() / width / height;
   const double mass = setting.option("mass"), hbar = setting.option("hbar"), stiffness = setting.option("stiffness");
   double sum = 0;
   for (std::int64_t x = 0; x < width; ++x)
