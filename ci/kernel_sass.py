@@ -23,6 +23,7 @@ from compare_with_hand_written import find_disassembler  # noqa: E402
 PINS = ROOT / "ci" / "kernel_sass.json"
 FUNCTION = re.compile(r"^\s*Function : (\S+)")
 INSTRUCTION = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)\s*([^;]*);")
+SCHEDULING = re.compile(r"\s*\?\w+$")  # sm_120: how long to wait, printed behind the operands
 LABEL = re.compile(r"^\s*\.L_")
 REGISTER = re.compile(r"\bR(\d+)\b")
 ENDS_BLOCK = ("BRA", "EXIT", "RET", "BRX", "JMP", "BSYNC", "CALL", "WARPSYNC", "BAR")
@@ -55,12 +56,41 @@ def loads_in_flight(instructions: list[tuple[str, str]]) -> float:
     return round(loads / max(1, waits + (open_loads > 0)), 1)
 
 
-def figures(instructions: list[tuple[str, str]]) -> dict[str, int]:
-    real = [(operation, operands) for operation, operands in instructions if operation not in ("NOP", "LABEL")]
-    bases = [operation.split(".")[0] for operation, _ in real]
+def copies_in_flight(instructions: list[tuple[str, str]]) -> float:
+    """Asynchronous copies that a warp has under way: those of a group, times the groups a wait leaves and one."""
+    bases = [operation.split(".")[0] for operation, _ in instructions]
+    left = [int(operands.split(",")[1], 16) for operation, operands in instructions
+            if operation.startswith("DEPBAR") and operands.startswith("SB0")]
+    return round(bases.count("LDGSTS") / max(1, bases.count("LDGDEPBAR")) * (1 + max(left, default=0)), 1)
+
+
+def by_kind(instructions: list[tuple[str, str]]) -> dict[str, int]:
+    bases = [operation.split(".")[0] for operation, _ in instructions if operation not in ("NOP", "LABEL")]
     counts = {kind: sum(base in names for base in bases) for kind, names in KINDS.items()}
-    return {"instructions": len(real), "loads_in_flight": loads_in_flight(instructions),
-            **{kind: count for kind, count in counts.items() if count}}
+    return {"instructions": len(bases), **{kind: count for kind, count in counts.items() if count}}
+
+
+def straight_pieces(instructions: list[tuple[str, str]]) -> list[list[tuple[str, str]]]:
+    """Code between jumps and their targets: each instruction of a piece is executed as often as any other."""
+    pieces: list[list[tuple[str, str]]] = [[]]
+    for operation, operands in instructions:
+        pieces[-1].append((operation, operands))
+        if operation == "LABEL" or operation.split(".")[0] in ("BRA", "EXIT", "RET", "BRX", "JMP", "CALL"):
+            pieces.append([])
+    return pieces
+
+
+def figures(instructions: list[tuple[str, str]]) -> dict[str, object]:
+    found: dict[str, object] = by_kind(instructions)
+    found["loads_in_flight"] = loads_in_flight(instructions)
+    if "asynchronous_copies" in found:
+        found["copies_in_flight"] = copies_in_flight(instructions)
+    pieces = [(piece, by_kind(piece)) for piece in straight_pieces(instructions)]
+    for name, kind, without in (("with_products", "tensor", None), ("with_copies", "asynchronous_copies", "tensor")):
+        those = [piece for piece, kinds in pieces if kind in kinds and without not in kinds]
+        if those:
+            found[name] = by_kind([row for piece in those for row in piece])
+    return found
 
 
 def parse(listing: str) -> dict[str, dict[str, int]]:
@@ -73,7 +103,7 @@ def parse(listing: str) -> dict[str, dict[str, int]]:
             functions[name] = []
         elif name and (match := INSTRUCTION.search(line)):
             address = int(re.search(r"/\*([0-9a-f]+)\*/", line).group(1), 16)
-            functions[name].append((match.group(1), match.group(2).strip(), address))
+            functions[name].append((match.group(1), SCHEDULING.sub("", match.group(2).strip()), address))
     found = {}
     for name, rows in functions.items():
         targets = {int(operands.split()[-1].rstrip(")`(").lstrip("(`"), 16) for operation, operands, _ in rows

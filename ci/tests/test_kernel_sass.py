@@ -43,6 +43,20 @@ class KernelSass(unittest.TestCase):
         self.assertEqual(loads("LDG.E R4, desc[UR4][R2.64]", "LDG.E R5, desc[UR4][R2.64]", "FADD R6, R4, R5",
                                "@P0 BRA 0x10", "EXIT"), 1)
 
+    def test_copies_in_flight_are_those_of_all_groups_that_a_wait_leaves(self):
+        copy = "LDGSTS.E.BYPASS.128 [R7], desc[UR6][R4.64]"
+        pipeline = (copy, copy, "LDGDEPBAR", copy, copy, "LDGDEPBAR", "DEPBAR.LE SB0, 0x3 ?WAIT4_END_GROUP", "EXIT")
+        self.assertEqual(kernel_sass.parse(listing(*pipeline))["demo"]["copies_in_flight"], 2 * 4)
+        waits_for_each = (copy, "LDGDEPBAR", "DEPBAR.LE SB0, 0x0", copy, "LDGDEPBAR", "DEPBAR.LE SB0, 0x0", "EXIT")
+        self.assertEqual(kernel_sass.parse(listing(*waits_for_each))["demo"]["copies_in_flight"], 1)
+
+    def test_pieces_with_products_and_with_copies_are_kept_apart(self):
+        product, copy = "HMMA.16816.F32.BF16 R4, R8, R12, R4", "LDGSTS.E.BYPASS.128 [R7], desc[UR6][R4.64]"
+        figures = kernel_sass.parse(listing("MOV R1, R2", product, product, "FADD R1, R1, R2", "@P0 BRA 0x10 ?WAIT5",
+                                            copy, "BRA 0x80", "EXIT", "MOV R1, R3", "EXIT"))["demo"]
+        self.assertEqual(figures["with_products"], {"instructions": 4, "tensor": 2, "fma": 1})
+        self.assertEqual(figures["with_copies"], {"instructions": 2, "asynchronous_copies": 1})
+
     def test_kinds_are_counted_without_padding(self):
         others = ("STG.E desc[UR4][R2.64], R4", "LDS R1, [R2]", "MUFU.EX2 R1, R2", "@!P0 FFMA R1, R2, R3, R4", "NOP")
         figures = kernel_sass.parse(listing(*FOUR_LOADS, *others, "EXIT"))["demo"]

@@ -53,9 +53,11 @@ json observe(const Cell& cell, const CountedRun& run, std::uint64_t seed, bool t
   row["launches_by_kernel"] = run.counters.launches_by_kernel;
   row["products_by_shape"] = run.counters.products_by_shape;
   row["process_calls"] = run.counters.process_calls;
+  for (const Choice& choice : run.choices) row["choices"][choice.of] = choice.taken + "; " + choice.why;
   return {{"row", row},
           {"failures",
-           {memory.leak(), activity ? trace_failure(*activity) : "", device_limits_broken(cell, run.counters)}}};
+           {memory.leak(), activity ? trace_failure(*activity) : "",
+            device_limits_broken(cell, run.counters, !run.choices.empty())}}};
 }
 
 // In the child: every selected variant of one twin. Two threads always: allocation counts of parallel operators depend

@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "harness/compare/inputs.h"
+#include "harness/memory/tracked_allocator.h"
 #include "harness/simt/counting/kernel_summary.h"
 #include "harness/simt/counting/launch_counter.h"
 #include "src/common/device_event.h"
@@ -13,6 +14,9 @@
 
 namespace twinbench {
 namespace {
+
+constexpr double kMostFlops = 5e9;              // of a cell whose launches are counted whole
+constexpr std::uint64_t kFewThreads = 1 << 11;  // of a launch beyond that: blocks of a uniform grid stand for all
 
 std::vector<std::string>& products_seen() {
   static std::vector<std::string> seen;
@@ -50,7 +54,9 @@ double footprint(const CountedCell& cell) {
 bool stays_in_l2(const model::Card& card, const CountedCell& cell) { return footprint(cell) < card.l2_bytes / 2; }
 
 double floor_seconds(const model::Card& card, const CountedCell& cell) {
-  const double rate = cell.dtype == Dtype::kBf16 ? card.gemm_bf16 : card.gemm_fp32;
+  const double rate = cell.dtype == Dtype::kBf16   ? card.gemm_bf16
+                      : cell.dtype == Dtype::kTf32 ? card.gemm_tf32
+                                                   : card.gemm_fp32;
   const double bandwidth = stays_in_l2(card, cell) ? card.l2_bandwidth : card.copy_bandwidth;
   return std::max(cell.cost.bytes / bandwidth, cell.cost.flops / rate);
 }
@@ -72,14 +78,25 @@ std::vector<Cell> kernel_cells(const std::string& pattern) {
   return cells;
 }
 
-CountedCell count_cell(const Cell& cell, std::uint64_t seed, std::uint64_t most_threads) {
+CountedCell count_cell(const Cell& cell, std::uint64_t seed, std::uint64_t most_threads,
+                       const std::optional<std::string>& way) {
   const Setting setting = cell.setting();
+  const TrackedAllocator& allocator = TrackedAllocator::instance();
+  const std::int64_t held = allocator.totals().live_bytes;
   const NamedTensors inputs =
       placed_inputs(generated_inputs(cell.component->spec, setting, seed), setting.dtype, setting.device);
-  const auto runnable = cell.component->make(cell.variant, inputs, setting);
+  CountedCell counted;
+  if (cell.component->spec.cost) counted.cost = cell.component->spec.cost(setting);
+  if (counted.cost.flops > kMostFlops) most_threads = std::min(most_threads, kFewThreads);
+  const auto runnable = [&] {
+    const ChoiceWatch watch(way);
+    auto made = cell.component->make(cell.variant, inputs, setting);
+    counted.choices = watch.made();
+    return made;
+  }();
+  counted.held_bytes = static_cast<double>(allocator.totals().live_bytes - held);
   runnable->reset();
   kernels::simt::LaunchCounter counter(most_threads);
-  CountedCell counted;
   {
     const kernels::simt::WatchLaunches watch(counter);
     const WatchProducts products;
@@ -89,7 +106,6 @@ CountedCell count_cell(const Cell& cell, std::uint64_t seed, std::uint64_t most_
   counted.name = cell.name();
   counted.timed = cell.input_case->timed;
   counted.launches = counter.launches();
-  if (cell.component->spec.cost) counted.cost = cell.component->spec.cost(setting);
   counted.dtype = cell.dtype;
   return counted;
 }
@@ -108,6 +124,8 @@ CellTime model_cell(const model::Card& card, const model::CompiledKernels& compi
     }
     model::LaunchWork work = work_of(launch, *figures);
     work.in_l2 = in_l2;
+    // Blocks share what they read, which a sample of them does not show: no more than all there is, once.
+    if (launch.blocks < work.blocks) work.memory_bytes = std::min(work.memory_bytes, cell.held_bytes);
     result.parts.push_back({kernel, time_of(card, work)});
   }
   for (const std::string& name : cell.products) result.parts.push_back({name, time_of(card, model::product_of(name))});

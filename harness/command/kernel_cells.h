@@ -1,11 +1,13 @@
 // One run of the CUDA path on the host, counted, and the times that a card is modelled to take for it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "harness/model/kernel_figures.h"
 #include "harness/simt/counting/launch_counts.h"
+#include "src/common/choice.h"
 #include "src/registry.h"
 
 namespace twinbench {
@@ -17,19 +19,25 @@ struct CountedCell {
   std::vector<std::string> products;  // of the library: "mm 64x65x192 bf16"
   Cost cost;
   Dtype dtype = Dtype::kFp32;
+  std::vector<Choice> choices;  // that the set-up made
+  double held_bytes = 0;        // of its tensors: the most that one sampled launch is taken to move
 };
 
 // Every cell of device simt that the pattern matches, those included that are too large to be executed whole.
 std::vector<Cell> kernel_cells(const std::string& pattern);
 
-// Launches of more than `most_threads` threads are sampled (LaunchCounter). Throws what the run throws.
-CountedCell count_cell(const Cell& cell, std::uint64_t seed, std::uint64_t most_threads);
+// Launches of more than `most_threads` threads are sampled (LaunchCounter), and of far fewer where the cell computes so
+// much that running it whole would take minutes. With `way`, the set-up takes that way where
+// it has a choice. Throws what the run throws.
+CountedCell count_cell(const Cell& cell, std::uint64_t seed, std::uint64_t most_threads,
+                       const std::optional<std::string>& way = {});
 
 // The modelled time of a cell: launches and products one after the other.
 struct CellTime {
   std::string card;
   double seconds = 0, floor = 0;  // floor: what the component's cost takes at the card's ceilings
   std::string limiter;            // of the longest part
+  std::string way;                // where set-up had a choice: the fastest on this card, as a measurement would find
   struct Part {
     std::string name;
     model::ModelledTime time;

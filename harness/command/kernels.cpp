@@ -5,14 +5,20 @@
 
 #include <cmath>
 #include <cstdio>
+#include <deque>
 #include <iostream>
 #include <map>
+#include <set>
 
+#include "harness/command/command.h"
+#include "harness/command/jobs.h"
 #include "harness/command/kernel_cells.h"
+#include "harness/command/kernels_record.h"
 #include "harness/ledger/ledger.h"
 #include "harness/simt/counting/bounds.h"
 #include "harness/simt/counting/counts_file.h"
 #include "harness/terminal/table.h"
+#include "src/common/error.h"
 
 namespace twinbench {
 namespace {
@@ -35,22 +41,25 @@ double rounded(double value, double step) { return std::round(value / step) * st
 struct CellResult {
   CountedCell counted;
   std::vector<KernelSummary> kernels;
-  std::vector<CellTime> times;  // a card each
-  std::string error;            // the run threw
+  std::vector<CellTime> times;                          // a card each, of the way that is the fastest there
+  std::map<std::string, std::vector<CellTime>> of_way;  // of every way that set-up could have taken; may be empty
+  std::string error;                                    // the run threw
 };
 
-// Modelled figures are rounded, so that a pin is not broken by the last digit of an exponential.
 json time_json(const CellTime& time) {
   if (!time.unknown.empty()) return {{"unknown", time.unknown}};
-  return {{"microseconds", decimal(time.seconds * 1e6, 2)},
-          {"floor_share", decimal(time.seconds > 0 ? time.floor / time.seconds : 0, 3)},
-          {"limiter", time.limiter}};
+  return to_json(pin_of(time));
+}
+json with_way(json row, const CellTime& time) {
+  if (!time.way.empty()) row["way"] = time.way;
+  return row;
 }
 
 json pinned_json(const CellResult& result) {
   json cell = json::object();
   for (const KernelSummary& kernel : result.kernels) cell[kernel.kernel] = to_json(kernel, kWorstLines);
-  for (const CellTime& time : result.times) cell["modelled " + time.card] = time_json(time);
+  for (const CellTime& time : result.times) cell[kernels::simt::kNoCount + time.card] = with_way(time_json(time), time);
+  for (const Choice& choice : result.counted.choices) cell["choice"][choice.of] = choice.taken;
   return cell;
 }
 
@@ -59,8 +68,11 @@ json detailed_json(const CellResult& result) {
   if (!result.error.empty()) cell["error"] = result.error;
   for (const KernelSummary& kernel : result.kernels) cell["kernels"][kernel.kernel] = to_json(kernel, SIZE_MAX);
   for (const CellTime& time : result.times) {
-    json row = time_json(time);
+    json row = with_way(time_json(time), time);
     row["card"] = time.card;
+    for (const auto& [way, times] : result.of_way)
+      for (const CellTime& other : times)
+        if (other.card == time.card) row["ways"][way] = time_json(other);
     row["floor_microseconds"] = rounded(time.floor * 1e6, 1e-3);
     for (const auto& part : time.parts) {
       json terms = json::object();
@@ -75,6 +87,47 @@ json detailed_json(const CellResult& result) {
   return cell;
 }
 
+// Models every way that set-up could have taken, and gives each card the one that is the fastest there.
+void compare_ways(const Cell& cell, const KernelsOptions& options, const std::vector<model::Card>& cards,
+                  const model::CompiledKernels& compiled, CellResult& result) {
+  for (const Choice& choice : result.counted.choices) {
+    if (choice.ways.size() < 2) continue;
+    for (CellTime& time : result.times) time.way = choice.taken;
+    result.of_way[choice.taken] = result.times;
+    for (const std::string& way : choice.ways) {
+      if (way == choice.taken) continue;
+      const CountedCell counted = count_cell(cell, options.seed, options.most_threads, way);
+      for (std::size_t i = 0; i < cards.size(); ++i) {
+        CellTime time = model_cell(cards[i], compiled, counted);
+        time.way = way;
+        if (time.unknown.empty() && time.seconds < result.times[i].seconds) result.times[i] = time;
+        result.of_way[way].push_back(std::move(time));
+      }
+    }
+  }
+}
+
+// Where nothing can be measured, a way is taken by expected times: it may not be much slower than the best one, summed
+// over the cards.
+std::string wrong_choice(const CellResult& result) {
+  constexpr double kMost = 1.1;
+  const auto sum = [](const std::vector<CellTime>& times) {
+    double seconds = 0;
+    for (const CellTime& time : times) seconds += time.unknown.empty() ? time.seconds : INFINITY;
+    return seconds;
+  };
+  for (const Choice& choice : result.counted.choices) {
+    const auto taken = result.of_way.find(choice.taken);
+    if (taken == result.of_way.end()) continue;
+    for (const auto& [way, times] : result.of_way)
+      if (sum(taken->second) > kMost * sum(times))
+        return result.counted.name + ": takes " + choice.taken + " for " + choice.of + ", modelled " +
+               decimal(sum(taken->second) * 1e6, 1) + " us over the cards; " + way + " takes " +
+               decimal(sum(times) * 1e6, 1) + " us: mend its expected times";
+  }
+  return "";
+}
+
 CellResult examine(const Cell& cell, const KernelsOptions& options, const std::vector<model::Card>& cards,
                    const model::CompiledKernels& compiled) {
   CellResult result;
@@ -82,11 +135,13 @@ CellResult examine(const Cell& cell, const KernelsOptions& options, const std::v
     result.counted = count_cell(cell, options.seed, options.most_threads);
   } catch (const std::exception& error) {
     result.counted.name = cell.name();
+    result.counted.timed = cell.input_case->timed;
     result.error = error.what();
     return result;
   }
   result.kernels = kernels::simt::summarise(result.counted.launches);
   for (const model::Card& card : cards) result.times.push_back(model_cell(card, compiled, result.counted));
+  if (cell.input_case->timed) compare_ways(cell, options, cards, compiled, result);
   return result;
 }
 
@@ -146,7 +201,7 @@ void print_budgets(const std::vector<CellResult>& results, const std::vector<mod
         continue;
       }
       table.add_row({kernel, card.name, std::to_string(figures->registers), std::to_string(figures->spill_bytes),
-                     decimal(figures->warps_per_multiprocessor, 0), decimal(figures->instructions, 0),
+                     decimal(figures->warps_per_multiprocessor, 0), decimal(figures->all.instructions, 0),
                      decimal(figures->loads_in_flight, 1)});
     }
   std::cout << '\n';
@@ -160,47 +215,57 @@ void print_times(const std::vector<CellResult>& results) {
                {"modelled us", Align::kRight},
                {"floor us", Align::kRight},
                {"floor / modelled", Align::kRight},
-               {"limiter of the longest part"}});
+               {"limiter of the longest part"},
+               {"way"}});
   for (const CellResult& result : results) {
     if (!result.counted.timed) continue;
     for (const CellTime& time : result.times)
       if (!time.unknown.empty())
         table.add_row(
-            {result.counted.name, time.card, "unknown", "", "", "no pinned figures: " + time.unknown.front()});
+            {result.counted.name, time.card, "unknown", "", "", "no pinned figures: " + time.unknown.front(), ""});
       else
         table.add_row({result.counted.name, time.card, decimal(time.seconds * 1e6, 1), decimal(time.floor * 1e6, 1),
-                       decimal(time.seconds > 0 ? 100 * time.floor / time.seconds : 0, 0) + " %", time.limiter});
+                       decimal(time.seconds > 0 ? 100 * time.floor / time.seconds : 0, 0) + " %", time.limiter,
+                       time.way});
   }
   if (table.rows() == 0) return;
   std::cout << "\nModelled times, not measured ones (about 40 %):\n";
   table.print(std::cout);
 }
 
-// What fails, in words. Bounds are judged where the documents' sizes are run: small cases are all tail.
-std::vector<std::string> failures_of(const std::vector<CellResult>& results, const CountsFile& pins,
-                                     const KernelsOptions& options, double most_multiprocessors) {
+// What fails of a cell's counts, in words. Bounds are judged where the documents' sizes are run: small cases are all
+// tail.
+std::vector<std::string> count_failures(const CellResult& result, const CountsFile& pins, const KernelsOptions& options,
+                                        double most_multiprocessors) {
   std::vector<std::string> failures;
+  if (!options.pin && options.sizes.empty()) failures = pins.compare(result.counted.name, pinned_json(result));
+  if (!result.counted.timed) return failures;
+  if (std::string text = wrong_choice(result); !text.empty()) failures.push_back(std::move(text));
+  if (options.pins_only) return failures;
+  std::vector<Breach> breaches;
+  for (const KernelSummary& kernel : result.kernels)
+    for (Breach& breach : breaches_of(kernel, static_cast<std::uint64_t>(most_multiprocessors)))
+      breaches.push_back(std::move(breach));
+  for (std::string& text : pins.judge(breaches, false)) failures.push_back(std::move(text));
+  return failures;
+}
+
+// What fails of the file as a whole, where everything was counted.
+std::vector<std::string> file_failures(const std::vector<CellResult>& results, const CountsFile& pins,
+                                       const KernelsOptions& options, double most_multiprocessors) {
+  if (options.filter != "." || options.timed_only || !options.sizes.empty()) return {};
   std::map<std::string, json> counted;
   std::vector<Breach> breaches;
   for (const CellResult& result : results) {
-    if (!result.error.empty()) {
-      failures.push_back(result.counted.name + ": " + result.error);
-      continue;
-    }
-    counted[result.counted.name] = pinned_json(result);
-    if (!options.pin)
-      for (std::string& text : pins.compare(result.counted.name, counted[result.counted.name]))
-        failures.push_back(std::move(text));
-    if (!result.counted.timed) continue;
-    for (const KernelSummary& kernel : result.kernels)
-      for (Breach& breach : breaches_of(kernel, static_cast<std::uint64_t>(most_multiprocessors)))
-        breaches.push_back(std::move(breach));
+    counted[result.counted.name] = nullptr;
+    if (result.counted.timed)
+      for (const KernelSummary& kernel : result.kernels)
+        for (Breach& breach : breaches_of(kernel, static_cast<std::uint64_t>(most_multiprocessors)))
+          breaches.push_back(std::move(breach));
   }
-  const bool complete = options.filter == "." && !options.timed_only;
-  if (options.pins_only) breaches.clear();
-  for (std::string& text : pins.judge(breaches, complete && !options.pins_only)) failures.push_back(std::move(text));
-  if (complete)
-    for (std::string& text : pins.vanished(counted)) failures.push_back(std::move(text));
+  std::vector<std::string> failures = pins.vanished(counted);
+  if (!options.pins_only)
+    for (std::string& text : pins.judge(breaches, true)) failures.push_back(std::move(text));
   return failures;
 }
 
@@ -213,22 +278,39 @@ CLI::App* add_kernels_command(CLI::App& program, KernelsOptions& options) {
   command->add_option("--pins", options.pins, "The checked-in counts")->capture_default_str();
   command->add_option("--cards", options.cards, "Folder of cards")->capture_default_str();
   command->add_option("--seed", options.seed, "Seed of every input")->capture_default_str();
+  command->add_option("--size", options.sizes, "K=V: instead of the case's, for sizes too large for other engines")
+      ->delimiter(',');
   command->add_flag("--pin", options.pin, "Write what was counted into the file: the one way to change it");
   command->add_flag("--pins-only", options.pins_only, "Compare with the pins, do not judge by the bounds");
   command->add_flag("--timed", options.timed_only, "Timed cases only");
+  command->add_option("--out", options.out, "Record file (JSON) to write: the modelled times of the timed cells");
   command->add_flag("--json", options.as_json, "As JSON, every line and every term of the model");
   return command;
 }
 
-int kernels_command(const KernelsOptions& options) {
+int kernels_command(const KernelsOptions& options, CommandOptions common) {
+  common.seed = options.seed;
+  common.out = options.out;
+  Record record = open_record(common, "kernels");
   at::globalContext().setDeterministicFillUninitializedMemory(true);
   const std::vector<model::Card> cards = model::load_cards(options.cards);
   const auto compiled = model::CompiledKernels::load(options.budgets, options.machine_code);
   CountsFile pins = CountsFile::load(options.pins);
   double most_multiprocessors = 0;
   for (const model::Card& card : cards) most_multiprocessors = std::max(most_multiprocessors, card.multiprocessors);
+  if (options.pin && !options.sizes.empty())
+    throw Error(ErrorKind::kBadArgument, "--pin", "with --size", "pin the cases of the specifications alone");
   std::vector<CellResult> results;
-  for (const Cell& cell : kernel_cells(options.filter))
+  std::deque<Case> sized;
+  std::vector<Cell> cells = kernel_cells(options.filter);
+  for (Cell& cell : cells) {
+    if (options.sizes.empty()) break;
+    Case& other = sized.emplace_back(*cell.input_case);
+    override_sizes(other, options.sizes);
+    for (const std::string& size : options.sizes) other.name += " " + size;
+    cell.input_case = &other;
+  }
+  for (const Cell& cell : cells)
     if (!options.timed_only || cell.input_case->timed) results.push_back(examine(cell, options, cards, compiled));
   if (results.empty()) return kExitInconclusive;
 
@@ -241,15 +323,33 @@ int kernels_command(const KernelsOptions& options) {
     print_budgets(results, cards, compiled);
     print_times(results);
   }
-  const auto failures = failures_of(results, pins, options, most_multiprocessors);
+  Ledger ledger;
+  std::set<std::string> told;  // a kernel that breaks a bound does so in many cells
+  const auto tell = [&](const std::string& text) {
+    if (told.insert(text).second) std::cerr << "FAIL: " << text << '\n';
+  };
   if (options.pin) {
     for (const CellResult& result : results)
       if (result.error.empty()) pins.set(result.counted.name, pinned_json(result));
     pins.save(options.pins);
   }
-  for (const std::string& text : failures) std::cerr << "FAIL: " << text << '\n';
-  std::cerr << "kernels: " << results.size() << " cells, " << failures.size() << " failures\n";
-  return failures.empty() ? kExitPass : kExitFailure;
+  for (const CellResult& result : results) {
+    const std::string& name = result.counted.name;
+    if (!result.error.empty()) tell(name + ": " + result.error);
+    const auto failures =
+        result.error.empty() ? count_failures(result, pins, options, most_multiprocessors) : std::vector<std::string>{};
+    for (const std::string& text : failures) tell(text);
+    if (options.sizes.empty())
+      for (const std::string& text : changed_times(pins, name, result.times)) tell(text);
+    if (result.counted.timed) add_modelled(record, ledger, pins, cards, name, result.times, failures, result.error);
+  }
+  for (const std::string& text : file_failures(results, pins, options, most_multiprocessors)) tell(text);
+  std::cerr << "kernels: " << results.size() << " cells, " << told.size() << " failures\n";
+  if (!options.out.empty()) {
+    record.set_ledger(ledger.to_json());
+    record.write(options.out);
+  }
+  return told.empty() ? kExitPass : kExitFailure;
 }
 
 }  // namespace twinbench

@@ -4,6 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "harness/command/command.h"
 
 namespace twinbench {
 
@@ -11,12 +14,15 @@ struct KernelsOptions {
   std::string filter = ".";
   std::string pins = "ci/kernel_counts.json", budgets = "ci/kernel_budgets.json", machine_code = "ci/kernel_sass.json";
   std::string cards = "ci/cards";
+  std::string out;  // record file; empty: none is written
+  std::vector<std::string> sizes;  // "flows=5000": of every cell instead of its case's; such cells are never pinned
   std::uint64_t seed = 1234;
   std::uint64_t most_threads = 1 << 19;  // of a launch that is counted whole
   bool pin = false, as_json = false, timed_only = false, pins_only = false;
 };
 
 CLI::App* add_kernels_command(CLI::App& program, KernelsOptions& options);
-int kernels_command(const KernelsOptions& options);
+// `common`: of the program, for the record's provenance.
+int kernels_command(const KernelsOptions& options, CommandOptions common);
 
 }  // namespace twinbench

@@ -8,6 +8,7 @@
 
 #include "harness/command/command.h"
 #include "harness/command/jobs.h"
+#include "harness/parity/drawn_inputs.h"
 #include "harness/parity/held_out.h"
 #include "harness/parity/shared_case.h"
 #include "harness/parity/tier.h"
@@ -58,54 +59,13 @@ nlohmann::json row_of(const std::string& cell, const char* check, const char* ve
 }
 
 // In the child. What a wrong cell did to the process is unknown: the cells after it go on in a fresh one.
-MemberOutcome judge(const Cell& cell, const ParityOptions& options, std::uint64_t seed, SharedCases& shared) {
+MemberOutcome outcome_of(const Cell& cell, const std::vector<CheckResult>& rows) {
   MemberOutcome outcome{nlohmann::json::array(), true};
-  for (const auto& result : check_cell(*cell.component, cell.variant, cell.setting(), seed, options, shared)) {
-    outcome.sound = outcome.sound && (result.verdict == CheckVerdict::kPass || result.verdict == CheckVerdict::kSkip);
-    outcome.value.push_back(to_json(cell.name(), result));
+  for (const auto& row : rows) {
+    outcome.sound = outcome.sound && (row.verdict == CheckVerdict::kPass || row.verdict == CheckVerdict::kSkip);
+    outcome.value.push_back(to_json(cell.name(), row));
   }
   return outcome;
-}
-
-// A case that the revision draws: the first draw that is one, that is, whose baseline passes, whose gradients do not
-// cancel and whose answer can be told from wrong ones.
-MemberOutcome judge_held_out(const Cell& cell, const std::string& text, const ParityOptions& options,
-                             SharedCases& shared) {
-  std::string why;
-  for (int number = 0; number < kHeldOutDraws; ++number) {
-    const HeldOutDraw draw = held_out_draw(*cell.component, text, number, false);
-    if (cell.variant == Variant::kLibrary && draw.input_case.pass == Pass::kBackward) {
-      why = "a backward case, which library variants do not have";
-      break;
-    }
-    try {
-      const Cell drawn_cell{cell.component, cell.variant, cell.device, cell.dtype, &draw.input_case};
-      const Setting setting = drawn_cell.setting();
-      SharedCase& drawn_case = shared.of(*cell.component, setting, draw.seed);
-      const Reference& reference = drawn_case.reference();
-      CheckResult control;
-      reference.judge(reference.baseline(), control);
-      why = control.reason;
-      if (const auto cancelled = reference.cancelled(); why.empty() && !cancelled.empty())
-        why = "the terms of output '" + cancelled.front() + "' cancel";
-      // Of one or two elements, say, from which no wrong answer can be told.
-      if (why.empty()) why = drawn_case.vacuity().reason;
-      if (!why.empty()) continue;
-      CheckResult drawn;
-      drawn.check = kHeldOut;
-      drawn.seed = draw.seed;
-      drawn.reason = draw.text + (number > 0 ? ", draw " + std::to_string(number + 1) : "");
-      MemberOutcome outcome = judge(drawn_cell, options, draw.seed, shared);
-      outcome.value.insert(outcome.value.begin(), to_json(cell.name(), drawn));
-      return outcome;
-    } catch (const Error& refusal) {
-      why = refusal.what();
-    }
-  }
-  CheckResult none;
-  none.check = kHeldOut;
-  none.skip("no draw of " + std::to_string(kHeldOutDraws) + " is a case: " + why);
-  return {nlohmann::json::array({to_json(cell.name(), none)}), true};
 }
 
 }  // namespace
@@ -147,9 +107,10 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
           ParityOptions parity = parity_options(tier, group[member].variant);
           if (group[member].device.is_simt()) parity.repeats = 3;  // each thread order once
           if (!chosen.empty()) parity.checks = chosen;
-          if (group[member].input_case->name == kHeldOut)
-            return judge_held_out(group[member], drawn_by, parity, *shared);
-          return judge(group[member], parity, seed, *shared);
+          const Cell& cell = group[member];
+          if (cell.input_case->name == kHeldOut)
+            return outcome_of(cell, judge_held_out(cell, drawn_by, parity, *shared));
+          return outcome_of(cell, judge_cell(*cell.component, cell.variant, cell.setting(), seed, parity, *shared));
         }));
   }
   std::map<std::string, std::string> drawn;

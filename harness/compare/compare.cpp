@@ -91,6 +91,13 @@ void compare_exactly(const OutputSpec& spec, const HostElements& oracle, const H
                                           ": " + number(is) + " instead of " + number(was));
 }
 
+// What is known of single elements, or null.
+struct Marks {
+  const bool* unsettled = nullptr;
+  const double* honest = nullptr;
+  double allowed(std::int64_t i) const { return honest ? kHonestFactor * honest[i] : 0; }
+};
+
 struct ElementLimits {
   double relative, absolute;  // |y - r|; the baseline's own error if that is more
   Bound bound;                // |y - b| or |y - r|; infinite where the class has none
@@ -100,16 +107,17 @@ struct ElementLimits {
 // The second pass: the rules that look at single elements.
 template <class Value>
 void compare_elements(const HostElements& oracle, const HostElements& baseline, const HostElements& candidate,
-                      const ElementLimits& limits, const bool* unsettled, const at::Tensor& shape, Comparison& result) {
+                      const ElementLimits& limits, const Marks& marks, const at::Tensor& shape, Comparison& result) {
   Ruling ruling{result};
   for_each_element<Value>(oracle, baseline, candidate, [&](std::int64_t i, Value r, Value b, Value y) {
     if (!is_finite(y)) return;  // the mask rule has judged it
-    const bool open = unsettled && unsettled[i];
+    const bool open = marks.unsettled && marks.unsettled[i];
     const Bound& limit = open ? limits.flipped : limits.bound;
     const bool nearer_baseline = std::abs(y - b) <= std::abs(y - r);
     const Value other = nearer_baseline ? b : r;
     const double error = open ? 0 : std::abs(y - r), apart = std::abs(y - other);
-    const double allowed = std::max(limits.relative * std::abs(r) + limits.absolute, std::abs(b - r));
+    const double allowed =
+        std::max({limits.relative * std::abs(r) + limits.absolute, std::abs(b - r), marks.allowed(i)});
     const double bound = limit.absolute + limit.relative * std::max(std::abs(y), std::abs(other));
     if (error <= allowed && apart <= bound) {
       if (allowed > 0) result.worst_ratio = std::max(result.worst_ratio, error / allowed);
@@ -138,13 +146,31 @@ void compare_gradient(const ErrorStatistics& s, const Bound& bound, Dtype dtype,
                   "cosine with " + whom + " " + number(near.cosine) + " is below " + number(least_cosine));
 }
 
+// Over the settled elements at which the oracle is finite.
+struct HonestError {
+  double rms = 0, largest = 0;
+};
+
+HonestError honest_error(const HostElements& oracle, const Marks& marks) {
+  HonestError error;
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; marks.honest && i < oracle.size(); ++i) {
+    if ((marks.unsettled && marks.unsettled[i]) || !is_finite(oracle.at(i))) continue;
+    error.rms += marks.honest[i] * marks.honest[i];
+    error.largest = std::max(error.largest, marks.honest[i]);
+    ++count;
+  }
+  error.rms = std::sqrt(error.rms / static_cast<double>(std::max<std::int64_t>(count, 1)));
+  return error;
+}
+
 template <class Value>
 void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const HostElements& baseline,
-                     const HostElements& candidate, const at::Tensor& shape, Dtype dtype, const at::Tensor& marked,
+                     const HostElements& candidate, const at::Tensor& shape, Dtype dtype, const Marks& marks,
                      Comparison& result) {
   Ruling ruling{result};
-  const bool* const unsettled = marked.defined() ? marked.const_data_ptr<bool>() : nullptr;
-  const ErrorStatistics s = gather_statistics(oracle, baseline, candidate, shape.scalar_type(), unsettled);
+  const ErrorStatistics s = gather_statistics(oracle, baseline, candidate, shape.scalar_type(), marks.unsettled);
+  const HonestError honest = honest_error(oracle, marks);
   result.max_absolute_error = s.candidate_max_error;
   result.max_relative_error = s.candidate_max_relative;
   result.rmse = s.candidate_rmse;
@@ -166,7 +192,7 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
   }
 
   // Settled elements come from the same rounded operands in every implementation.
-  const Dtype arithmetic = unsettled ? Dtype::kFp32 : dtype;
+  const Dtype arithmetic = marks.unsettled ? Dtype::kFp32 : dtype;
   const NumericTable table = numeric_table(arithmetic);
   const Bound &bound = spec.tolerance.bound(arithmetic), &flipped = spec.tolerance.bound(dtype);
   const double epsilon = epsilon_of(shape.scalar_type()), unbounded = std::numeric_limits<double>::infinity();
@@ -177,7 +203,7 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
   if (!(s.baseline_rmse <= poor * s.oracle_rms)) {
     if (s.baseline_rmse <= bound.absolute && s.oracle_rms <= bound.absolute) {
       result.negligible = true;
-      compare_elements<Value>(oracle, baseline, candidate, {0, bound.absolute, none, flipped}, unsettled, shape,
+      compare_elements<Value>(oracle, baseline, candidate, {0, bound.absolute, none, flipped}, {marks.unsettled}, shape,
                               result);
       return;
     }
@@ -188,15 +214,14 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
   // Gradients are sums over many items: their class bounds the tensor (below) and the largest error, not each element.
   if (!gradient) {
     const double floor =
-        std::max(std::min(table.absolute, kMagnitudeFloor * s.oracle_rms), kBaselineElementFactor * s.baseline_rmse);
-    compare_elements<Value>(oracle, baseline, candidate, {table.relative, floor, bound, flipped}, unsettled, shape,
-                            result);
+        std::max(std::min(table.absolute, kMagnitudeFloor * s.oracle_rms), kHonestFactor * s.baseline_rmse);
+    compare_elements<Value>(oracle, baseline, candidate, {table.relative, floor, bound, flipped}, marks, shape, result);
   }
 
   const bool few = s.finite < kFewElements, very_few = s.finite < kVeryFewElements;
   const double factor = very_few ? kVeryFewFactor : few ? kFewFactor : table.whole_factor;
-  double whole = factor * s.baseline_rmse + 4 * epsilon * s.oracle_rms;
-  double largest = kBaselineElementFactor * s.baseline_max_error + 4 * epsilon * s.oracle_max;
+  double whole = factor * std::max(s.baseline_rmse, honest.rms) + 4 * epsilon * s.oracle_rms;
+  double largest = kHonestFactor * std::max(s.baseline_max_error, honest.largest) + 4 * epsilon * s.oracle_max;
   if (very_few) {
     whole = std::max(whole, bound.relative * s.oracle_rms);
     largest = std::max(largest, bound.relative * s.oracle_max);
@@ -228,6 +253,11 @@ at::Tensor flags_of(const at::Tensor& unsettled, bool planar) {
   return (planar ? flags.select(0, 0).logical_or(flags.select(0, 1)) : flags).contiguous();
 }
 
+Marks marks_of(const at::Tensor& flags, const at::Tensor& honest) {
+  return {flags.defined() ? flags.const_data_ptr<bool>() : nullptr,
+          honest.defined() ? honest.const_data_ptr<double>() : nullptr};
+}
+
 at::Tensor real_view(const at::Tensor& tensor) {
   return tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor;
 }
@@ -235,7 +265,7 @@ at::Tensor real_view(const at::Tensor& tensor) {
 }  // namespace
 
 Comparison compare(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline,
-                   const at::Tensor& candidate, Dtype dtype, const at::Tensor& unsettled) {
+                   const at::Tensor& candidate, Dtype dtype, const at::Tensor& unsettled, const at::Tensor& honest) {
   Comparison result;
   result.elements = baseline.numel();
   Ruling ruling{result};
@@ -245,6 +275,10 @@ Comparison compare(const OutputSpec& spec, const at::Tensor& oracle, const at::T
                   "the oracle's shape is " + shape_text(oracle) + ", the baseline's " + shape_text(baseline));
   if (unsettled.defined() && unsettled.sizes() != oracle.sizes())
     ruling.decide(Judgement::kInvalid, "the marks of unsettled elements have the shape " + shape_text(unsettled));
+  if (honest.defined() &&
+      honest.numel() !=
+          (baseline.is_complex() || !holds_complex(baseline, spec.element) ? baseline.numel() : baseline.numel() / 2))
+    ruling.decide(Judgement::kInvalid, "the honest errors have the shape " + shape_text(honest));
   if (oracle.is_complex() != baseline.is_complex())
     ruling.decide(Judgement::kInvalid, "oracle and baseline are not both complex");
   if (const std::string structure = structure_difference(baseline, candidate, measured); !structure.empty()) {
@@ -261,27 +295,47 @@ Comparison compare(const OutputSpec& spec, const at::Tensor& oracle, const at::T
     compare_exactly(spec, HostElements(real_view(oracle)), HostElements(expected), HostElements(real_view(candidate)),
                     expected, result);
   } else if (holds_complex(baseline, spec.element)) {
+    const at::Tensor flags = flags_of(unsettled, !baseline.is_complex());
     const HostElements r(oracle, spec.element), b(baseline, spec.element), y(candidate, spec.element);
     result.elements = b.size();
     compare_numbers<Complex>(spec, r, b, y, baseline.is_complex() ? baseline : baseline.select(0, 0), dtype,
-                             flags_of(unsettled, !baseline.is_complex()), result);
+                             marks_of(flags, honest), result);
   } else {
+    const at::Tensor flags = flags_of(unsettled, false);
     compare_numbers<double>(spec, HostElements(oracle), HostElements(baseline), HostElements(candidate), baseline,
-                            dtype, flags_of(unsettled, false), result);
+                            dtype, marks_of(flags, honest), result);
   }
   if (result.reason.empty()) result.judgement = Judgement::kAccepted;
   return result;
 }
 
-bool gradient_cancels(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline, Dtype dtype,
-                      const at::Tensor& unsettled) {
-  if (oracle.sizes() != baseline.sizes() || oracle.is_complex() != baseline.is_complex()) return false;
-  const HostElements r(oracle, spec.element), b(baseline, spec.element);
-  const at::Tensor marked = flags_of(unsettled, holds_complex(baseline, spec.element) && !baseline.is_complex());
-  const ErrorStatistics s =
-      gather_statistics(r, b, b, baseline.scalar_type(), marked.defined() ? marked.const_data_ptr<bool>() : nullptr);
-  const Bound& bound = spec.tolerance.bound(dtype);
-  return kBaselineElementFactor * s.baseline_rmse > bound.relative * s.oracle_rms + bound.absolute;
+std::string beyond_class(const OutputSpec& spec, const at::Tensor& oracle, Dtype dtype, const at::Tensor& unsettled,
+                         const at::Tensor& honest) {
+  if (spec.tolerance.kind == Tolerance::Kind::kExact || spec.tolerance.kind == Tolerance::Kind::kMeasured) return "";
+  const HostElements right(oracle, spec.element);
+  const bool planar = right.is_complex() && !oracle.is_complex();
+  const at::Tensor flags = flags_of(unsettled, planar);
+  const Marks marks = marks_of(flags, honest);
+  const bool gradient = spec.tolerance.kind == Tolerance::Kind::kGradient;
+  const Bound& bound = spec.tolerance.bound(marks.unsettled && !gradient ? Dtype::kFp32 : dtype);
+  const HonestError error = honest_error(right, marks);
+  double squares = 0, count = 0;
+  for (std::int64_t i = 0; i < right.size(); ++i) {
+    const double size = std::abs(right.at(i)), allowed = bound.absolute + bound.relative * size;
+    if (!std::isfinite(size) || (marks.unsettled && marks.unsettled[i])) continue;
+    squares += size * size;
+    ++count;
+    if (!gradient && !(kOutOfReach * marks.honest[i] <= allowed))
+      return element_text(planar ? oracle.select(0, 0) : oracle, i) + " may honestly err by " +
+             number(kOutOfReach * marks.honest[i]) + ", its class allows " + number(allowed);
+  }
+  const double rms = std::sqrt(squares / std::max(count, 1.0)), may_err = kOutOfReach * error.rms;
+  if (may_err <= bound.absolute && rms <= bound.absolute) return "";  // negligible
+  if (may_err > kPoorBaseline * rms)
+    return "may honestly err by " + number(may_err) + ", nearly its rms of " + number(rms);
+  const double allowed = bound.absolute / std::sqrt(std::max(count, 1.0)) + bound.relative * rms;
+  if (!gradient || may_err <= allowed) return "";
+  return "may honestly err by " + number(may_err) + " root mean square, its class allows " + number(allowed);
 }
 
 }  // namespace twinbench

@@ -45,16 +45,24 @@ struct Comparison {
 // they are held to what fp32 mode allows (specification 0.4, `op`: the modes differ in summation order only). Marked
 // ones are held to the specification's bound of the mode, which is there for such flips, and to no other rule.
 // Undefined: nobody has looked; the mode's own table holds for every element.
+// `honest`, one fp64 number an element, is how far honest arithmetic errs there (harness/parity/trials.h). The
+// baseline's own error is one sample of that and may be a lucky one, so that beside it the rules take this: an element
+// may err by eight times its own, and RMSE(b, r) and the baseline's largest error are at least those of `honest`. The
+// specification's bound stays as it is. Undefined: the baseline's error alone.
 // Complex and planar outputs: the same with moduli and with masks of both parts; the cosine is of the planes.
 // Measured outputs: finite and not below zero, of the baseline's dtype and device; their lengths may differ from run to
 // run. Exact outputs, and all integer and bool ones, must equal the baseline bit for bit instead.
 // oracle: fp64, complex128 or integer on any device; baseline and candidate: in the cell's dtype on the cell's device.
 Comparison compare(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline,
-                   const at::Tensor& candidate, Dtype dtype, const at::Tensor& unsettled = {});
+                   const at::Tensor& candidate, Dtype dtype, const at::Tensor& unsettled = {},
+                   const at::Tensor& honest = {});
+// Above this ratio of error to what is allowed no bad luck of the baseline's explains a rejection.
+constexpr double kNearMiss = 100;
 
-// Whether so little is left of a gradient's terms that eight times the baseline's error, the factor of the element-wise
-// rule, is more than the class allows of the sum. No rule above is any wider for it: see Reference::cancelled().
-bool gradient_cancels(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline, Dtype dtype,
-                      const at::Tensor& unsettled = {});
+// Empty, or where the output's class asks more of these inputs than fp32 arithmetic can give: kOutOfReach times
+// `honest`, which is a root mean square, is more than the specification's bound. No rule is any wider for it.
+constexpr double kOutOfReach = 4;
+std::string beyond_class(const OutputSpec& spec, const at::Tensor& oracle, Dtype dtype, const at::Tensor& unsettled,
+                         const at::Tensor& honest);
 
 }  // namespace twinbench

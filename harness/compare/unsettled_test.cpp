@@ -1,4 +1,4 @@
-// Elements that hang on a rounding, and gradients of which nothing is left: who is held to what.
+// Elements that hang on a rounding, lucky baselines, classes out of reach: who is held to what.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -45,19 +45,40 @@ TEST(Unsettled, AMarkedElementOfANegligibleGradientIsBounded) {
   EXPECT_FALSE(compare(spec, oracle, baseline, wrong, Dtype::kBf16, some).accepted());
 }
 
-TEST(GradientCancels, WhereTheBaselinesErrorIsMoreThanTheClassAllows) {
-  const OutputSpec spec = output(Tolerance::Kind::kGradient, {1e-4, 0}, {5e-2, 0});
+TEST(Honest, ALuckyBaselineLeavesHonestArithmeticItsError) {
   at::manual_seed(4);
-  const at::Tensor sums = at::randn({300}, at::kDouble), left = sums * 1e-6;  // of terms of about 1
-  const at::Tensor error = 1e-7 * at::randn({300});
-  EXPECT_FALSE(gradient_cancels(spec, sums, sums.to(at::kFloat) + error, Dtype::kFp32));
-  EXPECT_TRUE(gradient_cancels(spec, left, left.to(at::kFloat) + error, Dtype::kFp32));
-  EXPECT_TRUE(gradient_cancels(spec, at::zeros({300}, at::kDouble), error, Dtype::kFp32));
-  // It changes no verdict: neither the case nor a candidate is accepted for it.
-  EXPECT_EQ(compare(spec, left, left.to(at::kFloat) + error, left.to(at::kFloat), Dtype::kFp32).judgement,
-            Judgement::kInvalid);
-  const at::Tensor fair = sums * 1e-2;  // the baseline errs by 1e-5 of it, this candidate by 1e-3
-  EXPECT_FALSE(compare(spec, fair, fair.to(at::kFloat) + error, fair.to(at::kFloat) * 1.001f, Dtype::kFp32).accepted());
+  const at::Tensor oracle = at::randn({40, 50}, at::kDouble), baseline = oracle.to(at::kFloat);
+  const at::Tensor error = at::randn({40, 50}, at::kDouble).sign() * 2e-5,
+                   honest = at::full({40, 50}, 1e-5, at::kDouble);
+  const OutputSpec spec = output(Tolerance::Kind::kBound, {1e-3, 1e-3}, {});
+  const auto judged = [&](double times, const at::Tensor& known) {
+    return compare(spec, oracle, baseline, (oracle + times * error).to(at::kFloat), Dtype::kFp32, {}, known).accepted();
+  };
+  EXPECT_FALSE(judged(1, {})) << "the baseline has no error, so that nobody may";
+  EXPECT_TRUE(judged(0.9, honest));
+  EXPECT_FALSE(judged(5, honest)) << "ten times what is honest";
+  EXPECT_FALSE(judged(1, honest.slice(0, 0, 20).contiguous())) << "honest errors of another shape";
+  OutputSpec strict = spec;
+  strict.tolerance.fp32 = {1e-6, 1e-6};
+  EXPECT_FALSE(compare(strict, oracle, baseline, (oracle + error).to(at::kFloat), Dtype::kFp32, {}, honest).accepted())
+      << "the specification's bound is no wider for it";
+}
+
+TEST(BeyondClass, WhereHonestErrorsAreMoreThanTheSpecificationAllows) {
+  at::manual_seed(5);
+  const at::Tensor oracle = at::randn({300}, at::kDouble), small = at::full({300}, 1e-8, at::kDouble);
+  at::Tensor one = small.clone(), open = at::zeros({300}, at::kBool);
+  one[17] = 1e-3;
+  open[17] = true;
+  const OutputSpec bound = output(Tolerance::Kind::kBound, {2e-5, 5e-6}, {2e-2, 5e-3});
+  const OutputSpec gradient = output(Tolerance::Kind::kGradient, {1e-4, 1e-6}, {5e-2, 1e-3});
+  EXPECT_EQ(beyond_class(bound, oracle, Dtype::kFp32, {}, small), "");
+  EXPECT_NE(beyond_class(bound, oracle, Dtype::kFp32, {}, one).find("element 17"), std::string::npos);
+  EXPECT_EQ(beyond_class(bound, oracle, Dtype::kBf16, open, one), "") << "it is not settled";
+  EXPECT_EQ(beyond_class(gradient, oracle, Dtype::kFp32, {}, small), "");
+  EXPECT_NE(beyond_class(gradient, oracle, Dtype::kFp32, {}, one), "");
+  EXPECT_NE(beyond_class(gradient, oracle * 1e-4, Dtype::kFp32, {}, small * 100), "") << "its terms cancel";
+  EXPECT_EQ(beyond_class(gradient, oracle * 1e-10, Dtype::kFp32, {}, small), "") << "negligible";
 }
 
 }  // namespace

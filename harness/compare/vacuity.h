@@ -18,10 +18,10 @@ struct Vacuity {
 };
 
 // Makes up to five wrong answers from the baseline's: zeros, its mean everywhere, an input of that shape, one element
-// off
-// by 5 % of the rms (25 % in bf16 mode), rows rolled by one; of complex outputs also the conjugate, and real and
-// imaginary parts swapped. An answer that equals the right one (a constant output, a permutation-invariant one, an
-// identity) is not a wrong one and is left out. Negligible and measured outputs check nothing.
+// off by 5 % of the rms (25 % in modes that round, for an element that may hang on a rounding: then six), rows rolled
+// by one; of complex outputs also the conjugate, and real and imaginary parts swapped. An answer that equals the right
+// one (a constant output, a permutation-invariant one, an identity) is not a wrong one and is left out. Negligible and
+// measured outputs check nothing.
 Vacuity check_vacuity(const OutputSpec& spec, const at::Tensor& oracle, const at::Tensor& baseline,
                       const NamedTensors& inputs, Dtype dtype, const at::Tensor& unsettled = {});
 

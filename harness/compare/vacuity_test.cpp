@@ -49,6 +49,24 @@ TEST(Vacuity, AWeakComparisonIsNamed) {
   EXPECT_LT(guard.rejected, guard.checked);
 }
 
+TEST(Vacuity, InBf16ASettledElementIsPlantedAsInFp32) {
+  at::manual_seed(5);
+  const at::Tensor oracle = at::randn({40, 30}, at::kDouble), noise = at::randn({40, 30}, at::kDouble);
+  at::Tensor open = at::zeros({40, 30}, at::kBool);
+  open[30][7] = true;
+  OutputSpec spec = output();
+  spec.tolerance.fp32 = {2e-5, 5e-6};
+  spec.tolerance.bf16 = {2e-2, 5e-3};
+  const Vacuity guard = check_vacuity(spec, oracle, oracle.to(at::kFloat), {}, Dtype::kBf16, open);
+  EXPECT_TRUE(guard.holds()) << guard.reason;
+  EXPECT_EQ(guard.checked, 5);  // of the single elements one of either kind
+  // A comparison that allows 8 % is too weak for fp32's 5 %, though not for 25 %.
+  spec.tolerance.fp32 = spec.tolerance.bf16 = {1, 1};
+  const Vacuity weak = check_vacuity(spec, oracle, (oracle + 0.01 * noise).to(at::kFloat), {}, Dtype::kBf16, open);
+  EXPECT_FALSE(weak.holds());
+  EXPECT_NE(weak.reason.find("one element off"), std::string::npos) << weak.reason;
+}
+
 TEST(Vacuity, ComplexAnswersAreNotTheirConjugates) {
   at::manual_seed(4);
   const at::Tensor z = at::randn({40, 30}, at::kComplexFloat), y = z * z;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/counters/snapshot.h"
+#include "src/common/choice.h"
 #include "src/registry.h"
 
 namespace twinbench {
@@ -13,6 +14,7 @@ namespace twinbench {
 struct CountedRun {
   CounterSnapshot counters;
   NamedTensors outputs;  // copies; empty unless a proof counter's formula asks for them (ProofCounter::of_result)
+  std::vector<Choice> choices;  // that the set-up made
 };
 
 // Sets the variant up, runs it `warm_up` times, then counts one run(); reset() before and outputs() after it lie
@@ -36,8 +38,9 @@ std::vector<ProofResult> check_proof(const Component& component, const Setting& 
                                      const CountedRun& optimized);
 
 // On the CUDA path, cuda or simt: why the optimized variant's run is none that the specification allows. More launches
-// than it has, another number of a proof counter than the formula's. Empty where nothing is wrong.
-std::string device_limits_broken(const Cell& cell, const CounterSnapshot& measured);
+// than it has, another number of a proof counter than the formula's (with `chose`, more: set-up had
+// a choice of ways, and the formula is that of the one that does the most). Empty where nothing is wrong.
+std::string device_limits_broken(const Cell& cell, const CounterSnapshot& measured, bool chose = false);
 
 struct GrowthResult {
   bool pass = false;

@@ -33,6 +33,18 @@ TEST(DeviceLimits, ProductsAreCountedByShapeAndAreNoDispatchOfTheHostsOwn) {
   EXPECT_EQ(device_limits_broken(cell, run), "");
 }
 
+TEST(DeviceLimits, AChosenWayMayDispatchLessThanTheFormulaButNotMore) {
+  const Cell cell = find_cell("energy_flow.energy_carrier/optimized/simt/bf16/one");
+  CountedRun run = count_run(*cell.component, cell.variant, cell.setting(), 1);
+  ASSERT_EQ(run.choices.size(), 1u);
+  EXPECT_EQ(run.choices.front().taken, "fused tiles of 64x16");
+  EXPECT_EQ(run.counters.dispatches, 0);
+  EXPECT_EQ(device_limits_broken(cell, run.counters, true), "");
+  EXPECT_EQ(device_limits_broken(cell, run.counters), "dispatches = 0 instead of 3");
+  run.counters.dispatches = 4;
+  EXPECT_EQ(device_limits_broken(cell, run.counters, true), "dispatches = 4 instead of 3");
+}
+
 TEST(DeviceLimits, OneLaunchMoreThanTheSpecificationAllowsIsNamed) {
   CounterSnapshot run = counted();
   run.launches_by_kernel["planted"] = 1;

@@ -34,7 +34,9 @@ const std::map<std::string, double Card::*>& constants() {
                                                             {"gemm_bf16", &Card::gemm_bf16},
                                                             {"gemm_tf32", &Card::gemm_tf32},
                                                             {"gemm_fp32", &Card::gemm_fp32},
-                                                            {"gemm_unaligned", &Card::gemm_unaligned}};
+                                                            {"gemm_unaligned", &Card::gemm_unaligned},
+                                                            {"mma_bf16", &Card::mma_bf16},
+                                                            {"mma_tf32", &Card::mma_tf32}};
   return all;
 }
 

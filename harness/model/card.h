@@ -18,6 +18,7 @@ struct Card {
   double warps_in_flight = 0, schedulers = 0, fma_lanes = 0, special_lanes = 0;  // of a multiprocessor
   double shared_latency = 0, arithmetic_latency = 0;                             // cycles
   double gemm_bf16 = 0, gemm_tf32 = 0, gemm_fp32 = 0, gemm_unaligned = 0;        // FLOP/s; share of it
+  double mma_bf16 = 0, mma_tf32 = 0;  // FLOP/s of warps' own tensor-core instructions (mma.sync)
 };
 
 // Throws kBadFile or kOutOfRange that name the file and the constant: one that is missing, unknown, no number, not

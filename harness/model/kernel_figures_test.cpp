@@ -50,6 +50,38 @@ TEST(KernelFigures, SampledBlocksStandForTheGrid) {
   EXPECT_EQ(work.loads_in_flight, 4);
 }
 
+// A loop of 2 products and 4 copies beside 10 instructions with a load: each is scaled by what was counted of it.
+TEST(KernelFigures, CodeAroundProductsAndCopiesIsExecutedAsOftenAsThey) {
+  const char* const code =
+      R"({"kernels": {"demo::Copy": {"sm_90": {"instructions": 50, "loads_in_flight": 1, "copies_in_flight": 8,
+          "global_loads": 1, "shared": 3, "asynchronous_copies": 4, "tensor": 2, "fma": 6,
+          "with_products": {"instructions": 20, "shared": 3, "tensor": 2},
+          "with_copies": {"instructions": 20, "asynchronous_copies": 4}}}}})";
+  const CompiledKernels kernels = load(kBudgets, code);
+  kernels::simt::LaunchCounts counts;
+  counts.grid = {1, 1, 1};
+  counts.block = {32, 1, 1};
+  counts.blocks = 1;
+  counts.bf16_products = 200;
+  counts.matrix_loads = 300;
+  counts.warp_operations = 507;
+  counts.asynchronous_copies = 400 * 32;
+  kernels::simt::SiteCounts loads, copies, matrices;
+  loads.requests = 5;
+  copies.requests = 400;
+  matrices.requests = 300;
+  matrices.shared = true;
+  counts.sites = {loads, copies, matrices};
+  const LaunchWork work = work_of(counts, *kernels.find("demo::Copy", "sm_90"));
+  EXPECT_EQ(work.instructions, 100 * 20 + 100 * 20 + 5 * 10);
+  EXPECT_EQ(work.fma_instructions, 5 * 6);
+  EXPECT_EQ(work.bf16_flops, 200 * 4096);
+  EXPECT_EQ(work.copy_requests, 400);
+  EXPECT_EQ(work.load_requests, 5);
+  EXPECT_EQ(work.copies_in_flight, 8);
+  EXPECT_EQ(work.warp_operations, 7);
+}
+
 TEST(KernelFigures, AMissingFieldIsNamed) {
   const auto refused = [](const std::string& budgets, const std::string& code) {
     try {

@@ -12,6 +12,7 @@ namespace {
 
 constexpr double kWarpSize = 32;
 constexpr double kBarrierCycles = 30, kWarpOperationCycles = 24;  // latency of one, arXiv:2402.13499 and 1804.06826
+constexpr double kProductCycles = 33;  // latency of a tensor-core instruction of a warp, arXiv:2402.13499
 constexpr std::int64_t kTiles[][2] = {{128, 256}, {128, 128}, {128, 64}, {64, 64}, {32, 64}, {16, 64}};
 // Smaller tiles reach less of the ceiling, as each operand is used less often: the fourth root of their share, assumed.
 constexpr double kSmallTile = 128 * 128, kTileExponent = 0.25;
@@ -47,9 +48,13 @@ ModelledTime time_of(const Card& card, const LaunchWork& work) {
   const double latency = work.in_l2 ? card.l2_latency : card.memory_latency;
 
   // Little's law is in here: a warp waits for its loads in rounds of as many as it has in flight.
-  const double rounds = work.load_requests / warps / std::max(1.0, work.loads_in_flight);
+  const double rounds = work.load_requests / warps / std::max(1.0, work.loads_in_flight) +
+                        work.copy_requests / warps / std::max(1.0, work.copies_in_flight);
   const double waiting = waves * rounds * latency;
-  const double other = waves * (card.block_start + (work.barriers / work.blocks * kBarrierCycles +
+  // Tensor-core instructions follow each other without waiting, but for the first ones after a barrier.
+  const bool multiplies = work.bf16_flops + work.tf32_flops > 0;
+  const double barrier = kBarrierCycles + (multiplies ? card.shared_latency + kProductCycles : 0);
+  const double other = waves * (card.block_start + (work.barriers / work.blocks * barrier +
                                                     work.warp_operations / warps * kWarpOperationCycles +
                                                     work.dependent_instructions * card.arithmetic_latency) /
                                                        card.clock);
@@ -61,6 +66,8 @@ ModelledTime time_of(const Card& card, const LaunchWork& work) {
                 {"shared memory", work.wavefronts / cycles},
                 {"instruction issue", work.instructions / (card.schedulers * cycles)},
                 {"FMA", work.fma_instructions * kWarpSize / (card.fma_lanes * cycles)},
+                {"tensor cores", (work.bf16_flops / card.mma_bf16 + work.tf32_flops / card.mma_tf32) *
+                                     up(work.blocks / card.multiprocessors) * card.multiprocessors / work.blocks},
                 {"special functions", work.special_instructions * kWarpSize / (card.special_lanes * cycles)}};
   finish(card.launch, overlapped(time.terms[0].second, time.terms[1].second), time);
   return time;

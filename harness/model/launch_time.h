@@ -22,11 +22,14 @@ struct LaunchWork {
   double wavefronts = 0;                // of shared memory
   double instructions = 0, fma_instructions = 0, special_instructions = 0;  // of warps
   double load_requests = 0;                                                 // of warps, to global memory
-  double loads_in_flight = 1;         // of one warp, before it waits for the first
-  double barriers = 0;                // of blocks
-  double warp_operations = 0;         // shuffles, ballots, warp barriers
-  double dependent_instructions = 0;  // the longest chain of arithmetic in one warp, where known
-  bool in_l2 = false;                 // what it reads is still in L2
+  double loads_in_flight = 1;             // of one warp, before it waits for the first
+  double copy_requests = 0;               // of warps: asynchronous copies of global to shared memory
+  double copies_in_flight = 1;            // of one warp, before it waits for the first
+  double bf16_flops = 0, tf32_flops = 0;  // of tensor-core instructions
+  double barriers = 0;                    // of blocks
+  double warp_operations = 0;             // shuffles, ballots, warp barriers
+  double dependent_instructions = 0;      // the longest chain of arithmetic in one warp, where known
+  bool in_l2 = false;                     // what it reads is still in L2
 };
 
 struct ModelledTime {

@@ -162,6 +162,34 @@ TEST(LaunchTime, FewBlocksLeaveMultiprocessorsIdle) {
   EXPECT_NEAR(time_of(h200(), work).seconds / all, 4, 0.1);
 }
 
+// Tensor-core instructions of warps reach their own ceiling, where blocks fill whole rounds of multiprocessors, and do
+// not wait for one another; copies wait in rounds of as many as are in flight.
+TEST(LaunchTime, TensorCoresAndAsynchronousCopies) {
+  for (const Card* on : {&h200(), &rtx_5090()}) {
+    LaunchWork work = full(*on);
+    work.bf16_flops = 1e12;
+    const ModelledTime whole = time_of(*on, work);
+    EXPECT_EQ(whole.limiter, "tensor cores");
+    EXPECT_NEAR(work.bf16_flops / whole.seconds, on->mma_bf16, 0.01 * on->mma_bf16) << on->name;
+    EXPECT_LE(on->mma_bf16, on->gemm_bf16);
+    work.bf16_flops = 0;
+    work.tf32_flops = 1e12;
+    EXPECT_NEAR(time_of(*on, work).seconds / whole.seconds, 2, 0.02);
+    work.blocks += 1;  // one block more: a round more
+    EXPECT_NEAR(time_of(*on, work).seconds / whole.seconds, 2 * 65.0 / 64, 0.04);
+
+    LaunchWork copies = full(*on);
+    copies.blocks = on->multiprocessors;
+    copies.copy_requests = copies.blocks * 8 * 400;
+    copies.copies_in_flight = 4;
+    copies.in_l2 = true;
+    const double four = time_of(*on, copies).seconds;
+    EXPECT_GT(four, 100 * on->l2_latency);
+    copies.copies_in_flight = 16;
+    EXPECT_LT(time_of(*on, copies).seconds, 0.4 * four);
+  }
+}
+
 TEST(ProductTime, LargeProductsReachTheCeilingAndSmallOnesDoNot) {
   const auto rate = [](const Card& on, std::int64_t m, std::int64_t k, std::int64_t n, const char* dtype) {
     return 2.0 * m * k * n / time_of(on, ProductWork{1, m, k, n, dtype}).seconds;

@@ -9,6 +9,7 @@
 #include "harness/compare/structure.h"
 #include "harness/memory/tensor_hash.h"
 #include "harness/parity/rounding_decisions.h"
+#include "harness/parity/trials.h"
 #include "src/common/error.h"
 #include "src/inputs.h"
 
@@ -85,7 +86,8 @@ const OracleCache::Oracle& OracleCache::of(const Component& component, const Set
     throw Error(ErrorKind::kInternal, "baseline of " + component.spec.id(), "rounds nothing in bf16 mode",
                 "round the products' operands with rounded() of src/rounding.h");
   if (rounds_operands(setting.rounds_as()))
-    oracle.unsettled = unsettled_elements(component, setting, generated, oracle.outputs, log);
+    oracle.unsettled = unsettled_elements(component, setting, generated, oracle.outputs,
+                                          open_roundings(component, setting, generated, log));
   return oracles_.emplace(key, std::move(oracle)).first->second;
 }
 
@@ -106,8 +108,10 @@ Reference::Reference(const Component& component, const Setting& setting, const N
 
 Reference::Reference(const Component& component, const Setting& setting, const NamedTensors& generated,
                      OracleCache& oracles)
-    : spec_(component.spec),
+    : component_(component),
+      spec_(component.spec),
       setting_(setting),
+      generated_(generated),
       bound_(bound_setting(component.spec, setting, generated)),
       outputs_(output_specs(component.spec, bound_)),
       oracle_(oracles.of(component, setting, generated)),
@@ -160,7 +164,7 @@ void Reference::set_ambiguous_aside(const Component& component, const NamedTenso
   // Of a handful of items a single one may exceed the share; in fp32 none may be excused that way.
   const bool single = setting_.dtype == Dtype::kBf16 && mask.sum().item<std::int64_t>() == 1;
   if (share > most && !single)
-    invalid_ =
+    undecided_ =
         std::to_string(share) + " of the items lie within a decision margin, at most " + std::to_string(most) + " may";
   ambiguous_ = mask;
   for (const auto& spec : outputs_) {
@@ -188,7 +192,8 @@ const at::Tensor& Reference::unsettled(const std::string& output) const {
 }
 
 void Reference::judge(const NamedTensors& outputs, CheckResult& result) const {
-  if (!invalid_.empty()) result.fail("invalid case: " + invalid_);
+  for (const auto& why : {invalid_, undecided_})
+    if (!why.empty()) result.fail("invalid case: " + why);
   if (outputs_.empty()) result.fail("the component declares no outputs for this case: nothing would be compared");
   for (const auto& spec : outputs_) {
     if (!outputs.contains(spec.name)) {
@@ -202,8 +207,7 @@ void Reference::judge(const NamedTensors& outputs, CheckResult& result) const {
       continue;
     }
     OutputRow row{spec.name, spec.tolerance.spec_class, {}};
-    row.comparison = compare(spec, oracle()[spec.name], baseline_[spec.name], undisputed(spec, outputs[spec.name]),
-                             setting_.dtype, unsettled(spec.name));
+    row.comparison = compared(spec, undisputed(spec, outputs[spec.name]));
     if (!row.comparison.accepted())
       result.fail((row.comparison.judgement == Judgement::kInvalid ? "invalid case: output '" : "output '") +
                   spec.name + "': " + row.comparison.reason);
@@ -217,13 +221,33 @@ void Reference::judge(const NamedTensors& outputs, CheckResult& result) const {
     }
 }
 
-std::vector<std::string> Reference::cancelled() const {
-  std::vector<std::string> names;
-  for (const auto& spec : outputs_)
-    if (spec.tolerance.kind == Tolerance::Kind::kGradient && invalid_.empty() &&
-        gradient_cancels(spec, oracle()[spec.name], baseline_[spec.name], setting_.dtype, unsettled(spec.name)))
-      names.push_back(spec.name);
-  return names;
+Comparison Reference::compared(const OutputSpec& spec, const at::Tensor& candidate) const {
+  const auto with = [&](const at::Tensor& honest) {
+    return compare(spec, oracle()[spec.name], baseline_[spec.name], candidate, setting_.dtype, unsettled(spec.name),
+                   honest);
+  };
+  const Comparison first = with({});
+  const bool near = first.judgement == Judgement::kRejected && first.worst_ratio <= kNearMiss;
+  return near && trials().settled.contains(spec.name) ? with(trials().settled[spec.name]) : first;
+}
+
+const Trials& Reference::trials() const {
+  if (!trials_) trials_ = std::make_shared<const Trials>(trials_of(component_, setting_, generated_));
+  return *trials_;
+}
+
+std::string Reference::no_case() const {
+  if (!undecided_.empty()) return undecided_;
+  if (!invalid_.empty()) return "";
+  for (const auto& spec : outputs_) {
+    if (!trials().settled.contains(spec.name)) continue;
+    std::string beyond =
+        beyond_class(spec, oracle()[spec.name], setting_.dtype, unsettled(spec.name), trials().settled[spec.name]);
+    if (beyond.empty() && trials().flipped.contains(spec.name))
+      beyond = beyond_class(spec, oracle()[spec.name], setting_.dtype, {}, trials().flipped[spec.name]);
+    if (!beyond.empty()) return "output '" + spec.name + "': " + beyond;
+  }
+  return "";
 }
 
 std::uint64_t Reference::hash() const {

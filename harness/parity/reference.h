@@ -48,6 +48,8 @@ class OracleCache {
   std::map<std::string, CheckResult> judged_;
 };
 
+struct Trials;
+
 class Reference {
  public:
   // Runs the baseline in fp64 on the CPU, rounding what the setting's mode rounds, and in the setting's dtype on its
@@ -60,12 +62,11 @@ class Reference {
   void judge(const NamedTensors& outputs, CheckResult& result) const;
   void check_vacuity(const NamedTensors& inputs, CheckResult& result) const;
 
-  // The gradients whose terms cancel: eight times the baseline's error against the oracle, which is what an honest
-  // candidate may have, is more than the class allows of the little that is left (LayerNorm over one or two elements
-  // has a gradient of zero, whatever comes in). Nothing can be told from such an output. That is no excuse for a listed
-  // case, whose sizes were chosen: there the class holds and the case fails. Drawn sizes, which nobody chose, may set
-  // these outputs aside (seed_sweep_test.cpp) or draw again (held-out cases).
-  std::vector<std::string> cancelled() const;
+  // Empty, or why these inputs are no case, whoever computes: more items than the specification allows lie within a
+  // decision margin, or an output's class asks for more than the mode's arithmetic can give (trials.h; LayerNorm over
+  // two elements that are nearly equal, a gradient whose terms cancel). The candidate has no say in it. Slow: to be
+  // asked where something failed.
+  std::string no_case() const;
 
   // The outputs of the case, with bounds as they hold for these inputs (ComponentSpec::bound_factor).
   const std::vector<OutputSpec>& outputs() const { return outputs_; }
@@ -76,6 +77,9 @@ class Reference {
   const NamedTensors& baseline_run() const { return baseline_run_; }  // as it ran: disputed items are its own
 
  private:
+  // Against the baseline's own error, and where that rejects narrowly, against honest arithmetic's.
+  Comparison compared(const OutputSpec& spec, const at::Tensor& candidate) const;
+  const Trials& trials() const;
   void scale_bounds(const NamedTensors& generated);
   // Why the oracle is none: not of the declared shape, or not in double precision (exact outputs may be as declared).
   void check_oracle();
@@ -84,14 +88,18 @@ class Reference {
   // The candidate's output with the baseline's values at ambiguous items.
   at::Tensor undisputed(const OutputSpec& spec, const at::Tensor& candidate) const;
 
+  const Component& component_;
   const ComponentSpec& spec_;
   Setting setting_;
+  NamedTensors generated_;
   Setting bound_;  // complete, with the sizes that the inputs have
   std::vector<OutputSpec> outputs_;
   OracleCache::Oracle oracle_;
   NamedTensors baseline_run_, baseline_;
-  at::Tensor ambiguous_;  // [items] bool; undefined where nothing is ambiguous
-  std::string invalid_;   // why the case is
+  at::Tensor ambiguous_;                          // [items] bool; undefined where nothing is ambiguous
+  std::string invalid_;                           // why the case is
+  std::string undecided_;                         // the same, because of decision margins
+  mutable std::shared_ptr<const Trials> trials_;  // made on first use
 };
 
 // Judges outputs that a variant gave on generated inputs: for engines that only have the last timed sample, or a file.

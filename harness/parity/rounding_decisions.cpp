@@ -4,10 +4,12 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "harness/compare/inputs.h"
 #include "harness/parity/reference.h"
+#include "harness/parity/trials.h"
 
 namespace twinbench {
 
@@ -15,6 +17,7 @@ namespace {
 
 constexpr double kErrors = 8;            // of the baseline, as the comparison allows a candidate
 constexpr double kLastPlaces = 0x1p-22;  // two units in the last place of fp32, of the value or of its row's rms
+constexpr std::uint64_t kTrial = 0;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 at::Tensor held_by_fp32(const at::Tensor& values) { return values.to(at::kFloat).to(at::kDouble).eq(values); }
@@ -32,9 +35,10 @@ class OnOraclesRoundings final : public RoundingObserver {
   at::Tensor observe(const at::Tensor& values, Dtype mode) override {
     const at::NoGradGuard no_grad;
     if (open.size() == log_.size()) differs("one rounding more");
-    const at::Tensor& right = log_[open.size()];
-    open.emplace_back();
-    if (!right.defined()) return rounded_unobserved(values, mode);
+    const std::size_t number = open.size();
+    const at::Tensor& right = log_[number];
+    open.push_back({right, {}, {}});
+    if (!right.defined()) return moved_by_last_place(rounded_unobserved(values, mode), kTrial, number);
     if (!right.sizes().equals(values.sizes())) differs(c10::str("a rounding of ", values.sizes()));
     const at::Tensor computed = values.to(at::kDouble), expected = rounded_unobserved(right, mode);
     const at::Tensor allowed =
@@ -46,16 +50,15 @@ class OnOraclesRoundings final : public RoundingObserver {
     const at::Tensor untouched = held_by_fp32(right).logical_and(computed.eq(right));
     const at::Tensor decided = untouched.logical_or(at::isfinite(right).logical_not());
     const at::Tensor undecided = crosses.logical_and(decided.logical_not());
-    if (undecided.any().item<bool>()) open.back() = undecided, any = true;
-    return expected.to(values.scalar_type());
+    if (undecided.any().item<bool>()) open.back().allowed = allowed, open.back().open = undecided;
+    return moved_by_last_place(expected.to(values.scalar_type()), kTrial, number);
   }
 
   void finish() const {
     if (open.size() != log_.size()) differs(c10::str(open.size(), " roundings"));
   }
 
-  std::vector<at::Tensor> open;
-  bool any = false;
+  std::vector<OpenRounding> open;
 
  private:
   [[noreturn]] void differs(const std::string& what) const {
@@ -67,15 +70,15 @@ class OnOraclesRoundings final : public RoundingObserver {
 
 class WithNanWhereOpen final : public RoundingObserver {
  public:
-  explicit WithNanWhereOpen(const std::vector<at::Tensor>& open) : open_(open) {}
+  explicit WithNanWhereOpen(const std::vector<OpenRounding>& roundings) : roundings_(roundings) {}
   at::Tensor observe(const at::Tensor& values, Dtype mode) override {
     const at::Tensor plain = rounded_unobserved(values, mode);
-    const at::Tensor& open = open_[next_++];
+    const at::Tensor& open = roundings_[next_++].open;
     return open.defined() ? plain.masked_fill(open, kNan) : plain;
   }
 
  private:
-  const std::vector<at::Tensor>& open_;
+  const std::vector<OpenRounding>& roundings_;
   std::size_t next_ = 0;
 };
 
@@ -91,22 +94,21 @@ at::Tensor RoundingRecorder::observe(const at::Tensor& values, Dtype mode) {
   return rounded_unobserved(values, mode);
 }
 
-NamedTensors unsettled_elements(const Component& component, const Setting& setting, const NamedTensors& generated,
-                                const NamedTensors& oracle, const std::vector<at::Tensor>& log) {
+std::vector<OpenRounding> open_roundings(const Component& component, const Setting& setting,
+                                         const NamedTensors& generated, const std::vector<at::Tensor>& log) {
   Setting on_cpu = setting;
   on_cpu.device = c10::Device(c10::DeviceType::CPU);
-  std::vector<at::Tensor> open;
-  bool any = false;
-  {
-    OnOraclesRoundings observer(log);
-    (void)baseline_outputs(component, on_cpu, generated);
-    observer.finish();
-    open = std::move(observer.open);
-    any = observer.any;
-  }
+  OnOraclesRoundings observer(log);
+  (void)baseline_outputs(component, on_cpu, generated);
+  observer.finish();
+  return std::move(observer.open);
+}
+
+NamedTensors unsettled_elements(const Component& component, const Setting& setting, const NamedTensors& generated,
+                                const NamedTensors& oracle, const std::vector<OpenRounding>& roundings) {
   NamedTensors poisoned = oracle;
-  if (any) {
-    WithNanWhereOpen observer(open);
+  if (std::any_of(roundings.begin(), roundings.end(), [](const auto& one) { return one.open.defined(); })) {
+    WithNanWhereOpen observer(roundings);
     poisoned = baseline_outputs(component, oracle_setting(setting), generated);
   }
   NamedTensors unsettled;

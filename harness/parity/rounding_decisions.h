@@ -16,6 +16,14 @@ class RoundingRecorder final : public RoundingObserver {
   std::vector<at::Tensor> log;
 };
 
+// One of the log's roundings.
+struct OpenRounding {
+  at::Tensor right, allowed;  // the oracle's value, in fp64, and how far honest arithmetic may be from it
+  at::Tensor open;            // bool, likewise of the rounded tensor's shape; undefined where none is open
+};
+std::vector<OpenRounding> open_roundings(const Component& component, const Setting& setting,
+                                         const NamedTensors& generated, const std::vector<at::Tensor>& log);
+
 // For each of the oracle's outputs a bool tensor of its shape: true where an element is unsettled.
 //
 // An implementation rounds x + e where the oracle rounds x; e is the error of its fp32 arithmetic since the last
@@ -25,11 +33,12 @@ class RoundingRecorder final : public RoundingObserver {
 // the error of the arithmetic after its last roundings and no other. The others are unsettled, and whatever one open
 // rounding moves further down, more roundings included, lies behind it too.
 //
-// How it is found: the baseline runs in the mode itself, on the CPU, with every rounding replaced by the oracle's, so
-// that what it is about to round differs from the log by e alone. Then the oracle runs again with NaN for every value
+// How it is found: the baseline runs in the mode itself, on the CPU, with every rounding replaced by the oracle's and
+// moved by up to fp32's last place (trials.h), so that what it is about to round differs from the log by such an e, and
+// by some e even where its own sums happen to be exact. Then the oracle runs again with NaN for every value
 // whose rounding is open: what comes out another way is unsettled.
-// Throws kInternal where the baseline rounds other tensors in fp64 than in the mode.
+// open_roundings() throws kInternal where the baseline rounds other tensors in fp64 than in the mode.
 NamedTensors unsettled_elements(const Component& component, const Setting& setting, const NamedTensors& generated,
-                                const NamedTensors& oracle, const std::vector<at::Tensor>& log);
+                                const NamedTensors& oracle, const std::vector<OpenRounding>& roundings);
 
 }  // namespace twinbench

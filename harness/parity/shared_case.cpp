@@ -13,7 +13,7 @@ namespace twinbench {
 namespace {
 
 // Empty, or why these inputs are no case: the baseline itself would not pass.
-std::string no_case(const Reference& reference) {
+std::string fails_itself(const Reference& reference) {
   CheckResult control;
   reference.judge(reference.baseline(), control);
   return control.reason;
@@ -47,7 +47,7 @@ const SharedCase::Changed& SharedCase::changed(const std::set<std::string>& name
     NamedTensors inputs = generated_;
     for (const auto& name : names) inputs.set(name, other_inputs()[name]);
     Reference reference(component_, setting_, inputs, *oracles_);
-    std::string why = no_case(reference);
+    std::string why = fails_itself(reference);
     changed = std::make_unique<Changed>(Changed{std::move(inputs), std::move(reference), std::move(why)});
   }
   return *changed;
@@ -57,7 +57,7 @@ const SharedCase::Changed& SharedCase::perturbed() {
   if (!perturbed_) {
     const auto with = [&](NamedTensors inputs, const std::string& why) {
       Reference reference(component_, setting_, inputs, *oracles_);
-      const std::string broken = why.empty() ? no_case(reference) : why;
+      const std::string broken = why.empty() ? fails_itself(reference) : why;
       perturbed_ = std::make_unique<Changed>(Changed{std::move(inputs), std::move(reference), broken});
     };
     try {
@@ -67,6 +67,16 @@ const SharedCase::Changed& SharedCase::perturbed() {
     }
   }
   return *perturbed_;
+}
+
+std::string SharedCase::no_case() const {
+  if (auto why = reference_.no_case(); !why.empty()) return why;
+  if (perturbed_ && perturbed_->no_case.empty())
+    if (const auto why = perturbed_->reference.no_case(); !why.empty()) return "with every input changed: " + why;
+  for (const auto& [names, changed] : changed_)
+    if (changed->no_case.empty())
+      if (const auto why = changed->reference.no_case(); !why.empty()) return "with other inputs: " + why;
+  return "";
 }
 
 const CheckResult& SharedCase::vacuity() {

@@ -37,6 +37,10 @@ class SharedCase {
   // The same with every input another (see perturbed_inputs), weights and neutral values too. Made on first use.
   const Changed& perturbed();
 
+  // Empty, or why nothing that failed on these inputs, or on changed ones made so far, says anything: they are no case
+  // (Reference::no_case).
+  std::string no_case() const;
+
   // Look at oracle and baseline only, so that they hold for every variant. Made on first use.
   const CheckResult& vacuity();
   const CheckResult& gradient(const ParityOptions& options);

@@ -22,9 +22,12 @@ ParityOptions parity_options(Tier tier, Variant variant) {
   ParityOptions options;
   // A baseline is judged as the oracle that it is: worked examples, gradients, invariants, inputs left alone. What it
   // allocates or copies at set-up is its sin, not a fault.
-  if (variant == Variant::kBaseline)
+  // Its runs are the slow ones: a second runnable's two are enough.
+  if (variant == Variant::kBaseline) {
+    options.repeats = 2;
     options.checks = {"golden",   "refusal", "specimen",    "gradient",  "invariant", "input_mutation", "determinism",
                       "relation", "late",    "sensitivity", "precision", "cost",      "global_state",   "outlives"};
+  }
   if (tier == Tier::kFull) return options;
   options.repeat_seconds = 0.05;  // small cases get all their repeats within it
   options.gradient_samples = 4;   // beside the directions, which go through all entries

@@ -21,6 +21,7 @@ enum class FindingKind {
   kException,          // the kernel threw
   kBlockRace,          // two blocks touched global memory, at least one writing, not both atomically; where counted
   kAsyncCopy,          // an asynchronous copy that nobody waited for, or whose destination was written meanwhile
+  kTeam,               // a cluster's or grid's barrier, or another block's shared memory, used as no card allows
   kMisaligned,         // an access at an address that is no multiple of its size; where hooks are compiled in
 };
 
@@ -41,6 +42,8 @@ struct Finding {
 struct Report {
   std::vector<Finding> findings;
   std::uint64_t blocks = 0, threads = 0, barriers = 0, warp_operations = 0, switches = 0;
+  // Among the warp operations: tensor-core products by operands, loads of matrices. Of threads: asynchronous copies.
+  std::uint64_t bf16_products = 0, tf32_products = 0, matrix_loads = 0, asynchronous_copies = 0;
   int static_shared_bytes = 0;  // of one block
 
   bool ok() const { return findings.empty(); }

@@ -33,6 +33,7 @@ std::string describe(const HostThread& thread) {
   const std::string place = std::string(thread.place.file) + ":" + std::to_string(thread.place.line);
   switch (thread.state) {
     case HostThread::State::kFinished: return "has finished";
+    case HostThread::State::kAtTeamBarrier: return "waits for the other blocks at " + place;
     case HostThread::State::kAtBarrier: return "waits at the barrier " + place;
     case HostThread::State::kInWarpOperation:
       return std::string("waits in ") + to_string(thread.request.operation) + " with mask " +
@@ -100,7 +101,11 @@ bool Executor::complete_warp_operations(int warp) {
 void Executor::exchange(int warp, std::uint32_t mask) {
   const auto at = [&](int lane) -> HostThread& { return *threads_[static_cast<std::size_t>(warp * kWarpSize + lane)]; };
   ++report_.warp_operations;
-  if (at(std::countr_zero(mask)).request.operation >= WarpOperation::kMmaBf16) return run_collective(warp, mask);
+  const WarpOperation operation = at(std::countr_zero(mask)).request.operation;
+  report_.bf16_products += operation == WarpOperation::kMmaBf16;
+  report_.tf32_products += operation == WarpOperation::kMmaTf32;
+  report_.matrix_loads += operation == WarpOperation::kLoadMatrices;
+  if (operation >= WarpOperation::kMmaBf16) return run_collective(warp, mask);
   std::uint32_t votes = 0;
   std::array<std::uint32_t, kWarpSize> joined{};
   for (int lane = 0; lane < kWarpSize; ++lane) {
@@ -173,8 +178,10 @@ void Executor::explain_deadlock() {
   const HostThread* waiting = nullptr;
   const HostThread* missing = nullptr;
   for (const auto& thread : threads_) {
-    if (thread->state == HostThread::State::kAtBarrier && waiting == nullptr) waiting = thread.get();
-    if (thread->state == HostThread::State::kFinished && missing == nullptr) missing = thread.get();
+    using State = HostThread::State;
+    if (thread->state == State::kAtBarrier && waiting == nullptr) waiting = thread.get();
+    if ((thread->state == State::kFinished || thread->state == State::kAtTeamBarrier) && missing == nullptr)
+      missing = thread.get();
   }
   if (waiting == nullptr || missing == nullptr) return;
   add_finding(FindingKind::kDivergentBarrier, waiting->rank, missing->rank, -1, "",

@@ -20,10 +20,13 @@ TWINBENCH_DEVICE int slice_position(int row, int chunk) {  // in values
 template <int kRows, int kThreads, class Block, class Shared, class RowAt>
 TWINBENCH_DEVICE void copy_slice(Block& block, Shared to, int thread, int k, int inner, const std::uint16_t* anywhere,
                                  RowAt row_at) {
-  static_assert(kRows * kChunksARow % kThreads == 0);
+  constexpr int kChunks = kRows * kChunksARow;
+  static_assert(kChunks % simt::kWarpSize == 0, "whole warps copy");
   TWINBENCH_UNROLL
-  for (int i = 0; i < kRows * kChunksARow / kThreads; ++i) {
-    const int index = i * kThreads + thread, row = index / kChunksARow, chunk = index % kChunksARow;
+  for (int i = 0; i < (kChunks + kThreads - 1) / kThreads; ++i) {
+    const int index = i * kThreads + thread;
+    if ((i + 1) * kThreads > kChunks && index >= kChunks) break;
+    const int row = index / kChunksARow, chunk = index % kChunksARow;
     const std::uint16_t* from = row_at(row);
     const bool valid = from != nullptr && k + chunk * kChunk < inner;
     simt::async_copy_or_zeros<16>(block, to + slice_position(row, chunk), valid ? from + k + chunk * kChunk : anywhere,

@@ -1,11 +1,13 @@
 // Which product of the library is called, and on the CPU how bf16 operands reach its fp32 one.
 #include "optimized/common/products.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/mm.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,18 +30,33 @@ at::Tensor widened(const at::Tensor& tensor, std::vector<float>& memory) {
 }
 
 // "mm 64x65x192 bf16": rows, inner, columns; a batch before them.
-std::string shape_name(const at::Tensor& a, const at::Tensor& b) {
+std::string shape_name(const at::Tensor& a, const at::Tensor& b, bool tf32) {
   std::string name = a.dim() == 3 ? "bmm " + std::to_string(a.size(0)) + "x" : "mm ";
   return name + std::to_string(a.size(-2)) + "x" + std::to_string(a.size(-1)) + "x" + std::to_string(b.size(-1)) +
          (a.scalar_type() == at::kBFloat16 ? " bf16"
+          : tf32                           ? " tf32"
           : a.scalar_type() == at::kFloat  ? " fp32"
                                            : " fp64");
 }
 
+// TF32 is a property of the process, so it is set for each product and put back.
+class AllowTf32 {
+ public:
+  AllowTf32() { at::globalContext().setAllowTF32CuBLAS(true); }
+  ~AllowTf32() { at::globalContext().setAllowTF32CuBLAS(before_); }
+  AllowTf32(const AllowTf32&) = delete;
+  AllowTf32& operator=(const AllowTf32&) = delete;
+
+ private:
+  const bool before_ = at::globalContext().allowTF32CuBLAS();
+};
+
 }  // namespace
 
-void multiply(at::Tensor out, const at::Tensor& a, const at::Tensor& b) {
-  announce(DeviceEvent::kProduct, [&] { return shape_name(a, b); });
+void multiply(at::Tensor out, const at::Tensor& a, const at::Tensor& b, bool tf32) {
+  announce(DeviceEvent::kProduct, [&] { return shape_name(a, b, tf32); });
+  std::optional<AllowTf32> mode;
+  if (tf32 && !a.is_cpu()) mode.emplace();
   const bool batched = a.dim() == 3;
   if (a.scalar_type() != at::kBFloat16) {
     batched ? at::bmm_out(out, a, b) : at::mm_out(out, a, b);

@@ -7,7 +7,8 @@
 namespace twinbench {
 
 // out = a b (batched where they have three axes); bf16 operands are accumulated and returned in fp32, on the CPU too,
-// whose library does not offer that.
-void multiply(at::Tensor out, const at::Tensor& a, const at::Tensor& b);
+// whose library does not offer that. With `tf32` a card's tensor cores may take fp32 operands, rounded as they like;
+// the CPU has none and multiplies exactly.
+void multiply(at::Tensor out, const at::Tensor& a, const at::Tensor& b, bool tf32 = false);
 
 }  // namespace twinbench

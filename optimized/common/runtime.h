@@ -1,17 +1,23 @@
 // The one header in which the CUDA path differs between a card and the host (TWINBENCH_SIMT): device guard, stream and
-// where tensors must lie. Beside it only simt::launch differs (kernels/common/simt_device.h).
+// where tensors must lie, what a run takes. Beside it only simt::launch differs (kernels/common/simt_device.h).
 #pragma once
 
 #include <c10/core/Device.h>
 
+#include <functional>
+#include <string>
+
 #include "kernels/common/stream.h"
 
 #if !defined(TWINBENCH_SIMT)
+#include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #endif
 
 namespace twinbench {
+
+inline constexpr double kNotMeasured = -1;
 
 // Both forms may be in one program, so their names differ for the linker; adapters see no difference.
 #if defined(TWINBENCH_SIMT)
@@ -23,6 +29,8 @@ struct DeviceGuard {
 inline kernels::Stream stream() { return kernels::current_host_stream(); }
 inline bool lies_there(c10::Device tensors) { return tensors.is_cpu(); }
 inline constexpr const char* kWhereInputsGo = "put the inputs on the CPU: simt runs the CUDA path there";
+inline std::string current_device() { return "simt"; }
+inline double seconds_of(const std::function<void()>&) { return kNotMeasured; }
 
 }  // namespace simt_runtime
 #else
@@ -32,6 +40,25 @@ using DeviceGuard = c10::cuda::CUDAGuard;
 inline kernels::Stream stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
 inline bool lies_there(c10::Device tensors) { return tensors.is_cuda(); }
 inline constexpr const char* kWhereInputsGo = "put the inputs on a CUDA device";
+inline std::string current_device() { return std::to_string(c10::cuda::current_device()); }
+
+// The least of several measurements of a few runs each, after one that loads code and sets up libraries. For set-up:
+// the host waits.
+inline double seconds_of(const std::function<void()>& run) {
+  constexpr int kMeasurements = 5, kRuns = 4;
+  at::cuda::CUDAEvent start(cudaEventDefault), stop(cudaEventDefault);
+  run();
+  double least = 0;
+  for (int i = 0; i < kMeasurements; ++i) {
+    start.record();
+    for (int k = 0; k < kRuns; ++k) run();
+    stop.record();
+    stop.synchronize();
+    const double seconds = static_cast<double>(start.elapsed_time(stop)) * 1e-3 / kRuns;
+    if (i == 0 || seconds < least) least = seconds;
+  }
+  return least;
+}
 
 }  // namespace cuda_runtime
 #endif

@@ -21,9 +21,11 @@ using nlohmann::json;
   throw Error(ErrorKind::kBadFile, path, value, remedy);
 }
 
-// The same without the line number of "at".
+// The counts alone, without the line number of "at".
 json without_lines(json counted) {
   if (!counted.is_object()) return counted;
+  for (auto entry = counted.begin(); entry != counted.end();)
+    entry = entry.key().starts_with(kNoCount) ? counted.erase(entry) : std::next(entry);
   for (auto& kernel : counted)
     if (kernel.is_object() && kernel.contains("worst"))
       for (auto& line : kernel["worst"]) {

@@ -20,6 +20,9 @@ struct Reason {
   std::string reason;      // a sentence
 };
 
+// Entries of a cell that begin so are kept beside its counts and compared elsewhere (harness/model/time_pin.h).
+inline constexpr const char* kNoCount = "modelled ";
+
 class CountsFile {
  public:
   // A missing file holds nothing. Throws kBadFile that names the place for anything but what save() writes, for a bound

@@ -31,6 +31,8 @@ void add_launch(KernelSummary& summary, const LaunchCounts& launch) {
   summary.threads += launch.threads;
   summary.barriers += launch.barriers;
   summary.warp_operations += launch.warp_operations;
+  summary.bf16_products += launch.bf16_products;
+  summary.tf32_products += launch.tf32_products;
   summary.read_sectors += launch.read_sectors;
   summary.written_sectors += launch.written_sectors;
 }
@@ -110,6 +112,8 @@ nlohmann::json to_json(const KernelSummary& summary, std::size_t worst_lines) {
                          {"warp_operations", summary.warp_operations},
                          {"read_sectors", summary.read_sectors},
                          {"written_sectors", summary.written_sectors}};
+  if (summary.bf16_products > 0) json["bf16_products"] = summary.bf16_products;
+  if (summary.tf32_products > 0) json["tf32_products"] = summary.tf32_products;
   if (summary.is_sample()) json["counted_blocks"] = summary.blocks;
   if (summary.loads.requests > 0) json["loads"] = totals_json(summary.loads, "sectors");
   if (summary.stores.requests > 0) json["stores"] = totals_json(summary.stores, "sectors");

@@ -33,7 +33,8 @@ struct LineTotals {
 struct KernelSummary {
   std::string kernel;  // as in ci/kernel_budgets.json
   std::uint64_t launches = 0, grid_blocks = 0, blocks = 0, threads = 0, barriers = 0, warp_operations = 0;
-  std::uint64_t fewest_blocks = 0;  // of one launch's grid
+  std::uint64_t bf16_products = 0, tf32_products = 0;  // of tensor-core tiles, among the warp operations
+  std::uint64_t fewest_blocks = 0;                     // of one launch's grid
   std::uint64_t read_sectors = 0, written_sectors = 0;
   AccessTotals loads, stores, shared, atomics;  // global loads, global stores, all of shared memory, all atomics
   std::vector<LineTotals> lines;                // by place

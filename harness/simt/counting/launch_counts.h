@@ -30,8 +30,10 @@ struct LaunchCounts {
   Index3 grid{}, block{};
   std::int64_t static_shared_bytes = 0, dynamic_shared_bytes = 0;
   std::uint64_t blocks = 0, threads = 0, barriers = 0, warp_operations = 0;
-  std::uint64_t read_sectors = 0, written_sectors = 0;  // of global memory, each once (see BlockWords)
-  std::vector<SiteCounts> sites;                        // ascending
+  std::uint64_t bf16_products = 0, tf32_products = 0, matrix_loads = 0;  // of warps, among the warp operations
+  std::uint64_t asynchronous_copies = 0;                                 // of threads
+  std::uint64_t read_sectors = 0, written_sectors = 0;                   // of global memory, each once (see BlockWords)
+  std::vector<SiteCounts> sites;                                         // ascending
 };
 
 }  // namespace twinbench::kernels::simt

@@ -15,10 +15,11 @@ struct Shape {
   std::int32_t features = 0, width = 0, layers = 0;
 };
 
-// Columns of the joined input, features and energy and then zeros: rows of whole 16 bytes, which tensor cores need.
-TWINBENCH_HOST_DEVICE std::int32_t input_width(const Shape& shape) { return (shape.features + 8) / 8 * 8; }
+// Columns of the joined input, features and energy and then zeros: rows of whole sectors of 32 bytes, in bf16 too.
+TWINBENCH_HOST_DEVICE std::int32_t input_width(const Shape& shape) { return (shape.features + 16) / 16 * 16; }
 
-// Joins features and energy, guards them and every layer's hidden state, counts the NaN of each flow.
+// Joins features and energy, guards them and every layer's hidden state, counts the NaN of each flow. Null operands are
+// not written: in bf16 the products take the rounded ones, and all else guards the given state itself.
 struct GuardArguments {
   DesignatedOnly designated = DesignatedOnly();
   Shape shape = {};
@@ -39,20 +40,23 @@ struct GatesArguments {
   const float* hidden_sums = nullptr;  // [flows, 3*width]
   const float* bias_input = nullptr;   // [3*width]
   const float* bias_hidden = nullptr;  // [3*width]
-  const float* hidden = nullptr;       // [flows, width], guarded
+  const float* hidden = nullptr;       // [flows, width], as given
   float* next = nullptr;               // [flows, width], guarded
-  Operands<float> operand = {};        // [flows, width], unguarded: the layer above multiplies it
-  float* kept = nullptr;               // [flows, 4*width]: reset, update, candidate, hidden candidate sum; or null
+  Operands<float> operand = {};  // [flows, width], unguarded: the layer above multiplies it; none in the top layer
+  float* kept = nullptr;         // [flows, 4*width]: reset, update, candidate, hidden candidate sum; or null
 };
 void launch_gates(const GatesArguments& arguments, Stream stream);
 
-// Whether a layer's forward pass is one fused kernel: in bf16 (fp32 has no tensor-core product within its tolerance),
-// with rows of whole 16 bytes, and from half a tile of flows on: below that most of a tile would multiply zeros.
-TWINBENCH_HOST_DEVICE bool fuses_gates(const Shape& shape, bool bf16) {
-  return bf16 && shape.width % 8 == 0 && shape.flows >= 64;
+// The fused kernel's tiles: many blocks at small sizes; at large ones 128 or 160 flows, whichever leaves fewer
+// multiprocessors idle in the last round.
+enum class FusedTile { kSmall, kLarge, kTall };
+constexpr std::int64_t flows_of(FusedTile tile) {
+  return tile == FusedTile::kSmall ? 64 : tile == FusedTile::kLarge ? 128 : 160;
 }
+constexpr std::int64_t channels_of(FusedTile tile) { return tile == FusedTile::kSmall ? 16 : 64; }
 
-// A whole layer in one kernel: both products in bf16 on tensor cores, then the same as GatesArguments.
+// A whole layer in one kernel: both products in bf16 on tensor cores, then the same as GatesArguments. The width is a
+// multiple of eight.
 struct FusedGatesArguments {
   DesignatedOnly designated = DesignatedOnly();
   Shape shape = {};
@@ -63,19 +67,19 @@ struct FusedGatesArguments {
   const std::uint16_t* weight_hidden = nullptr;   // [3*width, width]
   const float* bias_input = nullptr;              // [3*width]
   const float* bias_hidden = nullptr;             // [3*width]
-  const float* hidden = nullptr;                  // [flows, width], guarded
+  const float* hidden = nullptr;                  // [flows, width], as given
   float* next = nullptr;                          // [flows, width], guarded
-  Operands<float> operand = {};                   // [flows, width], unguarded
+  std::uint16_t* operand = nullptr;               // [flows, width], unguarded, or null
   float* kept = nullptr;                          // [flows, 4*width] or null
 };
-void launch_fused_gates(const FusedGatesArguments& arguments, Stream stream);
+void launch_fused_gates(FusedTile tile, const FusedGatesArguments& arguments, Stream stream);
 
 // Gradients of one layer's sums from those of its state.
 struct GatesBackwardArguments {
   DesignatedOnly designated = DesignatedOnly();
   Shape shape = {};
   const float* kept = nullptr;            // [flows, 4*width]
-  const float* hidden = nullptr;          // [flows, width], guarded
+  const float* hidden = nullptr;          // [flows, width], as given
   const float* grad_stored = nullptr;     // [flows, width], of the guarded next state
   const float* grad_above = nullptr;      // [flows, width], of the output (top layer) or of the layer above's input
   Operands<float> grad_input_sums = {};   // [flows, 3*width]

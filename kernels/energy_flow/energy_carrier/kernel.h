@@ -11,11 +11,12 @@ namespace twinbench::energy_flow::energy_carrier {
 namespace simt = kernels::simt;
 using kernels::Floats;
 
-constexpr int kRowBatch = 4;  // accesses of a lane in flight
+constexpr int kRowBatch = 4;      // accesses of a lane in flight
+constexpr int kFlowThreads = 64;  // of a block of two warps, a flow each: few flows fill the card, too
 
 // One warp a flow.
 struct Guard {
-  static constexpr int kMaxThreads = 256;
+  static constexpr int kMaxThreads = kFlowThreads;
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const GuardArguments& a) const {
@@ -104,7 +105,7 @@ struct Gates {
     const Channel<float> channel =
         gru_channel((x[0] + h[0]) + (a.bias_input[j] + a.bias_hidden[j]),
                     (x[update] + h[update]) + (a.bias_input[update + j] + a.bias_hidden[update + j]),
-                    x[candidate] + a.bias_input[candidate + j], from_hidden, a.hidden[at]);
+                    x[candidate] + a.bias_input[candidate + j], from_hidden, kernels::guard(a.hidden[at], kGuardLimit));
     a.next[at] = kernels::guard(channel.next, kGuardLimit);
     a.operand.store(at, channel.next);
     if (!a.kept) return;
@@ -127,8 +128,8 @@ struct GatesBackward {
     const std::int64_t at = flow * width + j, row = 3 * flow * width + j;
     const float* kept = a.kept + 4 * flow * width + j;
     const ChannelGradient<float> grad =
-        guarded_channel_gradient(kept[0], kept[width], kept[2 * width], kept[3 * width], a.hidden[at],
-                                 a.grad_stored[at], a.grad_above[at], a.top);
+        guarded_channel_gradient(kept[0], kept[width], kept[2 * width], kept[3 * width],
+                                 kernels::guard(a.hidden[at], kGuardLimit), a.grad_stored[at], a.grad_above[at], a.top);
     a.grad_direct[at] = grad.hidden;
     store(a.grad_input_sums, row, width, grad.reset_sum, grad.update_sum, grad.candidate_input);
     store(a.grad_hidden_sums, row, width, grad.reset_sum, grad.update_sum, grad.candidate_hidden);
@@ -145,7 +146,7 @@ struct GatesBackward {
 
 // One warp a flow.
 struct Mask {
-  static constexpr int kMaxThreads = 256;
+  static constexpr int kMaxThreads = kFlowThreads;
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const MaskArguments& a) const {

@@ -1,12 +1,14 @@
 // Launches the energy carrier's kernels.
 //
 // version | idea                                                        | state
-// 1       | guard pass, library products, one pointwise kernel a layer  | in use: fp32, backward, widths not of eight
-// 2       | 16-byte accesses in the guard's passes, input padded to 72  | in use: four loads in flight instead of one
-// 3       | bf16: mma tiles, gates in the epilogue, three k slices       | in use where fuses_gates: sums stay on chip
+// 1       | guard pass, library products, one pointwise kernel a layer  | in use: fp32, tf32, backward
+// 2       | 16-byte accesses in the guard's passes, input padded to 80  | in use: rows of whole sectors, in bf16 too
+// 3       | bf16: mma tiles, gates in the epilogue                      | replaced: one tile of 128x64, three k slices
+// 4       | three tiles, four k slices, bf16 states in whole sectors    | in use: set-up picks the fastest
+// Version 4, modelled, H200 / RTX 5090: 256 flows of width 512 69.6 / 58.0 -> 10.2 / 11.1 us, predicted 10; 5,000
+// flows 38 / 74 % of the GEMM ceiling, predicted 58 / 75 %: on the H200 the epilogue waits load by load. Machine
+// code, a slice of 32 along k of the large tile: 48 HMMA in 101 instructions; no spills; 80, 233 and 252 registers.
 #include "kernels/common/simt_device.h"
-// Version 3: predicted 372 -> about 60 MB at 5,000 flows of width 512. Machine code, a slice of 32 along k: 48 HMMA,
-// 16 LDSM.x4, 5 LDGSTS.128, one barrier; 246 / 174 registers on sm_90 / sm_120, no spills, one block a multiprocessor.
 #include "kernels/energy_flow/energy_carrier/fused_kernel.h"
 #include "kernels/energy_flow/energy_carrier/kernel.h"
 
@@ -15,7 +17,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-dim3 warp_a_flow(const Shape& shape) { return simt::grid(kernels::warp_blocks(shape.flows, kThreads)); }
+dim3 warp_a_flow(const Shape& shape) { return simt::grid(kernels::warp_blocks(shape.flows, kFlowThreads)); }
 dim3 thread_a_channel(const Shape& shape) {
   return simt::grid(shape.flows * kernels::blocks_of(shape.width, kThreads));
 }
@@ -23,17 +25,22 @@ dim3 thread_a_channel(const Shape& shape) {
 }  // namespace
 
 void launch_guard(const GuardArguments& a, Stream stream) {
-  simt::launch(Guard{}, warp_a_flow(a.shape), kThreads, 0, stream, a);
+  simt::launch(Guard{}, warp_a_flow(a.shape), kFlowThreads, 0, stream, a);
 }
 
 void launch_gates(const GatesArguments& a, Stream stream) {
   simt::launch(Gates{}, thread_a_channel(a.shape), kThreads, 0, stream, a);
 }
 
-void launch_fused_gates(const FusedGatesArguments& a, Stream stream) {
-  const dim3 tiles(static_cast<unsigned>(kernels::blocks_of(a.shape.width, kTileChannels)),
-                   static_cast<unsigned>(kernels::blocks_of(a.shape.flows, kTileFlows)));
-  simt::launch(FusedGates{}, tiles, kFusedThreads, kFusedSharedBytes, stream, a);
+void launch_fused_gates(FusedTile tile, const FusedGatesArguments& a, Stream stream) {
+  const dim3 tiles(static_cast<unsigned>(kernels::blocks_of(a.shape.width, channels_of(tile))),
+                   static_cast<unsigned>(kernels::blocks_of(a.shape.flows, flows_of(tile))));
+  if (tile == FusedTile::kSmall)
+    simt::launch(FusedGatesSmall{}, tiles, kSmallThreads, FusedGatesSmall::documented_shared_bytes(), stream, a);
+  else if (tile == FusedTile::kLarge)
+    simt::launch(FusedGatesLarge{}, tiles, kLargeThreads, FusedGatesLarge::documented_shared_bytes(), stream, a);
+  else
+    simt::launch(FusedGatesTall{}, tiles, kTallThreads, FusedGatesTall::documented_shared_bytes(), stream, a);
 }
 
 void launch_gates_backward(const GatesBackwardArguments& a, Stream stream) {
@@ -41,7 +48,7 @@ void launch_gates_backward(const GatesBackwardArguments& a, Stream stream) {
 }
 
 void launch_mask(const MaskArguments& a, Stream stream) {
-  simt::launch(Mask{}, warp_a_flow(a.shape), kThreads, 0, stream, a);
+  simt::launch(Mask{}, warp_a_flow(a.shape), kFlowThreads, 0, stream, a);
 }
 
 }  // namespace twinbench::energy_flow::energy_carrier

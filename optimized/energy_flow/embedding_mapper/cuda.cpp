@@ -20,7 +20,7 @@ class CudaMapper final : public Mapper<float> {
     kernels::launch_gather({.rows = rows_, .columns = to.size(1), .from = from, .to = operands<float>(to)}, stream());
   }
   void product(const at::Tensor& x, const at::Tensor& weight, at::Tensor& out) override {
-    multiply(out, x, weight.t());
+    multiply(out, x, weight.t(), tf32_);
   }
   void activate(const Activation& layer) override { kernels::launch_activation(layer, stream()); }
   void activate_backward(const Activation& layer) override { kernels::launch_activation_backward(layer, stream()); }

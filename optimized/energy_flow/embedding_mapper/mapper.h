@@ -23,6 +23,7 @@ class Mapper : public TwoHalves {
       : setting_(setting),
         round_(rounds_operands(setting)),
         copies_operands_(round_ && operand_type == at::kBFloat16),
+        tf32_(setting.dtype == Dtype::kTf32),
         rows_(setting.size("rows")),
         inputs_(inputs),
         embedding_(inputs["embedding"]),
@@ -96,7 +97,7 @@ class Mapper : public TwoHalves {
   virtual void surface_backward(const Surface& last) = 0;  // likewise
 
   const Setting setting_;
-  const bool round_, copies_operands_;
+  const bool round_, copies_operands_, tf32_;
   const std::int64_t rows_;
   Surface last_;
 
@@ -174,13 +175,13 @@ class Mapper : public TwoHalves {
 
   void run_layers_backward() {
     surface_backward(last_);
-    multiply(grad_weights_[2], grad_operand_.t(), layers_[1].hidden);
-    multiply(layers_[1].grad_hidden, grad_operand_, weights_[2]);
+    multiply(grad_weights_[2], grad_operand_.t(), layers_[1].hidden, tf32_);
+    multiply(layers_[1].grad_hidden, grad_operand_, weights_[2], tf32_);
     for (const std::size_t i : {1, 0}) {
       const Layer& layer = layers_[i];
       activate_backward(layer.arguments);
-      multiply(grad_weights_[i], layer.grad_operand.t(), i == 0 ? x_ : layers_[0].hidden);
-      multiply(i == 0 ? grad_embedding_ : layers_[0].grad_hidden, layer.grad_operand, weights_[i]);
+      multiply(grad_weights_[i], layer.grad_operand.t(), i == 0 ? x_ : layers_[0].hidden, tf32_);
+      multiply(i == 0 ? grad_embedding_ : layers_[0].grad_hidden, layer.grad_operand, weights_[i], tf32_);
     }
   }
 

@@ -8,7 +8,7 @@ namespace twinbench::energy_flow::embedding_mapper {
 namespace {
 
 Signature signature() {
-  const Tolerance surface{Tolerance::Kind::kBound, {2e-5, 1e-5}, {3e-2, 1e-2}, "C04"};
+  const Tolerance surface{Tolerance::Kind::kBound, {2e-5, 1e-5}, {3e-2, 1e-2}, "C04", {2e-5, 2e-6}, {1e-2, 4e-3}};
   // Gains, shifts, scale and offset start at 1 and 0 in training; here they are spread, so that dropping one shows.
   return {
       .derived = {{"cells", Expression("width * height")},
@@ -23,6 +23,7 @@ Signature signature() {
                  bias("bias_3", "cells", fan_in(11, "middle")), gain("scale", "1", normal(12, 0.1)).shifted(1),
                  bias("offset", "1", normal(13, 0.1)), bias("cell_offset", "height, width", normal(14, 0.02))},
       .outputs = {output("surface", "rows, cells", surface).with_gradient(15)},
+      .gradient = {Tolerance::Kind::kGradient, {1e-4, 0}, {5e-2, 0}, "grad", {2e-5, 2e-6}, {1e-2, 0}},
   };
 }
 

@@ -14,7 +14,8 @@ namespace {
 // Gate blocks lie in the order reset, update, candidate. Guards pass [-10, 10] and replace NaN by zero.
 Signature signature() {
   // Layers chain: in bf16 a last-bit difference flips the rounding of the next layer's operand.
-  const Tolerance chained{Tolerance::Kind::kBound, {2e-5, 5e-6}, {2e-2, 5e-3}, "op per layer"};
+  const Tolerance chained{Tolerance::Kind::kBound, {2e-5, 5e-6}, {2e-2, 5e-3},
+                          "op per layer",          {2e-5, 2e-6}, {2e-3, 1e-3}};
   const std::string input = "3 * hidden, layer == 0 ? features + 1 : hidden";
   return {
       .inputs = {data("features", "flows, features", from_case(0)), data("energy", "flows", from_case(1)),
@@ -26,7 +27,7 @@ Signature signature() {
       .outputs = {output("output", "flows, hidden", chained).with_gradient(3),
                   output("next_hidden", "layers, flows, hidden", chained).batch(1).with_gradient(4),
                   exact_output("guard_hits", "flows", Element::kInt32)},
-      .gradient = {Tolerance::Kind::kGradient, {1e-4, 1e-6}, {5e-2, 1e-3}, "grad"},
+      .gradient = {Tolerance::Kind::kGradient, {1e-4, 1e-6}, {5e-2, 1e-3}, "grad", {2e-5, 2e-6}, {1e-2, 1e-4}},
   };
 }
 

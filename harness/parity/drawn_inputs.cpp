@@ -1,0 +1,100 @@
+// Judging, and drawing again where nothing can be told.
+#include "harness/parity/drawn_inputs.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "harness/parity/held_out.h"
+#include "harness/parity/shared_case.h"
+#include "src/common/error.h"
+
+namespace twinbench {
+
+namespace {
+
+bool broken(const CheckResult& row) {
+  return row.verdict == CheckVerdict::kFail || row.verdict == CheckVerdict::kError;
+}
+
+bool holds(const std::vector<CheckResult>& rows) { return std::none_of(rows.begin(), rows.end(), broken); }
+
+// The checks that compare within a tolerance.
+bool only_comparisons_failed(const std::vector<CheckResult>& rows) {
+  constexpr std::array<std::string_view, 10> kComparisons = {
+      "oracle",   "vacuity", "non_contiguous", "stale",       "batch_invariance",
+      "relation", "threads", "instances",      "sensitivity", "precision"};
+  return std::all_of(rows.begin(), rows.end(), [&](const CheckResult& row) {
+    return !broken(row) || (row.verdict == CheckVerdict::kFail &&
+                            std::find(kComparisons.begin(), kComparisons.end(), row.check) != kComparisons.end());
+  });
+}
+
+CheckResult note(const char* check, std::uint64_t seed, const std::string& text) {
+  CheckResult row;
+  row.check = check;
+  row.seed = seed;
+  row.reason = text;
+  return row;
+}
+
+}  // namespace
+
+std::vector<CheckResult> judge_cell(const Component& component, Variant variant, const Setting& setting,
+                                    std::uint64_t seed, const ParityOptions& options, SharedCases& cases) {
+  std::vector<CheckResult> first;
+  std::string why_again;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    const std::uint64_t now = seed + static_cast<std::uint64_t>(draw) * kNextSeed;
+    auto rows = check_cell(component, variant, setting, now, options, cases);
+    const bool excusable = !holds(rows) && only_comparisons_failed(rows);
+    const std::string why = excusable ? cases.of(component, setting, now).no_case() : "";
+    if (why.empty()) {
+      if (draw > 0) rows.insert(rows.begin(), note("drawn_again", now, why_again));
+      return rows;
+    }
+    if (draw == 0) first = std::move(rows);
+    why_again += (draw == 0 ? "" : "; ") + ("seed " + std::to_string(now) + " is no case: " + why);
+  }
+  return first;
+}
+
+std::vector<CheckResult> judge_held_out(const Cell& cell, const std::string& text, const ParityOptions& options,
+                                        SharedCases& cases) {
+  std::vector<CheckResult> first;
+  std::string why;
+  for (int number = 0; number < kHeldOutDraws; ++number) {
+    const HeldOutDraw draw = held_out_draw(*cell.component, text, number, false);
+    try {
+      const Cell drawn{cell.component, cell.variant, cell.device, cell.dtype, &draw.input_case};
+      const Setting setting = drawn.setting();
+      SharedCase& drawn_case = cases.of(*cell.component, setting, draw.seed);
+      // Of one or two elements, say, from which no wrong answer can be told. A baseline that fails itself has no such
+      // excuse.
+      why = drawn_case.vacuity().reason;
+      CheckResult control;
+      drawn_case.reference().judge(drawn_case.reference().baseline(), control);
+      const bool its_own_fault = broken(control) && drawn_case.no_case().empty();
+      if (!why.empty() && !its_own_fault) continue;
+      auto rows = check_cell(*cell.component, cell.variant, setting, draw.seed, options, cases);
+      why = !holds(rows) && only_comparisons_failed(rows) ? drawn_case.no_case() : "";
+      if (its_own_fault) {
+        control.check = "oracle";
+        rows.push_back(control);
+      }
+      rows.insert(rows.begin(),
+                  note(kHeldOut, draw.seed, draw.text + (number > 0 ? ", draw " + std::to_string(number + 1) : "")));
+      if (why.empty()) return rows;
+      if (first.empty()) first = std::move(rows);
+    } catch (const Error& refusal) {
+      why = refusal.what();
+    }
+  }
+  if (!first.empty()) return first;
+  CheckResult none;
+  none.check = kHeldOut;
+  none.skip("no draw of " + std::to_string(kHeldOutDraws) + " is a case: " + why);
+  return {none};
+}
+
+}  // namespace twinbench

@@ -1,0 +1,154 @@
+// The oracle with moved operands, and with open roundings gone either way.
+#include "harness/parity/trials.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+
+#include "harness/compare/compare.h"
+#include "harness/compare/host_elements.h"
+#include "harness/compare/inputs.h"
+#include "harness/parity/reference.h"
+#include "harness/parity/rounding_decisions.h"
+#include "src/draws.h"
+#include "src/rounding.h"
+
+namespace twinbench {
+
+namespace {
+
+constexpr std::uint64_t kTrials = 8;
+constexpr double kFlips = 2;
+constexpr double kLastPlace = 0x1p-23;
+
+// What the oracle is about to round, in order, all of it.
+class WholeRecorder final : public RoundingObserver {
+ public:
+  at::Tensor observe(const at::Tensor& values, Dtype mode) override {
+    const at::NoGradGuard no_grad;
+    log.push_back(values.clone());
+    return rounded_unobserved(values, mode);
+  }
+  std::vector<at::Tensor> log;
+};
+
+class MovedOperands final : public RoundingObserver {
+ public:
+  // `log`: what the oracle rounded; empty in modes that do not round.
+  MovedOperands(const std::vector<at::Tensor>& log, std::uint64_t trial) : log_(log), trial_(trial) {}
+  at::Tensor observe(const at::Tensor& values, Dtype mode) override {
+    const at::NoGradGuard no_grad;
+    const std::size_t number = next_++;
+    const at::Tensor operand = log_.empty() ? values : rounded_unobserved(log_.at(number), mode);
+    return moved_by_last_place(operand.to(values.scalar_type()), trial_, number);
+  }
+
+ private:
+  const std::vector<at::Tensor>& log_;
+  const std::uint64_t trial_;
+  std::size_t next_ = 0;
+};
+
+// Behind a flip that came before, values are what they are and are rounded as they are.
+class FlippedRoundings final : public RoundingObserver {
+ public:
+  FlippedRoundings(const std::vector<OpenRounding>& roundings, std::uint64_t trial)
+      : roundings_(roundings), trial_(trial) {}
+  at::Tensor observe(const at::Tensor& values, Dtype mode) override {
+    const at::NoGradGuard no_grad;
+    const std::size_t number = next_++;
+    const OpenRounding& rounding = roundings_.at(number);
+    const at::Tensor plain = rounded_unobserved(values, mode);
+    if (!rounding.open.defined()) return plain;
+    const at::Tensor either =
+        draws::uniform(values.sizes(), trial_, static_cast<std::uint32_t>(number), -1, 1).sign() * rounding.allowed;
+    const at::Tensor untouched = (values - rounding.right).abs().le(rounding.allowed);
+    return at::where(rounding.open.logical_and(untouched), rounded_unobserved(rounding.right + either, mode), plain);
+  }
+
+ private:
+  const std::vector<OpenRounding>& roundings_;
+  const std::uint64_t trial_;
+  std::size_t next_ = 0;
+};
+
+bool is_bounded(const OutputSpec& spec, const at::Tensor& right) {
+  return (spec.tolerance.kind == Tolerance::Kind::kBound || spec.tolerance.kind == Tolerance::Kind::kGradient) &&
+         (right.is_floating_point() || right.is_complex());
+}
+
+// An element each, planes joined; zero where there is no number.
+at::Tensor squared_distance(const OutputSpec& spec, const at::Tensor& right, const at::Tensor& other) {
+  const at::Tensor apart = (other.to(at::kCPU, right.scalar_type()) - right).abs().square();
+  const bool planar = holds_complex(right, spec.element) && !right.is_complex();
+  return (planar ? apart.sum(0) : apart).nan_to_num(0.0, 0.0, 0.0).contiguous();
+}
+
+}  // namespace
+
+at::Tensor moved_by_last_place(const at::Tensor& values, std::uint64_t trial, std::size_t number) {
+  const at::Tensor share =
+      draws::uniform(values.sizes(), trial, static_cast<std::uint32_t>(number), -kLastPlace, kLastPlace);
+  return (values.to(at::kDouble) * (1 + share.to(at::kDouble))).to(values.scalar_type());
+}
+
+namespace {
+
+std::vector<at::Tensor> logged_roundings(const Component& component, const Setting& setting,
+                                         const NamedTensors& generated) {
+  RoundingRecorder recorder;
+  (void)baseline_outputs(component, oracle_setting(setting), generated);
+  return recorder.log;
+}
+
+}  // namespace
+
+Trials trials_of(const Component& component, const Setting& setting, const NamedTensors& generated) {
+  const Setting oracle = oracle_setting(setting);
+  const bool rounds = rounds_operands(oracle.rounding);
+  Setting arithmetic = setting;
+  arithmetic.device = c10::Device(c10::DeviceType::CPU);
+  const auto& dtypes = component.spec.dtypes;
+  const bool met = rounds || std::find(dtypes.begin(), dtypes.end(), Dtype::kBf16) != dtypes.end();
+  if (!rounds && met) arithmetic.dtype = Dtype::kBf16;  // the products are met there, and their operands not rounded
+  NamedTensors right;
+  std::vector<at::Tensor> log;
+  std::vector<OpenRounding> roundings;
+  if (rounds) {
+    {
+      WholeRecorder recorder;
+      right = baseline_outputs(component, oracle, generated);
+      log = std::move(recorder.log);
+    }
+    roundings = open_roundings(component, setting, generated, logged_roundings(component, setting, generated));
+  } else {
+    right = baseline_outputs(component, oracle, generated);
+  }
+  const auto specs = output_specs(component.spec, setting);
+  const auto gather = [&](const NamedTensors& outputs, NamedTensors& gathered, const auto& joined) {
+    for (const auto& spec : specs) {
+      if (!is_bounded(spec, right[spec.name])) continue;
+      const at::Tensor squared = squared_distance(spec, right[spec.name], outputs[spec.name]);
+      gathered.set(spec.name, gathered.contains(spec.name) ? joined(gathered[spec.name], squared) : squared);
+    }
+  };
+  const std::uint64_t trials = met ? kTrials : 1;
+  Trials found;
+  for (std::uint64_t trial = 1; trial <= trials; ++trial) {
+    {
+      const MovedOperands moved(log, trial);
+      gather(baseline_outputs(component, arithmetic, generated), found.settled,
+             [](const at::Tensor& a, const at::Tensor& b) { return a + b; });
+    }
+    if (!rounds) continue;
+    const FlippedRoundings flipped(roundings, trial);
+    gather(baseline_outputs(component, oracle, generated), found.flipped,
+           [](const at::Tensor& a, const at::Tensor& b) { return at::maximum(a, b); });
+  }
+  for (auto& [name, sum] : found.settled) sum = sum.div(static_cast<double>(trials)).sqrt();
+  for (auto& [name, most] : found.flipped) most = most.sqrt() * (kFlips / kOutOfReach);
+  return found;
+}
+
+}  // namespace twinbench

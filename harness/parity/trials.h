@@ -1,0 +1,30 @@
+// How far honest arithmetic errs at each element of a right answer, found by trying.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "src/registry.h"
+
+namespace twinbench {
+
+// The values, each moved by up to fp32's last place, as the trial and the number of the product's operand decide.
+at::Tensor moved_by_last_place(const at::Tensor& values, std::uint64_t trial, std::size_t number);
+
+// The baseline runs eight times in the mode's own arithmetic on the CPU, with both operands of every product moved at
+// random by up to fp32's last place, so that a sum that happens to be exact errs too. For each output that is compared
+// within a tolerance, an element each, in fp64; of complex ones the modulus.
+// The products are met where the baseline rounds their operands (src/rounding.h). In a component without a mode that
+// rounds nothing is moved: its one trial is the baseline as it is.
+struct Trials {
+  // Root mean square distance from the right answer. In modes that round, the moved operands are those of the oracle's
+  // own roundings: it is the error of settled elements (rounding_decisions.h).
+  NamedTensors settled;
+  // In modes that round: the largest distance where every open rounding goes either way at random, twice that for the
+  // flips that the trials did not have together, over kOutOfReach.
+  NamedTensors flipped;
+};
+Trials trials_of(const Component& component, const Setting& setting, const NamedTensors& generated);
+
+}  // namespace twinbench

@@ -1,0 +1,56 @@
+// Where nothing is measured the way with the least expected time is taken, unless a watch demands another.
+#define TWINBENCH_SIMT
+#include "optimized/common/choose.h"
+
+#include <gtest/gtest.h>
+
+#include "optimized/energy_flow/energy_carrier/expected_time.h"
+
+namespace twinbench {
+namespace {
+
+const std::vector<Way> kWays = {{"slow", 3e-6, [] { FAIL() << "nothing is measured on simt"; }},
+                                {"fast", 1e-6, [] { FAIL() << "nothing is measured on simt"; }},
+                                {"middle", 2e-6, [] { FAIL() << "nothing is measured on simt"; }}};
+
+TEST(Choose, TakesTheLeastExpectedTimeAndSaysWhy) {
+  const ChoiceWatch watch;
+  EXPECT_EQ(choose("a test", kWays), 1u);
+  ASSERT_EQ(watch.made().size(), 1u);
+  EXPECT_EQ(watch.made().front().taken, "fast");
+  EXPECT_EQ(watch.made().front().why, "expected: slow 3.0 us, fast 1.0 us, middle 2.0 us");
+}
+
+TEST(Choose, TakesWhatIsDemandedWhereItHasThat) {
+  {
+    const ChoiceWatch watch("middle");
+    EXPECT_EQ(choose("a test", kWays), 2u);
+    EXPECT_EQ(watch.made().front().why, "demanded");
+  }
+  const ChoiceWatch watch("unknown");
+  EXPECT_EQ(choose("a test", kWays), 1u);
+}
+
+TEST(Choose, OneWayIsNoChoice) {
+  const ChoiceWatch watch;
+  EXPECT_EQ(choose("a test", {kWays[2]}), 0u);
+  EXPECT_TRUE(watch.made().empty());
+}
+
+// Tiles: small ones where few blocks would leave the card idle, tall ones where rounds of 160 flows are the fuller.
+TEST(Choose, CarrierTilesFollowTheFlows) {
+  using namespace energy_flow::energy_carrier;
+  const auto best = [](std::int64_t flows) {
+    const Shape shape{flows, 64, 512, 2};
+    std::optional<FusedTile> least;
+    for (const auto tile : {FusedTile::kSmall, FusedTile::kLarge, FusedTile::kTall})
+      if (expected_seconds(shape, tile) < expected_seconds(shape, least)) least = tile;
+    return least;
+  };
+  EXPECT_EQ(best(256), FusedTile::kSmall);
+  EXPECT_EQ(best(5000), FusedTile::kTall);
+  EXPECT_EQ(best(2048), FusedTile::kLarge);  // one round either way: the one of the lower tiles is shorter
+}
+
+}  // namespace
+}  // namespace twinbench
