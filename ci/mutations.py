@@ -47,8 +47,11 @@ class Copy:
             return subprocess.run(["bash", "-c", command], cwd=self.folder, env=environment, stdout=output,
                                   stderr=subprocess.STDOUT, check=False).returncode
 
-    def build(self, log):
-        return self.run("cmake --preset cpu && cmake --build --preset cpu", log) == 0
+    def build(self, log, checks):
+        """The program, and the tests that `checks` run."""
+        targets = {"twinbench"} | {name for check in checks for name in re.findall(r"build/cpu/bin/(\w+)", check)}
+        build = f"cmake --build --preset cpu --target {' '.join(sorted(targets))}"
+        return self.run(f"cmake --preset cpu && {build}", log) == 0
 
 
 def planted(text, fault):
@@ -70,7 +73,7 @@ def judge(copy, fault, log):
         return UNPLANTABLE, f"its text stands {original.count(fault['find'])} times in {fault['file']}"
     path.write_text(changed)
     try:
-        if needs_building(path) and not copy.build(log):
+        if needs_building(path) and not copy.build(log, [fault["caught_by"]]):
             return UNPLANTABLE, f"it does not build: {tail(log)}"
         code = copy.run(fault["caught_by"], log)
     finally:
@@ -101,7 +104,7 @@ def main():
     log = Path(folder) / "mutation.log"
     try:
         copy = Copy(folder)
-        if not copy.build(log):
+        if not copy.build(log, [fault["caught_by"] for fault in faults]):
             print(f"the copy does not build: {tail(log)}")
             return 2
         worst = 0

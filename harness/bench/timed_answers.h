@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ class TimedAnswers {
   const NamedTensors& own() const { return own_; }          // as generated: what is timed
   const NamedTensors& changed() const { return changed_; }  // other data, the same weights
   const NamedTensors& foreign() const { return foreign_; }  // a third set, weights too
+  NamedTensors never_seen(std::uint64_t number) const;      // another set for each number, weights too
   bool changes_in_place() const { return !in_place_.empty(); }
 
   const std::vector<std::string>& in_place() const { return in_place_; }  // the inputs that changed() changes
@@ -45,10 +47,12 @@ class TimedAnswers {
 
   const Component& component_;
   Setting setting_;
+  std::uint64_t seed_;
   NamedTensors own_, changed_, foreign_;
   std::vector<std::string> in_place_;
   std::unique_ptr<Reference> reference_;
-  std::uint64_t hash_ = 0;  // of the right answers and of what is written into the inputs
+  std::uint64_t hash_ = 0;                    // of the right answers and of what is written into the inputs
+  mutable std::set<std::uint64_t> accepted_;  // the bits of outputs that were judged right: they need no judging again
 };
 
 // A variant set up for timing on tensors of its own.
@@ -78,6 +82,10 @@ class JudgedVariant {
   // Also compares with the first run's outputs.
   std::string judge_after();
 
+  // Where nothing changes in place, no change can show that a run computes. Then it must write its outputs anew, and a
+  // first run on data that nobody has seen may not take many times as long as those after it.
+  std::string remembers();
+
   // Empty, or which output of any copy is not what the first run gave on the same inputs: bit for bit on the CPU.
   // Atomic sums of a device come in another order each run, so that an honest variant may differ in the last digits
   // there.
@@ -90,8 +98,12 @@ class JudgedVariant {
   // `from_almost_the_same`: a run on inputs that are another in one element only comes first.
   std::string wrong_on_changed_inputs(bool from_almost_the_same = false);
   std::string wrong_in_turns();
+  std::string wrong_after_half_a_change();
   std::string left_by_timed_run();
+  bool is_slow() const;
 
+  Variant variant_;
+  Device path_;
   const TimedAnswers& answers_;
   double run_to_run_;  // what may lie between two runs, see difference()
   std::vector<NamedTensors> inputs_;
@@ -100,6 +112,7 @@ class JudgedVariant {
   std::size_t copy_ = 0;
   bool timed_ = false;  // since the inputs were written
   double run_s_ = 0;    // of the last judged run, all copies
+  double first_s_ = 0;  // of the first copy's first run
   NamedTensors first_;
 };
 

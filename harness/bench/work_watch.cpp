@@ -1,22 +1,26 @@
-// Process time against the wall's, where a thread gave its processor up; two clocks against each other.
+// Thread states at many moments; two clocks against each other.
 #include "harness/bench/work_watch.h"
 
-#include <ATen/Parallel.h>
-#include <sys/resource.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <vector>
+#include <cstring>
+#include <thread>
 
 namespace twinbench {
 namespace {
 
-constexpr int kAttempts = 7;
-constexpr double kMostIdle = 0.8, kAttempt_s = 5e-3;
+constexpr int kLooks = 60, kFewLooks = 20;
+constexpr int kSeries = 3;  // other load stretches the work beside a sleep: the largest share counts
+constexpr double kMostIdle = 0.25, kSurelyWorks = 0.05, kMost_s = 2;
 constexpr double kClocksApart = 0.02, kClocksApart_s = 1e-3;
 
 // Without the C library, whose clock functions can be replaced.
@@ -26,54 +30,82 @@ std::int64_t raw_clock() {
   return static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
-// What this process has done so far, threads that have ended included.
-struct Effort {
-  double worked_s = 0;
-  long gave_up = 0;  // times a thread let go of its processor by itself: it waited for a time, a thread or a device
+// The states of the other threads of this process at one moment, of which one works (or waits for a processor, or for a
+// disk) or none does.
+bool any_thread_works() {
+  const std::string own = std::to_string(gettid());
+  bool works = false;
+  DIR* const tasks = opendir("/proc/self/task");
+  if (tasks == nullptr) return true;  // nothing can be said
+  while (const dirent* const task = readdir(tasks)) {
+    if (task->d_name[0] == '.' || own == task->d_name) continue;
+    char path[64], text[256];
+    std::snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", task->d_name);
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) continue;  // it has ended
+    const ssize_t count = read(file, text, sizeof text - 1);
+    close(file);
+    text[std::max<ssize_t>(count, 0)] = 0;
+    const char* const after_name = std::strrchr(text, ')');  // a name may hold anything
+    works = works || (after_name != nullptr && (after_name[2] == 'R' || after_name[2] == 'D'));
+  }
+  closedir(tasks);
+  return works;
+}
+
+// Looks at the threads again and again while it lives, at moments that follow no rhythm.
+class StateSampler {
+ public:
+  StateSampler() : thread_([this] { look(); }) {}
+  ~StateSampler() {
+    over_ = true;
+    thread_.join();
+  }
+  StateSampler(const StateSampler&) = delete;
+  StateSampler& operator=(const StateSampler&) = delete;
+  int looks() const { return looks_; }
+  int idle() const { return idle_; }
+
+ private:
+  void look() {
+    std::uint32_t random = 1;
+    while (!over_) {
+      random = random * 1664525u + 1013904223u;
+      std::this_thread::sleep_for(std::chrono::microseconds(60 + (random >> 24)));
+      if (!any_thread_works()) ++idle_;
+      ++looks_;
+    }
+  }
+  std::atomic<bool> over_{false};
+  std::atomic<int> looks_{0}, idle_{0};
+  std::thread thread_;
 };
-
-Effort effort() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  timespec worked{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &worked);
-  return {static_cast<double>(worked.tv_sec) + 1e-9 * static_cast<double>(worked.tv_nsec), usage.ru_nvcsw};
-}
-
-// Who never let go of the processor did not sleep, however long others had it. The scheduler's own queue times do not
-// help: a thread that sleeps after long work may be booked as one that waits.
-double idle_share(const std::function<void()>& run) {
-  const Effort before = effort();
-  const std::int64_t start = raw_clock();
-  double wall_s = 0;
-  do {
-    run();
-    wall_s = seconds_between(start, raw_clock());
-  } while (wall_s < kAttempt_s);
-  const Effort after = effort();
-  return after.gave_up == before.gave_up ? 0 : std::max(0.0, 1 - (after.worked_s - before.worked_s) / wall_s);
-}
 
 }  // namespace
 
 std::string slept(const std::function<void()>& run) {
-  const int threads = at::get_num_threads();
-  at::set_num_threads(1);
-  std::vector<double> shares;
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    shares.push_back(idle_share(run));
-    if (shares.size() >= 2 && shares.back() <= kMostIdle && shares[shares.size() - 2] <= kMostIdle) break;  // it works
+  for (int series = 0; series < kSeries; ++series) {
+    int looks = 0, idle = 0;
+    {
+      const StateSampler sampler;
+      const std::int64_t start = raw_clock();
+      do {
+        run();
+        // Taken right behind the run: what this thread does afterwards is not the run's.
+        looks = sampler.looks();
+        idle = sampler.idle();
+      } while (looks < kLooks && seconds_between(start, raw_clock()) < kMost_s);
+    }
+    const double share = looks < kFewLooks ? 0.0 : static_cast<double>(idle) / looks;  // of a few nothing can be said
+    if (share <= kSurelyWorks && looks >= kFewLooks) return "";
+    if (share <= kMostIdle) continue;
+    char text[160];
+    std::snprintf(text, sizeof text,
+                  "at %.0f %% of %d moments no thread worked or wanted to: it slept; at most %.0f %% may be so",
+                  100 * share, looks, 100 * kMostIdle);
+    return text;
   }
-  std::sort(shares.begin(), shares.end());
-  const double least = shares[shares.size() / 2];
-  at::set_num_threads(threads);
-  if (least <= kMostIdle) return "";
-  char text[160];
-  std::snprintf(
-      text, sizeof text,
-      "in %.0f %% of its time no thread worked, and one gave its processor up: it slept; at most %.0f %% may be so",
-      100 * least, 100 * kMostIdle);
-  return text;
+  return "";
 }
 
 ClockWatch::ClockWatch(Clock& clock) : clock_(clock), started_(clock.now()), raw_started_(raw_clock()) {}

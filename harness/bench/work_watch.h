@@ -8,10 +8,9 @@
 
 namespace twinbench {
 
-// Empty, or how much of the runs' time no thread of this process worked although one gave its processor up: it slept.
-// With one thread of at::parallel_for, in the median of several attempts: where others want the processor too, a thread
-// that waits for its own worker looks alike now and then, and a sleep below four fifths of the time is not told from
-// it.
+// Empty, or at how many moments of the runs no thread of this process worked, waited for a processor or for a disk: it
+// slept. Other load on the machine does not matter, for who waits for a processor does not sleep, and neither does who
+// waits for a thread that works. A sleep below a quarter of the time is not told from the gaps between threads.
 std::string slept(const std::function<void()>& run);
 
 // Reads the kernel's raw clock beside the one that measures: from construction to broken() both must tell the same.

@@ -2,7 +2,11 @@
 #include "harness/bench/work_watch.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <thread>
 
@@ -29,6 +33,66 @@ TEST(WorkWatch, SleepIsSeen) {
               std::this_thread::sleep_for(std::chrono::milliseconds(5));
             }),
             "");
+}
+
+// None of these was there when the limit was set.
+TEST(WorkWatch, HalfOfTheTimeAsleepIsSeen) {
+  EXPECT_NE(slept([] {
+              work(std::chrono::milliseconds(1));
+              std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }),
+            "");
+}
+
+TEST(WorkWatch, ATenthOfTheTimeAsleepIsNoFinding) {
+  EXPECT_EQ(slept([] {
+              work(std::chrono::milliseconds(9));
+              std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }),
+            "");
+}
+
+TEST(WorkWatch, TwoThreadsThatTakeTurnsDoNotSleep) {
+  EXPECT_EQ(slept([] {
+              for (int turn = 0; turn < 4; ++turn) {
+                std::thread one([] { work(std::chrono::microseconds(300)); });
+                std::thread two([] { work(std::chrono::microseconds(300)); });
+                one.join();
+                two.join();
+              }
+            }),
+            "");
+}
+
+// Other processes want every core.
+class OtherLoad {
+ public:
+  OtherLoad() {
+    for (auto& process : processes_) {
+      process = fork();
+      if (process == 0) {
+        alarm(30);
+        for (volatile int spin = 0;; spin = 0) {
+        }
+      }
+    }
+  }
+  ~OtherLoad() {
+    for (const auto process : processes_) {
+      kill(process, SIGKILL);
+      waitpid(process, nullptr, 0);
+    }
+  }
+
+ private:
+  std::array<pid_t, 4> processes_{};
+};
+
+TEST(WorkWatch, OnALoadedMachineWorkIsNoSleepAndSleepIsSeen) {
+  const OtherLoad load;
+  EXPECT_EQ(slept([] { work(std::chrono::microseconds(500)); }), "");
+  EXPECT_EQ(slept([] { std::thread([] { work(std::chrono::milliseconds(4)); }).join(); }), "");
+  EXPECT_NE(slept([] { std::this_thread::sleep_for(std::chrono::milliseconds(5)); }), "");
 }
 
 class Scaled : public Clock {

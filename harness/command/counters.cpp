@@ -10,6 +10,7 @@
 #include "harness/command/jobs.h"
 #include "harness/counters/case_memory.h"
 #include "harness/counters/count_component.h"
+#include "harness/counters/pieces.h"
 #include "harness/counters/pins.h"
 #include "harness/counters/trace_component.h"
 #include "harness/parity/tier.h"
@@ -51,6 +52,7 @@ json observe(const Cell& cell, const CountedRun& run, std::uint64_t seed, bool t
   row["memory"] = to_json(memory);
   row["launches_by_kernel"] = run.counters.launches_by_kernel;
   row["products_by_shape"] = run.counters.products_by_shape;
+  row["process_calls"] = run.counters.process_calls;
   for (const Choice& choice : run.choices) row["choices"][choice.of] = choice.taken + "; " + choice.why;
   return {{"row", row},
           {"failures",
@@ -227,6 +229,13 @@ int counters_command(const CommandOptions& options, const std::string& pins_file
     std::cout << "pinned " << cells.size() - cut << " cells in " << pins_file
               << (vanished.empty() ? "" : ", dropped " + std::to_string(vanished.size())) << '\n';
   }
+  std::set<const Component*> counted;
+  for (const auto& cell : cells)
+    if (cell.device.is_cpu() && counted.insert(cell.component).second)
+      if (const std::string whole = never_in_pieces(*cell.component, pins); !whole.empty()) {
+        ledger.plan(cell.component->spec.id());
+        ledger.record(cell.component->spec.id(), Outcome::kFail, whole);
+      }
   std::cout << "counters: " << cells.size() - cut << " cells\n";
   print_left_out(options, tier == Tier::kQuick, sample, unsampled, cut, budget);
   return finish("counters", options, ledger, record);

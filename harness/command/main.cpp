@@ -2,10 +2,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "harness/command/arguments.h"
 #include "harness/command/command.h"
 #include "harness/command/data.h"
 #include "harness/command/kernels.h"
@@ -18,6 +20,20 @@ namespace {
 
 using twinbench::CommandOptions;
 
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
+  return CLI::Validator([=](const std::string& text) { return twinbench::not_whole(text, least, most); }, "");
+}
+
+CLI::Validator named_file() {
+  return CLI::Validator([](const std::string& text) { return text.empty() ? "'' names no file" : std::string(); }, "");
+}
+
+void add_seed(CLI::App* command, CommandOptions& options) {
+  command->add_option("--seed", options.seed, "Seed of every input")
+      ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()))
+      ->capture_default_str();
+}
+
 void add_common(CLI::App* command, CommandOptions& options, bool measures) {
   command->add_option("--filter", options.filter,
                       "Regular expression on cell names <id>/<variant>/<device>/<dtype>/<case>; "
@@ -25,9 +41,9 @@ void add_common(CLI::App* command, CommandOptions& options, bool measures) {
   command->add_option("--device", options.device, "cpu, cuda, simt (the CUDA path executed on the host) or all")
       ->check(CLI::IsMember({"cpu", "cuda", "simt", "all"}))
       ->capture_default_str();
-  command->add_option("--seed", options.seed, "Seed of every input")->capture_default_str();
+  add_seed(command, options);
   if (!measures) return;
-  command->add_option("--out", options.out, "Record file (JSON) to write");
+  command->add_option("--out", options.out, "Record file (JSON) to write")->check(named_file());
   command->add_option("--threads", options.threads, "Threads of at::parallel_for; 0: one a core")
       ->check(CLI::Range(0, 1024));
   command->add_option("--time-limit", options.time_limit_s, "Seconds a child process may take")
@@ -36,7 +52,7 @@ void add_common(CLI::App* command, CommandOptions& options, bool measures) {
   command
       ->add_option("--memory-limit", options.memory_limit_mib,
                    "MiB a child process may take (default 8192; 32768 with --device cuda or all)")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1, twinbench::kMostMemory_MiB));
   command
       ->add_option("--thread-order", options.thread_order,
                    "In which order simt runs the threads of a block: forward, reverse, shuffled, or all in turn")
@@ -149,7 +165,7 @@ int main(int argc, char** argv) {
 
   auto* counters =
       app.add_subcommand("counters", "Counts what each variant asks the library to do, against the pinned file");
-  counters->add_option("--pins", pins, "The checked-in counter file")->capture_default_str();
+  auto* counter_pins = counters->add_option("--pins", pins, "The checked-in counter file")->capture_default_str();
   counters->add_flag("--pin", pin, "Write what was counted into the file: the one way to change it");
   counters->add_flag("--trace-all", trace_all, "Trace the device under CPU cells too, where it should do nothing");
   add_common(counters, options, true);
@@ -158,7 +174,8 @@ int main(int argc, char** argv) {
   std::string instruction_pins = "ci/instructions.json";
   auto* instructions = app.add_subcommand(
       "instructions", "Counts the instructions of a run of every small CPU cell under Callgrind, against the pins");
-  instructions->add_option("--pins", instruction_pins, "The checked-in instruction counts")->capture_default_str();
+  auto* counts_pins =
+      instructions->add_option("--pins", instruction_pins, "The checked-in instruction counts")->capture_default_str();
   instructions->add_flag("--pin", pin, "Write what was counted into the file: the one way to change it");
   add_common(instructions, options, true);
   add_limits(instructions, options);
@@ -228,8 +245,8 @@ int main(int argc, char** argv) {
   auto* dump = app.add_subcommand("dump", "Writes named inputs and outputs of a cell as safetensors");
   dump->add_option("cell", cell, "<id>/<variant>/<device>/<dtype>/<case>")->required();
   dump->add_option("--size", sizes, "K=V: another size than the case's; repeatable");
-  dump->add_option("--out", file, "The .safetensors file to write")->required();
-  dump->add_option("--seed", options.seed, "Seed of the inputs")->capture_default_str();
+  dump->add_option("--out", file, "The .safetensors file to write")->required()->check(named_file());
+  add_seed(dump, options);
 
   auto* check = app.add_subcommand("check", "Judges the outputs in a file by the cell's own tolerances");
   check->add_option("cell", cell, "<id>/<variant>/<device>/<dtype>/<case>")->required();
@@ -261,6 +278,8 @@ int main(int argc, char** argv) {
       code = scenario_list ? twinbench::scenario_list_command(options, scenario, as_json)
                            : twinbench::list_command(options, as_json, cells);
     if (*parity) code = twinbench::parity_command(options, checks);
+    twinbench::require_pins(pins, *counters && counter_pins->count() > 0, pin);
+    twinbench::require_pins(instruction_pins, *instructions && counts_pins->count() > 0, pin);
     if (*counters) code = twinbench::counters_command(options, pins, pin, trace_all);
     if (*instructions) code = twinbench::instructions_command(options, instruction_pins, pin, argv);
     if (*bench)

@@ -2,6 +2,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <algorithm>
+#include <set>
 
 #include "harness/command/command.h"
 #include "harness/gpu/probe.h"
@@ -38,9 +39,11 @@ std::vector<Cell> selected_cells(const CommandOptions& options) {
 
 void override_sizes(Case& input_case, const std::vector<std::string>& pairs) {
   constexpr std::int64_t kLargestSize = std::int64_t{1} << 31;
+  std::set<std::string> given;
   for (const auto& pair : pairs) {
     const auto equals = pair.find('=');
     const auto name = pair.substr(0, equals);
+    if (!given.insert(name).second) throw Error(ErrorKind::kBadArgument, "--size", pair, "give " + name + " once");
     std::vector<std::string> known;
     for (const auto& entry : input_case.sizes) known.push_back(entry.first);
     if (!input_case.sizes.count(name)) {

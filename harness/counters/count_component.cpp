@@ -3,6 +3,7 @@
 
 #include "harness/compare/inputs.h"
 #include "harness/counters/counter_scope.h"
+#include "harness/counters/process_calls.h"
 #include "harness/gpu/nvtx_range.h"
 #include "harness/memory/tracked_allocator.h"
 #include "src/common/error.h"
@@ -37,11 +38,21 @@ Subject set_up(const Component& component, Variant variant, const Setting& setti
 // Formulas are those of the way that does the most: where set-up had a choice, the one taken may need less.
 bool fits(std::int64_t due, std::int64_t measured, bool chose) { return chose ? measured <= due : measured == due; }
 
-CounterSnapshot count_one(Runnable& runnable) {
+// With `process_calls`, in a run of its own: observing operators takes memory too.
+CounterSnapshot count_one(Runnable& runnable, bool process_calls) {
   runnable.reset();
-  const CounterScope scope;
+  CounterSnapshot counts;
+  {
+    const CounterScope scope;
+    runnable.run();
+    counts = scope.snapshot();
+  }
+  if (!process_calls) return counts;
+  runnable.reset();
+  const ProcessCallScope scope;
   runnable.run();
-  return scope.snapshot();
+  counts.process_calls = scope.counts();
+  return counts;
 }
 
 }  // namespace
@@ -51,7 +62,10 @@ CountedRun count_run(const Component& component, Variant variant, const Setting&
   const Subject subject = set_up(component, variant, setting, seed, warm_up);
   const NvtxRange range(Cell{&component, variant, setting.device, setting.dtype, &setting.input_case}.name(),
                         "counted");
-  const CounterSnapshot first = count_one(*subject.runnable), second = count_one(*subject.runnable);
+  // A baseline may ask the process for what it likes; simt's own machinery does.
+  const bool process_calls = variant == Variant::kOptimized && setting.device.is_cpu();
+  const CounterSnapshot first = count_one(*subject.runnable, process_calls),
+                        second = count_one(*subject.runnable, process_calls);
   const std::string changed = difference(first, second);
   if (!changed.empty())
     throw Error(ErrorKind::kInternal, component.spec.id() + " " + to_string(variant) + " counters", changed,

@@ -51,6 +51,7 @@ const std::vector<CounterMap>& counter_maps() {
       {"forward_calls_by_name", &CounterSnapshot::forward_calls_by_name},
       {"launches_by_kernel", &CounterSnapshot::launches_by_kernel},
       {"products_by_shape", &CounterSnapshot::products_by_shape},
+      {"process_calls", &CounterSnapshot::process_calls},
   };
   return maps;
 }

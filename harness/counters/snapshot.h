@@ -28,6 +28,7 @@ struct CounterSnapshot {
   std::map<std::string, std::int64_t> forward_calls_by_name;  // by component
   // Own kernels by name, on a card or simt; the library's products by shape, on every path that uses `multiply`.
   std::map<std::string, std::int64_t> launches_by_kernel, products_by_shape;
+  std::map<std::string, std::int64_t> process_calls;  // see ProcessCallScope; of the optimized variant on the CPU
 
   // By field name ("dispatches"), or "forward_calls.<component>", "launches" or "products" (all of them), or an
   // operator's name (0 where it did not run).

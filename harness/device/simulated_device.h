@@ -19,7 +19,8 @@ namespace twinbench {
 
 struct SimulatedFaults {
   bool flush_does_nothing = false;
-  bool flush_runs_late = false;  // part of it still runs inside the timed window
+  bool flush_runs_late = false;         // part of it still runs inside the timed window
+  bool flush_keeps_persisting = false;  // lines that somebody made persistent survive it
   bool hold_does_nothing = false;
   bool clock_unknown = false;
 };
@@ -59,7 +60,8 @@ class SimulatedDevice : public DeviceTimer, public Clock {
       busy_s_ += seconds;
     };
   }
-  double busy_s() const { return busy_s_; }  // of all work so far; marks, flushes and holds are not work
+  void persist(int data) { persisting_ = data; }  // in the cache
+  double busy_s() const { return busy_s_; }       // of all work so far; marks, flushes and holds are not work
 
   // Between the two, launches are kept instead of run. The replay queues them all for the host's price of one launch.
   void begin_capture() { captured_.emplace(); }
@@ -82,7 +84,7 @@ class SimulatedDevice : public DeviceTimer, public Clock {
   }
   void flush_cache() override {
     launch([this] {
-      if (!faults_.flush_does_nothing) resident_ = 0;
+      if (!faults_.flush_does_nothing) resident_ = faults_.flush_keeps_persisting ? persisting_ : 0;
       return 40e-6;
     });
     leaks_ = faults_.flush_runs_late;
@@ -156,7 +158,7 @@ class SimulatedDevice : public DeviceTimer, public Clock {
 
   SimulatedFaults faults_;
   double host_s_ = 0, device_s_ = 0, start_s_ = 0, stop_s_ = 0, slowdown_ = 1, busy_s_ = 0;
-  int resident_ = 0;
+  int resident_ = 0, persisting_ = 0;
   bool holding_ = false, expired_ = false, leaks_ = false;
   std::int64_t samples_ = 0;
   std::deque<Work> queue_;

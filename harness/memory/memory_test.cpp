@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "harness/memory/guarded_tensor.h"
+#include "harness/memory/paged_inputs.h"
 #include "harness/memory/tensor_hash.h"
 #include "harness/memory/tracked_allocator.h"
 
@@ -91,6 +92,26 @@ TEST(GuardedTensor, KeepsTheValueAndFindsStrayWrites) {
   GuardedTensor empty(at::empty({0, 4}));
   static_cast<char*>(empty.tensor().storage().mutable_data())[255] = 0;
   EXPECT_NE(empty.broken().find("before the start"), std::string::npos);
+}
+
+TEST(PagedInputs, SeeATouchOnEitherSideAndNothingElse) {
+  const at::Tensor source = at::arange(15).view({3, 5}).to(at::kFloat);
+  for (const auto edge : {PagedInputs::Edge::kStart, PagedInputs::Edge::kEnd}) {
+    PagedInputs paged({{"x", source.t()}, {"nothing", at::empty({0})}}, edge);
+    const at::Tensor x = paged.tensors()["x"];
+    EXPECT_TRUE(at::equal(x, source.t()));
+    EXPECT_EQ(paged.touched(), "");
+    auto* const values = static_cast<volatile float*>(x.data_ptr<float>());
+    if (edge == PagedInputs::Edge::kEnd) {
+      static_cast<void>(values[15]);
+      EXPECT_EQ(paged.touched(), "input 'x' is read 1 bytes past its end");
+      values[16] = 1;
+      EXPECT_EQ(paged.touched(), "input 'x' is written 5 bytes past its end");
+    } else {
+      static_cast<void>(values[-1]);
+      EXPECT_EQ(paged.touched(), "input 'x' is read 4 bytes before its start");
+    }
+  }
 }
 
 TEST(TensorHash, SeesEveryElementAndItsPlaceButNotStrides) {

@@ -1,8 +1,11 @@
 // Checks of a variant beside its numbers: when it computes, with how many threads, beside another instance of itself.
 #include <ATen/Parallel.h>
 
+#include <chrono>
 #include <limits>
+#include <optional>
 
+#include "harness/parity/interruptions.h"
 #include "harness/parity/subject.h"
 #include "src/common/error.h"
 
@@ -44,6 +47,9 @@ NamedTensors same_names(const NamedTensors& all, const NamedTensors& wanted) {
   return chosen;
 }
 
+constexpr int kMostOverlaps = 20;
+constexpr std::chrono::milliseconds kOverlapTime{30};
+
 class ThreadCount {
  public:
   explicit ThreadCount(int threads) : before_(at::get_num_threads()) { at::set_num_threads(threads); }
@@ -63,16 +69,29 @@ void check_late(const LifeFindings& life, CheckResult& result) {
 
 void check_threads(const Subject& subject, CheckResult& result) {
   if (!subject.setting.device.is_cpu()) return result.skip("a device's kernels do not use the host's threads");
+  const auto fail = [&](int threads, const std::string& why) {
+    result.fail("with " + std::to_string(threads) + (threads == 1 ? " thread: " : " threads: ") + why);
+  };
   for (const int threads : {1, 2, 8}) {
-    if (threads == at::get_num_threads()) continue;  // as everywhere else
     const ThreadCount count(threads);
     const Prepared prepared = subject.prepare(subject.placed());
+    std::optional<Interruptions> overlap;
+    if (threads > 1) overlap.emplace();
     run_afresh(*prepared.runnable);
+    const NamedTensors first = copied_outputs(*prepared.runnable);
     CheckResult judged;
-    subject.reference.judge(prepared.runnable->outputs(), judged);
-    if (judged.verdict != CheckVerdict::kPass)
-      return result.fail("with " + std::to_string(threads) + (threads == 1 ? " thread: " : " threads: ") +
-                         judged.reason);
+    subject.reference.judge(first, judged);
+    if (judged.verdict != CheckVerdict::kPass) return fail(threads, judged.reason);
+    // Whether pieces overlap is chance: several times, but a slow case is long enough for it to happen at once.
+    const auto start = std::chrono::steady_clock::now();
+    for (int again = 0; overlap && again < kMostOverlaps && std::chrono::steady_clock::now() - start < kOverlapTime;
+         ++again) {
+      run_afresh(*prepared.runnable);
+      const auto& specs = subject.outputs_declared();
+      const std::string changed =
+          first_bit_difference(without_measured(specs, first), without_measured(specs, prepared.runnable->outputs()));
+      if (!changed.empty()) return fail(threads, "where its pieces overlap, other bits in " + changed);
+    }
   }
 }
 

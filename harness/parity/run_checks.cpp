@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "harness/memory/guarded_tensor.h"
+#include "harness/memory/paged_inputs.h"
 #include "harness/memory/tensor_hash.h"
 #include "harness/memory/tracked_allocator.h"
 #include "harness/parity/subject.h"
@@ -51,11 +52,27 @@ void check_guarded_inputs(const Subject& subject, CheckResult& result) {
     if (const std::string broken = tensor.broken(); !broken.empty()) result.fail("input '" + name + "': " + broken);
 }
 
+// A read past an input's end changes no bit where what it gives is not used: a page that nobody may touch sees it too.
+void check_paged_inputs(const Subject& subject, CheckResult& result) {
+  for (const auto edge : {PagedInputs::Edge::kEnd, PagedInputs::Edge::kStart}) {
+    PagedInputs paged(subject.placed(), edge);
+    const Prepared prepared = subject.prepare(paged.tensors());
+    run_afresh(*prepared.runnable);
+    const NamedTensors outputs = copied_outputs(*prepared.runnable);
+    if (const std::string touched = paged.touched(); !touched.empty()) return result.fail(touched);
+    CheckResult judged;
+    subject.reference.judge(outputs, judged);  // another alignment: an operator of LibTorch may give other bits
+    if (judged.verdict == CheckVerdict::kFail) return result.fail("inputs at the edge of a page: " + judged.reason);
+  }
+}
+
 }  // namespace
 
 void check_guard_bands(const Subject& subject, CheckResult& result) {
   if (subject.setting.device.is_cuda()) return check_guarded_inputs(subject, result);
   TrackedAllocator::instance();
+  if (subject.setting.device.is_cpu()) check_paged_inputs(subject, result);
+  if (result.verdict == CheckVerdict::kFail) return;
   NamedTensors outputs;
   {
     GuardScope guard(subject.setting.device.is_simt() ? Guard::kPages : Guard::kBands);

@@ -13,6 +13,9 @@ std::vector<SelftestCase> sly_twins();               // right where one looks: l
 std::vector<SelftestCase> meddlers();                // change the process, or leave something behind
 std::vector<SelftestCase> sly_when_timed();          // that only the rules of timing can catch
 std::vector<SelftestCase> sly_jobs();                // against the runner: forged results, early ends, no end
+std::vector<SelftestCase> host_twins();              // data at set-up only: remembered results, controls beside them
+std::vector<SelftestCase> simt_twins();              // the CUDA path on the host, controls beside them
+std::vector<SelftestCase> device_twins();            // on the simulated device, controls beside them
 std::vector<SelftestCase> correct_controls();
 std::vector<SelftestCase> correct_in_state_or_kind();
 std::vector<SelftestCase> correct_when_timed();

@@ -10,6 +10,7 @@
 #include "harness/counters/case_memory.h"
 #include "harness/counters/count_component.h"
 #include "harness/counters/pins.h"
+#include "harness/counters/process_calls.h"
 #include "harness/parity/tier.h"
 #include "harness/runner/runner.h"
 #include "harness/selftest/cases.h"
@@ -67,7 +68,9 @@ void run_counters(const SelftestCase& selftest_case, std::vector<Catch>& caught)
   Component correct = selftest_case.component;
   correct.optimized = selftest::make<selftest::RowScale>;
   Pins pins;
-  pins.set("cell", count_run(correct, Variant::kOptimized, selftest_case.setting, kSeed).counters);
+  CounterSnapshot pinned = count_run(correct, Variant::kOptimized, selftest_case.setting, kSeed).counters;
+  if (ProcessCallScope::counts_here()) pinned.process_calls = selftest_case.process_calls;
+  pins.set("cell", pinned);
   const PinVerdict verdict = pins.check(
       "cell", count_run(selftest_case.component, Variant::kOptimized, selftest_case.setting, kSeed).counters);
   if (!verdict.pass) caught.push_back({"pins", verdict.reason});
@@ -109,29 +112,20 @@ TimeVerdict run_time(const SelftestCase& selftest_case, std::vector<Catch>& caug
 // Tells so much of the time that passes.
 class PatchedClock : public Clock {
  public:
-  explicit PatchedClock(double rate) : rate_(rate) {}
-  std::int64_t now() override { return static_cast<std::int64_t>(rate_ * static_cast<double>(right_.now())); }
+  PatchedClock(double rate, bool stalls) : rate_(rate), stalls_(stalls) {}
+  std::int64_t now() override {
+    if (!stalls_ || ++readings_ % 7 != 0) told_ = static_cast<std::int64_t>(rate_ * static_cast<double>(right_.now()));
+    return told_;
+  }
 
  private:
   SteadyClock right_;
   double rate_;
+  bool stalls_;
+  std::int64_t readings_ = 0, told_ = 0;
 };
 
-// A few short samples are enough: it is the rules around them that are tested. More where a verdict is asked for.
-void run_bench(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
-  Component component = selftest_case.component;
-  component.spec.cases = {selftest_case.setting.input_case};
-  const Case& input_case = component.spec.cases.front();
-  const bool verdict_wanted = selftest_case.caught_by == "no_gain";
-  PatchedClock clock(selftest_case.clock_rate);
-  TwinTimingOptions options;
-  options.seed = kSeed;
-  options.max_pairs = verdict_wanted ? 32 : 8;
-  options.seconds = verdict_wanted ? 2 : 0.5;
-  options.clock = {1e-9, 50e-9};
-  options.time = &clock;
-  const auto rows =
-      time_twin({&component, c10::DeviceType::CPU, selftest_case.setting.dtype, &input_case}, options, {});
+void take_rows(const nlohmann::json& rows, bool verdict_wanted, std::vector<Catch>& caught) {
   for (const auto& row : rows["timings"]) {
     const std::string reason = row["reason"];
     const std::string rule = reason.substr(0, reason.find(':'));
@@ -142,7 +136,36 @@ void run_bench(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
     if ((row["verdict"] == "rejected" || row["ratio"].is_null()) && caught.empty())
       caught.push_back({"speedup", row["reason"]});
     if (verdict_wanted && row["verdict"] != "faster")
-      caught.push_back({"no_gain", row["verdict"].get<std::string>() + ", ratio " + row["ratio"].dump()});
+      caught.push_back({"no_gain", row["verdict"].get<std::string>() + ", ratio " + row["ratio"].dump() + ": " +
+                                       row["reason"].get<std::string>()});
+  }
+}
+
+// A few short samples are enough: it is the rules around them that are tested. More where a verdict is asked for.
+void run_bench(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
+  Component component = selftest_case.component;
+  component.spec.cases = {selftest_case.setting.input_case};
+  const Case& input_case = component.spec.cases.front();
+  const bool verdict_wanted = selftest_case.caught_by == "no_gain";
+  PatchedClock clock(selftest_case.clock_rate, selftest_case.clock_stalls);
+  TwinTimingOptions options;
+  options.seed = kSeed;
+  options.max_pairs = verdict_wanted ? 32 : 8;
+  options.seconds = verdict_wanted ? 2 : 0.5;
+  options.clock = {1e-9, 50e-9};
+  options.time = &clock;
+  const auto rows =
+      time_twin({&component, c10::DeviceType::CPU, selftest_case.setting.dtype, &input_case}, options, {});
+  take_rows(rows, verdict_wanted, caught);
+}
+
+// The simulated device's time does not depend on this machine: a doubt about a ratio is a rule that fired.
+void run_on_device(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
+  const auto rows = selftest_case.on_device();
+  take_rows(rows, selftest_case.caught_by == "no_gain", caught);
+  for (const auto& row : rows["speedups"]) {
+    const std::string reason = row["reason"];
+    if (row["verdict"] == "inconclusive") caught.push_back({reason.substr(0, reason.find(':')), reason});
   }
 }
 
@@ -171,22 +194,17 @@ const std::vector<SelftestCase>& selftest_cases() {
     std::vector<SelftestCase> all = selftest::wrong_answers();
     for (auto& list :
          {selftest::wrong_behaviour(), selftest::wrong_in_state_or_kind(), selftest::wrong_when_timed(),
-          selftest::sly_twins(), selftest::meddlers(), selftest::sly_when_timed(), selftest::sly_jobs(),
-          selftest::correct_controls(), selftest::correct_in_state_or_kind(), selftest::correct_when_timed(),
-          selftest::correct_at_the_edge(), selftest::correct_at_the_edge_when_timed()})
+          selftest::sly_twins(), selftest::meddlers(), selftest::sly_when_timed(), selftest::host_twins(),
+          selftest::simt_twins(), selftest::device_twins(), selftest::sly_jobs(), selftest::correct_controls(),
+          selftest::correct_in_state_or_kind(), selftest::correct_when_timed(), selftest::correct_at_the_edge(),
+          selftest::correct_at_the_edge_when_timed()})
       all.insert(all.end(), list.begin(), list.end());
     return all;
   }();
   return cases;
 }
 
-namespace {
-
-// What `bench` says of a twin that it times depends on what else the machine does: a neighbour can hide a sleep, or
-// make an honest wait look like one. So such a row that is not as expected is tried again, and says so.
-constexpr int kTimedAttempts = 3;
-
-SelftestRow run_once(const SelftestCase& selftest_case) {
+SelftestRow run(const SelftestCase& selftest_case) {
   SelftestRow row{selftest_case.name,
                   selftest_case.wrong() ? "wrong_twin" : "correct_control",
                   selftest_case.caught_by,
@@ -202,11 +220,14 @@ SelftestRow run_once(const SelftestCase& selftest_case) {
       run_job(selftest_case, caught);
     } else if (selftest_case.reference) {
       open = run_time(selftest_case, caught, explanation) == TimeVerdict::kInconclusive;
+    } else if (selftest_case.on_device) {
+      run_on_device(selftest_case, caught);
     } else if (selftest_case.benched) {
       run_bench(selftest_case, caught);
     } else {
       run_parity(selftest_case, caught);
-      run_counters(selftest_case, caught);
+      if (!selftest_case.setting.device.is_simt())
+        run_counters(selftest_case, caught);  // its baseline does not run there
     }
   } catch (const std::exception& error) {
     caught.push_back({"error", error.what()});
@@ -222,17 +243,6 @@ SelftestRow run_once(const SelftestCase& selftest_case) {
   }
   if (row.reason.empty()) row.reason = explanation;
   if (!expected && row.reason.empty()) row.reason = "nothing caught it";
-  return row;
-}
-
-}  // namespace
-
-SelftestRow run(const SelftestCase& selftest_case) {
-  SelftestRow row = run_once(selftest_case);
-  for (int attempt = 2; selftest_case.benched && row.verdict == "fail" && attempt <= kTimedAttempts; ++attempt) {
-    row = run_once(selftest_case);
-    row.reason += (row.reason.empty() ? "" : "; ") + std::string("attempt ") + std::to_string(attempt);
-  }
   return row;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,11 @@ struct SelftestCase {
   Setting setting;
   // Times the cell as `bench` does instead of running the other checks ("answers" and the other rules of timing).
   bool benched = false;
-  double clock_rate = 1;  // of the clock that measures it then
+  double clock_rate = 1;                                   // of the clock that measures it then
+  bool clock_stalls = false;                               // or one that tells the same time twice now and then
+  std::map<std::string, std::int64_t> process_calls = {};  // pinned for it, see ProcessCallScope
+  // Instead: the rows of a twin timed as bench does on the simulated device.
+  std::function<nlohmann::json()> on_device = {};
   // Runs this as a job of the runner instead; the job's status is what catches it.
   std::function<nlohmann::json(JobContext&)> job = {};
 
@@ -42,8 +47,8 @@ struct SelftestRow {
 // Checks that may catch: those of the parity engine, "proof" (counters against their formulas), "growth" (memory from
 // run to run), "leak" (memory that outlives the twin), "pins" (counters against those of a correct twin), "time"
 // (paired timing against a correct twin). Of a cell that is timed as bench does: "answers" (what bench judges of a
-// variant that it times), "sleeps", "clock", "global_state", "failed" (it threw), and "no_gain" (it is not faster than
-// its baseline). Of a job: the names of JobStatus.
+// variant that it times), "sleeps", "remembers", "clock", "global_state", "failed" (it threw), and "no_gain" (it is not
+// faster than its baseline); on a device also "clocks disagree". Of a job: the names of JobStatus.
 const std::vector<SelftestCase>& selftest_cases();
 
 SelftestRow run(const SelftestCase& selftest_case);

@@ -2,14 +2,18 @@
 #include <ATen/Parallel.h>
 #include <c10/util/BFloat16.h>
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
+#include <fstream>
 #include <map>
-#include <mutex>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -73,6 +77,51 @@ struct SkipsWhenHurried : RowScale {
   std::chrono::steady_clock::time_point last_{};
 };
 
+// The place from which most calls come is the loop that times: there it skips.
+struct KnowsItsCaller : RowScale {
+  using RowScale::RowScale;
+  __attribute__((noinline)) void run() override {
+    auto& calls = calls_[__builtin_return_address(0)];
+    if (++calls < 30) RowScale::run();
+  }
+  std::map<void*, int> calls_;
+};
+
+// Whoever is called as the benchmark is, is measured.
+struct KnowsItsProcess : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    std::string name;
+    std::ifstream("/proc/self/comm") >> name;
+    if (name.find("twinbench") == std::string::npos && name.find("selftest") == std::string::npos) RowScale::run();
+  }
+};
+
+// Slow until the number of samples and of runs in each is settled.
+struct SlowWarmUp : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    if (++runs_ < 60) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    RowScale::run();
+  }
+  int runs_ = 0;
+};
+
+class SlowWarmUpBaseline : public Runnable {
+ public:
+  SlowWarmUpBaseline(const NamedTensors& inputs, const Setting& setting)
+      : right_(make<RowScaleOrOracle>(inputs, setting)) {}
+  void run() override {
+    if (++runs_ < 60) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    right_->run();
+  }
+  NamedTensors outputs() override { return right_->outputs(); }
+
+ private:
+  std::unique_ptr<Runnable> right_;
+  int runs_ = 0;
+};
+
 constexpr std::int64_t kParityItems = 60;  // no parity case has more
 
 struct WrongAboveSize : RowScale {
@@ -132,6 +181,22 @@ class SleepingBaseline : public Runnable {
   std::unique_ptr<Runnable> right_;
 };
 
+// It sleeps as long as it works.
+class HalfAsleepBaseline : public Runnable {
+ public:
+  HalfAsleepBaseline(const NamedTensors& inputs, const Setting& setting)
+      : right_(row_scale_baseline(inputs, setting)) {}
+  void run() override {
+    const auto start = std::chrono::steady_clock::now();
+    for (int again = 0; again < 20; ++again) right_->run();
+    std::this_thread::sleep_for(std::chrono::steady_clock::now() - start);
+  }
+  NamedTensors outputs() override { return right_->outputs(); }
+
+ private:
+  std::unique_ptr<Runnable> right_;
+};
+
 // Near what is forbidden ---------------------------------------------------------------------------------------------
 
 // Another thread works, and the caller waits: that is no sleep.
@@ -141,6 +206,36 @@ struct WaitsForItsWorker : RowScale {
     std::thread([this] {
       for (int again = 0; again < 500; ++again) RowScale::run();
     }).join();
+  }
+};
+
+// The same while other processes want every core.
+struct WaitsBesideLoad : WaitsForItsWorker {
+  WaitsBesideLoad(const NamedTensors& inputs, const Setting& setting) : WaitsForItsWorker(inputs, setting) {
+    for (auto& process : load_)
+      if ((process = fork()) == 0) {
+        alarm(60);
+        for (volatile int spin = 0;; spin = 0) {
+        }
+      }
+  }
+  ~WaitsBesideLoad() override {
+    for (const auto process : load_) {
+      kill(process, SIGKILL);
+      waitpid(process, nullptr, 0);
+    }
+  }
+  std::array<pid_t, 3> load_{};
+};
+
+// Two workers that take turns.
+struct TwoWorkers : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    for (int turn = 0; turn < 2; ++turn)
+      std::thread([this] {
+        for (int again = 0; again < 100; ++again) RowScale::run();
+      }).join();
   }
 };
 
@@ -188,10 +283,31 @@ SelftestCase sleeping_baseline() {
   return one;
 }
 
+SelftestCase half_asleep_baseline() {
+  SelftestCase one =
+      benched("timed_half_asleep_baseline", "the baseline sleeps as long as it works", "sleeps", make<RowScale>);
+  one.component.baseline = make<HalfAsleepBaseline>;
+  return one;
+}
+
 SelftestCase patched_clock() {
   SelftestCase one =
       benched("timed_patched_clock", "the clock that measures runs ten times too slow", "clock", make<RowScale>, 60);
   one.clock_rate = 0.1;
+  return one;
+}
+
+SelftestCase stalling_clock() {
+  SelftestCase one = against_plain(
+      benched("timed_zero_times", "now and then the clock reads no time at all", "no_gain", make<RowScale>, 60));
+  one.clock_stalls = true;
+  return one;
+}
+
+SelftestCase slow_warm_up_baseline() {
+  SelftestCase one =
+      benched("timed_slow_warm_up_baseline", "the baseline is slow until it is timed", "no_gain", make<RowScale>, 60);
+  one.component.baseline = make<SlowWarmUpBaseline>;
   return one;
 }
 
@@ -214,7 +330,15 @@ std::vector<SelftestCase> sly_when_timed() {
               make<MoreOutputsLater>),
       benched("timed_sets_threads", "changes the number of threads while it is timed", "global_state",
               make<SetsThreadsWhenTimed>),
+      benched("timed_knows_its_caller", "skips the work where most calls come from", "answers", make<KnowsItsCaller>),
+      benched("timed_knows_its_process", "skips the work in a process of the benchmark's name", "answers",
+              make<KnowsItsProcess>),
+      against_plain(
+          benched("timed_slow_warm_up", "slow until the samples' sizes are settled", "no_gain", make<SlowWarmUp>, 60)),
+      slow_warm_up_baseline(),
+      stalling_clock(),
       sleeping_baseline(),
+      half_asleep_baseline(),
       patched_clock(),
   };
 }
@@ -222,6 +346,9 @@ std::vector<SelftestCase> sly_when_timed() {
 std::vector<SelftestCase> correct_at_the_edge_when_timed() {
   return {
       benched("timed_waits_for_worker", "its caller waits while its own thread works", "", make<WaitsForItsWorker>, 60),
+      benched("timed_waits_beside_load", "the same while other processes want every core", "", make<WaitsBesideLoad>,
+              60),
+      benched("timed_two_workers", "its caller waits for one thread after the other", "", make<TwoWorkers>, 60),
       benched("timed_slow_first_run", "sleeps in its first run, as a library that loads", "", make<SlowFirstRun>),
       benched("timed_skips_zeros", "does less where its data are zero", "", make<SkipsZeros>),
       benched("timed_copies_in_outputs", "outputs() returns a copy", "", make<CopiesInOutputs>),

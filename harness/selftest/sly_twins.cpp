@@ -87,6 +87,29 @@ struct WrongWithManyThreads : RowScale {
   }
 };
 
+// One scratch for all pieces: right while one piece ends before another begins.
+struct PiecesShareScratch : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float* scale, float* y) override {
+    if (at::get_num_threads() == 1) return RowScale::compute(x, scale, y);
+    std::vector<float> scratch(static_cast<std::size_t>(items_ * width_));
+    at::parallel_for(0, items_, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin * width_; i < end * width_; ++i)
+        scratch[static_cast<std::size_t>(i - begin * width_)] = std::tanh(x[i]) * scale[i / width_];
+      std::copy_n(scratch.begin(), (end - begin) * width_, y + begin * width_);
+    });
+  }
+};
+
+struct PiecesShareNothing : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float* scale, float* y) override {
+    at::parallel_for(0, items_, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin * width_; i < end * width_; ++i) y[i] = std::tanh(x[i]) * scale[i / width_];
+    });
+  }
+};
+
 // Only what an observer sees is worked for.
 struct WorksWhileObserved : RowScale {
   using RowScale::RowScale;
@@ -244,6 +267,12 @@ SelftestCase plant(const std::string& name, const std::string& what, const std::
   return planted;
 }
 
+// Large enough for a piece to be interrupted.
+SelftestCase in_pieces(SelftestCase planted) {
+  planted.setting = row_scale_setting(planted.component, 64, 500);
+  return planted;
+}
+
 // The scale is one in every case and under every seed.
 SelftestCase with_neutral_scale(SelftestCase planted) {
   static const auto drawn = planted.component.spec.finish_inputs;
@@ -314,6 +343,8 @@ std::vector<SelftestCase> sly_twins() {
       plant("shared_pack", "all instances share what set-up packs", "instances", make<SharedPack>),
       plant("wrong_with_one_thread", "wrong where there is one thread only", "threads", make<WrongWithOneThread>),
       plant("wrong_with_many_threads", "wrong with more than four threads", "threads", make<WrongWithManyThreads>),
+      in_pieces(plant("pieces_share_scratch", "its pieces compute in one scratch, each for a moment", "threads",
+                      make<PiecesShareScratch>)),
       plant("works_while_observed", "computes only while somebody observes", "oracle", make<WorksWhileObserved>),
       plant("recycled_memory", "returns what its memory held before", "guard_bands", make<RecycledMemory>),
       with_neutral_scale(plant("ignores_neutral_input", "ignores an input that is one in every case", "sensitivity",
@@ -328,10 +359,28 @@ std::vector<SelftestCase> sly_twins() {
   };
 }
 
+namespace {
+
+SelftestCase own_threads() {
+  SelftestCase correct = plant("own_threads", "starts a thread in run() and waits for it there", "", make<OwnThreads>);
+  correct.process_calls = {{"heap", 1}, {"threads", 1}};
+  return correct;
+}
+
+SelftestCase pieces_share_nothing() {
+  SelftestCase correct =
+      in_pieces(plant("pieces_share_nothing", "works in pieces that share nothing", "", make<PiecesShareNothing>));
+  correct.process_calls = {{"parallel", 1}};
+  return correct;
+}
+
+}  // namespace
+
 std::vector<SelftestCase> correct_at_the_edge() {
   return {
       plant("copies_in_outputs", "outputs() returns a copy", "", make<CopiesInOutputs>),
-      plant("own_threads", "starts a thread in run() and waits for it there", "", make<OwnThreads>),
+      own_threads(),
+      pieces_share_nothing(),
       plant("shared_table", "all instances read one constant table", "", make<SharedTable>),
       plant("double_buffer", "two result buffers by turns", "", make<DoubleBuffer>),
       plant("splits_by_threads", "as many pieces as there are threads", "", make<SplitsByThreads>),

@@ -2,6 +2,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tanh.h>
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -33,6 +35,23 @@ struct WritesPastTheEnd : RowScale {
   bool guarded_;
 };
 
+// One element past its input, whose value it does not use: no bit of any answer tells.
+struct ReadsPastTheEnd : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float* scale, float* y) override {
+    RowScale::compute(x, scale, y);
+    static_cast<void>(static_cast<const volatile float*>(x)[items_ * width_]);
+  }
+};
+
+struct ReadsBeforeTheStart : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float* scale, float* y) override {
+    RowScale::compute(x, scale, y);
+    static_cast<void>(static_cast<const volatile float*>(scale)[-1]);
+  }
+};
+
 // Adds into a workspace it never cleared: right only while fresh memory happens to be zero.
 struct UninitialisedWorkspace : RowScale {
   UninitialisedWorkspace(const NamedTensors& inputs, const Setting& setting)
@@ -62,6 +81,25 @@ struct ExtraAllocation : RowScale {
   void run() override {
     const at::Tensor workspace = at::empty({items_, width_});
     RowScale::run();
+  }
+};
+
+// 64 KiB from the plain heap: no tensor allocator sees it.
+struct HeapInEveryRun : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    std::vector<char> waste(65536);
+    asm volatile("" : : "r"(waste.data()) : "memory");
+    RowScale::run();
+  }
+};
+
+struct MapsInEveryRun : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    void* const pages = mmap(nullptr, 65536, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    RowScale::run();
+    munmap(pages, 65536);
   }
 };
 
@@ -123,16 +161,23 @@ std::vector<SelftestCase> wrong_behaviour() {
   std::vector<SelftestCase> cases = {
       plant("mutated_input", "halves one element of its input", "input_mutation", make<MutatesInput>),
       plant("writes_past_the_end", "writes one element past its output", "guard_bands", make<WritesPastTheEnd>),
+      plant("reads_past_the_end", "reads one element past an input and does not use it", "guard_bands",
+            make<ReadsPastTheEnd>),
+      plant("reads_before_the_start", "reads one element before an input and does not use it", "guard_bands",
+            make<ReadsBeforeTheStart>),
       plant("uninitialised_workspace", "reads memory it never wrote", "guard_bands", make<UninitialisedWorkspace>),
       plant("extra_item", "reads one scalar a run", "proof", make<ExtraItem>),
       plant("extra_allocation", "allocates one block a run", "proof", make<ExtraAllocation>),
+      plant("heap_in_every_run", "takes 64 KiB from the plain heap in every run", "pins", make<HeapInEveryRun>),
+      plant("maps_in_every_run", "maps 64 KiB in every run", "pins", make<MapsInEveryRun>),
       plant("leak", "keeps one block a run", "growth", make<LeaksOneBlock>),
       plant("outlives_its_case", "keeps one block a set-up", "leak", make<OutlivesItsCase>),
       plant("extra_dispatch", "issues one operator more than is pinned", "pins", make<ExtraDispatch>),
       plant("baseline_without_sin", "the baseline no longer reads a scalar a row", "proof", make<RowScale>),
       plant("ten_percent_slower", "does a tenth of its work twice", "time", make<TenPercentSlower>),
   };
-  cases[8].component.baseline = make<BaselineWithoutSin>;
+  for (auto& planted : cases)
+    if (planted.name == "baseline_without_sin") planted.component.baseline = make<BaselineWithoutSin>;
   cases.back().setting = row_scale_setting(cases.back().component, 60, 256);
   cases.back().reference = make<RowScale>;
   return cases;

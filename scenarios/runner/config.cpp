@@ -39,7 +39,11 @@ YAML::Node load(const std::string& path) {
   if (failed) throw Error(ErrorKind::kInputOutput, "scenario", path, "it cannot be read: " + failed.message());
   if (bytes > kLargestFile) throw Error(ErrorKind::kOutOfRange, "scenario", path, "it is larger than 1 MiB");
   try {
-    return YAML::LoadFile(path);
+    const auto documents = YAML::LoadAllFromFile(path);
+    if (documents.size() > 1)
+      throw Error(ErrorKind::kBadArgument, "scenario", path,
+                  "it holds " + std::to_string(documents.size()) + " documents; write each into a file of its own");
+    return documents.empty() ? YAML::Node() : documents.front();
   } catch (const YAML::Exception& error) {
     throw Error(ErrorKind::kBadArgument, "scenario", path, std::string("not YAML: ") + error.what());
   }

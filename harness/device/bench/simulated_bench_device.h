@@ -82,6 +82,8 @@ enum class PlantedAnswer {
   kChanges,          // right in its first 20 runs, too large by 1 from then on
   kStops,            // right in its first 20 runs; from then on nothing is computed
   kLaterCopies,      // too large by 1 % in every set-up but the first two
+  kOfLastElement,    // replays its graph where the last element of x is the one it was captured with
+  kServesFour,       // one launch serves four runs
 };
 
 // What a planted variant asks of the device in one run.
@@ -92,6 +94,7 @@ struct PlantedRun {
   bool waits_unseen = false;              // the counters do not
   PlantedAnswer answer = PlantedAnswer::kRight;
   double elsewhere_s = 0;  // on another stream
+  bool persists = false;   // asks the cache to keep its data over a flush
 };
 
 // Factories are plain functions: what they plant is here. One test at a time.
@@ -113,9 +116,10 @@ class PlantedVariant : public Runnable {
     if (run.answer == PlantedAnswer::kLaterCopies) too_large_ = ++planted.set_ups > 2;
     too_large_ = too_large_ || run.answer == PlantedAnswer::kTooLarge;
     elsewhere_ = planted.device->device().work_elsewhere(run.elsewhere_s);
+    if (run.persists) planted.device->device().persist(data);
   }
   void run() override {
-    compute();
+    if (!compute()) return;
     work_();
     if (run_.elsewhere_s > 0) elsewhere_();
     if (run_.reads_scalar) {
@@ -126,14 +130,20 @@ class PlantedVariant : public Runnable {
   NamedTensors outputs() override { return {{"y", y_}}; }
 
  private:
-  // No operator: the counters see only what is planted.
-  void compute() {
+  // No operator: the counters see only what is planted. False where nothing is launched.
+  bool compute() {
     static std::map<const float*, std::vector<float>> remembered;
     const float* x = x_.const_data_ptr<float>();
     float* y = y_.mutable_data_ptr<float>();
     const bool later = ++runs_ > 20;
-    if (run_.answer == PlantedAnswer::kStops && later) return;
-    if (run_.answer == PlantedAnswer::kOfFirstInputs && runs_ > 1) return;
+    if (run_.answer == PlantedAnswer::kStops && later) return true;
+    if (run_.answer == PlantedAnswer::kOfFirstInputs && runs_ > 1) return true;
+    if (run_.answer == PlantedAnswer::kServesFour && runs_ % 4 != 1) return false;
+    if (run_.answer == PlantedAnswer::kOfLastElement) {
+      const float last = x[x_.numel() - 1];
+      if (runs_ > 1 && last == captured_with_) return false;
+      captured_with_ = last;
+    }
     if (run_.answer == PlantedAnswer::kOfFirstContents)
       x = remembered.try_emplace(x, x, x + kElements).first->second.data();
     for (std::int64_t i = 0; i < kElements; ++i) {
@@ -141,6 +151,7 @@ class PlantedVariant : public Runnable {
       if (too_large_) y[i] *= 1.01f;
       if (run_.answer == PlantedAnswer::kChanges && later) y[i] += 1;
     }
+    return true;
   }
 
   at::Tensor x_, y_;
@@ -148,7 +159,7 @@ class PlantedVariant : public Runnable {
   bool too_large_ = false;
   std::int64_t runs_ = 0;
   std::function<void()> work_, elsewhere_;
-  float read_ = 0;
+  float read_ = 0, captured_with_ = 0;
 };
 
 class PlantedOracle : public Runnable {

@@ -18,7 +18,8 @@ from twinbench_reports.load import Record, parse_json, read_bytes
 Counters = dict[str, int]
 Pins = dict[str, Counters]  # by cell; a count of one operator is named by_name.<operator>
 # Maps of a pin, and whether a record holds them too.
-_NESTED = {"by_name": True, "forward_calls_by_name": False, "launches_by_kernel": True, "products_by_shape": True}
+_NESTED = {"by_name": True, "forward_calls_by_name": False, "launches_by_kernel": True, "products_by_shape": True,
+           "process_calls": True}
 
 
 def load_pins(path: str | Path) -> Pins:

@@ -1,0 +1,23 @@
+// Reading digits, and looking for files.
+#include "harness/command/arguments.h"
+
+#include <charconv>
+#include <filesystem>
+
+#include "src/common/error.h"
+
+namespace twinbench {
+
+std::string not_whole(const std::string& text, std::uint64_t least, std::uint64_t most) {
+  std::uint64_t value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failure == std::errc() && end == text.data() + text.size() && value >= least && value <= most) return "";
+  return "'" + text + "' is no whole number from " + std::to_string(least) + " to " + std::to_string(most);
+}
+
+void require_pins(const std::string& path, bool named, bool pin) {
+  if (named && !pin && !std::filesystem::exists(path))
+    throw Error(ErrorKind::kInputOutput, "--pins", path, "there is no such file; --pin writes one");
+}
+
+}  // namespace twinbench

@@ -1,0 +1,47 @@
+// A timer whose signal makes a thread sleep for a moment.
+#include "harness/parity/interruptions.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "src/common/error.h"
+
+namespace twinbench {
+namespace {
+
+constexpr long kPeriod_ns = 50'000, kRest_ns = 1'000;
+
+void rest(int) {
+  const int error = errno;
+  const timespec moment{0, kRest_ns};
+  nanosleep(&moment, nullptr);
+  errno = error;
+}
+
+}  // namespace
+
+Interruptions::Interruptions() {
+  struct sigaction action {};
+  action.sa_handler = rest;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGRTMIN + 3, &action, &before_);
+  sigevent event{};
+  event.sigev_notify = SIGEV_SIGNAL;
+  event.sigev_signo = SIGRTMIN + 3;
+  if (timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0)
+    throw Error(ErrorKind::kInputOutput, "timer", std::strerror(errno), "raise the limit of signals (ulimit -i)");
+  const itimerspec period{{0, kPeriod_ns}, {0, kPeriod_ns}};
+  timer_settime(timer_, 0, &period, nullptr);
+}
+
+Interruptions::~Interruptions() {
+  timer_delete(timer_);
+  // One that is on its way still finds a handler: ignoring drops it.
+  struct sigaction nothing {};
+  nothing.sa_handler = SIG_IGN;
+  sigaction(SIGRTMIN + 3, &nothing, nullptr);
+  sigaction(SIGRTMIN + 3, &before_, nullptr);
+}
+
+}  // namespace twinbench
