@@ -3,6 +3,7 @@
 
 #include <ATen/Context.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <iostream>
@@ -10,6 +11,7 @@
 
 #include "harness/command/kernel_cells.h"
 #include "harness/ledger/ledger.h"
+#include "harness/runner/share.h"
 #include "harness/simt/counting/bounds.h"
 #include "harness/simt/counting/counts_file.h"
 #include "harness/terminal/table.h"
@@ -178,7 +180,7 @@ void print_times(const std::vector<CellResult>& results) {
 
 // What fails, in words. Bounds are judged where the documents' sizes are run: small cases are all tail.
 std::vector<std::string> failures_of(const std::vector<CellResult>& results, const CountsFile& pins,
-                                     const KernelsOptions& options, double most_multiprocessors) {
+                                     const KernelsOptions& options, bool all, double most_multiprocessors) {
   std::vector<std::string> failures;
   std::map<std::string, json> counted;
   std::vector<Breach> breaches;
@@ -196,7 +198,7 @@ std::vector<std::string> failures_of(const std::vector<CellResult>& results, con
       for (Breach& breach : breaches_of(kernel, static_cast<std::uint64_t>(most_multiprocessors)))
         breaches.push_back(std::move(breach));
   }
-  const bool complete = options.filter == "." && !options.timed_only;
+  const bool complete = all && options.filter == "." && !options.timed_only;
   if (options.pins_only) breaches.clear();
   for (std::string& text : pins.judge(breaches, complete && !options.pins_only)) failures.push_back(std::move(text));
   if (complete)
@@ -213,6 +215,10 @@ CLI::App* add_kernels_command(CLI::App& program, KernelsOptions& options) {
   command->add_option("--pins", options.pins, "The checked-in counts")->capture_default_str();
   command->add_option("--cards", options.cards, "Folder of cards")->capture_default_str();
   command->add_option("--seed", options.seed, "Seed of every input")->capture_default_str();
+  command
+      ->add_option("--minutes", options.minutes,
+                   "Begin no cell after so many minutes; small ones come first, what is left out is named: exit code 3")
+      ->check(CLI::Range(1e-6, 1e6));
   command->add_flag("--pin", options.pin, "Write what was counted into the file: the one way to change it");
   command->add_flag("--pins-only", options.pins_only, "Compare with the pins, do not judge by the bounds");
   command->add_flag("--timed", options.timed_only, "Timed cases only");
@@ -227,10 +233,20 @@ int kernels_command(const KernelsOptions& options) {
   CountsFile pins = CountsFile::load(options.pins);
   double most_multiprocessors = 0;
   for (const model::Card& card : cards) most_multiprocessors = std::max(most_multiprocessors, card.multiprocessors);
+  const TimeBudget budget(options.minutes);
+  std::vector<Cell> cells = kernel_cells(options.filter);
+  if (options.minutes > 0)
+    std::stable_partition(cells.begin(), cells.end(), [](const Cell& cell) { return !cell.input_case->timed; });
   std::vector<CellResult> results;
-  for (const Cell& cell : kernel_cells(options.filter))
-    if (!options.timed_only || cell.input_case->timed) results.push_back(examine(cell, options, cards, compiled));
-  if (results.empty()) return kExitInconclusive;
+  std::vector<std::string> left_out;
+  for (const Cell& cell : cells) {
+    if (options.timed_only && !cell.input_case->timed) continue;
+    if (budget.spent())
+      left_out.push_back(cell.name());
+    else
+      results.push_back(examine(cell, options, cards, compiled));
+  }
+  if (results.empty() && left_out.empty()) return kExitInconclusive;
 
   if (options.as_json) {
     json cells = json::array();
@@ -241,15 +257,17 @@ int kernels_command(const KernelsOptions& options) {
     print_budgets(results, cards, compiled);
     print_times(results);
   }
-  const auto failures = failures_of(results, pins, options, most_multiprocessors);
+  const auto failures = failures_of(results, pins, options, left_out.empty(), most_multiprocessors);
   if (options.pin) {
     for (const CellResult& result : results)
       if (result.error.empty()) pins.set(result.counted.name, pinned_json(result));
     pins.save(options.pins);
   }
   for (const std::string& text : failures) std::cerr << "FAIL: " << text << '\n';
-  std::cerr << "kernels: " << results.size() << " cells, " << failures.size() << " failures\n";
-  return failures.empty() ? kExitPass : kExitFailure;
+  for (const std::string& name : left_out) std::cerr << name << ": left out, " << budget.reason() << '\n';
+  std::cerr << "kernels: " << results.size() << " cells, " << left_out.size() << " left out, " << failures.size()
+            << " failures\n";
+  return !failures.empty() ? kExitFailure : left_out.empty() ? kExitPass : kExitInconclusive;
 }
 
 }  // namespace twinbench

@@ -13,6 +13,7 @@ struct KernelsOptions {
   std::string cards = "ci/cards";
   std::uint64_t seed = 1234;
   std::uint64_t most_threads = 1 << 19;  // of a launch that is counted whole
+  double minutes = 0;                    // 0: no limit
   bool pin = false, as_json = false, timed_only = false, pins_only = false;
 };
 
