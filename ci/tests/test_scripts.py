@@ -1,5 +1,6 @@
 """The scripts' exit codes: every step that a script runs is made to fail once, and the script must fail with it."""
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -97,6 +98,41 @@ def test_bench_reports_the_worst_that_an_engine_found_and_goes_on(tree):
             assert got == code and len(reached) == len(steps), steps[number - 1]
     for first, last, worst in ((1, 3, 1), (3, 1, 1), (2, 3, 2), (3, 2, 2), (1, 2, 1), (2, 1, 1)):
         assert run(tree, command, step=engines[0], code=first, more=f"{engines[-1]}:{last}")[0] == worst
+
+
+def shares_of(steps):
+    """Minutes that each engine was given."""
+    words = [step.split() for step in steps
+             if step.startswith("twinbench ") and " --out " in step and " data " not in step]
+    assert all("--minutes" in step for step in words), words
+    return [float(step[step.index("--minutes") + 1]) for step in words]
+
+
+@pytest.mark.parametrize("flags, minutes", [([], 15), (["--minutes", "5"], 5), (["--minutes", "0.5"], 0.5)])
+def test_bench_shares_out_nine_tenths_of_its_minutes(tree, flags, minutes):
+    """However many components there are: every engine has a part, and a tenth is left for what each has begun."""
+    shares = shares_of(run(tree, ["ci/bench", "--out", "out/here", *flags])[1])
+    assert len(shares) == 7 and min(shares) > 0
+    assert sum(shares) == pytest.approx(0.9 * minutes, abs=0.01)
+
+
+def test_a_planted_engine_without_a_share_is_seen(tree):
+    script = tree / "ci/bench"
+    script.write_text(script.read_text().replace("engine counters --filter \"$filter\" $quick $(share 6)",
+                                                 "engine counters --filter \"$filter\" $quick"))
+    with pytest.raises(AssertionError):
+        shares_of(run(tree, ["ci/bench", "--out", "out/here"])[1])
+
+
+def test_the_engines_tests_share_out_their_seconds_however_many_there_are():
+    """Nine minutes of a core in all, so four and a half on two; a test of its own has at least half a second."""
+    tests = (Path(os.environ["TWINBENCH_PROGRAM"]).parents[1] / "ci/CTestTestfile.cmake").read_text()
+    engines = re.findall(r'^add_test.*"(parity|counters|kernels)" .*$', tests, re.MULTILINE)
+    minutes = [float(text) for text in re.findall(r'"--minutes" "([0-9.]+)"', tests)]
+    if not minutes and engines:
+        pytest.skip("a build with sanitizers has no budget: ci/slow has the time")
+    assert len(minutes) == len(engines) > 10
+    assert 0.49 / 60 < min(minutes) and sum(minutes) <= 9
 
 
 def test_what_lands_may_be_undecided_in_time_but_in_nothing_else(tree):

@@ -3,6 +3,7 @@
 
 #include <ATen/Context.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <deque>
@@ -15,6 +16,7 @@
 #include "harness/command/kernel_cells.h"
 #include "harness/command/kernels_record.h"
 #include "harness/ledger/ledger.h"
+#include "harness/runner/share.h"
 #include "harness/simt/counting/bounds.h"
 #include "harness/simt/counting/counts_file.h"
 #include "harness/terminal/table.h"
@@ -280,6 +282,10 @@ CLI::App* add_kernels_command(CLI::App& program, KernelsOptions& options) {
   command->add_option("--seed", options.seed, "Seed of every input")->capture_default_str();
   command->add_option("--size", options.sizes, "K=V: instead of the case's, for sizes too large for other engines")
       ->delimiter(',');
+  command
+      ->add_option("--minutes", options.minutes,
+                   "Begin no cell after so many minutes; small ones come first, what is left out is named: exit code 3")
+      ->check(CLI::Range(1e-6, 1e6));
   command->add_flag("--pin", options.pin, "Write what was counted into the file: the one way to change it");
   command->add_flag("--pins-only", options.pins_only, "Compare with the pins, do not judge by the bounds");
   command->add_flag("--timed", options.timed_only, "Timed cases only");
@@ -300,7 +306,7 @@ int kernels_command(const KernelsOptions& options, CommandOptions common) {
   for (const model::Card& card : cards) most_multiprocessors = std::max(most_multiprocessors, card.multiprocessors);
   if (options.pin && !options.sizes.empty())
     throw Error(ErrorKind::kBadArgument, "--pin", "with --size", "pin the cases of the specifications alone");
-  std::vector<CellResult> results;
+  const TimeBudget budget(options.minutes);
   std::deque<Case> sized;
   std::vector<Cell> cells = kernel_cells(options.filter);
   for (Cell& cell : cells) {
@@ -310,9 +316,18 @@ int kernels_command(const KernelsOptions& options, CommandOptions common) {
     for (const std::string& size : options.sizes) other.name += " " + size;
     cell.input_case = &other;
   }
-  for (const Cell& cell : cells)
-    if (!options.timed_only || cell.input_case->timed) results.push_back(examine(cell, options, cards, compiled));
-  if (results.empty()) return kExitInconclusive;
+  if (options.minutes > 0)
+    std::stable_partition(cells.begin(), cells.end(), [](const Cell& cell) { return !cell.input_case->timed; });
+  std::vector<CellResult> results;
+  std::vector<std::string> left_out;
+  for (const Cell& cell : cells) {
+    if (options.timed_only && !cell.input_case->timed) continue;
+    if (budget.spent())
+      left_out.push_back(cell.name());
+    else
+      results.push_back(examine(cell, options, cards, compiled));
+  }
+  if (results.empty() && left_out.empty()) return kExitInconclusive;
 
   if (options.as_json) {
     json cells = json::array();
@@ -343,13 +358,19 @@ int kernels_command(const KernelsOptions& options, CommandOptions common) {
       for (const std::string& text : changed_times(pins, name, result.times)) tell(text);
     if (result.counted.timed) add_modelled(record, ledger, pins, cards, name, result.times, failures, result.error);
   }
-  for (const std::string& text : file_failures(results, pins, options, most_multiprocessors)) tell(text);
-  std::cerr << "kernels: " << results.size() << " cells, " << told.size() << " failures\n";
+  if (left_out.empty())
+    for (const std::string& text : file_failures(results, pins, options, most_multiprocessors)) tell(text);
+  for (const std::string& name : left_out) {
+    std::cerr << name << ": left out, " << budget.reason() << '\n';
+    if (!options.out.empty()) ledger.record(name, Outcome::kInconclusive, budget.reason());
+  }
+  std::cerr << "kernels: " << results.size() << " cells, " << left_out.size() << " left out, " << told.size()
+            << " failures\n";
   if (!options.out.empty()) {
     record.set_ledger(ledger.to_json());
     record.write(options.out);
   }
-  return told.empty() ? kExitPass : kExitFailure;
+  return !told.empty() ? kExitFailure : left_out.empty() ? kExitPass : kExitInconclusive;
 }
 
 }  // namespace twinbench

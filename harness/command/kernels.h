@@ -18,6 +18,7 @@ struct KernelsOptions {
   std::vector<std::string> sizes;  // "flows=5000": of every cell instead of its case's; such cells are never pinned
   std::uint64_t seed = 1234;
   std::uint64_t most_threads = 1 << 19;  // of a launch that is counted whole
+  double minutes = 0;                    // 0: no limit
   bool pin = false, as_json = false, timed_only = false, pins_only = false;
 };
 

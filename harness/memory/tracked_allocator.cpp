@@ -39,6 +39,10 @@ TrackedAllocator::Shard& TrackedAllocator::shard_of(const void* data) {
 }
 
 c10::DataPtr TrackedAllocator::allocate(std::size_t bytes) {
+  const std::int64_t most = most_live_bytes_.load(std::memory_order_relaxed);
+  if (most > 0 && live_bytes_.load() + static_cast<std::int64_t>(bytes) > most)
+    throw Error(ErrorKind::kOutOfMemory, "memory budget", std::to_string(bytes) + " bytes more",
+                std::to_string(live_bytes_.load()) + " of " + std::to_string(most) + " bytes are held already");
   const bool guard = guarding_.load(std::memory_order_relaxed) && bytes > 0;
   if (guard && guard_.load(std::memory_order_relaxed) == Guard::kPages) {
     constexpr std::size_t kAlignment = 16, kGuardBytes = 1 << 16;

@@ -67,6 +67,10 @@ class TrackedAllocator final : public c10::Allocator {
   std::int64_t peak(int meter) const;
   void close_peak(int meter);
 
+  // From now on an allocation that would bring live_bytes above this is refused: Error(kOutOfMemory), whichever thread
+  // asks. 0: no limit. So running out of memory is the same on every machine.
+  void limit_live_bytes(std::int64_t bytes) { most_live_bytes_ = bytes; }
+
   c10::DataPtr allocate(std::size_t bytes) override;
   c10::DeleterFnPtr raw_deleter() const override;
   void copy_data(void* to, const void* from, std::size_t bytes) const override;
@@ -95,6 +99,7 @@ class TrackedAllocator final : public c10::Allocator {
   std::atomic<std::int64_t> allocations_{0}, allocated_bytes_{0}, frees_{0}, live_bytes_{0};
   std::array<std::atomic<std::int64_t>, kPeakMeters> peaks_{};
   std::atomic<std::uint32_t> open_peaks_{0};
+  std::atomic<std::int64_t> most_live_bytes_{0};
   std::atomic<bool> guarding_{false};
   std::atomic<Guard> guard_{Guard::kBands};
   std::mutex pages_mutex_;  // guarded pages are made and given back one at a time

@@ -59,7 +59,8 @@ int value_class(const Cell& cell) { return is_large(*cell.input_case) ? 2 : cell
 std::vector<Cell> most_valuable_first(std::vector<Cell> cells, const std::string& sample) {
   const auto key = [&](const Cell& cell) {
     return std::make_tuple(value_class(cell), name_hash(sample + " " + cell.component->spec.id()),
-                           to_string(cell.device), cell.input_case, cell.dtype);
+                           to_string(cell.device), name_hash(sample + " " + case_name(cell)), cell.input_case,
+                           cell.dtype);
   };
   std::stable_sort(cells.begin(), cells.end(), [&](const Cell& a, const Cell& b) { return key(a) < key(b); });
   return cells;

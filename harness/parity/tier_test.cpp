@@ -71,6 +71,18 @@ TEST(Tier, TheMostValuableComeFirstAndCasesStayTogether) {
   EXPECT_FALSE(is_large(*cells.front().input_case));
 }
 
+TEST(Tier, EveryCaseOfAComponentComesFirstInSomeRevision) {
+  std::map<std::string, std::set<std::string>> small, first;
+  for (const auto& cell : cpu_cells())
+    if (!is_large(*cell.input_case)) small[cell.component->spec.id()].insert(case_name(cell));
+  for (int revision = 0; revision < 400; ++revision) {
+    std::set<std::string> begun;
+    for (const auto& cell : most_valuable_first(cpu_cells(), "r" + std::to_string(revision)))
+      if (begun.insert(cell.component->spec.id()).second) first[cell.component->spec.id()].insert(case_name(cell));
+  }
+  EXPECT_EQ(first, small) << "a budget that ends after the first would never judge the others";
+}
+
 TEST(Tier, KnowsItsNames) {
   EXPECT_EQ(tier_named("quick"), Tier::kQuick);
   EXPECT_EQ(tier_named("full"), Tier::kFull);

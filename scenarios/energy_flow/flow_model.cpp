@@ -3,61 +3,11 @@
 
 #include <ATen/ATen.h>
 
-#include "harness/compare/inputs.h"
+#include "scenarios/energy_flow/flow_stage.h"
 #include "src/common/error.h"
-#include "src/registry.h"
 
 namespace twinbench::energy_flow {
 namespace {
-
-constexpr std::uint64_t kWeightSeed = 20;  // weights are the same for every variant and population
-constexpr const char* kNeuron = "energy_flow.simple_neuron";
-constexpr const char* kCarrier = "energy_flow.energy_carrier";
-constexpr const char* kHeads = "energy_flow.carrier_heads";
-
-// A component's case "train" at the scenario's sizes.
-Setting setting_of(const Component& component, const ScenarioConfig& config, std::int64_t flows,
-                   const RunSetting& run) {
-  Setting setting{*find_cell(component.spec.id() + "/baseline/cpu/fp32/train").input_case, run.dtype, run.device};
-  const auto set = [&](const std::string& size, std::int64_t value) {
-    auto& sizes = setting.input_case.sizes;
-    if (const auto found = sizes.find(size); found != sizes.end()) found->second = value;
-  };
-  const auto& sizes = config.sizes;
-  const bool is_neuron = component.spec.name == "simple_neuron";
-  set("flows", flows);
-  set("hidden", is_neuron ? sizes.at("neuron_hidden") : sizes.at("carrier_hidden"));
-  set("outputs", sizes.at("neuron_output"));
-  set("features", sizes.at("neuron_output"));
-  set("layers", sizes.at("carrier_layers"));
-  set("energy_width", sizes.at("carrier_hidden") / 2);
-  setting.input_case.options = {};
-  if (component.spec.name == "carrier_heads")
-    setting.input_case.options = {{"noise", config.options.at("exploration_noise")},
-                                  {"movement_threshold", config.options.at("spawn_threshold")},
-                                  {"most_spawned", static_cast<double>(sizes.at("max_spawn_per_step"))},
-                                  {"seed", static_cast<double>(config.seed)}};
-  return setting;
-}
-
-struct Stage {
-  const Component* component = nullptr;
-  Setting setting;
-  NamedTensors weights;
-
-  Stage(const char* id, const ScenarioConfig& config, std::int64_t flows, const RunSetting& run)
-      : component(&find_component(id)), setting(setting_of(*component, config, flows, run)) {
-    Setting small = setting;  // the weights do not depend on the number of flows
-    small.input_case.sizes["flows"] = 1;
-    small.device = c10::Device(c10::DeviceType::CPU);
-    weights = placed_inputs(generated_inputs(component->spec, small, kWeightSeed), run.dtype, run.device);
-  }
-  std::unique_ptr<Runnable> make(Variant variant, const NamedTensors& flow_inputs) const {
-    NamedTensors inputs = weights;
-    for (const auto& [name, tensor] : flow_inputs) inputs.set(name, tensor);
-    return component->make(variant, inputs, setting);
-  }
-};
 
 class FlowRun : public TrainingRun {
  public:

@@ -1,4 +1,5 @@
 // Training run energy_flow.flows: every flow of a real batch steps through neuron, carrier and heads.
+#include "scenarios/energy_flow/flow_keys.h"
 #include "scenarios/energy_flow/flow_model.h"
 
 namespace twinbench::energy_flow::flows {
@@ -23,24 +24,10 @@ std::unique_ptr<Workload> prepare(const ScenarioConfig& config) { return std::ma
 }  // namespace
 
 RunSource make_source() {
-  constexpr double kWidest = 65536;
   RunSource source;
   source.summary =
       "every flow of a real batch through neuron, carrier and heads, state carried on; nothing ends a flow";
-  source.sizes = {count_key("lattice_width", 2, kWidest, "cells along x; the mapping to [-1, 1] divides by one less"),
-                  count_key("lattice_height", 2, kWidest, "cells along y"),
-                  count_key("lattice_depth", 2, kWidest, "levels along z"),
-                  count_key("batch", 1, 1e6, "text pairs; one flow a pair and cell"),
-                  count_key("embedding_width", 1, kWidest, "of the dataset's embeddings"),
-                  count_key("neuron_hidden", 1, kWidest, "of the neuron's inner layers"),
-                  count_key("neuron_output", 1, kWidest, "features of a flow"),
-                  count_key("carrier_hidden", 2, kWidest, "of each recurrent layer"),
-                  count_key("carrier_layers", 1, 64, "recurrent layers"),
-                  count_key("max_spawn_per_step", 0, 1024, "children a flow may ask for")};
-  source.options = {real_key("exploration_noise", 0, 10, "standard deviation of the noise on a move"),
-                    real_key("spawn_threshold", 1e-6, 10, "length of a move that asks for children")};
-  source.components = {"energy_flow.embedding_mapper", "energy_flow.simple_neuron", "energy_flow.energy_carrier",
-                       "energy_flow.carrier_heads"};
+  take_flow_keys(source);
   source.step_tolerance = {Tolerance::Kind::kBound, {1e-4, 1e-5}, {3e-2, 1e-2}, "step"};
   source.prepare = prepare;
   return source;

@@ -1,7 +1,6 @@
 // Kind `growth`: many steps in windows; what a window costs and what is held at its end must not grow.
 #include <algorithm>
 
-#include "harness/device/device_allocator.h"
 #include "harness/memory/tracked_allocator.h"
 #include "scenarios/runner/experiment.h"
 #include "scenarios/runner/observe.h"
@@ -9,13 +8,6 @@
 
 namespace twinbench::experiments::growth {
 namespace {
-
-// Bytes in tensors now, on host and device.
-double held_bytes(c10::Device device) {
-  double bytes = static_cast<double>(TrackedAllocator::instance().totals().live_bytes);
-  if (const auto totals = device_allocator_totals(device)) bytes += static_cast<double>(totals->allocated_bytes);
-  return bytes;
-}
 
 using Windows = std::map<std::string, std::vector<double>>;  // by quantity, a value a window
 

@@ -110,6 +110,7 @@ void check_needs(const ScenarioConfig& config, const Experiment& experiment, con
   };
   if (experiment.needs_state && !source.gives_state) refuse("its state");
   if (experiment.needs_losses && !source.gives_losses) refuse("losses");
+  if (experiment.needs_windows && !source.gives_windows) refuse("gradients of a window's items");
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ struct Experiment {
   std::string proves;  // one sentence
   std::vector<Key> keys;
   std::vector<MeasureSpec> measures;
-  bool needs_state = false, needs_losses = false;         // of the training run
+  bool needs_state = false, needs_losses = false, needs_windows = false;  // of the training run
   void (*check)(const ScenarioConfig& config) = nullptr;  // what no key can say of itself; throws at load
   Findings (*run)(const Trial& trial) = nullptr;
 };

@@ -126,14 +126,14 @@ sizes: {items: 8}
 }
 
 // Reads `text` as a scenario file; the file is gone afterwards.
-inline ScenarioConfig read(const std::string& text) {
+inline ScenarioConfig read(const std::string& text, const Catalogue& all = fake_catalogue()) {
   const auto path = std::filesystem::temp_directory_path() / ("planted_" + std::to_string(getpid()) + ".yaml");
   std::ofstream(path) << text;
   struct Remove {
     std::filesystem::path path;
     ~Remove() { std::filesystem::remove(path); }
   } remove{path};
-  return read_scenario(path.string(), fake_catalogue());
+  return read_scenario(path.string(), all);
 }
 
 // Runs it with those mistakes planted; returns the row.

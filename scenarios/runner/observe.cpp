@@ -5,9 +5,13 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <chrono>
+#include <cmath>
 
 #include "harness/compare/compare.h"
+#include "harness/device/device_allocator.h"
+#include "harness/memory/tracked_allocator.h"
 #include "harness/timing/statistics.h"
+#include "src/common/error.h"
 
 namespace twinbench {
 namespace {
@@ -91,6 +95,41 @@ StepParity compare_steps(const NamedTensors& oracle, const NamedTensors& baselin
     parity.worst_ratio = std::max(parity.worst_ratio, result.worst_ratio);
   }
   return parity;
+}
+
+WindowRun& windows_of(TrainingRun& run) {
+  if (auto* window = dynamic_cast<WindowRun*>(&run)) return *window;
+  throw Error(ErrorKind::kInternal, "training run", "no WindowRun", "its source says gives_windows");
+}
+
+double norm_ratio(const NamedTensors& a, const NamedTensors& b, double relative) {
+  constexpr double kInfinite = 1e30, kLeastShare = 1e-3;
+  const auto norm = [](const at::Tensor& tensor) { return at::linalg_vector_norm(tensor).item<double>(); };
+  const auto exact = [](const at::Tensor& tensor) { return tensor.detach().to(at::kCPU, at::kDouble); };
+  double squares = 0;
+  for (const auto& [name, tensor] : b) squares += std::pow(norm(exact(tensor)), 2);
+  double worst = a.size() == b.size() ? 0 : kInfinite;
+  for (const auto& [name, tensor] : b) {
+    const auto reference = exact(tensor), other = exact(a[name]);
+    if (reference.sizes() != other.sizes()) return kInfinite;
+    const double error = norm(other - reference);
+    const double allowed = relative * std::max(norm(reference), kLeastShare * std::sqrt(squares));
+    const double ratio = error == 0 ? 0 : error / allowed;
+    worst = std::isfinite(ratio) ? std::max(worst, ratio) : kInfinite;
+  }
+  return worst;
+}
+
+NamedTensors copies_of(const NamedTensors& tensors) {
+  NamedTensors copies;
+  for (const auto& [name, tensor] : tensors) copies.set(name, tensor.detach().cpu().clone());
+  return copies;
+}
+
+double held_bytes(c10::Device device) {
+  double bytes = static_cast<double>(TrackedAllocator::instance().totals().live_bytes);
+  if (const auto totals = device_allocator_totals(device)) bytes += static_cast<double>(totals->allocated_bytes);
+  return bytes;
 }
 
 void add_counters(Measures& measures, const std::string& prefix, const CounterSnapshot& counters,

@@ -39,6 +39,16 @@ struct StepParity {
 StepParity compare_steps(const NamedTensors& oracle, const NamedTensors& baseline, const NamedTensors& optimized,
                          const Tolerance& tolerance, Dtype dtype);
 
+// What a WindowRun's kinds look at: the run as one (throws kInternal where its source promised wrongly), and the worst
+// tensor's |a - b| / (relative * |b|) by L2 norms. A norm below a thousandth of all tensors' together counts as that:
+// what a parameter that hardly matters rounds to is not judged by itself. 1e30 where a difference is not finite.
+WindowRun& windows_of(TrainingRun& run);
+double norm_ratio(const NamedTensors& a, const NamedTensors& b, double relative);
+NamedTensors copies_of(const NamedTensors& tensors);  // on the CPU
+
+// Bytes in tensors now, on host and device.
+double held_bytes(c10::Device device);
+
 // Adds <prefix><counter> for every counter, divided by `divisor`.
 void add_counters(Measures& measures, const std::string& prefix, const CounterSnapshot& counters,
                   const std::string& suffix = "", double divisor = 1);

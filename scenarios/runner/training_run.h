@@ -46,6 +46,25 @@ class TrainingRun {
   }  // what the run counts itself, since it was made: slots free, windows skipped
 };
 
+// A run whose step is an optimizer's window over all its items, which can be taken in pieces: in micro-batches, and by
+// several processes. Its state is its parameters; every window is over the same items.
+class WindowRun : public TrainingRun {
+ public:
+  virtual void begin_window() = 0;  // gradients are zero
+  // Adds the gradients of so many items. An item weighs 1 / items(), however the window is cut.
+  virtual void micro_step(std::int64_t begin, std::int64_t count) = 0;
+  virtual void finish_window() = 0;  // updates the parameters by the gradients
+  // By parameter, in one order, not copies: what a reducer writes there is what finish_window() takes.
+  virtual NamedTensors gradients() = 0;
+  virtual NamedTensors parameters() = 0;
+
+  void step() override {
+    begin_window();
+    micro_step(0, items());
+    finish_window();
+  }
+};
+
 struct RunSetting {
   Variant variant = Variant::kBaseline;
   Dtype dtype = Dtype::kFp32;
@@ -69,6 +88,7 @@ struct RunSource {
   std::vector<std::string> components;  // ids of those it is made of: it runs where all of them do
   std::vector<Variant> variants = {Variant::kBaseline, Variant::kOptimized};
   bool gives_state = true, gives_losses = false;  // state() and losses() are not empty
+  bool gives_windows = false;                     // its runs are WindowRuns
   Tolerance step_tolerance;                       // of one step's floating results, optimized against baseline
   std::unique_ptr<Workload> (*prepare)(const ScenarioConfig& config) = nullptr;
 
