@@ -13,6 +13,9 @@ struct KernelsOptions {
   std::string cards = "ci/cards";
   std::uint64_t seed = 1234;
   std::uint64_t most_threads = 1 << 19;  // of a launch that is counted whole
+  // In cases of many items, whose blocks are all alike, fewer stand for all.
+  std::uint64_t most_threads_of_many = 1 << 14;
+  std::int64_t many_items = 4096;
   bool pin = false, as_json = false, timed_only = false, pins_only = false;
 };
 

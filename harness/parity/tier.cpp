@@ -34,7 +34,7 @@ ParityOptions parity_options(Tier tier, Variant variant) {
 }
 
 // Whether the baseline takes so many steps that tier quick has no time for the case: seconds a run, of tens of runs.
-bool is_too_long(const Component& component, const Case& input_case) {
+static bool is_too_long(const Component& component, const Case& input_case) {
   constexpr std::int64_t kMostDispatches = 100'000;
   const Setting setting = Cell{&component, Variant::kBaseline, {}, component.spec.dtypes.front(), &input_case}.setting();
   for (const ProofCounter& counter : component.spec.proof)
