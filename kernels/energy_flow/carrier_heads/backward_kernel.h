@@ -88,8 +88,8 @@ struct Differentiate {
                                           .delta = load_vector(delta, row),
                                           .raw = load_vector(raw, row),
                                           .child_energy = a.grad_child_energy[flow]};
-    SumGradients<float> grad = finish_backward(a.rule, load_sums(a.second_sums, a.flows, flow, a.rule.gate),
-                                               a.spawn_count[flow], given);
+    SumGradients<float> grad =
+        finish_backward(a.rule, load_sums(a.second_sums, a.flows, flow, a.rule.gate), a.spawn_count[flow], given);
     const kernels::Floats<4> exact = {{grad.energy, grad.displacement.x, grad.displacement.y, grad.displacement.z}};
     out_bias = kernels::map(out_bias, exact, [](float sum, float value) { return sum + value; });
     if (a.round) grad.round();
@@ -132,9 +132,9 @@ struct Differentiate {
       TWINBENCH_UNROLL
       for (int i = 0; i < kWidth; ++i) {
         const float x = sums.of[i] + own.bias.of[i], activated = kernels::operand(kernels::gelu(x), a.round);
-        gradient.of[i] = (along[0] * own.weight[0].of[i] + along[1] * own.weight[1].of[i] +
-                          along[2] * own.weight[2].of[i]) *
-                         kernels::gelu_derivative(x);
+        gradient.of[i] =
+            (along[0] * own.weight[0].of[i] + along[1] * own.weight[1].of[i] + along[2] * own.weight[2].of[i]) *
+            kernels::gelu_derivative(x);
         TWINBENCH_UNROLL
         for (int k = 0; k < 3; ++k)
           totals.of[1 + k].of[i] = kernels::multiply_add(along[k], activated, totals.of[1 + k].of[i]);

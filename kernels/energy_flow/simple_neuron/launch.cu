@@ -26,8 +26,7 @@ bool are_many(const Arguments<float>& a) {
 
 void launch_forward(const Arguments<float>& a, kernels::Stream stream) {
   const dim3 many = simt::grid(many_blocks(a.flows));
-  if (are_many(a) && a.round)
-    return simt::launch(ForwardManyRounded{}, many, kThreads, many_shared_bytes(), stream, a);
+  if (are_many(a) && a.round) return simt::launch(ForwardManyRounded{}, many, kThreads, many_shared_bytes(), stream, a);
   if (are_many(a)) return simt::launch(ForwardMany{}, many, kThreads, many_shared_bytes(), stream, a);
   simt::launch(Forward{}, simt::grid(forward_blocks(a.flows)), kThreads, forward_shared_bytes(a.layout), stream, a);
 }

@@ -23,8 +23,7 @@ struct FlowAThread {
         simt::dynamic_shared<float>(block), simt::dynamic_shared<Four>(block),
         simt::dynamic_shared<float>(block, warp_bytes), simt::dynamic_shared<Four>(block, warp_bytes)};
     const std::int64_t step = static_cast<std::int64_t>(block.grid().x) * kThreads;
-    std::int64_t first =
-        static_cast<std::int64_t>(block.index().x) * kThreads + simt::warp(block) * simt::kWarpSize;
+    std::int64_t first = static_cast<std::int64_t>(block.index().x) * kThreads + simt::warp(block) * simt::kWarpSize;
     for (; first < a.flows; first += step) {  // the same for all lanes of a warp, and no block barrier inside
       const int count = a.flows - first < simt::kWarpSize ? static_cast<int>(a.flows - first) : simt::kWarpSize;
       load_state(block, a, shared, first, count);
@@ -36,8 +35,8 @@ struct FlowAThread {
  private:
   using Four = kernels::Floats<4>;
   static constexpr int kHidden = kManyHidden, kOutputs = kManyOutputs, kLanes = simt::kWarpSize;
-  static constexpr int kPerRow = kLanes / 4;       // vectors of a row of 32 values
-  static constexpr int kUnroll = 4;                // inputs of a layer
+  static constexpr int kPerRow = kLanes / 4;  // vectors of a row of 32 values
+  static constexpr int kUnroll = 4;           // inputs of a layer
   static constexpr int kUnrollActivations = 8;
   static_assert(kHidden == kLanes && kOutputs % kLanes == 0 && kLanes * kHidden <= kStageFloats);
 
