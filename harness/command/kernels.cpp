@@ -134,7 +134,9 @@ CellResult examine(const Cell& cell, const KernelsOptions& options, const std::v
                    const model::CompiledKernels& compiled) {
   CellResult result;
   try {
-    result.counted = count_cell(cell, options.seed, options.most_threads);
+    const std::string& items = cell.component->spec.batch_size;
+    const bool many = !items.empty() && cell.setting().size(items) >= options.many_items;
+    result.counted = count_cell(cell, options.seed, many ? options.most_threads_of_many : options.most_threads);
   } catch (const std::exception& error) {
     result.counted.name = cell.name();
     result.counted.timed = cell.input_case->timed;

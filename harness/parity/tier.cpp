@@ -36,16 +36,29 @@ ParityOptions parity_options(Tier tier, Variant variant) {
   return options;
 }
 
+// Whether the baseline takes so many steps that tier quick has no time for the case: seconds a run, of tens of runs.
+static bool is_too_long(const Component& component, const Case& input_case) {
+  constexpr std::int64_t kMostDispatches = 100'000;
+  const Setting setting =
+      Cell{&component, Variant::kBaseline, {}, component.spec.dtypes.front(), &input_case}.setting();
+  for (const ProofCounter& counter : component.spec.proof)
+    if (counter.counter == "dispatches" && counter.baseline(setting) > kMostDispatches) return true;
+  return false;
+}
+
 std::string not_sampled(const Cell& cell, Tier tier, const std::string& sample) {
   if (tier == Tier::kFull || !is_large(*cell.input_case)) return "";
   const auto& spec = cell.component->spec;
+  if (is_too_long(*cell.component, *cell.input_case))
+    return "too long for tier quick: its baseline takes more than 100,000 steps; --tier full takes it";
   const auto rank = [&](const Case& input_case, Dtype dtype) {
     return name_hash(sample + " " + spec.id() + "/" + to_string(dtype) + "/" + input_case.name);
   };
   std::uint64_t chosen = std::numeric_limits<std::uint64_t>::max();
   for (const auto& input_case : spec.cases)
     for (const auto dtype : spec.dtypes)
-      if (is_large(input_case)) chosen = std::min(chosen, rank(input_case, dtype));
+      if (is_large(input_case) && !is_too_long(*cell.component, input_case))
+        chosen = std::min(chosen, rank(input_case, dtype));
   if (rank(*cell.input_case, cell.dtype) == chosen) return "";
   return "not sampled: tier quick takes one large case in one dtype of a component; --tier full takes all";
 }

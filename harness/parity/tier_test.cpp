@@ -47,12 +47,21 @@ TEST(Tier, ASampleCanBeRepeatedAndRevisionsTakeTurns) {
   std::set<std::string> over_revisions, large;
   for (const auto& cell : cpu_cells()) {
     if (!is_large(*cell.input_case)) continue;
+    if (not_sampled(cell, Tier::kQuick, "r1").find("too long") == 0) continue;
     large.insert(twin_of(cell));
     EXPECT_EQ(not_sampled(cell, Tier::kQuick, "r1"), not_sampled(cell, Tier::kQuick, "r1"));
     for (int revision = 0; revision < 200; ++revision)
       if (not_sampled(cell, Tier::kQuick, "r" + std::to_string(revision)).empty()) over_revisions.insert(twin_of(cell));
   }
   EXPECT_EQ(over_revisions, large) << "every large case has its turn";
+}
+
+TEST(Tier, QuickHasNoTimeForTensOfThousandsOfFlows) {
+  const auto why = [](const std::string& name) { return not_sampled(find_cell(name), Tier::kQuick, "abc"); };
+  for (const char* variant : {"baseline", "optimized"})
+    EXPECT_EQ(why(std::string("energy_flow.simple_neuron/") + variant + "/cpu/fp32/flows_40000").find("too long"), 0u);
+  EXPECT_NE(why("energy_flow.simple_neuron/baseline/cpu/fp32/stress").find("too long"), 0u);
+  EXPECT_EQ(not_sampled(find_cell("energy_flow.simple_neuron/baseline/cpu/fp32/flows_40000"), Tier::kFull, ""), "");
 }
 
 TEST(Tier, TheMostValuableComeFirstAndCasesStayTogether) {

@@ -1,10 +1,10 @@
 // Launches the carrier heads' kernels.
 //
 // version | idea                                                   | state
-// 1       | one product for all first layers, one warp a flow after | replaced: one lane finished, one load in flight
-// 2       | four flows a warp, a lane a flow for the scalar rules   | replaced: 4-byte loads of one row after the other
-// 3       | four columns a lane, eight loads in flight; backward a  | in use: two launches a step; the backward pass reads
-//         | thread a vector of columns, with every sum over flows   | and writes each first-layer sum once
+// 1       | one product for all first layers, one warp a flow      | replaced: one lane finished, one load in flight
+// 2       | four flows a warp, a lane a flow for the scalar rules  | replaced: 4-byte loads of one row after the other
+// 3       | four columns a lane, eight loads in flight; backward a | in use: two launches a step; the backward pass
+//         | thread a vector of columns, with every sum over flows  | reads and writes each first-layer sum once
 // Version 3: predicted for 40,000 flows, against version 2: forward 51 MB instead of 102 (no activations are kept),
 // backward 102 MB instead of 205 (bias sums and second layers' weight gradients come from the same pass), four launches
 // fewer.

@@ -101,9 +101,9 @@ struct Backward {
     block.warp_barrier();
   }
 
-  // Gradients of position and energy, from those of the first product.
-  template <class Block, class Warp>
-  TWINBENCH_DEVICE void store_input_gradients(Block& block, Warp& warp, const Stage& at) const {
+  // Gradients of position and energy, from those of the first product. `values`: the warp's rows, value by value.
+  template <class Block, class Warp, class Values>
+  TWINBENCH_DEVICE void store_input_gradients(Block& block, Warp& warp, const Stage& at, Values values) const {
     const Arguments<float>& a = warp.a;
     const int lane = simt::lane(block), width = a.layout.hidden;
     // Eight lanes a state channel, each with every eighth hidden one; groups start apart, so that banks differ.
@@ -121,7 +121,14 @@ struct Backward {
       TWINBENCH_UNROLL
       for (int i = 0; i < kFlowsPerWarp; ++i) value.of[i] += block.shuffle_xor(value.of[i], lanes);
     }
-    if (lane % kParts == 0) warp.rows[at.coordinates() + state] = value;
+    // Four lanes a state channel store one flow's sum each: 64 bytes at once.
+    if (lane % kParts < kFlowsPerWarp) {
+      const int i = lane % kParts;
+      values[(at.coordinates() + state) * kFlowsPerWarp + i] = i == 0   ? value.of[0]
+                                                               : i == 1 ? value.of[1]
+                                                               : i == 2 ? value.of[2]
+                                                                        : value.of[3];
+    }
     if (lane / kParts == 3 && lane % kParts < kFlowsPerWarp && warp.first + lane % kParts < a.flows) {
       const int i = lane % kParts;
       a.grad_energy[warp.first + i] = i == 0 ? value.of[0] : i == 1 ? value.of[1] : i == 2 ? value.of[2] : value.of[3];
@@ -172,6 +179,7 @@ struct Backward {
     block.barrier();
 
     auto rows = stages + simt::warp(block) * at.backward_rows();
+    auto values = weights + (shared.stages() + simt::warp(block) * at.backward_rows() * kFlowsPerWarp);
     GroupSums<decltype(sums), decltype(stages)> sum{sums, stages, at.backward_rows(), thread, a.round};
     const std::int64_t step = static_cast<std::int64_t>(block.grid().x) * kFlowsPerBlock;
     for (std::int64_t group = block.index().x * std::int64_t{kFlowsPerBlock}; group < a.flows; group += step) {
@@ -182,7 +190,7 @@ struct Backward {
       load_gradient(block, warp, at);
       layer_backward(block, warp, at, 1, layout.outputs, out_in, at.features(), inverse_1);
       layer_backward(block, warp, at, 0, width, out_in_1, at.gradient(1), inverse_0);
-      store_input_gradients(block, warp, at);
+      store_input_gradients(block, warp, at, values);
       block.barrier();
       sum.add_group(layout, at);
       block.barrier();
