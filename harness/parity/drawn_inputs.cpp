@@ -24,9 +24,13 @@ bool only_comparisons_failed(const std::vector<CheckResult>& rows) {
   constexpr std::array<std::string_view, 10> kComparisons = {
       "oracle",   "vacuity", "non_contiguous", "stale",       "batch_invariance",
       "relation", "threads", "instances",      "sensitivity", "precision"};
+  const auto compares = [&](const CheckResult& row) {
+    // Guard bands find writes, which nothing excuses, and compare the answers to inputs that end at a page.
+    if (row.check == "guard_bands") return row.reason.starts_with("inputs at the edge of a page: output '");
+    return std::find(kComparisons.begin(), kComparisons.end(), row.check) != kComparisons.end();
+  };
   return std::all_of(rows.begin(), rows.end(), [&](const CheckResult& row) {
-    return !broken(row) || (row.verdict == CheckVerdict::kFail &&
-                            std::find(kComparisons.begin(), kComparisons.end(), row.check) != kComparisons.end());
+    return !broken(row) || (row.verdict == CheckVerdict::kFail && compares(row));
   });
 }
 

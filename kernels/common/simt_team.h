@@ -5,8 +5,8 @@
 //   total += *cluster_shared(block, sums, other);               // another block's, by its rank in the cluster
 //   cluster_barrier(block);                                     // nobody ends while others may still read its array
 //
-// The launches are in kernels/common/simt_team_launch.h. On the host the blocks' threads take turns; a barrier that some
-// never reach, reads of another block's array without one, and blocks that may end too early are findings.
+// The launches are in kernels/common/simt_team_launch.h. On the host the blocks' threads take turns; a barrier that
+// some never reach, reads of another block's array without one, and blocks that may end too early are findings.
 #pragma once
 
 #include "kernels/common/simt.h"

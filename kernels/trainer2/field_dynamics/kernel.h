@@ -19,8 +19,8 @@ TWINBENCH_HOST_DEVICE std::int64_t shared_bytes(int width, int height, int dimen
   return std::int64_t{8} * width * height * dimension;
 }
 
-// Grid: one block a row i. Element e of a block is grid cell e / dimension and column e % dimension; rows never meet, so
-// blocks need not wait for one another. The field lies in shared memory, for the neighbours; momentum, force and
+// Grid: one block a row i. Element e of a block is grid cell e / dimension and column e % dimension; rows never meet,
+// so blocks need not wait for one another. The field lies in shared memory, for the neighbours; momentum, force and
 // equilibrium stay in registers.
 struct Window {
   static constexpr int kMaxThreads = kThreads;

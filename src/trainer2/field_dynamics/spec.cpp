@@ -77,8 +77,8 @@ constexpr std::int64_t kSums = 3;       // moduli, their sum, the mean of the re
 
 std::int64_t baseline_dispatches(const Setting& setting) {
   const std::int64_t steps = setting.size("steps");
-  // Zeros, scaling, its sum, the sum with the outer force (which a copy materialises); the spring's difference, product,
-  // difference.
+  // Zeros, scaling, its sum, the sum with the outer force (which a copy materialises); the spring's difference,
+  // product, difference.
   const std::int64_t force = kLaplacian + 4 + (setting.on("harmonic") ? 3 : 0);
   // A scaled Laplacian, the sum with the outer force, two products, a difference; a copy of the field is kept.
   const std::int64_t step = setting.on("dissipative") ? kLaplacian + 5 : 2 * force + 6;
