@@ -51,9 +51,11 @@ def test_what_is_not_pinned_fails_and_an_unknown_machine_is_undecided(pinned, tm
 
 
 def test_without_valgrind_and_on_other_devices_it_refuses(tmp_path):
-    result = instructions(tmp_path / "pins.json", PATH="/nonexistent")
+    pins = tmp_path / "pins.json"
+    pins.write_text("{}")
+    result = instructions(pins, PATH="/nonexistent")
     assert result.returncode == 2 and "valgrind" in result.stderr and "ci/setup" in result.stderr
-    result = instructions(tmp_path / "pins.json", "--device", "cuda")
+    result = instructions(pins, "--device", "cuda")
     assert result.returncode == 2 and "--device" in result.stderr
 
 
