@@ -112,7 +112,7 @@ def shares_of(steps):
 def test_bench_shares_out_nine_tenths_of_its_minutes(tree, flags, minutes):
     """However many components there are: every engine has a part, and a tenth is left for what each has begun."""
     shares = shares_of(run(tree, ["ci/bench", "--out", "out/here", *flags])[1])
-    assert len(shares) == 7 and min(shares) > 0
+    assert len(shares) == 8 and min(shares) > 0
     assert sum(shares) == pytest.approx(0.9 * minutes, abs=0.01)
 
 
@@ -125,14 +125,15 @@ def test_a_planted_engine_without_a_share_is_seen(tree):
 
 
 def test_the_engines_tests_share_out_their_seconds_however_many_there_are():
-    """Nine minutes of a core in all, so four and a half on two; a test of its own has at least half a second."""
+    """Nine minutes of a core in all, so four and a half on two; a test of its own has at least half a second. With fewer
+    than 20 components four times that is allowed, and less than one part is what most take."""
     tests = (Path(os.environ["TWINBENCH_PROGRAM"]).parents[1] / "ci/CTestTestfile.cmake").read_text()
     engines = re.findall(r'^add_test.*"(parity|counters|kernels)" .*$', tests, re.MULTILINE)
     minutes = [float(text) for text in re.findall(r'"--minutes" "([0-9.]+)"', tests)]
     if not minutes and engines:
         pytest.skip("a build with sanitizers has no budget: ci/slow has the time")
     assert len(minutes) == len(engines) > 10
-    assert 0.49 / 60 < min(minutes) and sum(minutes) <= 9
+    assert 0.49 / 60 < min(minutes) and sum(minutes) <= (9 if len(engines) >= 60 else 36)
 
 
 def test_what_lands_may_be_undecided_in_time_but_in_nothing_else(tree):

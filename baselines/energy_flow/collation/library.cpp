@@ -27,19 +27,21 @@ class CollationLibrary : public Runnable {
       const auto permutation = epoch_permutation(rows, epoch, static_cast<std::uint64_t>(setting.size("seed")));
       std::copy(permutation.begin(), permutation.end(), order.mutable_data_ptr<std::int64_t>());
     }
-    rows_ = order.narrow(0, first, count).clone();
+    order_ = order.narrow(0, first, count).clone();
+    rows_ = at::empty_like(order_);
     x_ = at::empty({count, inputs_.size(1)}, inputs_.options());
     y_ = at::empty({count, inputs_.size(1)}, inputs_.options());
     texts_.resize(static_cast<std::size_t>(2 * count));
   }
 
   void run() override {
-    if (rows_.numel() == 0) return;
-    at::index_select_out(x_, inputs_, 0, rows_);
-    at::index_select_out(y_, targets_, 0, rows_);
+    if (order_.numel() == 0) return;
+    rows_.copy_(order_);
+    at::index_select_out(x_, inputs_, 0, order_);
+    at::index_select_out(y_, targets_, 0, order_);
     const auto* letters = reinterpret_cast<const char*>(text_bytes_.const_data_ptr<std::uint8_t>());
     const auto* offsets = text_offsets_.const_data_ptr<std::int64_t>();
-    const auto* rows = rows_.const_data_ptr<std::int64_t>();
+    const auto* rows = order_.const_data_ptr<std::int64_t>();
     for (std::size_t i = 0; i < texts_.size(); ++i) {
       const std::int64_t* offset = offsets + 2 * rows[i / 2] + static_cast<std::int64_t>(i % 2);
       texts_[i] = std::string_view(letters + offset[0], static_cast<std::size_t>(offset[1] - offset[0]));
@@ -53,7 +55,7 @@ class CollationLibrary : public Runnable {
   }
 
  private:
-  at::Tensor inputs_, targets_, text_bytes_, text_offsets_, rows_, x_, y_;
+  at::Tensor inputs_, targets_, text_bytes_, text_offsets_, order_, rows_, x_, y_;
   std::vector<std::string_view> texts_;
 };
 
