@@ -125,8 +125,9 @@ def test_a_planted_engine_without_a_share_is_seen(tree):
 
 
 def test_the_engines_tests_share_out_their_seconds_however_many_there_are():
-    """Nine minutes of a core in all, so four and a half on two; a test of its own has at least half a second. With fewer
-    than 20 components four times that is allowed, and less than one part is what most take."""
+    """Nine minutes of a core in all, so four and a half on two; a test of its own has at least half a second.
+
+    With fewer than 20 components four times that is allowed: most take less than one part."""
     tests = (Path(os.environ["TWINBENCH_PROGRAM"]).parents[1] / "ci/CTestTestfile.cmake").read_text()
     engines = re.findall(r'^add_test.*"(parity|counters|kernels)" .*$', tests, re.MULTILINE)
     minutes = [float(text) for text in re.findall(r'"--minutes" "([0-9.]+)"', tests)]
