@@ -51,7 +51,7 @@ def test_all_devices_skips_the_missing_one_by_name(tmp_path, engine, more, code,
     result = run(engine, *quick, "--device", "all", "--filter", "simple_neuron/.*/cuda/fp32/train", "--out", out, *more)
     assert result.returncode == code, result.stdout + result.stderr
     ledger = json.loads(out.read_text())["twinbench"]["ledger"]
-    assert ledger[field] == ledger["planned"] == (1 if engine == "bench" else 2)  # a twin, or its two cells
+    assert ledger[field] == ledger["planned"] == (1 if engine == "bench" else 3)  # a twin, or its three cells
     if field == "skipped":
         assert any("missing_device" in reason for reason in ledger["skip_reasons"])
     else:
