@@ -191,6 +191,10 @@ bool Signature::has_size(const std::string& name) const {
   return std::any_of(sizes.begin(), sizes.end(), named) || std::any_of(derived.begin(), derived.end(), named);
 }
 
+bool Signature::has_state() const {
+  return std::any_of(inputs.begin(), inputs.end(), [](const InputSpec& input) { return input.role == Role::kState; });
+}
+
 std::string to_string(Role role) {
   constexpr const char* names[] = {"data", "weight", "bias", "gain", "state"};
   return names[static_cast<int>(role)];

@@ -137,6 +137,7 @@ struct Signature {
 
   const OptionSpec* find_option(const std::string& name) const;
   bool has_size(const std::string& name) const;  // given or derived
+  bool has_state() const;                        // an input that run() advances
 };
 
 // "a, 3 * b" -> expressions. Throws kBadArgument.

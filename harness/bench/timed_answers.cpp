@@ -23,15 +23,10 @@ constexpr double kFirstToLater = 5;      // warming memory, files and caches tak
 constexpr double kNoRun = 3e-4;          // seconds: of shorter first runs nothing can be said
 constexpr double kFault_s = 1e-6;        // a page of memory that is touched for the first time
 
-bool is_stateful(const Signature& signature) {
-  return std::any_of(signature.inputs.begin(), signature.inputs.end(),
-                     [](const auto& input) { return input.role == Role::kState; });
-}
-
 // Data that changes between timed runs. A component without batch items or state gets its data at set-up.
 std::vector<std::string> data_inputs(const ComponentSpec& spec, const Setting& setting) {
   std::vector<std::string> names;
-  if (spec.batch_size.empty() && !is_stateful(spec.signature)) return names;
+  if (spec.batch_size.empty() && !spec.signature.has_state()) return names;
   const auto read = inputs_read_by_run(spec, setting);
   for (const auto& input : inputs_of(spec.signature, completed(spec.signature, setting)))
     if (input.role == Role::kData && read.count(input.name)) names.push_back(input.name);
@@ -322,7 +317,7 @@ std::string JudgedVariant::judge_before() {
 }
 
 std::string JudgedVariant::difference_from_first() {
-  if (is_stateful(answers_.component().spec.signature)) run_each();  // timed runs went on from where the last one ended
+  if (answers_.component().spec.signature.has_state()) run_each();  // timed runs went on from where the last one ended
   for (const auto& runnable : runnables_)
     if (const std::string found = difference(runnable->outputs(), repeatable(first_), run_to_run_); !found.empty())
       return found;
@@ -332,7 +327,7 @@ std::string JudgedVariant::difference_from_first() {
 bool JudgedVariant::is_slow() const { return std::min(first_s_, run_s_ > 0 ? run_s_ : first_s_) > kSlowRun; }
 
 std::string JudgedVariant::left_by_timed_run() {
-  if (!timed_ || is_stateful(answers_.component().spec.signature)) return "";
+  if (!timed_ || answers_.component().spec.signature.has_state()) return "";
   Runnable& runnable = *runnables_[copy_];
   const NamedTensors left = copied_outputs(runnable);
   runnable.run();

@@ -237,6 +237,12 @@ void print_times(const std::vector<CellResult>& results) {
   table.print(std::cout);
 }
 
+void add_breaches(const CellResult& result, double most_multiprocessors, std::vector<Breach>& breaches) {
+  for (const KernelSummary& kernel : result.kernels)
+    for (Breach& breach : breaches_of(kernel, static_cast<std::uint64_t>(most_multiprocessors)))
+      breaches.push_back(std::move(breach));
+}
+
 // What fails of a cell's counts, in words. Bounds are judged where the documents' sizes are run: small cases are all
 // tail.
 std::vector<std::string> count_failures(const CellResult& result, const CountsFile& pins, const KernelsOptions& options,
@@ -247,9 +253,7 @@ std::vector<std::string> count_failures(const CellResult& result, const CountsFi
   if (std::string text = wrong_choice(result); !text.empty()) failures.push_back(std::move(text));
   if (options.pins_only) return failures;
   std::vector<Breach> breaches;
-  for (const KernelSummary& kernel : result.kernels)
-    for (Breach& breach : breaches_of(kernel, static_cast<std::uint64_t>(most_multiprocessors)))
-      breaches.push_back(std::move(breach));
+  add_breaches(result, most_multiprocessors, breaches);
   for (std::string& text : pins.judge(breaches, false)) failures.push_back(std::move(text));
   return failures;
 }
@@ -262,10 +266,7 @@ std::vector<std::string> file_failures(const std::vector<CellResult>& results, c
   std::vector<Breach> breaches;
   for (const CellResult& result : results) {
     counted[result.counted.name] = nullptr;
-    if (result.counted.timed)
-      for (const KernelSummary& kernel : result.kernels)
-        for (Breach& breach : breaches_of(kernel, static_cast<std::uint64_t>(most_multiprocessors)))
-          breaches.push_back(std::move(breach));
+    if (result.counted.timed) add_breaches(result, most_multiprocessors, breaches);
   }
   std::vector<std::string> failures = pins.vanished(counted);
   if (!options.pins_only)

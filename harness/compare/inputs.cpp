@@ -1,8 +1,6 @@
 // Input generation, casting and placement.
 #include "harness/compare/inputs.h"
 
-#include <algorithm>
-
 #include "src/common/error.h"
 #include "src/inputs.h"
 #include "src/rounding.h"
@@ -41,16 +39,12 @@ NamedTensors placed_inputs(const NamedTensors& generated, Dtype dtype, c10::Devi
 }
 
 std::set<std::string> inputs_read_by_run(const ComponentSpec& spec, const Setting& setting) {
-  const auto inputs = inputs_of(spec.signature, completed(spec.signature, setting));
-  const bool steps = spec.batch_size.empty() && std::any_of(inputs.begin(), inputs.end(), [](const auto& input) {
-                       return input.role == Role::kState;
-                     });
+  const bool steps = spec.batch_size.empty() && spec.signature.has_state();
   std::set<std::string> names;
-  for (const auto& input : inputs) {
-    const bool floating = input.element != Element::kInt64 && input.element != Element::kInt32 &&
-                          input.element != Element::kByte && input.element != Element::kBool;
-    if (input.role != Role::kState && (input.batch_axis || (steps && floating && input.role == Role::kData)))
-      names.insert(input.name);
+  for (const auto& input : inputs_of(spec.signature, completed(spec.signature, setting))) {
+    const bool table = c10::isIntegralType(scalar_type(input.element, setting.dtype), /*includeBool=*/true);
+    const bool of_step = steps && input.role == Role::kData && !table;
+    if (input.role != Role::kState && (input.batch_axis || of_step)) names.insert(input.name);
   }
   return names;
 }

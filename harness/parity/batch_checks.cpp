@@ -93,8 +93,8 @@ void check_batch_invariance(const Subject& subject, CheckResult& result) {
       const at::Tensor in_batch = part_of(subject.outputs[spec.name], *spec.batch_axis, item, items, spec.name);
       const std::string broken = bound_broken(spec, in_batch, outputs[spec.name], subject.setting.dtype);
       if (!broken.empty())
-        return result.fail("item " + std::to_string(item) + " of " + std::to_string(items) + ", output '" + spec.name +
-                           "' alone, against the batch: " + broken);
+        return result.fail_comparison("item " + std::to_string(item) + " of " + std::to_string(items) + ", output '" +
+                                      spec.name + "' alone, against the batch: " + broken);
     }
   }
 }

@@ -31,6 +31,16 @@ void CheckResult::fail(const std::string& why) {
   reason = why;
 }
 
+void CheckResult::fail_comparison(const std::string& why) {
+  in_comparison = in_comparison || verdict != CheckVerdict::kFail;
+  fail(why);
+}
+
+void CheckResult::fail_as(const CheckResult& judged, const std::string& where) {
+  const std::string why = where + ": " + judged.reason;
+  judged.in_comparison ? fail_comparison(why) : fail(why);
+}
+
 void CheckResult::skip(const std::string& why) {
   verdict = CheckVerdict::kSkip;
   reason = why;

@@ -30,8 +30,12 @@ struct CheckResult {
   double seconds = 0;
   std::vector<OutputRow> outputs;
   std::optional<Vacuity> vacuity;
+  // It failed in a comparison within a tolerance, which on inputs that are no case says nothing about who computed.
+  bool in_comparison = false;
 
   void fail(const std::string& why);  // the first reason stays
+  void fail_comparison(const std::string& why);
+  void fail_as(const CheckResult& judged, const std::string& where);  // as `judged` failed: "<where>: <its reason>"
   void skip(const std::string& why);
 };
 

@@ -2,8 +2,6 @@
 #include "harness/parity/drawn_inputs.h"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 #include "harness/parity/held_out.h"
 #include "harness/parity/shared_case.h"
@@ -19,18 +17,9 @@ bool broken(const CheckResult& row) {
 
 bool holds(const std::vector<CheckResult>& rows) { return std::none_of(rows.begin(), rows.end(), broken); }
 
-// The checks that compare within a tolerance.
 bool only_comparisons_failed(const std::vector<CheckResult>& rows) {
-  constexpr std::array<std::string_view, 10> kComparisons = {
-      "oracle",   "vacuity", "non_contiguous", "stale",       "batch_invariance",
-      "relation", "threads", "instances",      "sensitivity", "precision"};
-  const auto compares = [&](const CheckResult& row) {
-    // Guard bands find writes, which nothing excuses, and compare the answers to inputs that end at a page.
-    if (row.check == "guard_bands") return row.reason.starts_with("inputs at the edge of a page: output '");
-    return std::find(kComparisons.begin(), kComparisons.end(), row.check) != kComparisons.end();
-  };
-  return std::all_of(rows.begin(), rows.end(), [&](const CheckResult& row) {
-    return !broken(row) || (row.verdict == CheckVerdict::kFail && compares(row));
+  return std::all_of(rows.begin(), rows.end(), [](const CheckResult& row) {
+    return !broken(row) || (row.verdict == CheckVerdict::kFail && row.in_comparison);
   });
 }
 

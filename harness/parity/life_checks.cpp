@@ -69,10 +69,8 @@ void check_late(const LifeFindings& life, CheckResult& result) {
 
 void check_threads(const Subject& subject, CheckResult& result) {
   if (!subject.setting.device.is_cpu()) return result.skip("a device's kernels do not use the host's threads");
-  const auto fail = [&](int threads, const std::string& why) {
-    result.fail("with " + std::to_string(threads) + (threads == 1 ? " thread: " : " threads: ") + why);
-  };
   for (const int threads : {1, 2, 8}) {
+    const std::string with = "with " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
     const ThreadCount count(threads);
     const Prepared prepared = subject.prepare(subject.placed());
     std::optional<Interruptions> overlap;
@@ -81,7 +79,7 @@ void check_threads(const Subject& subject, CheckResult& result) {
     const NamedTensors first = copied_outputs(*prepared.runnable);
     CheckResult judged;
     subject.reference.judge(first, judged);
-    if (judged.verdict != CheckVerdict::kPass) return fail(threads, judged.reason);
+    if (judged.verdict != CheckVerdict::kPass) return result.fail_as(judged, with);
     // Whether pieces overlap is chance: several times, but a slow case is long enough for it to happen at once.
     const auto start = std::chrono::steady_clock::now();
     for (int again = 0; overlap && again < kMostOverlaps && std::chrono::steady_clock::now() - start < kOverlapTime;
@@ -90,7 +88,7 @@ void check_threads(const Subject& subject, CheckResult& result) {
       const auto& specs = subject.outputs_declared();
       const std::string changed =
           first_bit_difference(without_measured(specs, first), without_measured(specs, prepared.runnable->outputs()));
-      if (!changed.empty()) return fail(threads, "where its pieces overlap, other bits in " + changed);
+      if (!changed.empty()) return result.fail(with + ": where its pieces overlap, other bits in " + changed);
     }
   }
 }
@@ -109,7 +107,7 @@ void check_instances(const Subject& subject, CheckResult& result) {
   CheckResult judged;
   if (is_case) {
     other.reference.judge(of_two, judged);
-    if (judged.verdict != CheckVerdict::kPass) return result.fail("beside another instance: " + judged.reason);
+    if (judged.verdict != CheckVerdict::kPass) return result.fail_as(judged, "beside another instance");
   } else if (const auto different = subject.difference(of_two); !different.empty()) {
     return result.fail("beside another instance on the same inputs: other bits in " + different);
   }

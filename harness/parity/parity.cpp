@@ -52,6 +52,7 @@ CheckResult perform(const std::string& cell, const std::string& name, std::uint6
 void take(const CheckResult& shared, CheckResult& result) {
   result.verdict = shared.verdict;
   result.reason = shared.reason;
+  result.in_comparison = shared.in_comparison;
   result.vacuity = shared.vacuity;
 }
 

@@ -193,7 +193,7 @@ const at::Tensor& Reference::unsettled(const std::string& output) const {
 
 void Reference::judge(const NamedTensors& outputs, CheckResult& result) const {
   for (const auto& why : {invalid_, undecided_})
-    if (!why.empty()) result.fail("invalid case: " + why);
+    if (!why.empty()) result.fail_comparison("invalid case: " + why);
   if (outputs_.empty()) result.fail("the component declares no outputs for this case: nothing would be compared");
   for (const auto& spec : outputs_) {
     if (!outputs.contains(spec.name)) {
@@ -209,8 +209,8 @@ void Reference::judge(const NamedTensors& outputs, CheckResult& result) const {
     OutputRow row{spec.name, spec.tolerance.spec_class, {}};
     row.comparison = compared(spec, undisputed(spec, outputs[spec.name]));
     if (!row.comparison.accepted())
-      result.fail((row.comparison.judgement == Judgement::kInvalid ? "invalid case: output '" : "output '") +
-                  spec.name + "': " + row.comparison.reason);
+      result.fail_comparison((row.comparison.judgement == Judgement::kInvalid ? "invalid case: output '" : "output '") +
+                             spec.name + "': " + row.comparison.reason);
     result.outputs.push_back(std::move(row));
   }
   if (outputs.size() != outputs_.size())
@@ -268,9 +268,10 @@ void Reference::check_vacuity(const NamedTensors& inputs, CheckResult& result) c
     total.zeros = total.zeros || guard.zeros;
     if (total.reason.empty()) total.reason = guard.reason;
   }
-  if (!total.holds()) result.fail("invalid case: " + total.reason);
+  if (!total.holds()) result.fail_comparison("invalid case: " + total.reason);
   if (total.holds() && !total.zeros)
-    result.fail("invalid case: zeros are the right answer for every output; mark it degenerate, or change the inputs");
+    result.fail_comparison(
+        "invalid case: zeros are the right answer for every output; mark it degenerate, or change the inputs");
   result.vacuity = total;
 }
 

@@ -62,7 +62,7 @@ void check_paged_inputs(const Subject& subject, CheckResult& result) {
     if (const std::string touched = paged.touched(); !touched.empty()) return result.fail(touched);
     CheckResult judged;
     subject.reference.judge(outputs, judged);  // another alignment: an operator of LibTorch may give other bits
-    if (judged.verdict == CheckVerdict::kFail) return result.fail("inputs at the edge of a page: " + judged.reason);
+    if (judged.verdict == CheckVerdict::kFail) return result.fail_as(judged, "inputs at the edge of a page");
   }
 }
 
@@ -157,7 +157,7 @@ std::string inputs_taken_by_setup(const Subject& subject, CheckResult& result) {
     } else if (subject.difference(outputs).empty()) {
       taken += (taken.empty() ? "" : ", ") + name;
     } else {
-      result.fail("after input '" + name + "' changed, the same runnable: " + followed.reason);
+      result.fail_as(followed, "after input '" + name + "' changed, the same runnable");
     }
   }
   if (!any_followed)

@@ -104,7 +104,7 @@ void check_sensitivity(const Subject& subject, CheckResult& result) {
       return result.skip("looked at once a pass, in the first small case");
     if (const std::string unproven = Unproven(subject.component, subject.setting, subject.seed).text();
         !unproven.empty())
-      result.fail("invalid component: " + unproven);
+      result.fail_comparison("invalid component: " + unproven);
     return;
   }
   const auto& other = subject.shared.perturbed();
@@ -134,7 +134,7 @@ void check_precision(const Subject& subject, CheckResult& result) {
   CheckResult judged;
   subject.reference.judge(outputs, judged);
   if (judged.verdict == CheckVerdict::kPass)
-    result.fail("invalid case: the same computation in bf16 is accepted as fp32");
+    result.fail_comparison("invalid case: the same computation in bf16 is accepted as fp32");
 }
 
 }  // namespace twinbench

@@ -66,7 +66,8 @@ void check_relations(const Subject& subject, CheckResult& result) {
     if (same_case(other, own)) continue;
     any = true;
     if (const std::string broken = relation_broken(subject, relation, own, other); !broken.empty())
-      return result.fail(relation.name + ": " + broken);
+      return relation.exact ? result.fail(relation.name + ": " + broken)
+                            : result.fail_comparison(relation.name + ": " + broken);
   }
   if (!any) result.skip("the case is itself the other setting of every relation");
 }

@@ -193,9 +193,7 @@ bool is_tensor_operator(const Component& component) {
                         [](const Expression& extent) { return extent.is_any(); });
   };
   return component.has_kernel && std::all_of(signature.inputs.begin(), signature.inputs.end(), known) &&
-         std::all_of(signature.outputs.begin(), signature.outputs.end(), known) &&
-         std::none_of(signature.inputs.begin(), signature.inputs.end(),
-                      [](const auto& input) { return input.role == Role::kState; });
+         std::all_of(signature.outputs.begin(), signature.outputs.end(), known) && !signature.has_state();
 }
 
 void register_operator(torch::Library& library, const ComponentSpec& spec) {

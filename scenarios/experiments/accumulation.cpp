@@ -132,7 +132,7 @@ Experiment make_experiment() {
                count_key("windows", 1, 1000, "windows with an update after each").or_else(2),
                real_key("relative", 1e-12, 1, "relative L2 tolerance of a parameter's gradient")};
   for (const auto half : {Half::kBaseline, Half::kOptimized}) {
-    const std::string variant = half == Half::kBaseline ? "baseline" : "optimized";
+    const std::string variant = to_string(half);
     const bool required = half == Half::kOptimized;
     kind.measures.push_back(
         {variant + ".gradient_ratio", half, "worst error / allowed of a cut window's gradients", required});

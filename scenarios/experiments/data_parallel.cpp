@@ -265,7 +265,7 @@ Experiment make_experiment() {
                real_key("relative", 1e-12, 1, "relative L2 tolerance of a parameter's gradient"),
                real_key("timeout_s", 0.5, 600, "after which a rank is lost to the others").or_else(30.0)};
   for (const auto half : {Half::kBaseline, Half::kOptimized}) {
-    const std::string variant = half == Half::kBaseline ? "baseline" : "optimized";
+    const std::string variant = to_string(half);
     const bool required = half == Half::kOptimized;
     kind.measures.push_back({variant + ".gradient_ratio", half, "worst error / allowed against one process", required});
     kind.measures.push_back({variant + ".parameter_ratio", half, "the same of the parameters at the end", required});

@@ -109,7 +109,7 @@ Experiment make_experiment() {
                count_key("at_step", 0, 100000, "steps before it is planted").or_else(0),
                count_key("steps", 1, 100000, "steps after it").or_else(1)};
   for (const auto half : {Half::kBaseline, Half::kOptimized}) {
-    const std::string variant = half == Half::kBaseline ? "baseline" : "optimized";
+    const std::string variant = to_string(half);
     const bool required = half == Half::kOptimized;
     kind.measures.push_back({variant + ".changed_elsewhere", half,
                              "items without the fault that differ in any bit from the clean run", required});

@@ -71,7 +71,7 @@ Experiment make_experiment() {
                count_key("steps_per_window", 2, 100000, "steps in each: one is timed, the others are counted"),
                count_key("warm_up_windows", 1, 100, "windows before anything is judged").or_else(2)};
   for (const auto half : {Half::kBaseline, Half::kOptimized}) {
-    const std::string variant = half == Half::kBaseline ? "baseline" : "optimized";
+    const std::string variant = to_string(half);
     kind.measures.push_back({variant + ".growth.*", half, "largest less smallest window after warm-up"});
     kind.measures.push_back({variant + ".rising_windows.*", half, "windows after warm-up above the one before"});
     kind.measures.push_back({variant + ".per_window.*", half, "the smallest window after warm-up"});

@@ -168,7 +168,7 @@ Experiment make_experiment() {
       real_key("steps_of_memory", 0.01, 1000, "the budget in bytes that a variant's first step takes").or_else(1.5),
       count_key("warm_up_steps", 0, 1000, "steps before the slope is taken").or_else(2)};
   for (const auto half : {Half::kBaseline, Half::kOptimized}) {
-    const std::string variant = half == Half::kBaseline ? "baseline" : "optimized";
+    const std::string variant = to_string(half);
     const bool optimized = half == Half::kOptimized;
     kind.measures.push_back({variant + ".over_budget", half, "1 where an allocation was refused", optimized});
     kind.measures.push_back({variant + ".completed_steps", half, "steps within the budget", optimized});

@@ -14,6 +14,11 @@ namespace twinbench {
 // Which half of the proof a measure belongs to: what the baseline shows, or what the optimized run does not.
 enum class Half { kBaseline, kOptimized, kNeither };
 
+// What the names of a half's measures begin with.
+inline std::string to_string(Half half) {
+  return half == Half::kBaseline ? "baseline" : half == Half::kOptimized ? "optimized" : "";
+}
+
 struct MeasureSpec {
   std::string name;  // "speedup.lower"; "optimized.growth.*" stands for a family
   Half half = Half::kNeither;

@@ -6,17 +6,10 @@
 #include <cmath>
 
 #include "baselines/common/tape.h"
-#include "src/common/philox.h"
+#include "baselines/energy_flow/common/exploration.h"
 
 namespace twinbench::energy_flow::carrier_heads {
 namespace {
-
-double scheduled_scale(const Setting& s) {
-  double scale = s.option("scale");
-  if (s.option("global_step") < 100) return scale;
-  for (double step = 110; step <= s.option("global_step"); step += 10) scale *= 0.9;
-  return std::max(scale, s.option("smallest_scale"));
-}
 
 class Baseline : public TapeBaseline {
  public:
@@ -82,7 +75,8 @@ class Baseline : public TapeBaseline {
     step.raw = at::add(position, step.delta);
     at::Tensor moved = step.delta;
     if (noise_ != 0) {
-      std::array<float, 3> values = noise(flow);
+      const auto key = [flow](const at::Tensor& keys) { return keys.const_data_ptr<std::int64_t>()[flow]; };
+      std::array<float, 3> values = exploration_noise(setting_, key(local_id_), key(sample_key_));
       const at::Tensor drawn = at::from_blob(values.data(), {1, 3}, at::kFloat).to(position.options());
       step.raw = at::add(step.raw, drawn);
       if (!gate_) moved = at::add(moved, drawn);
@@ -98,20 +92,6 @@ class Baseline : public TapeBaseline {
   // hidden layer, GELU, output layer: three operators.
   at::Tensor head(const std::string& name, const at::Tensor& x) const {
     return product(name + "_out", at::gelu(product(name + "_hidden", x)));
-  }
-
-  std::array<float, 3> noise(std::int64_t flow) const {
-    const auto word = [flow](const at::Tensor& t) {
-      return static_cast<std::uint32_t>(t.const_data_ptr<std::int64_t>()[flow]);
-    };
-    const auto count = [this](const char* option) { return static_cast<std::uint64_t>(setting_.option(option)); };
-    const PhiloxWords words =
-        philox(count("seed"), word(local_id_), word(sample_key_), static_cast<std::uint32_t>(count("attempt")),
-               philox_tag(PhiloxStream::kExplorationNoise, static_cast<std::uint32_t>(count("step"))));
-    const NormalPair xy = philox_normal_pair(words.w[0], words.w[1]);
-    const NormalPair z = philox_normal_pair(words.w[2], words.w[3]);
-    const float deviation = static_cast<float>(noise_);
-    return {deviation * xy.cosine, deviation * xy.sine, setting_.on("noise_on_z") ? deviation * z.cosine : 0.0f};
   }
 
   void spawn_by_movement(Step& step, const at::Tensor& moved) const {

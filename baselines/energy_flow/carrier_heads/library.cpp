@@ -1,22 +1,16 @@
 // energy_flow.carrier_heads, library: LibTorch's own operators over all flows at once, spawn counts as tensors.
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "baselines/common/tape.h"
-#include "src/common/philox.h"
+#include "baselines/energy_flow/common/exploration.h"
 
 namespace twinbench::energy_flow::carrier_heads {
 namespace {
-
-double scheduled_scale(const Setting& s) {
-  double scale = s.option("scale");
-  if (s.option("global_step") < 100) return scale;
-  for (double step = 110; step <= s.option("global_step"); step += 10) scale *= 0.9;
-  return std::max(scale, s.option("smallest_scale"));
-}
 
 class Library final : public TapeBaseline {
  public:
@@ -59,19 +53,10 @@ class Library final : public TapeBaseline {
   at::Tensor noise() const {
     const at::Tensor keys = inputs_["sample_key"].cpu().contiguous(), ids = inputs_["local_id"].cpu().contiguous();
     const at::Tensor drawn = at::zeros({keys.size(0), 3}, at::kFloat);
-    const auto count = [this](const char* option) { return static_cast<std::uint64_t>(setting_.option(option)); };
-    const auto deviation = static_cast<float>(noise_);
     float* out = drawn.mutable_data_ptr<float>();
     for (std::int64_t f = 0; f < keys.size(0); ++f, out += 3) {
-      const PhiloxWords words =
-          philox(count("seed"), static_cast<std::uint32_t>(ids.const_data_ptr<std::int64_t>()[f]),
-                 static_cast<std::uint32_t>(keys.const_data_ptr<std::int64_t>()[f]),
-                 static_cast<std::uint32_t>(count("attempt")),
-                 philox_tag(PhiloxStream::kExplorationNoise, static_cast<std::uint32_t>(count("step"))));
-      const NormalPair xy = philox_normal_pair(words.w[0], words.w[1]);
-      out[0] = deviation * xy.cosine;
-      out[1] = deviation * xy.sine;
-      if (setting_.on("noise_on_z")) out[2] = deviation * philox_normal_pair(words.w[2], words.w[3]).cosine;
+      const auto id = ids.const_data_ptr<std::int64_t>()[f], key = keys.const_data_ptr<std::int64_t>()[f];
+      std::ranges::copy(exploration_noise(setting_, id, key), out);
     }
     return drawn.to(inputs_["position"].options());
   }

@@ -9,9 +9,6 @@
 namespace twinbench::trainer2::rotor_update {
 namespace {
 
-constexpr double kLeastLength = 1e-6;            // of the velocity in a plane, below which the plane stays
-constexpr float kFullTurn = 6.283185307179586f;  // constants are computed in fp64 and rounded to fp32 once
-
 class Baseline final : public Runnable {
  public:
   Baseline(const NamedTensors& inputs, const Setting& setting)

@@ -7,9 +7,6 @@
 namespace twinbench::trainer2::rotor_update {
 namespace {
 
-constexpr double kLeastLength = 1e-6;
-constexpr float kFullTurn = 6.283185307179586f;
-
 class Library final : public Runnable {
  public:
   Library(const NamedTensors& inputs, const Setting& setting)

@@ -1,8 +1,7 @@
 // Optimized trainer2.field_dynamics on the CPU: a row of the tensor through the whole window in the first-level cache.
-#include <ATen/Parallel.h>
-
 #include <vector>
 
+#include "optimized/common/rows.h"
 #include "optimized/trainer2/field_dynamics/window.h"
 #include "src/common/cpu_clones.h"
 
@@ -121,7 +120,8 @@ class CpuWindow final : public WindowState {
  public:
   CpuWindow(const NamedTensors& inputs, const Setting& setting)
       : WindowState(inputs, setting),
-        scratch_(at::empty({at::get_num_threads(), Row::floats(arguments())}, at::kFloat)) {
+        pieces_(pieces_of(arguments())),
+        scratch_(at::empty({pieces_.number(), Row::floats(arguments())}, at::kFloat)) {
     const Arguments& a = arguments();
     const auto cell = [&](int x, int y) {
       return static_cast<std::int32_t>(((x + a.width) % a.width * a.height + (y + a.height) % a.height) * 2 *
@@ -134,16 +134,18 @@ class CpuWindow final : public WindowState {
 
   void run() override {
     const Arguments& a = arguments();
-    const std::int64_t work = a.steps * a.width * a.height * a.dimension;  // of one row
-    const std::int64_t grain = std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(work, 1));
-    at::parallel_for(0, a.dimension, grain, [&](std::int64_t begin, std::int64_t end) {
-      const Row row(a, data<float>(scratch_) + at::get_thread_num() * scratch_.size(1));
+    pieces_.each([&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+      const Row row(a, data<float>(scratch_) + piece * scratch_.size(1));
       for (std::int64_t index = begin; index < end; ++index) window_of(a, index, row);
     });
   }
 
  private:
-  static constexpr std::int64_t kGrain = 1 << 16;  // numbers times steps: about 100 us
+  // Of the tensor's rows; a piece is at least about 100 us of work, counted in numbers times steps.
+  static Pieces pieces_of(const Arguments& a) {
+    constexpr std::int64_t kLeast = 1 << 16;
+    return Pieces::of(a.dimension, grain(a.steps * a.width * a.height * a.dimension, kLeast), at::get_num_threads(), 1);
+  }
 
   void window_of(const Arguments& a, std::int64_t index, const Row& row) const {
     const auto in = [](const float& from, float& to) { to = from; };
@@ -170,7 +172,8 @@ class CpuWindow final : public WindowState {
     a.history[index] = history;
   }
 
-  at::Tensor scratch_;  // a row of every thread
+  const Pieces pieces_;
+  at::Tensor scratch_;  // a row of every piece
   std::vector<Neighbours> table_;
 };
 

@@ -58,6 +58,8 @@ class WindowState : public Runnable {
   const Arguments& arguments() const { return arguments_; }
 
  private:
+  static_assert(kHistories == kLongestHistory + 1);
+
   static float* numbers(const at::Tensor& complex) {
     return reinterpret_cast<float*>(complex.mutable_data_ptr<c10::complex<float>>());
   }

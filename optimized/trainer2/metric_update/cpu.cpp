@@ -32,12 +32,7 @@ class CpuUpdate final : public Plan {
  public:
   using Plan::Plan;
 
-  void run() override {
-    for (std::int64_t step = 0; step < steps(); ++step) update(of_step(step));
-  }
-
- private:
-  void update(const Arguments& a) {
+  void update(const Arguments& a) override {
     const float change = a.lior_nudged[0] - a.lior_free[0];
     const Rejects before{a.rejects[0], a.rejects[1], a.rejects[2]};
     mean_velocity(a, mean_);
@@ -59,6 +54,7 @@ class CpuUpdate final : public Plan {
     a.report[2] = accepted ? largest : 0.0f;
   }
 
+ private:
   float move(const Arguments& a, float total, float change) const {
     float sum = 0;
     for (int axis = 0; axis < a.axes; ++axis) {

@@ -9,9 +9,7 @@ class CudaUpdate final : public Plan {
  public:
   using Plan::Plan;
 
-  void run() override {
-    for (std::int64_t step = 0; step < steps(); ++step) launch(of_step(step), stream());
-  }
+  void update(const Arguments& a) override { launch(a, stream()); }
 };
 
 }  // namespace

@@ -1,24 +1,21 @@
-// What both paths of trainer2.metric_update share: the plane table made at set-up, the advanced state, and arguments.
+// What both paths of trainer2.metric_update share: the arguments of every update.
 #pragma once
 
-#include <ATen/ATen.h>
-
 #include "kernels/trainer2/metric_update/arguments.h"
-#include "optimized/common/tensors.h"
-#include "optimized/trainer2/common/plane_table.h"
+#include "optimized/trainer2/common/stepped_update.h"
 #include "src/trainer2/common/metric_state.h"
-#include "src/trainer2/common/rotor_planes.h"
 
 namespace twinbench::trainer2::metric_update {
 
-class Plan : public Runnable {
+class Plan : public SteppedUpdate<Arguments> {
  public:
   Plan(const NamedTensors& inputs, const Setting& setting)
-      : inputs_(inputs), results_(empty_results(setting)), steps_(setting.size("steps")) {
+      : SteppedUpdate(inputs, setting),
+        velocity_step_(inputs["velocity"].stride(0)),
+        free_step_(inputs["lior_free"].stride(0)),
+        nudged_step_(inputs["lior_nudged"].stride(0)) {
     const std::int64_t planes = setting.size("planes");
     check_metric(inputs["metric"]);
-    check_planes(inputs["plane_axes"], setting.size("axes"));
-    axes_ = axes_of_planes(inputs["plane_axes"], planes);
     // Read by every run: strides instead of copies, so that new contents are seen.
     const at::Tensor &velocity = inputs["velocity"], &theta = inputs["theta"];
     first_ = {.axes = static_cast<int>(setting.size("axes")),
@@ -35,35 +32,25 @@ class Plan : public Runnable {
               .lior_nudged = inputs["lior_nudged"].const_data_ptr<float>(),
               .theta = theta.const_data_ptr<float>(),
               .theta_stride = theta.stride(0),
-              .first_axis = axes_.const_data_ptr<std::int32_t>(),
-              .second_axis = axes_.const_data_ptr<std::int32_t>() + axes_.size(1),
+              .first_axis = first_axes(),
+              .second_axis = second_axes(),
               .metric = data<float>(results_["metric"]),
               .coupling = data<float>(results_["coupling"]),
               .rejects = data<std::int64_t>(results_["rejects"]),
               .report = data<float>(results_["report"])};
-    Plan::reset();
   }
 
-  void reset() override {
-    for (const char* name : {"metric", "coupling", "rejects"}) results_[name].copy_(inputs_[name]);
-  }
-  NamedTensors outputs() override { return results_; }
-
- protected:
-  std::int64_t steps() const { return steps_; }
-  Arguments of_step(std::int64_t step) const {
+ private:
+  Arguments of_step(std::int64_t step) const override {
     Arguments arguments = first_;
-    arguments.velocity += step * inputs_["velocity"].stride(0);
-    arguments.lior_free += step * inputs_["lior_free"].stride(0);
-    arguments.lior_nudged += step * inputs_["lior_nudged"].stride(0);
+    arguments.velocity += step * velocity_step_;
+    arguments.lior_free += step * free_step_;
+    arguments.lior_nudged += step * nudged_step_;
     arguments.report += 3 * step;
     return arguments;
   }
 
- private:
-  NamedTensors inputs_, results_;
-  at::Tensor axes_;
-  std::int64_t steps_;
+  std::int64_t velocity_step_, free_step_, nudged_step_;
   Arguments first_;
 };
 

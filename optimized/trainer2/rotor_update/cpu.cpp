@@ -9,12 +9,7 @@ class CpuUpdate final : public Plan {
  public:
   using Plan::Plan;
 
-  void run() override {
-    for (std::int64_t step = 0; step < steps(); ++step) update(of_step(step));
-  }
-
- private:
-  static void update(const Arguments& a) {
+  void update(const Arguments& a) override {
     const float scale = a.rate * -a.lior_change[0];
     double sum = 0;
     std::int64_t updates = 0;

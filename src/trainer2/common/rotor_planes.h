@@ -1,4 +1,4 @@
-// The rotor's plane schedule (trainer2 C08): which two axes every plane slot turns, and the check of a given table.
+// The rotor (trainer2 C08, C19): which two axes every plane slot turns, the check of a given table, and constants.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,6 +9,11 @@
 #include "src/common/error.h"
 
 namespace twinbench::trainer2 {
+
+// Of the angle update (C19): the velocity's length in a plane below which the plane stays, and a whole turn, computed
+// in fp64 and rounded to fp32 once (NR2).
+constexpr double kLeastLength = 1e-6;
+constexpr float kFullTurn = 6.283185307179586f;
 
 // Slot (layer l, j) turns axes ((2j + l) mod axes, the next one); `per_layer` slots a layer. int64 [slots, 2], on the
 // CPU.

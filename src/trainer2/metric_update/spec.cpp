@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "src/spec_parts.h"
-#include "src/trainer2/common/rotor_planes.h"
+#include "src/trainer2/common/plane_cases.h"
 
 namespace twinbench::trainer2::metric_update {
 namespace {
@@ -15,10 +15,10 @@ Signature signature() {
   // 2e-6 * rate * |LIoR change| for the metric and the couplings, besides one unit in the last place: see update_bound.
   const Tolerance update{Tolerance::Kind::kBound, {1.2e-6, 2e-6}, {1.2e-6, 2e-6}, "C18"};
   const Tolerance report{Tolerance::Kind::kBound, {1e-5, 1e-9}, {1e-5, 1e-9}, "C18"};
+  std::vector<DerivedSize> sizes = plane_sizes();
+  sizes.push_back({"blocks", Expression("axes / 2")});
   return {
-      .derived = {{"blocks", Expression("axes / 2")},
-                  {"per_layer", Expression("max(axes / 2, 1)")},
-                  {"slots", Expression("ceil(planes, per_layer) * per_layer")}},
+      .derived = std::move(sizes),
       .inputs = {state("metric", "axes", uniform(1, 0.05, 3)), state("coupling", "blocks", uniform(2, -0.02, 0.02)),
                  state("rejects", "3", not_drawn()).of(Element::kInt64),
                  data("velocity", "steps, batch, axes", from_case(3, 0.3)).batch(std::nullopt).without_gradient(),
@@ -36,8 +36,8 @@ Signature signature() {
 float* floats(const at::Tensor& tensor) { return tensor.mutable_data_ptr<float>(); }
 
 void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) {
-  const std::int64_t axes = setting.size("axes"), slots = setting.size("slots"), steps = setting.size("steps");
-  inputs.set("plane_axes", built_in_planes(slots, setting.on("shared_axes") ? slots : setting.size("per_layer"), axes));
+  const std::int64_t axes = setting.size("axes"), steps = setting.size("steps");
+  inputs.set("plane_axes", planes_of(setting));
   const at::Tensor rejects = at::zeros({3}, at::kLong);
   rejects.mutable_data_ptr<std::int64_t>()[2] = setting.on("frozen") ? 1 : 0;
   inputs.set("rejects", rejects);
@@ -108,14 +108,10 @@ ComponentSpec make_spec() {
   spec.cost = cost;
   spec.most_launches = [](const Setting& setting) { return setting.size("steps"); };
   spec.invariants = {{"metric within its bounds, blocks positive definite", outside}};
-  spec.refusals = {
-      {"an axis that is not there",
-       [](NamedTensors& inputs, Setting& setting) {
-         inputs["plane_axes"].mutable_data_ptr<std::int64_t>()[1] = setting.size("axes");
-       },
-       ErrorKind::kOutOfRange, "plane_axes"},
-      {"a metric outside its bounds", [](NamedTensors& inputs, Setting&) { floats(inputs["metric"])[0] = 0; },
-       ErrorKind::kOutOfRange, "metric"}};
+  spec.refusals = plane_refusals();
+  spec.refusals.push_back({"a metric outside its bounds",
+                           [](NamedTensors& inputs, Setting&) { floats(inputs["metric"])[0] = 0; },
+                           ErrorKind::kOutOfRange, "metric"});
   return spec;
 }
 

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "src/spec_parts.h"
-#include "src/trainer2/common/rotor_planes.h"
+#include "src/trainer2/common/plane_cases.h"
 
 namespace twinbench::trainer2::rotor_update {
 namespace {
@@ -12,7 +12,7 @@ Signature signature() {
   const Tolerance angle{Tolerance::Kind::kBound, {0, 1e-6}, {0, 1e-6}, "C19"};  // an update; see angle_bound
   const Tolerance change{Tolerance::Kind::kBound, {1e-5, 1e-9}, {1e-5, 1e-9}, "C19"};
   return {
-      .derived = {{"per_layer", Expression("axes / 2")}, {"slots", Expression("ceil(planes, per_layer) * per_layer")}},
+      .derived = plane_sizes(),
       .inputs = {state("theta", "planes", uniform(1, -3, 3)),
                  data("mean_velocity", "steps, axes", from_case(2, 0.3)).batch(std::nullopt).without_gradient(),
                  data("lior_change", "steps", from_case(3, 0.1)).batch(std::nullopt).without_gradient(),
@@ -45,8 +45,7 @@ void plant_small_steps(NamedTensors& inputs) {
 }
 
 void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) {
-  const std::int64_t axes = setting.size("axes"), slots = setting.size("slots");
-  inputs.set("plane_axes", built_in_planes(slots, setting.on("shared_axes") ? slots : setting.size("per_layer"), axes));
+  inputs.set("plane_axes", planes_of(setting));
   if (setting.on("edges")) plant_edges(inputs, setting);
   if (setting.on("small_steps")) plant_small_steps(inputs);
   if (setting.on("nan_velocity")) row(inputs["mean_velocity"], 0)[1] = std::numeric_limits<float>::quiet_NaN();
@@ -102,17 +101,7 @@ ComponentSpec make_spec() {
                                    "] = " + std::to_string(angles.const_data_ptr<double>()[i]);
                         return std::string();
                       }}};
-  spec.refusals = {{"an axis that is not there",
-                    [](NamedTensors& inputs, Setting& setting) {
-                      inputs["plane_axes"].mutable_data_ptr<std::int64_t>()[1] = setting.size("axes");
-                    },
-                    ErrorKind::kOutOfRange, "plane_axes"},
-                   {"a plane of one axis",
-                    [](NamedTensors& inputs, Setting&) {
-                      auto* const pair = inputs["plane_axes"].mutable_data_ptr<std::int64_t>();
-                      pair[1] = pair[0];
-                    },
-                    ErrorKind::kOutOfRange, "plane_axes"}};
+  spec.refusals = plane_refusals();
   return spec;
 }
 
