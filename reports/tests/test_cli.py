@@ -66,6 +66,22 @@ def test_printed_findings_cannot_start_a_workflow_command(save, cli, capsys):
     assert "\n::error" not in out and "\x1b" not in out
 
 
+def test_the_end_of_the_output_says_what_failed(save, cli, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    root = synthetic.full()
+    for row in root["twinbench"]["speedups"]:
+        row.update(verdict="inconclusive", reason="the time budget is spent")
+    for row in root["twinbench"]["parity"][:5]:
+        row.update(verdict="fail", reason="planted")
+    pins = tmp_path / "pins.json"
+    pins.write_text(json.dumps({f"no.such_{index}/optimized/cpu/fp32/train": {"dispatches": 5} for index in range(9)}))
+    assert cli("gate", save(root), "--pins", pins) == 1
+    lines = capsys.readouterr().out.splitlines()
+    kinds = [line.split(" ")[0] for line in lines if not line.startswith(" ")]
+    assert lines[-1].startswith("fail: ") and kinds[-6:-1] == ["fail"] * 5
+    assert kinds.count("missing") == 3 and "    and 6 more like it (all of them: --verdict FILE)" in lines
+
+
 def test_the_summary_is_appended_to_github_s_file_only(save, cli, tmp_path, monkeypatch):
     path = tmp_path / "summary.md"
     for _ in range(2):

@@ -20,6 +20,7 @@ from twinbench_reports.load import Record, load_record
 from twinbench_reports.merge import load_merged, merge_records
 from twinbench_reports.render.annotations import annotations
 from twinbench_reports.render.columns import terminal_style
+from twinbench_reports.render.findings import findings_text
 from twinbench_reports.render.junit import junit_xml
 from twinbench_reports.render.ledger import ledger_markdown, ledger_text
 from twinbench_reports.render.markdown import COMMENT_BUDGET, SUMMARY_BUDGET
@@ -42,18 +43,7 @@ def gate(options: argparse.Namespace) -> int:
                append=str(options.summary) == os.environ.get("GITHUB_STEP_SUMMARY"))
     if options.annotations:
         print(annotations(verdict), end="")
-    style = terminal_style()
-    print(style.paint(f"{verdict.word}: {verdict.headline}", verdict.word))
-    if not options.quiet:
-        for finding in verdict.findings:
-            print(
-                f"{style.paint(finding.severity, finding.severity)} {finding.kind} {_plain(finding.subject)}: "
-                f"{_plain(finding.message)}"
-            )
-            if finding.reproduce and finding.severity != "notice":
-                print(f"    {_plain(finding.reproduce)}")
-        for finding in verdict.waived:
-            print(f"waived {finding.kind} {_plain(finding.subject)}: {_plain(finding.waiver)}")
+    print(findings_text(verdict, terminal_style(), quiet=options.quiet), end="")
     return verdict.exit_code
 
 
@@ -163,8 +153,3 @@ def _write(path: Path, text: str, *, append: bool = False) -> None:
     except OSError as error:
         raise ReportError(f"cannot be written: {error.strerror}", file=str(path),
                           remedy="name another file, or make room") from error
-
-
-def _plain(text: str) -> str:
-    """No control character of a record reaches the terminal, and no line begins a workflow command."""
-    return "".join(char if char.isprintable() else " " for char in text)

@@ -1,0 +1,45 @@
+"""What `gate` prints: alike remarks in groups, then each failure, then the verdict, so that the end of a log says why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import groupby
+
+from twinbench_reports.judge.findings import SEVERITIES, Finding, Verdict
+from twinbench_reports.render.columns import Style
+
+SHOWN = 3  # of a group of remarks; all of them are in the verdict file
+
+
+def findings_text(verdict: Verdict, style: Style, *, quiet: bool = False) -> str:
+    """Lines from the least severe finding to the worst, the verdict last. Failures are never shortened."""
+    lines = [] if quiet else list(_lines(verdict, style))
+    return "\n".join([*lines, style.paint(f"{verdict.word}: {verdict.headline}", verdict.word)]) + "\n"
+
+
+def _lines(verdict: Verdict, style: Style) -> Iterator[str]:
+    for finding in verdict.waived:
+        yield f"waived {finding.kind} {plain(finding.subject)}: {plain(finding.waiver)}"
+    for severity in reversed(SEVERITIES):
+        ordered = sorted(verdict.of(severity), key=_group)
+        for _, group in groupby(ordered, key=_group):
+            findings = list(group)
+            shown = findings if severity == "fail" else findings[:SHOWN]
+            for finding in shown:
+                yield (f"{style.paint(finding.severity, finding.severity)} {finding.kind} {plain(finding.subject)}: "
+                       f"{plain(finding.message)}")
+                if finding.reproduce and severity != "notice":
+                    yield f"    {plain(finding.reproduce)}"
+            if len(findings) > len(shown):
+                yield f"    and {len(findings) - len(shown)} more like it (all of them: --verdict FILE)"
+
+
+def _group(finding: Finding) -> tuple[str, str]:
+    """Remarks are alike that differ in their subject and in numbers only."""
+    return finding.kind, re.sub(r"\d[\d.,]*", "#", finding.message)
+
+
+def plain(text: str) -> str:
+    """No control character of a record reaches the terminal, and no line begins a workflow command."""
+    return "".join(char if char.isprintable() else " " for char in text)
