@@ -1,4 +1,4 @@
-"""What `gate` prints: alike remarks in groups, then each failure, then the verdict, so that the end of a log says why."""
+"""What `gate` prints: alike remarks in groups, each failure, then the verdict: the end of a log says why."""
 
 from __future__ import annotations
 
