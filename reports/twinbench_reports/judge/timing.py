@@ -12,7 +12,8 @@ from twinbench_reports.cells import Row, named_rows
 from twinbench_reports.judge.findings import Finding
 from twinbench_reports.judge.reproduce import program, reproduce
 from twinbench_reports.load import Record
-from twinbench_reports.stats import Change, benjamini_hochberg, log_change, loss_p_value
+from twinbench_reports.statistics.multiple import benjamini_hochberg
+from twinbench_reports.statistics.speedups import Change, log_change, loss_p_value
 
 HELD_OUT = "held_out"  # the case whose sizes each revision draws anew
 SMALLEST_LOSS = 0.03  # a smaller loss of speedup is not worth a red gate

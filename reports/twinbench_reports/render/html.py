@@ -30,7 +30,7 @@ from twinbench_reports.render.glossary import GLOSSARY, METHOD
 from twinbench_reports.render.ledger import account
 from twinbench_reports.render.modelled import gather_modelled, limiter_parts, modelled_finding
 from twinbench_reports.render.twins import Twin, gather_claims, gather_parity, gather_twins
-from twinbench_reports.stats import geometric_mean, minimum_detectable
+from twinbench_reports.statistics.speedups import geometric_mean, minimum_detectable
 
 _TEMPLATES = Path(__file__).parent / "templates"
 COUNTERS = ("dispatches", "scalar_reads", "sync_calls", "copies", "allocations", "peak_bytes")
