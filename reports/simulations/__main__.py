@@ -1,4 +1,4 @@
-"""Prints the error rates as Markdown and leaves with 1 where one is beyond its bound. `python -m simulations --full`."""
+"""Prints the error rates as Markdown; leaves with 1 where one is beyond its bound. `python -m simulations --full`."""
 
 from __future__ import annotations
 

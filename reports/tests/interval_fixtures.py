@@ -29,7 +29,8 @@ def expected(values: list[float]) -> dict[str, object]:
     first, middle, third = order.quartiles(values)
     row: dict[str, object] = {
         "values": values, "median": float(middle), "first_quartile": float(first), "third_quartile": float(third),
-        "hodges_lehmann": float(order.hodges_lehmann(values)), "robust_deviation": float(order.robust_deviation(values)),
+        "hodges_lehmann": float(order.hodges_lehmann(values)),
+        "robust_deviation": float(order.robust_deviation(values)),
         "autocorrelation": order.lag_one_autocorrelation(values), "at": []}
     for confidence in CONFIDENCES:
         estimate = paired.estimate_ratio(values, confidence)

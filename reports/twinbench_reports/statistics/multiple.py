@@ -49,7 +49,8 @@ def rate_at_most(events: int, n: int, confidence: float = 0.95) -> float:
     low, high = 0.0, 1.0
     for _ in range(100):
         middle = (low + high) / 2
-        few = sum(math.exp(ways + k * math.log(middle) + (n - k) * math.log1p(-middle)) for k, ways in enumerate(choose))
+        few = sum(math.exp(ways + k * math.log(middle) + (n - k) * math.log1p(-middle))
+                  for k, ways in enumerate(choose))
         low, high = (middle, high) if few > 1 - confidence else (low, middle)
     return high
 
