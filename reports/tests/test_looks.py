@@ -66,3 +66,10 @@ def test_the_detectable_slowdown_is_detected_nine_times_in_ten():
 
 def test_another_rule_moves_the_limit():
     assert looks.judge(blocks(0.05, 0.004), Rule(limit=0.08)) == SAME
+
+
+def test_a_noisy_session_asks_for_more_before_it_fails_and_passes_nothing_more():
+    noisy = Rule(noise_floor=0.04)
+    assert noisy.least_failing == 0.08
+    assert looks.judge(blocks(0.05, 0.004), noisy) == UNDECIDED and looks.judge(blocks(0.1, 0.004), noisy) == SLOWER
+    assert looks.judge(blocks(0.0, 0.004), noisy) == SAME

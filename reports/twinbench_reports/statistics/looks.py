@@ -23,12 +23,17 @@ WORDS = ("inconclusive", "same", "slower", "faster")
 class Rule:
     """What is asked of the blocks of one cell."""
 
-    limit: float = 0.03  # a smaller slowdown is not worth a red gate
+    limit: float = 0.03  # a smaller slowdown is not worth a red gate, a larger one never passes
+    noise_floor: float = 0.0  # what the session saw between equal programs: a slowdown must be twice that to fail
     looks: tuple[int, ...] = (10, 20, 40)  # blocks at which the cell is judged
     alpha: float = 0.005  # chance of calling a slowdown where there is none, over all looks together
     pass_alpha: float = 0.05  # chance, a look, of passing a slowdown of exactly `limit`
     confirm_blocks: int = 40  # of a fresh run, which has the last word on a slowdown
     confirm_alpha: float = 0.05
+
+    @property
+    def least_failing(self) -> float:
+        return max(self.limit, 2 * self.noise_floor)
 
     @property
     def alpha_per_look(self) -> float:
@@ -42,10 +47,10 @@ def judge(blocks: ArrayLike, rule: Rule = RULE, alpha: float | None = None) -> N
     """The verdict of one look at blocks of log ratios, along the last axis."""
     values = order.finite(blocks)
     alpha = rule.alpha_per_look if alpha is None else alpha
-    limit = math.log1p(rule.limit)
+    limit = math.log1p(rule.least_failing)
     estimate = order.hodges_lehmann(values)
     verdict = np.full(values.shape[:-1], UNDECIDED)
-    verdict[signed_rank.p_less(values, limit) <= rule.pass_alpha] = SAME
+    verdict[signed_rank.p_less(values, math.log1p(rule.limit)) <= rule.pass_alpha] = SAME
     verdict[(estimate <= -limit) & (signed_rank.p_less(values) <= alpha)] = FASTER
     verdict[(estimate >= limit) & (signed_rank.p_greater(values) <= alpha)] = SLOWER
     return verdict
@@ -91,5 +96,5 @@ def detectable_slowdown(n: int, deviation: float, rule: Rule = RULE, power: floa
     factor = signed_rank.detectable_shift(n, rule.alpha_per_look, power)
     if factor is None:
         return None
-    by_estimate = math.log1p(rule.limit) + sign_test.normal_quantile(power) * deviation / 0.977 / math.sqrt(n)
+    by_estimate = math.log1p(rule.least_failing) + sign_test.normal_quantile(power) * deviation / 0.977 / math.sqrt(n)
     return math.expm1(max(by_estimate, factor * deviation))
