@@ -25,8 +25,8 @@ from twinbench_reports.render.findings import findings_text
 from twinbench_reports.render.markdown import findings_markdown
 from twinbench_reports.statistics.looks import RULE, SAME, WORDS
 
-_EPILOG = """exit codes: 0 nothing is worse; 1 something counts more or is slower; 2 usage error, or a revision that does
-not build or run; 3 undecided, or nothing compared. --verdict writes the same as JSON."""
+_EPILOG = """exit codes: 0 nothing is worse; 1 something counts more or is slower; 2 usage error, or a revision that
+does not build or run; 3 undecided, or nothing compared. --verdict writes the same as JSON."""
 NULL_CELLS = 3  # compared with themselves before any time is believed
 NULL_SHARE = 0.2  # of the budget for times, at most
 MOST_LINES = 200  # of a summary
@@ -108,7 +108,8 @@ def _sides(root: Path, options: argparse.Namespace, say: Callable[[str], None]) 
     return base, head, revisions.same_source(root, *commits) or base.image() == head.image()
 
 
-def _counted(base: Side, head: Side, options: argparse.Namespace, say: Callable[[str], None]) -> tuple[list[Finding], int]:
+def _counted(base: Side, head: Side, options: argparse.Namespace,
+             say: Callable[[str], None]) -> tuple[list[Finding], int]:
     findings: list[Finding] = []
     compared = 0
 

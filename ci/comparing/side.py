@@ -27,7 +27,8 @@ class Side:
     root: Path
     program: Path
 
-    def call(self, arguments: Sequence[str], *, limit_s: float, codes: Sequence[int] = (0,)) -> subprocess.CompletedProcess[str]:
+    def call(self, arguments: Sequence[str], *, limit_s: float,
+             codes: Sequence[int] = (0,)) -> subprocess.CompletedProcess[str]:
         """Runs the program. Another exit code than expected, or none in time, is an error that names it."""
         command = [str(self.program), *arguments]
         environment = os.environ | {"OMP_WAIT_POLICY": "PASSIVE"}

@@ -8,6 +8,7 @@ from typing import Any
 from twinbench_reports.cells import JUDGED_SECTIONS, named_rows
 from twinbench_reports.judge.findings import Finding
 from twinbench_reports.judge.reproduce import program, reproduce
+from twinbench_reports.judge.timing import disbelief
 
 
 def count_rows(block: dict[str, Any]) -> dict[str, int]:
@@ -18,8 +19,9 @@ def count_rows(block: dict[str, Any]) -> dict[str, int]:
             key = {"pass": "passed", "skip": "skipped"}.get(row["verdict"], "failed")
             counts[key] += 1
             counts["judged"] += key != "skipped"
+    believed = not disbelief(block)
     for _, row in named_rows(block, "speedups"):
-        key = "inconclusive" if row["verdict"] == "inconclusive" else "judged"
+        key = "judged" if believed and row["verdict"] != "inconclusive" else "inconclusive"
         counts[key] += 1
         counts["passed"] += key == "judged"
     return counts

@@ -11,7 +11,7 @@ import jinja2
 from twinbench_reports import machine
 from twinbench_reports.judge.findings import Verdict
 from twinbench_reports.judge.reproduce import program
-from twinbench_reports.judge.timing import null_test_word, qualification_text, smallest_loss
+from twinbench_reports.judge.timing import disbelief, null_test_word, qualification_text, smallest_loss
 from twinbench_reports.load import Record
 from twinbench_reports.render import numbers
 from twinbench_reports.render.claims import claim_rows
@@ -122,6 +122,8 @@ def _tiles(record: Record, verdict: Verdict, twins: list[Twin]) -> list[dict[str
     tiles = [{"value": numbers.integer(verdict.counts["passed"]), "label": "checks passed",
               "note": f"{verdict.counts['failed']} failed, {verdict.counts['skipped']} skipped"}]
     ratios = [twin.ratio for twin in twins if twin.ratio]
+    if disbelief(block):
+        tiles.append({"value": numbers.DASH, "label": "geometric mean speedup", "note": "no time is believed"})
     if ratios:
         slower = sum(1 for twin in twins if twin.speedup and twin.speedup["verdict"] != "faster")
         tiles.append({
