@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from comparing.side import Side
+from twinbench_reports.judge import causes
+from twinbench_reports.judge.completeness import one_part_differs
 from twinbench_reports.judge.findings import Finding
 from twinbench_reports.load import parse_json, read_bytes
 
@@ -21,19 +23,6 @@ _EXPLAINING = ("by_name", "forward_calls_by_name", "launches_by_kernel", "produc
 # Of a kernel: its shape and what it would need at least, and the share, which follows from the time.
 _NEUTRAL = ("blocks", "threads", "ideal", "floor_share", "limiter", "warps_per_sm", "most_warps_per_sm")
 LIMIT_S = 3600.0
-# What more of a counter means, for the line that says why.
-CAUSES = {
-    "instructions": "more work on the CPU", "dispatches": "more operators", "scalar_reads": "scalar reads",
-    "sync_calls": "synchronisation", "copies": "copies", "device_copies": "copies", "allocations": "allocations",
-    "allocated_bytes": "allocations", "peak_bytes": "memory", "live_bytes": "memory left behind",
-    "registers": "registers", "spill": "spills", "stack": "stack", "shared": "shared memory",
-    "modelled": "modelled time", "sectors": "memory traffic", "bytes": "memory traffic", "launches": "launches",
-    "barriers": "barriers", "warp_operations": "more work in kernels"}
-
-
-def cause_of(counter: str) -> str:
-    """The class of what happened, from the counter that moved."""
-    return next((cause for word, cause in CAUSES.items() if word in counter), "another count")
 
 
 def flat(value: Mapping[str, Any], prefix: str = "") -> Numbers:
@@ -83,7 +72,7 @@ def compare(kind: str, base: Cells, head: Cells, reproduce: Callable[[str], str]
     """A finding for every cell that counts something else, is gone, is new or has another name."""
     gone, new = [cell for cell in base if cell not in head], [cell for cell in head if cell not in base]
     for cell in list(gone):
-        twin = next((other for other in new if head[other] == base[cell] and _one_part_differs(cell, other)), None)
+        twin = next((other for other in new if head[other] == base[cell] and one_part_differs(cell, other)), None)
         if twin:
             gone.remove(cell)
             new.remove(twin)
@@ -94,11 +83,6 @@ def compare(kind: str, base: Cells, head: Cells, reproduce: Callable[[str], str]
         yield Finding("notice", kind, cell, "new: base does not have it")
     for cell in sorted(base.keys() & head.keys()):
         yield from _differences(kind, cell, base[cell], head[cell], reproduce(cell))
-
-
-def _one_part_differs(one: str, other: str) -> bool:
-    parts, others = one.split("/"), other.split("/")
-    return len(parts) == len(others) and sum(a != b for a, b in zip(parts, others)) == 1
 
 
 def _differences(kind: str, cell: str, base: Numbers, head: Numbers, command: str) -> Iterator[Finding]:
@@ -117,7 +101,7 @@ def _differences(kind: str, cell: str, base: Numbers, head: Numbers, command: st
     if worse and judged:
         sizes = [size for _, _, size in worse if size is not None]
         yield Finding("fail", kind, cell, f"more: {text}", command, max(sizes, default=None),
-                      cause=cause_of(worse[0][0]))
+                      cause=causes.of_counter(worse[0][0]))
     else:
         yield Finding("notice", kind, cell, f"{'changed' if worse else 'fewer'}: {text}")
 
