@@ -36,6 +36,11 @@ class Series:
     verdict: int = UNDECIDED
     fresh: list[float] = field(default_factory=list)  # of the run that confirms a slowdown
     reason: str = ""
+    closed: bool = False  # a slowdown was seen and the fresh run, or its absence, has had the last word
+
+    @property
+    def open(self) -> bool:
+        return self.verdict == UNDECIDED and not self.closed
 
     @property
     def blocks(self) -> list[float]:
@@ -52,10 +57,10 @@ class CellTimes:
     error: str = ""
 
     def undecided(self) -> bool:
-        return not self.error and any(one.verdict == UNDECIDED for one in self.series.values())
+        return not self.error and any(one.open for one in self.series.values())
 
     def candidate(self) -> bool:
-        return not self.error and any(one.verdict == SLOWER and not one.fresh for one in self.series.values())
+        return not self.error and any(one.verdict == SLOWER and not one.closed for one in self.series.values())
 
     @property
     def count(self) -> int:
@@ -106,7 +111,7 @@ class Comparison:
                 pass
             for cell in group:
                 for series in cell.series.values():
-                    if series.verdict == UNDECIDED and len(series.ratios) in self._rule.looks:
+                    if series.open and len(series.ratios) in self._rule.looks:
                         series.verdict = int(looks.judge(series.ratios, self._rule))
 
     def _confirm(self, cells: list[CellTimes]) -> None:
@@ -116,12 +121,13 @@ class Comparison:
                 done += 1
             for cell in group:
                 for series in cell.series.values():
-                    if series.verdict == SLOWER or series.fresh:
+                    if series.verdict == SLOWER and not series.closed:
                         self._last_word(series)
-                    else:
+                    elif not series.closed:
                         series.fresh = []
 
     def _last_word(self, series: Series) -> None:
+        series.closed = True
         if len(series.fresh) < self._rule.confirm_blocks:
             series.verdict, series.fresh = UNDECIDED, []
             series.reason = "a slowdown was seen, and the budget ended before a fresh run could confirm it"
@@ -153,6 +159,8 @@ class Comparison:
                 logs = {side.name: 0.0 for side in self._sides}
                 for side, times in slots:
                     logs[side.name] += math.log(times[cell.name][metric]) / 2
+                if target == "fresh" and series.closed:
+                    continue
                 getattr(series, target).append(logs[self._sides[1].name] - logs[self._sides[0].name])
                 series.base_began.append(base_begins)
         for cell in alive:
@@ -188,7 +196,7 @@ class Comparison:
     def _distance(self, cell: CellTimes) -> float:
         """How far an undecided cell is from the limit, in deviations: the nearest to a slowdown comes first."""
         found = [looks.estimate(series.ratios, self._rule) for series in cell.series.values()
-                 if series.verdict == UNDECIDED and series.ratios]
+                 if series.open and series.ratios]
         return min((abs(math.log1p(one.change) - math.log1p(self._rule.least_failing)) / max(one.deviation, 1e-9)
                     for one in found), default=math.inf)
 
@@ -196,10 +204,8 @@ class Comparison:
         count = len(series.ratios)
         if count < self._rule.looks[0]:
             return f"the budget ended after {count} of {self._rule.looks[0]} blocks"
-        found = looks.estimate(series.ratios, self._rule)
-        seen = "nothing" if found.detectable is None else f"{found.detectable:+.1%} or more"
-        more = "" if count >= self._rule.looks[-1] else "; the budget ended before the next look"
-        return (f"blocks deviate by {found.deviation:.1%}: {count} of them would have shown {seen}{more}")
+        more = "" if count >= self._rule.looks[-1] else ", and the budget ended before the next look"
+        return f"blocks deviate by {looks.estimate(series.ratios, self._rule).deviation:.1%}{more}"
 
 
 def one_sided(ratios: np.ndarray, base_began: np.ndarray, rule: Rule) -> bool:
@@ -241,4 +247,3 @@ def timed_cells(side: Side, pattern: str) -> list[str]:
     expression = re.compile(pattern)
     return [name for name in names if name.count("/") == 4 and expression.search(name)
             and (name.split("/")[0], name.split("/")[4]) in timed]
-

@@ -48,12 +48,12 @@ def cause(cell: CellTimes, metric: str, causes: Mapping[str, str]) -> str:
 
 
 def size_text(series: Series, rule: Rule) -> str:
-    """+6.2 % [+5.1, +7.4], n = 20 blocks, sees +1.1 % or more."""
+    """+6.2 % [+5.1, +7.4], 20 blocks, +1.1 % or more would have been seen."""
     if not series.blocks:
         return ""
     found = looks.estimate(series.blocks, rule)
     interval = "no interval" if found.lower is None else f"[{found.lower:+.1%}, {found.upper:+.1%}]"
-    seen = "" if found.detectable is None else f", sees {found.detectable:+.1%} or more"
+    seen = "" if found.detectable is None else f", {found.detectable:+.1%} or more would have been seen"
     return f"{found.change:+.1%} {interval}, {found.blocks} blocks{seen}"
 
 

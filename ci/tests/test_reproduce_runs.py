@@ -1,4 +1,4 @@
-"""The reproduce command of a failing row runs that row: planted failures of real cells, each command given to a shell."""
+"""The reproduce command of a failing row runs that row: failures of real cells are planted, each command is run."""
 import json
 import os
 import subprocess
