@@ -28,7 +28,7 @@ from twinbench_reports.statistics.looks import RULE, SAME, WORDS
 _EPILOG = """exit codes: 0 nothing is worse; 1 something counts more or is slower; 2 usage error, or a revision that
 does not build or run; 3 undecided, or nothing compared. --verdict writes the same as JSON."""
 NULL_CELLS = 3  # compared with themselves before any time is believed
-NULL_SHARE = 0.2  # of the budget for times, at most
+NULL_SHARE = 0.4  # of the budget for times, at most
 MOST_LINES = 200  # of a summary
 STAGES = ("budgets", "counters", "kernels", "instructions", "times")
 

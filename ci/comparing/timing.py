@@ -216,7 +216,7 @@ def one_sided(ratios: np.ndarray, base_began: np.ndarray, rule: Rule) -> bool:
     return halves[0] < math.log1p(rule.least_failing) / 3
 
 
-def judge_null(cells: Sequence[CellTimes]) -> tuple[str, float]:
+def judge_null(cells: Sequence[CellTimes], rule: Rule = looks.RULE) -> tuple[str, float]:
     """(what is wrong with a comparison of base with itself, its noise floor): any difference there is the machine's."""
     floor, wrong = 0.0, ""
     for cell in cells:
@@ -225,8 +225,9 @@ def judge_null(cells: Sequence[CellTimes]) -> tuple[str, float]:
                 floor = max(floor, abs(math.expm1(float(looks.order.hodges_lehmann(series.ratios)))))
             if series.verdict in (SLOWER, FASTER):
                 wrong = f"{cell.name}: base is {looks.WORDS[series.verdict]} than itself in {metric}"
-    if not any(series.ratios for cell in cells for series in cell.series.values()):
-        wrong = "no cell could be compared with itself"
+    most = max((cell.count for cell in cells), default=0)
+    if most < rule.looks[0]:
+        wrong = f"base was compared with itself in {most} of {rule.looks[0]} blocks: more --minutes are needed"
     return wrong, floor
 
 
