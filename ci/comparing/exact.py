@@ -78,7 +78,7 @@ def compare(kind: str, base: Cells, head: Cells, reproduce: Callable[[str], str]
             new.remove(twin)
             yield Finding("notice", kind, twin, f"renamed: it was {cell}, and counts the same")
     for cell in gone:
-        yield Finding("missing", kind, cell, "vanished: base has it, head does not", reproduce(cell))
+        yield Finding("missing", kind, cell, "vanished: base counts it, head does not", reproduce(cell))
     for cell in new:
         yield Finding("notice", kind, cell, "new: base does not have it")
     for cell in sorted(base.keys() & head.keys()):
@@ -101,7 +101,7 @@ def _differences(kind: str, cell: str, base: Numbers, head: Numbers, command: st
     if worse and judged:
         sizes = [size for _, _, size in worse if size is not None]
         yield Finding("fail", kind, cell, f"more: {text}", command, max(sizes, default=None),
-                      cause=causes.of_counter(worse[0][0]))
+                      cause=causes.of_counters(name for name, _, _ in worse))
     else:
         yield Finding("notice", kind, cell, f"{'changed' if worse else 'fewer'}: {text}")
 

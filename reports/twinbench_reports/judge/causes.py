@@ -29,6 +29,12 @@ def of_counter(name: str) -> str:
     return next((cause for word, cause in OF_COUNTER.items() if word in name), "another count")
 
 
+def of_counters(names: Iterable[str]) -> str:
+    """The classes of several, the plainest first: an operator more brings its allocations along."""
+    found = {of_counter(name) for name in names}
+    return ", ".join(cause for cause in ("more operators", *sorted(found - {"more operators"})) if cause in found)
+
+
 def with_causes(findings: Iterable[Finding]) -> Iterator[Finding]:
     """Every failure with its class: a lost speedup takes that of the counters of its component, where any moved."""
     findings = list(findings)
