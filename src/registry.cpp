@@ -113,8 +113,6 @@ Factory Component::factory(Variant variant, Device device) const {
 
 std::unique_ptr<Runnable> Component::make(Variant variant, Device path, const NamedTensors& inputs,
                                           const Setting& setting) const {
-  if (variant == Variant::kLibrary && setting.backward())
-    throw Error(ErrorKind::kBadArgument, "pass", "backward", "library variants have a forward pass only");
   return factory(variant, path)(inputs, bound(spec.signature, inputs, setting));
 }
 
@@ -133,7 +131,6 @@ std::vector<Cell> all_cells() {
         for (const auto dtype : component.spec.dtypes)
           for (const auto variant : {Variant::kBaseline, Variant::kOptimized, Variant::kLibrary}) {
             if (!component.supports(variant, device, dtype)) continue;
-            if (variant == Variant::kLibrary && input_case.pass == Pass::kBackward) continue;
             if (!input_case.specimen.empty() && variant != Variant::kBaseline) continue;
             const Cell cell{&component, variant, device, dtype, &input_case};
             if (fits_device(cell)) cells.push_back(cell);

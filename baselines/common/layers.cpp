@@ -3,6 +3,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/mm.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "src/rounding.h"
@@ -28,7 +29,31 @@ struct RoundedLinear : torch::autograd::Function<RoundedLinear> {
   }
 };
 
+// left [m, k] x right [k, n], both fp32 that hold values of bf16.
+at::Tensor bf16_product(const at::Tensor& left, const at::Tensor& right) {
+  if (!left.is_cuda()) return left.mm(right);
+  return at::mm(left.to(at::kBFloat16), right.to(at::kBFloat16), at::kFloat);
+}
+
+struct Bf16Product : torch::autograd::Function<Bf16Product> {
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& x, const at::Tensor& weight) {
+    const at::Tensor operand = rounded(x, Dtype::kBf16);
+    context->save_for_backward({operand, weight});
+    return bf16_product(operand, weight.t());
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 const torch::autograd::variable_list& gradients) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor gradient = rounded(gradients[0], Dtype::kBf16);
+    return {bf16_product(gradient, saved[1]), bf16_product(gradient.t(), saved[0])};
+  }
+};
+
 }  // namespace
+
+at::Tensor library_product(const at::Tensor& x, const at::Tensor& weight, bool round) {
+  return round ? Bf16Product::apply(x, weight) : x.mm(weight.t());
+}
 
 at::Tensor baseline_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, bool round) {
   return round ? RoundedLinear::apply(x, weight, bias) : at::linear(x, weight, bias);

@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "baselines/common/layers.h"
@@ -13,14 +14,19 @@
 
 namespace twinbench {
 
-TapeBaseline::TapeBaseline(const NamedTensors& inputs, const Setting& setting)
-    : inputs_(inputs), setting_(setting), backward_(setting.backward()), round_(setting.rounds_as() == Dtype::kBf16) {
+TapeBaseline::TapeBaseline(const NamedTensors& inputs, const Setting& setting, Way way)
+    : inputs_(inputs),
+      setting_(setting),
+      backward_(setting.backward()),
+      round_(setting.rounds_as() == Dtype::kBf16),
+      way_(way) {
   for (const auto& input : inputs_of(*setting.signature, setting))
     if (round_ && input.role == Role::kWeight) inputs_.set(input.name, rounded(inputs_[input.name], Dtype::kBf16));
 }
 
 void TapeBaseline::run() {
-  const WithoutOneDnn plain_gelu;
+  std::optional<WithoutOneDnn> plain_gelu;
+  if (way_ == Way::kBaseline) plain_gelu.emplace();
   const at::AutoGradMode tape(backward_);
   compute();
   if (roots_.empty()) return;  // forward; or not one batch item: the zeros made at set-up stay
@@ -64,7 +70,12 @@ void TapeBaseline::root(at::Tensor value, at::Tensor gradient) {
 }
 
 at::Tensor TapeBaseline::linear(const at::Tensor& x, const std::string& weight, const std::string& bias) const {
+  if (way_ == Way::kLibrary && round_ && x.is_cuda()) return product(x, weight) + inputs_[bias];
   return baseline_linear(x, inputs_[weight], inputs_[bias], round_);
+}
+
+at::Tensor TapeBaseline::product(const at::Tensor& x, const std::string& weight) const {
+  return library_product(x, inputs_[weight], round_);
 }
 
 at::Tensor TapeBaseline::layer_norm(const at::Tensor& x, const std::string& gain, const std::string& shift) const {

@@ -1,4 +1,4 @@
-// A baseline in plain ATen, run forward or through autograd's tape: what is the same in every one of them.
+// A variant in plain ATen, run forward or through autograd's tape: what is the same in every baseline and library one.
 #pragma once
 
 #include <string>
@@ -13,12 +13,15 @@ namespace twinbench {
 // graph that compute() builds. Everything about names and modes comes from the component's signature.
 class TapeBaseline : public Runnable {
  public:
+  // The library's way: its products of bf16 operands on a card, and every kernel that LibTorch would take by itself.
+  enum class Way { kBaseline, kLibrary };
+
   void run() override;
   NamedTensors outputs() override;
 
  protected:
   // In bf16 mode inputs_ holds the weights rounded already.
-  TapeBaseline(const NamedTensors& inputs, const Setting& setting);
+  TapeBaseline(const NamedTensors& inputs, const Setting& setting, Way way = Way::kBaseline);
 
   virtual void compute() = 0;
 
@@ -33,6 +36,7 @@ class TapeBaseline : public Runnable {
 
   // x [rows, in] -> [rows, out], in the setting's numeric mode.
   at::Tensor linear(const at::Tensor& x, const std::string& weight, const std::string& bias) const;
+  at::Tensor product(const at::Tensor& x, const std::string& weight) const;  // without a bias
   at::Tensor layer_norm(const at::Tensor& x, const std::string& gain, const std::string& shift) const;
 
   NamedTensors inputs_;
@@ -41,6 +45,7 @@ class TapeBaseline : public Runnable {
   const bool backward_, round_;
 
  private:
+  const Way way_;
   NamedTensors unused_;
   std::vector<std::string> leaf_names_;
   std::vector<at::Tensor> leaves_, roots_, root_gradients_;

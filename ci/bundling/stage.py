@@ -38,13 +38,20 @@ def stage(root: Path, build: Path, folder: Path, programs: list[str], revision: 
     for name in programs:
         copy_libraries(needed_libraries(build / "bin" / name, wheel_folders), folder / "lib")
         copy_program(build / "bin" / name, folder / "bin" / name)
+    operators = build / "lib/libtwinbench_ops.so"  # for the second timer
+    if operators.is_file():
+        copy_libraries(needed_libraries(operators, wheel_folders), folder / "lib")
+        copy_program(operators, folder / "lib" / operators.name)
     ours = [path for part in ("bin", "lib") for path in sorted((folder / part).glob("*"))]
     if foreign := foreign_run_paths(ours):
         raise RuntimeError(f"internal: run paths that leave the bundle: {'; '.join(foreign)}")
     copy_tree(root / "reports/twinbench_reports", folder / "reports/twinbench_reports")
     copy_tree(root / "reports/schema", folder / "reports/schema")
     copy_tree(root / "ci/suite", folder / "ci/suite")
-    for name in ("ci/gpu_suite", "ci/counters.json", "ci/kernel_budgets.json", "data/default.efds",
+    for name in ("ci/gpu_suite", "ci/counters.json", "ci/kernel_budgets.json", "ci/kernel_counts.json",
+                 "ci/kernel_sass.json",
+                 *(f"ci/cards/{path.name}" for path in sorted((root / "ci/cards").glob("*.json"))),
+                 "data/default.efds",
                  "data/default.efds.valid", *(str(path.relative_to(root))
                                               for path in sorted((root / "scenarios").rglob("*.yaml")))):
         if (root / name).is_file():

@@ -16,12 +16,15 @@ from threading import Event
 from typing import Any
 
 from suite import machine
+from suite.bits import run_bits
 from suite.engines import Bench, run_counters, run_engine, run_unit_tests
 from suite.errors import TOOL_ERROR, SuiteError
+from suite.host_counts import judge_counts, run_sectors
 from suite.plan import Step, make_plan, scenario_names
 from suite.process import GRACE_S
 from suite.results import device_pins, make_report, pack, summary_of, write_summary
 from suite.sanitizer_steps import run_sanitizer
+from suite.second_timer import run_second_timer
 from suite.state import State, StepResult
 
 _EPILOG = """\
@@ -182,8 +185,15 @@ class Suite:
     def _run_step(self, step: Step, left_s: float) -> StepResult:
         if step.group == "sanitizer":
             return run_sanitizer(self.bench, self.state, step, left_s)
+        if step.group == "bits":
+            return run_bits(self.bench, step, left_s)
         if step.group == "counters":
-            return run_counters(self.bench, step, left_s, self.root / "ci/counters.json")
+            pins = self.root / "ci/counters.json"
+            return judge_counts(self.bench, run_counters(self.bench, step, left_s, pins), pins)
+        if step.group == "sectors":
+            return run_sectors(self.bench, step, left_s, self.root / "ci/kernel_counts.json")
+        if step.group == "nvbench":
+            return run_second_timer(self.bench, step, left_s)
         if step.group == "unit":
             return run_unit_tests(self.bench, step, left_s)
         extra: tuple[str, ...] = ()

@@ -8,9 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-GROUPS = ("environment", "ceilings", "parity", "sanitizer", "counters", "null", "bench", "scenario", "selftest", "unit")
+GROUPS = ("environment", "bits", "counters", "sectors", "modelled", "ceilings", "null", "bench", "nvbench", "parity",
+          "sanitizer", "scenario", "selftest", "unit")
 # Seconds after which a step counts as hung. Far above what one takes: the budget cuts slow ones.
 LIMITS = {
+    "bits": 120,
+    "sectors": 180,
+    "modelled": 240,
+    "nvbench": 120,
     "ceilings": 120,
     "parity": 300,
     "sanitizer": 150,
@@ -22,6 +27,7 @@ LIMITS = {
     "unit": 120}
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 NULL_CELLS, NULL_BLOCKS = 10, 40
+SECOND_TIMER = 3  # components whose time is taken a second way
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,27 @@ def make_plan(cells: Sequence[str], table: Sequence[Mapping[str, Any]], scenario
         return Step(f"{group}.{component}", group,
                     (group, "--device", device, "--filter", f"^{re.escape(component)}/", *flags), component=component)
 
-    steps = [Step("ceilings", "ceilings", ("ceilings", "--device", device, *hurry))]
+    # What the host has counted and modelled, now on the card: bits, counts, times.
+    on_simt = {component: smallest_cells(component, [cell for cell in cells if "/simt/" in cell], table)
+               for component in components}
+    twins = [component for component in components if on_simt[component]]
+    steps = [Step(f"bits.{component}", "bits", component=component, cells=tuple(on_simt[component]))
+             for component in twins]
+    steps += [engine("counters", component) for component in components]
+    steps += [Step(f"sectors.{component}", "sectors", component=component, cells=tuple(on_simt[component][:1]))
+              for component in twins]
+    if twins:
+        steps.append(Step("modelled", "modelled", ("kernels", "--timed", "--pins-only")))
+    steps.append(Step("ceilings", "ceilings", ("ceilings", "--device", device, *hurry)))
+    steps.append(
+        Step("null", "null",
+             ("bench", "--device", device, "--session-only", "--null-cells", str(NULL_CELLS), "--null-blocks",
+              str(NULL_BLOCKS), *hurry)))
+    steps += [engine("bench", component, *hurry) for component in components if component in timed]
+    for component in [component for component in twins if component in timed][:SECOND_TIMER]:
+        cell = largest_timed_cell(component, device, here, table)
+        if cell:
+            steps.append(Step(f"nvbench.{component}", "nvbench", component=component, cells=(cell, )))
     steps += [engine("parity", component, *hurry) for component in components]
     for tool in TOOLS:
         steps.append(Step(f"sanitizer.{tool}.probe", "sanitizer", tool=tool))
@@ -62,12 +88,6 @@ def make_plan(cells: Sequence[str], table: Sequence[Mapping[str, Any]], scenario
             steps.append(
                 Step(f"sanitizer.{tool}.{component}", "sanitizer", tool=tool, component=component,
                      cells=tuple(smallest)))
-    steps += [engine("counters", component) for component in components]
-    steps.append(
-        Step("null", "null",
-             ("bench", "--device", device, "--session-only", "--null-cells", str(NULL_CELLS), "--null-blocks",
-              str(NULL_BLOCKS), *hurry)))
-    steps += [engine("bench", component, *hurry) for component in components if component in timed]
     steps += [
         Step(f"scenario.{name}", "scenario", ("scenario", name, "--device", device, *hurry)) for name in scenarios]
     steps.append(Step("selftest", "selftest", ("selftest", "--device", device)))
@@ -85,6 +105,15 @@ def smallest_cells(component: str, cells: Sequence[str], table: Sequence[Mapping
         if usable:
             cases.append(min(usable, key=_work)["name"])
     return [cell for cell in cells if cell.startswith(f"{component}/optimized/") and cell.rsplit("/", 1)[1] in cases]
+
+
+def largest_timed_cell(component: str, device: str, cells: Sequence[str],
+                       table: Sequence[Mapping[str, Any]]) -> str:
+    """The optimized fp32 cell of the largest timed forward case, or ""."""
+    row = next((row for row in table if row["id"] == component), {"cases": []})
+    cases = [case for case in row["cases"] if case["timed"] and case["pass"] == "forward"]
+    cell = f"{component}/optimized/{device}/fp32/{max(cases, key=_work)['name']}" if cases else ""
+    return cell if cell in cells else ""
 
 
 def scenario_names(root: Path) -> list[str]:

@@ -2,13 +2,14 @@
 """A twinbench that does as $FAKE_BEHAVIOUR says, step by step: what the GPU suite's tests run in place of the program.
 
 $FAKE_BEHAVIOUR: JSON, step name (the stem of --out) -> ok, fail, hang, crash, half, killed_while_writing, slow,
-missing_device.
+missing_device; of `dump` the cell -> other_bits, other_inputs, missing_device; of `check` "check" -> fail.
 $FAKE_RECORD: an empty valid record. $FAKE_CALLS: a file that gets a line for every call.
 """
 import json
 import os
 import re
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from pathlib import Path
 COMPONENTS = ("energy_flow.first", "energy_flow.second")
 CELLS = [
     f"{component}/{variant}/{device}/{dtype}/{case}" for component in COMPONENTS
-    for variant in ("baseline", "optimized") for device in ("cpu", "cuda") for dtype in ("fp32", "bf16")
+    for variant in ("baseline", "optimized") for device in ("cpu", "cuda", "simt") for dtype in ("fp32", "bf16")
     for case in ("tiny", "train", "backward_tiny")]
 CASES = [{"name": "train", "sizes": {"n": 512}, "pass": "forward", "timed": True, "degenerate": False},
          {"name": "empty", "sizes": {"n": 0}, "pass": "forward", "timed": False, "degenerate": True},
@@ -52,6 +53,20 @@ def write_record(out: Path, engine: str, verdict: str) -> None:
     out.write_text(json.dumps(root))
 
 
+def write_tensors(out: Path, behaviour: str) -> None:
+    """An input and an output of two floats each, with a last bit of one of them flipped where asked."""
+    values = {"input.x": [1.0, 2.0], "output.y": [3.0, 4.0]}
+    flipped = {"other_bits": "output.y", "other_inputs": "input.x"}.get(behaviour)
+    body, header = b"", {"__metadata__": {}}
+    for name, floats in values.items():
+        data = bytearray(struct.pack("<2f", *floats))
+        data[0] ^= name == flipped
+        header[name] = {"dtype": "F32", "shape": [2], "data_offsets": [len(body), len(body) + len(data)]}
+        body += bytes(data)
+    text = json.dumps(header).encode()
+    out.write_bytes(struct.pack("<Q", len(text)) + text + body)
+
+
 def main() -> int:
     with open(os.environ["FAKE_CALLS"], "a") as calls:
         calls.write(" ".join(sys.argv[1:]) + "\n")
@@ -61,6 +76,16 @@ def main() -> int:
             "id": component,
             "cases": CASES} for component in COMPONENTS]))
         return 0
+    if engine in ("dump", "check"):
+        asked = json.loads(os.environ.get("FAKE_BEHAVIOUR", "{}"))
+        word = asked.get(sys.argv[2] if engine == "dump" else "check", "ok")
+        if word == "missing_device":
+            print("twinbench: missing_device: no CUDA device is visible here", file=sys.stderr)
+            return 2
+        if engine == "dump":
+            write_tensors(Path(flag("--out")), word)
+        print(f"{engine}: {word}")
+        return 1 if word == "fail" else 0
     out = Path(flag("--out"))
     behaviour = json.loads(os.environ.get("FAKE_BEHAVIOUR", "{}")).get(out.stem, "ok")
     if behaviour == "hang":

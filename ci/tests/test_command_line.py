@@ -238,6 +238,12 @@ def test_a_spent_budget_names_what_it_leaves_out_and_is_no_pass(engine, tmp_path
     assert all(row["verdict"] in ("skip", "inconclusive") for row in rows)
 
 
+def test_kernels_keep_to_their_budget():
+    result = run("kernels", "--pins-only", "--minutes", "0.00001", "--filter", "simple_neuron/.*/fp32/(tiny|odd)$")
+    assert result.returncode == 3 and "tiny: left out, budget" in result.stderr, result.stderr
+    assert run("kernels", "--minutes", "0").returncode == 2
+
+
 def test_selftest_keeps_to_its_budget_and_shards(tmp_path):
     """Left out is named and no pass; the shards are disjoint; the first of every check come before any second."""
     out = tmp_path / "selftest.json"

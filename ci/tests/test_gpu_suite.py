@@ -15,7 +15,8 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports/tests")]
 
 import synthetic  # noqa: E402
-from suite import results, sanitizer  # noqa: E402
+from suite import host_counts, results, sanitizer, second_timer  # noqa: E402
+from suite.engines import Bench  # noqa: E402
 from suite.errors import SuiteError  # noqa: E402
 from suite.files import write_whole  # noqa: E402
 from suite.plan import GROUPS, Step  # noqa: E402
@@ -68,7 +69,7 @@ def suite(tmp_path):
 def test_everything_passes_in_the_order_of_value_and_what_returns_is_small_and_whole(suite):
     run = suite("--work", str(suite.folder / "work"))
     listed = suite("--list", out=suite.folder / "elsewhere").stdout.split()
-    groups = list(dict.fromkeys(name.split(".")[0] for name in listed[listed.index("ceilings"):]))
+    groups = list(dict.fromkeys(name.split(".")[0] for name in listed[listed.index("bits.energy_flow.first"):]))
     assert groups == list(GROUPS[1:-1]), "the most valuable first; unit tests only where a manifest names some"
     verdicts = suite.verdicts()
     assert {name for name, verdict in verdicts.items() if verdict == "fail" or verdict == "error"} == set(), run.stdout
@@ -154,8 +155,9 @@ def test_the_budget_cuts_resume_goes_on_and_no_result_is_lost(suite):
 
 
 def test_without_a_device_it_says_so_and_stops(suite):
-    run = suite(behaviour={"ceilings": "missing_device"})
-    assert run.returncode == 2 and "missing_device" in suite.reason("ceilings") and len(suite.summary()["not_run"]) > 10
+    run = suite(behaviour={"energy_flow.first/optimized/cuda/fp32/tiny": "missing_device"})
+    assert run.returncode == 2 and "missing_device" in suite.reason("bits.energy_flow.first")
+    assert len(suite.summary()["not_run"]) > 10
 
 
 def test_a_planted_bug_that_is_not_reported_makes_clean_results_inconclusive(suite):
@@ -204,6 +206,118 @@ def test_no_sanitizer_is_a_skip_with_its_reason(suite, tmp_path, monkeypatch):
     suite("--only", "^sanitizer.memcheck", device="cpu")
     assert suite.verdicts()["sanitizer.memcheck.probe"] == "skip"
     assert "CUDA kernels only" in suite.reason("sanitizer.memcheck.energy_flow.first")
+
+
+CELL = "energy_flow.first/optimized/cuda/fp32/tiny"
+
+
+def test_before_anything_else_the_card_is_held_against_simt(suite):
+    run = suite("--only", "^bits", behaviour={CELL: "other_bits"})
+    first, second = (next(step for step in suite.summary()["steps"] if step["name"] == f"bits.energy_flow.{name}")
+                     for name in ("first", "second"))
+    assert first["verdict"] == second["verdict"] == "pass", run.stdout
+    assert first["detail"]["classes"] == {"same_bits": 3, "close": 1, "different": 0}
+    assert first["detail"]["cells"][CELL.replace("cuda", "simt")].startswith("close (output.y: check: ok")
+    assert second["detail"]["classes"] == {"same_bits": 4, "close": 0, "different": 0}
+    calls = (suite.folder / "calls").read_text().splitlines()
+    assert [call.split()[0] for call in calls[:2]] == ["list", "list"]
+    assert calls[2].startswith("dump energy_flow.first/optimized/simt/") and sum("check" in call for call in calls) == 1
+
+
+def test_an_answer_that_the_cell_does_not_accept_fails_and_other_inputs_compare_nothing(suite):
+    run = suite("--only", "^bits", behaviour={
+        CELL: "other_bits",
+        "check": "fail",
+        CELL.replace("first", "second"): "other_inputs"})
+    assert run.returncode == 1 and suite.verdicts()["bits.energy_flow.first"] == "fail"
+    assert "on the card other than on simt: energy_flow.first/optimized/simt/fp32/tiny" in suite.reason(
+        "bits.energy_flow.first")
+    assert suite.verdicts()["bits.energy_flow.second"] == "error"
+    assert "the inputs ['input.x'] differ" in suite.reason("bits.energy_flow.second")
+
+
+def counters_record(**changes):
+    row = {
+        "cell": CELL, "verdict": "pass", "launches_by_kernel": {"first::Forward": 2, "first::Never": 0},
+        "products_by_shape": {"mm 4x4x4 fp32": 1}, "device_activity": {"runs": 3, "kernels": 9}}
+    return {"twinbench": {"counters": [row | changes]}}
+
+
+HOST = {CELL.replace("cuda", "simt"): {
+    "launches_by_kernel": {"first::Forward": 2}, "products_by_shape": {"mm 4x4x4 fp32": 1}}}
+
+
+@pytest.mark.parametrize("changes, words", [
+    ({}, ""), ({"launches_by_kernel": {"first::Forward": 3}}, "launches_by_kernel"),
+    ({"products_by_shape": {}}, "products_by_shape"), ({"device_activity": {"runs": 3, "kernels": 3}}, "CUPTI saw 1"),
+    ({"device_activity": {"runs": 3, "kernels": 90}}, "CUPTI saw 30"), ({"device_activity": None}, "")])
+def test_the_cards_counts_are_held_against_the_hosts(changes, words):
+    found, compared = host_counts.against_host(counters_record(**changes), HOST, "cuda")
+    assert compared == 1 and (words in found[0] if words else not found)
+    assert host_counts.against_host(counters_record(cell="a.b/optimized/cuda/fp32/c"), HOST, "cuda") == ([], 0)
+
+
+NCU = """==PROF== Connected
+"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"
+"0","void twinbench::kernels::simt::run<twinbench::energy_flow::first::Forward, A>(A)","%s","sector","1,024"
+"0","void twinbench::kernels::simt::run<twinbench::energy_flow::first::Forward, A>(A)","%s","sector","%s"
+"1","void cublas_kernel(float)","%s","sector","7"
+"""
+
+
+def ncu(folder, text, code=0):
+    program = folder / "bin/ncu"
+    program.write_text(f"#!/bin/sh\ncat '{folder}/ncu.txt'\nexit {code}\n")
+    program.chmod(0o755)
+    (folder / "ncu.txt").write_text(text)
+
+
+@pytest.mark.parametrize("stores, verdict", [("512", "pass"), ("640", "fail")])
+def test_sectors_are_held_against_the_hosts_count_where_they_may_be_read(suite, tmp_path, stores, verdict):
+    loads, stored = host_counts.SECTORS
+    ncu(suite.folder, NCU % (loads, stored, stores, loads))
+    cell = CELL.replace("cuda", "simt")
+    pins = tmp_path / "kernel_counts.json"
+    pins.write_text(json.dumps({"cells": {cell: {
+        "energy_flow::first::Forward": {"loads": {"sectors": 1024}, "stores": {"sectors": 512}}}}}))
+    bench = Bench(suite.folder, suite.folder / "bin/twinbench", tmp_path, "cuda",
+                  {"PATH": f"{suite.folder / 'bin'}:/usr/bin:/bin"})
+    bench.steps.mkdir()
+    step = Step("sectors.energy_flow.first", "sectors", component="energy_flow.first", cells=(cell, ))
+    result = host_counts.run_sectors(bench, step, 60, pins)
+    assert result.verdict == verdict and result.detail["compared"] == 2
+    assert verdict == "pass" or "stores 640 sectors on the card, 512 counted" in result.reason
+    ncu(suite.folder, "==ERROR== ERR_NVGPUCTRPERM - no permission", 1)
+    refused = host_counts.run_sectors(bench, step, 60, pins)
+    assert refused.verdict == "skip" and "ERR_NVGPUCTRPERM" in refused.reason
+
+
+def test_without_ncu_and_nvbench_there_is_a_skip_with_its_reason(suite):
+    suite("--only", "^(sectors|nvbench)")
+    assert suite.verdicts()["sectors.energy_flow.first"] == suite.verdicts()["nvbench.energy_flow.first"] == "skip"
+    assert "ncu" in suite.reason("sectors.energy_flow.first")
+    assert "cuda-bench" in suite.reason("nvbench.energy_flow.first")
+
+
+@pytest.mark.parametrize("second, verdict", [(1.1e-5, "pass"), (2.2e-5, "fail")])
+def test_a_second_timer_must_agree(suite, tmp_path, monkeypatch, second, verdict):
+    program = tmp_path / "nvbench_program.py"
+    state = {"summaries": [{"tag": second_timer.GPU_MEAN, "data": [{"name": "value", "value": str(second)}]}]}
+    text = json.dumps({"benchmarks": [{"states": [state]}]})
+    program.write_text(f"import sys\nopen(sys.argv[4], 'w').write({text!r})\n")
+    monkeypatch.setattr(second_timer, "PROGRAM", program)
+    monkeypatch.setattr(second_timer, "missing", lambda: "")
+    (suite.folder / "bin/libtwinbench_ops.so").write_text("")
+    bench = Bench(suite.folder, suite.folder / "bin/twinbench", tmp_path / "work", "cuda",
+                  dict(os.environ) | {"FAKE_CALLS": str(suite.folder / "calls")})
+    bench.steps.mkdir(parents=True)
+    cell = "energy_flow.first/optimized/cuda/fp32/train"
+    step = Step("nvbench.energy_flow.first", "nvbench", component="energy_flow.first", cells=(cell, ))
+    assert second_timer.run_second_timer(bench, step, 60).verdict == "inconclusive", "the bench step has not run"
+    row = {"cell": cell, "verdict": "pass", "median_s": 1e-3, "gpu_median_s": 1e-5}
+    bench.record_of("bench.energy_flow.first").write_text(json.dumps({"twinbench": {"timings": [row]}}))
+    result = second_timer.run_second_timer(bench, step, 60)
+    assert result.verdict == verdict and f"ratio {second / 1e-5:.3g}" in result.reason
 
 
 def test_state_of_another_machine_or_program_is_refused(tmp_path):

@@ -1,5 +1,6 @@
 """The scripts' exit codes: every step that a script runs is made to fail once, and the script must fail with it."""
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -121,6 +122,17 @@ def test_a_planted_engine_without_a_share_is_seen(tree):
                                                  "engine counters --filter \"$filter\" $quick"))
     with pytest.raises(AssertionError):
         shares_of(run(tree, ["ci/bench", "--out", "out/here"])[1])
+
+
+def test_the_engines_tests_share_out_their_seconds_however_many_there_are():
+    """Nine minutes of a core in all, so four and a half on two; a test of its own has at least half a second."""
+    tests = (Path(os.environ["TWINBENCH_PROGRAM"]).parents[1] / "ci/CTestTestfile.cmake").read_text()
+    engines = re.findall(r'^add_test.*"(parity|counters|kernels)" .*$', tests, re.MULTILINE)
+    minutes = [float(text) for text in re.findall(r'"--minutes" "([0-9.]+)"', tests)]
+    if not minutes and engines:
+        pytest.skip("a build with sanitizers has no budget: ci/slow has the time")
+    assert len(minutes) == len(engines) > 10
+    assert 0.49 / 60 < min(minutes) and sum(minutes) <= 9
 
 
 def test_what_lands_may_be_undecided_in_time_but_in_nothing_else(tree):

@@ -18,18 +18,19 @@ constexpr double kRunToRun = 1e-3;       // of a device
 constexpr double kQuickRun = 2e-3;       // seconds: shorter ones are judged in turns too
 constexpr double kSlowRun = 50e-3;       // longer ones are not run again between samples
 
-// The inputs whose contents run() reads again each time. A component without batch items gets its data at set-up.
-std::vector<std::string> data_inputs(const ComponentSpec& spec, const Setting& setting) {
-  std::vector<std::string> names;
-  if (spec.batch_size.empty()) return names;
-  for (const auto& input : inputs_of(spec.signature, completed(spec.signature, setting)))
-    if (input.role == Role::kData && input.batch_axis) names.push_back(input.name);
-  return names;
-}
-
 bool is_stateful(const Signature& signature) {
   return std::any_of(signature.inputs.begin(), signature.inputs.end(),
                      [](const auto& input) { return input.role == Role::kState; });
+}
+
+// Data that changes between timed runs. A component without batch items or state gets its data at set-up.
+std::vector<std::string> data_inputs(const ComponentSpec& spec, const Setting& setting) {
+  std::vector<std::string> names;
+  if (spec.batch_size.empty() && !is_stateful(spec.signature)) return names;
+  const auto read = inputs_read_by_run(spec, setting);
+  for (const auto& input : inputs_of(spec.signature, completed(spec.signature, setting)))
+    if (input.role == Role::kData && read.count(input.name)) names.push_back(input.name);
+  return names;
 }
 
 bool same_form(const NamedTensors& a, const NamedTensors& b) {

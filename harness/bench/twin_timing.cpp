@@ -112,7 +112,7 @@ Cell Twin::cell(Variant variant) const { return {component, variant, device, dty
 
 std::vector<Variant> Twin::variants() const {
   std::vector<Variant> variants = {Variant::kBaseline, Variant::kOptimized};
-  if (component->library && input_case->pass == Pass::kForward) variants.push_back(Variant::kLibrary);
+  if (component->library) variants.push_back(Variant::kLibrary);
   return variants;
 }
 

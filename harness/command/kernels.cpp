@@ -8,8 +8,11 @@
 #include <cstdio>
 #include <iostream>
 #include <map>
+#include <set>
 
+#include "harness/command/jobs.h"
 #include "harness/command/kernel_cells.h"
+#include "harness/command/kernels_record.h"
 #include "harness/ledger/ledger.h"
 #include "harness/runner/share.h"
 #include "harness/simt/counting/bounds.h"
@@ -41,18 +44,15 @@ struct CellResult {
   std::string error;            // the run threw
 };
 
-// Modelled figures are rounded, so that a pin is not broken by the last digit of an exponential.
 json time_json(const CellTime& time) {
   if (!time.unknown.empty()) return {{"unknown", time.unknown}};
-  return {{"microseconds", decimal(time.seconds * 1e6, 2)},
-          {"floor_share", decimal(time.seconds > 0 ? time.floor / time.seconds : 0, 3)},
-          {"limiter", time.limiter}};
+  return to_json(pin_of(time));
 }
 
 json pinned_json(const CellResult& result) {
   json cell = json::object();
   for (const KernelSummary& kernel : result.kernels) cell[kernel.kernel] = to_json(kernel, kWorstLines);
-  for (const CellTime& time : result.times) cell["modelled " + time.card] = time_json(time);
+  for (const CellTime& time : result.times) cell[kernels::simt::kNoCount + time.card] = time_json(time);
   return cell;
 }
 
@@ -84,6 +84,7 @@ CellResult examine(const Cell& cell, const KernelsOptions& options, const std::v
     result.counted = count_cell(cell, options.seed, options.most_threads);
   } catch (const std::exception& error) {
     result.counted.name = cell.name();
+    result.counted.timed = cell.input_case->timed;
     result.error = error.what();
     return result;
   }
@@ -178,31 +179,37 @@ void print_times(const std::vector<CellResult>& results) {
   table.print(std::cout);
 }
 
-// What fails, in words. Bounds are judged where the documents' sizes are run: small cases are all tail.
-std::vector<std::string> failures_of(const std::vector<CellResult>& results, const CountsFile& pins,
-                                     const KernelsOptions& options, bool all, double most_multiprocessors) {
+// What fails of a cell's counts, in words. Bounds are judged where the documents' sizes are run: small cases are all
+// tail.
+std::vector<std::string> count_failures(const CellResult& result, const CountsFile& pins, const KernelsOptions& options,
+                                        double most_multiprocessors) {
   std::vector<std::string> failures;
+  if (!options.pin) failures = pins.compare(result.counted.name, pinned_json(result));
+  if (!result.counted.timed || options.pins_only) return failures;
+  std::vector<Breach> breaches;
+  for (const KernelSummary& kernel : result.kernels)
+    for (Breach& breach : breaches_of(kernel, static_cast<std::uint64_t>(most_multiprocessors)))
+      breaches.push_back(std::move(breach));
+  for (std::string& text : pins.judge(breaches, false)) failures.push_back(std::move(text));
+  return failures;
+}
+
+// What fails of the file as a whole, where everything was counted.
+std::vector<std::string> file_failures(const std::vector<CellResult>& results, const CountsFile& pins,
+                                       const KernelsOptions& options, double most_multiprocessors) {
+  if (options.filter != "." || options.timed_only) return {};
   std::map<std::string, json> counted;
   std::vector<Breach> breaches;
   for (const CellResult& result : results) {
-    if (!result.error.empty()) {
-      failures.push_back(result.counted.name + ": " + result.error);
-      continue;
-    }
-    counted[result.counted.name] = pinned_json(result);
-    if (!options.pin)
-      for (std::string& text : pins.compare(result.counted.name, counted[result.counted.name]))
-        failures.push_back(std::move(text));
-    if (!result.counted.timed) continue;
-    for (const KernelSummary& kernel : result.kernels)
-      for (Breach& breach : breaches_of(kernel, static_cast<std::uint64_t>(most_multiprocessors)))
-        breaches.push_back(std::move(breach));
+    counted[result.counted.name] = nullptr;
+    if (result.counted.timed)
+      for (const KernelSummary& kernel : result.kernels)
+        for (Breach& breach : breaches_of(kernel, static_cast<std::uint64_t>(most_multiprocessors)))
+          breaches.push_back(std::move(breach));
   }
-  const bool complete = all && options.filter == "." && !options.timed_only;
-  if (options.pins_only) breaches.clear();
-  for (std::string& text : pins.judge(breaches, complete && !options.pins_only)) failures.push_back(std::move(text));
-  if (complete)
-    for (std::string& text : pins.vanished(counted)) failures.push_back(std::move(text));
+  std::vector<std::string> failures = pins.vanished(counted);
+  if (!options.pins_only)
+    for (std::string& text : pins.judge(breaches, true)) failures.push_back(std::move(text));
   return failures;
 }
 
@@ -222,11 +229,15 @@ CLI::App* add_kernels_command(CLI::App& program, KernelsOptions& options) {
   command->add_flag("--pin", options.pin, "Write what was counted into the file: the one way to change it");
   command->add_flag("--pins-only", options.pins_only, "Compare with the pins, do not judge by the bounds");
   command->add_flag("--timed", options.timed_only, "Timed cases only");
+  command->add_option("--out", options.out, "Record file (JSON) to write: the modelled times of the timed cells");
   command->add_flag("--json", options.as_json, "As JSON, every line and every term of the model");
   return command;
 }
 
-int kernels_command(const KernelsOptions& options) {
+int kernels_command(const KernelsOptions& options, CommandOptions common) {
+  common.seed = options.seed;
+  common.out = options.out;
+  Record record = open_record(common, "kernels");
   at::globalContext().setDeterministicFillUninitializedMemory(true);
   const std::vector<model::Card> cards = model::load_cards(options.cards);
   const auto compiled = model::CompiledKernels::load(options.budgets, options.machine_code);
@@ -257,17 +268,38 @@ int kernels_command(const KernelsOptions& options) {
     print_budgets(results, cards, compiled);
     print_times(results);
   }
-  const auto failures = failures_of(results, pins, options, left_out.empty(), most_multiprocessors);
+  Ledger ledger;
+  std::set<std::string> told;  // a kernel that breaks a bound does so in many cells
+  const auto tell = [&](const std::string& text) {
+    if (told.insert(text).second) std::cerr << "FAIL: " << text << '\n';
+  };
   if (options.pin) {
     for (const CellResult& result : results)
       if (result.error.empty()) pins.set(result.counted.name, pinned_json(result));
     pins.save(options.pins);
   }
-  for (const std::string& text : failures) std::cerr << "FAIL: " << text << '\n';
-  for (const std::string& name : left_out) std::cerr << name << ": left out, " << budget.reason() << '\n';
-  std::cerr << "kernels: " << results.size() << " cells, " << left_out.size() << " left out, " << failures.size()
+  for (const CellResult& result : results) {
+    const std::string& name = result.counted.name;
+    if (!result.error.empty()) tell(name + ": " + result.error);
+    const auto failures =
+        result.error.empty() ? count_failures(result, pins, options, most_multiprocessors) : std::vector<std::string>{};
+    for (const std::string& text : failures) tell(text);
+    for (const std::string& text : changed_times(pins, name, result.times)) tell(text);
+    if (result.counted.timed) add_modelled(record, ledger, pins, cards, name, result.times, failures, result.error);
+  }
+  if (left_out.empty())
+    for (const std::string& text : file_failures(results, pins, options, most_multiprocessors)) tell(text);
+  for (const std::string& name : left_out) {
+    std::cerr << name << ": left out, " << budget.reason() << '\n';
+    if (!options.out.empty()) ledger.record(name, Outcome::kInconclusive, budget.reason());
+  }
+  std::cerr << "kernels: " << results.size() << " cells, " << left_out.size() << " left out, " << told.size()
             << " failures\n";
-  return !failures.empty() ? kExitFailure : left_out.empty() ? kExitPass : kExitInconclusive;
+  if (!options.out.empty()) {
+    record.set_ledger(ledger.to_json());
+    record.write(options.out);
+  }
+  return !told.empty() ? kExitFailure : left_out.empty() ? kExitPass : kExitInconclusive;
 }
 
 }  // namespace twinbench

@@ -273,7 +273,7 @@ int main(int argc, char** argv) {
     if (*dump) code = twinbench::dump_command(options, cell, sizes, file);
     if (*check) code = twinbench::check_command(options, cell, file);
     if (*data) code = twinbench::data_command(data_options);
-    if (*kernels) code = twinbench::kernels_command(kernels_options);
+    if (*kernels) code = twinbench::kernels_command(kernels_options, options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "twinbench: %s\n", error.what());
     return twinbench::kExitUsage;

@@ -1,7 +1,7 @@
 // Input generation, casting and placement.
 #include "harness/compare/inputs.h"
 
-#include <set>
+#include <algorithm>
 
 #include "src/common/error.h"
 #include "src/inputs.h"
@@ -38,6 +38,21 @@ NamedTensors placed_inputs(const NamedTensors& generated, Dtype dtype, c10::Devi
     placed.set(name, copy.is_same(tensor) ? tensor.clone() : copy);
   }
   return placed;
+}
+
+std::set<std::string> inputs_read_by_run(const ComponentSpec& spec, const Setting& setting) {
+  const auto inputs = inputs_of(spec.signature, completed(spec.signature, setting));
+  const bool steps = spec.batch_size.empty() && std::any_of(inputs.begin(), inputs.end(), [](const auto& input) {
+                       return input.role == Role::kState;
+                     });
+  std::set<std::string> names;
+  for (const auto& input : inputs) {
+    const bool floating = input.element != Element::kInt64 && input.element != Element::kInt32 &&
+                          input.element != Element::kByte && input.element != Element::kBool;
+    if (input.role != Role::kState && (input.batch_axis || (steps && floating && input.role == Role::kData)))
+      names.insert(input.name);
+  }
+  return names;
 }
 
 Setting oracle_setting(const Setting& setting) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <string>
 
 #include "src/component.h"
 
@@ -13,6 +15,11 @@ NamedTensors generated_inputs(const ComponentSpec& spec, const Setting& setting,
 
 // Copies of their own: floating and complex tensors in fp64 where the dtype is kFp64, on that device.
 NamedTensors placed_inputs(const NamedTensors& generated, Dtype dtype, c10::Device device);
+
+// The inputs whose contents a run reads anew, so that they may change between runs of one runnable: data along a batch
+// axis; and in a component with a state but without batch items, which takes one step a run, all floating data. The
+// rest, weights and tables, may be prepared at set-up.
+std::set<std::string> inputs_read_by_run(const ComponentSpec& spec, const Setting& setting);
 
 // The setting of the oracle: fp64 on the CPU, rounding what the setting's mode rounds.
 Setting oracle_setting(const Setting& setting);

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/compare/inputs.h"
 #include "harness/compare/structure.h"
 #include "harness/parity/subject.h"
 #include "src/common/error.h"
@@ -16,9 +17,7 @@ std::optional<std::int64_t> batch_axis_of(const Subject& subject, const std::str
 }
 
 bool is_read_by_run(const Subject& subject, const std::string& input) {
-  for (const auto& declared : inputs_of(subject.spec().signature, subject.setting))
-    if (declared.name == input) return declared.batch_axis && declared.role != Role::kState;
-  return false;
+  return inputs_read_by_run(subject.spec(), subject.setting).count(input) > 0;
 }
 
 std::int64_t batch_items(const ComponentSpec& spec, const Setting& setting) {

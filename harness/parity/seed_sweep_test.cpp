@@ -106,7 +106,6 @@ void sweep_one(const Component& component, const Setting& setting, std::uint64_t
   right("exact", exact_answer(reference));
   right("baseline", reference.baseline_run());
   for (const Variant variant : {Variant::kOptimized, Variant::kLibrary}) {
-    if (variant == Variant::kLibrary && setting.backward()) continue;
     if (component.supports(variant, c10::DeviceType::CPU, setting.dtype))
       right(to_string(variant), run(component, variant, setting, generated));
   }

@@ -25,8 +25,8 @@ ParityOptions parity_options(Tier tier, Variant variant);
 std::string not_sampled(const Cell& cell, Tier tier, const std::string& sample);
 
 // The order in which cells are worth their time: small cases of components with kernels, small cases of the others,
-// large ones; within each, components, and cases within a component, in an order that `sample` decides, so that a budget
-// does not always end before the same.
+// large ones; within each, components, and cases within a component, in an order that `sample` decides, so that a
+// budget does not always end before the same.
 // Cells of a case, then of a dtype, stay together.
 std::vector<Cell> most_valuable_first(std::vector<Cell> cells, const std::string& sample);
 int value_class(const Cell& cell);  // 0 is worth most

@@ -51,8 +51,6 @@ void check_golden(const Component& component, Variant variant, const Setting& se
   int ran = 0;
   for (const Golden& golden : worked_examples(component.spec)) {
     if (golden.expected.empty()) result.fail("'" + golden.name + "' expects nothing");
-    // Library variants have a forward pass only.
-    if (variant == Variant::kLibrary && golden.setting.input_case.pass == Pass::kBackward) continue;
     Setting at_device = golden.setting;
     at_device.device = setting.device;
     if (golden.setting.dtype == setting.dtype) {

@@ -31,13 +31,13 @@ Record::Record(const std::string& engine, std::uint64_t seed, const std::string&
   root_["context"] = benchmark_context();
   root_["benchmarks"] = nlohmann::json::array();
   auto& block = root_["twinbench"];
-  block["schema_version"] = "1.2";
+  block["schema_version"] = "1.3";
   block["engines"] = {engine};
   block["provenance"] = provenance(seed, command_line);
   block["session"] = nullptr;
   block["components"] = component_table();
   for (const char* section : {"ceilings", "parity", "counters", "instructions", "proofs", "timings", "speedups",
-                              "scenarios", "selftest", "timelines"})
+                              "scenarios", "selftest", "modelled", "timelines"})
     block[section] = nlohmann::json::array();
   block["ledger"] = {{"planned", 0}, {"passed", 0},       {"failed", 0},    {"errors", 0},
                      {"skipped", 0}, {"inconclusive", 0}, {"exit_code", 3}, {"skip_reasons", nlohmann::json::object()}};

@@ -15,7 +15,7 @@ class Record {
   Record(const std::string& engine, std::uint64_t seed, const std::string& command_line);
 
   // Appends a row to a section of the "twinbench" block: parity, counters, proofs, timings, speedups, scenarios,
-  // selftest, ceilings. Floating NaN or Inf becomes null (strict JSON).
+  // selftest, modelled, ceilings. Floating NaN or Inf becomes null (strict JSON).
   void add(const std::string& section, nlohmann::json row);
   // Appends a Google Benchmark row.
   void add_benchmark(nlohmann::json row);

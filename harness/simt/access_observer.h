@@ -8,7 +8,8 @@
 
 namespace twinbench::kernels::simt {
 
-// What the executor tells, in this order: begin_launch, then for each block begin_block, turns of its threads
+// What the executor tells, in this order (begin_block again wherever another block of those that run at once goes on):
+// begin_launch, then for each block begin_block, turns of its threads
 // (begin_thread, pause_thread), meeting points of its warps, end_block; end_launch. Accesses come in turns.
 class AccessObserver {
  public:
@@ -20,6 +21,11 @@ class AccessObserver {
   virtual void begin_thread(const HostThread& thread) = 0;
   virtual void pause_thread() = 0;
   virtual void meet_warp(int warp) = 0;  // each of its threads waits or has finished
+  virtual void fence() = 0;              // by the thread that runs
+  virtual void pass_barrier() = 0;       // all threads of the block
+  // All blocks that run at once, `first` and as many linear indices after it: what they did before is ordered before
+  // what they do from now on.
+  virtual void pass_team_barrier(std::int64_t first, std::int64_t blocks) = 0;
   virtual void end_block() = 0;
   virtual void end_launch(Report& report) = 0;  // may add findings
 

@@ -11,7 +11,7 @@ namespace twinbench::kernels::simt {
 namespace {
 
 std::span<SharedRegion::Granule> granules(SharedRegion& region, std::int64_t offset, int bytes) {
-  const std::int64_t first = offset / SharedRegion::kGranule, last = (offset + bytes - 1) / SharedRegion::kGranule;
+  const std::int64_t first = offset / region.granule, last = (offset + bytes - 1) / region.granule;
   return std::span(region.granules)
       .subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first + 1));
 }
@@ -44,7 +44,7 @@ void AsyncCopies::wait(int groups) {
 
 void AsyncCopies::arrive(const Copy& copy) {
   const Touch now{executor_.epoch(), thread_.clock[static_cast<std::size_t>(thread_.lane)],
-                  static_cast<std::uint16_t>(thread_.rank), false};
+                  static_cast<std::uint16_t>(thread_.rank), false, executor_.place_in_team()};
   for (SharedRegion::Granule& granule : granules(*copy.region, copy.offset, copy.bytes)) {
     if (granule.write.epoch != 0)
       executor_.add_finding(FindingKind::kAsyncCopy, thread_.rank, granule.write.thread, copy.offset, copy.region->name,

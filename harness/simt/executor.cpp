@@ -116,11 +116,11 @@ void Executor::run_thread(void* context) {
   thread.state = HostThread::State::kFinished;
 }
 
-void Executor::run_block(std::int64_t linear_index) {
+void Executor::start_block(std::int64_t linear_index, std::uint32_t epoch) {
   const auto i = static_cast<std::uint64_t>(linear_index);
   block_index_ = {static_cast<unsigned>(i % grid_.x), static_cast<unsigned>(i / grid_.x % grid_.y),
                   static_cast<unsigned>(i / grid_.x / grid_.y)};
-  first_epoch_of_block_ = ++epoch_;
+  first_epoch_of_block_ = epoch_of_team_ = epoch_ = epoch;
   std::fill(dynamic_region_->bytes.begin(), dynamic_region_->bytes.end(), static_cast<unsigned char>(0xff));
   for (StaticRegion& entry : static_regions_) {
     std::fill(entry.region->bytes.begin(), entry.region->bytes.end(), static_cast<unsigned char>(0xff));
@@ -133,14 +133,26 @@ void Executor::run_block(std::int64_t linear_index) {
   }
   ++report_.blocks;
   report_.threads += threads_.size();
+}
+
+bool Executor::run_pass() {
+  bool progress = run_ready_threads();
+  for (int warp = 0; warp < static_cast<int>(delayed_.size()); ++warp) progress |= complete_warp_operations(warp);
+  return release_barrier() || progress;
+}
+
+bool Executor::has_finished() const {
+  return std::all_of(threads_.begin(), threads_.end(),
+                     [](const auto& thread) { return thread->state == HostThread::State::kFinished; });
+}
+
+void Executor::run_block(std::int64_t linear_index) {
+  start_block(linear_index, epoch_ + 1);
   if (observer_ != nullptr) observer_->begin_block(linear_index);
 
   for (;;) {
-    bool progress = run_ready_threads();
-    for (int warp = 0; warp < static_cast<int>(delayed_.size()); ++warp) progress |= complete_warp_operations(warp);
-    progress |= release_barrier();
-    if (std::all_of(threads_.begin(), threads_.end(),
-                    [](const auto& thread) { return thread->state == HostThread::State::kFinished; })) {
+    const bool progress = run_pass();
+    if (has_finished()) {
       if (observer_ != nullptr) observer_->end_block();
       return;
     }
@@ -212,6 +224,10 @@ void Executor::wait_at_barrier(HostThread& thread, Place place) {
   suspend(thread, HostThread::State::kAtBarrier, place);
 }
 
+void Executor::fence(HostThread&) {
+  if (observer_ != nullptr) observer_->fence();
+}
+
 bool Executor::release_barrier() {
   for (const auto& thread : threads_) {
     if (thread->state != HostThread::State::kAtBarrier) return false;
@@ -228,6 +244,7 @@ bool Executor::release_barrier() {
   }
   ++epoch_;
   ++report_.barriers;
+  if (observer_ != nullptr) observer_->pass_barrier();
   return true;
 }
 
@@ -246,7 +263,8 @@ SharedRegion& Executor::static_region(const std::type_info& type, int count, int
   std::string name = slot < 0 ? "the reduction's shared array" : "shared array " + std::to_string(slot);
   name += " (" + std::to_string(count) + " elements of " + std::to_string(element_bytes) + " bytes)";
   const std::size_t bytes = static_cast<std::size_t>(count) * static_cast<std::size_t>(element_bytes);
-  static_regions_.push_back({&type, count, slot, std::make_unique<SharedRegion>(std::move(name), bytes)});
+  static_regions_.push_back(
+      {&type, count, slot, std::make_unique<SharedRegion>(std::move(name), bytes, element_bytes == 1 ? 1 : 2)});
   return *static_regions_.back().region;
 }
 
@@ -264,6 +282,10 @@ void Executor::check_shared_size() {
 
 void Executor::add_finding(FindingKind kind, int thread, int other_thread, std::int64_t offset,
                            const std::string& subject, std::string text) {
+  if (first_ != this) {
+    first_->block_index_ = block_index_;
+    return first_->add_finding(kind, thread, other_thread, offset, subject, std::move(text));
+  }
   std::string key = std::to_string(static_cast<int>(kind)) + subject;
   if (std::find(reported_.begin(), reported_.end(), key) != reported_.end()) return;
   reported_.push_back(std::move(key));

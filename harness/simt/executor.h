@@ -18,6 +18,7 @@ namespace twinbench::kernels::simt {
 
 class AccessObserver;
 class HostBlock;
+class Team;
 
 // In which order the threads that can run do run. Shuffled also lets whole warps fall behind, by chance.
 enum class Order { kForward, kReverse, kShuffled };
@@ -62,7 +63,7 @@ struct WarpRequest {
 
 // One CUDA thread of the block that runs now.
 struct HostThread {
-  enum class State { kReady, kAtBarrier, kInWarpOperation, kFinished };
+  enum class State { kReady, kAtBarrier, kAtTeamBarrier, kInWarpOperation, kFinished };
 
   Index3 position{};
   int rank = 0, lane = 0, warp = 0;
@@ -83,6 +84,27 @@ class Executor {
 
   Report run();
 
+  // For a team, whose blocks run at once, each by an executor of its own; findings go into the first one's report.
+  void join(Team& team, int place, Executor& first);
+  void start_block(std::int64_t linear_index, std::uint32_t epoch);
+  bool run_pass();  // lets every thread run that can; false: none could
+  bool has_finished() const;
+  bool all_at_team_barrier() const;
+  bool some_at_team_barrier() const;
+  void check_same_place(Place expected);
+  Place first_place() const { return threads_.front()->place; }
+  void leave_team_barrier(std::uint32_t epoch);
+  void explain_deadlock();
+  void abandon_block();
+  void check_shared_size();
+  Report& report() { return report_; }
+  Team* team() const { return team_; }
+  std::uint8_t place_in_team() const { return static_cast<std::uint8_t>(place_in_team_); }
+  std::uint32_t epoch_of_team() const { return epoch_of_team_; }
+  void wait_at_team_barrier(HostThread& thread, Place place);
+  // The array of this block that a fellow's kernel names; nullptr where this block has none like it yet.
+  SharedRegion* find_region(const SharedRegion& like, const Executor& of);
+
   // For HostBlock.
   Index3 block_index() const { return block_index_; }
   Index3 block_size() const { return block_; }
@@ -92,6 +114,7 @@ class Executor {
   SharedRegion& static_region(const std::type_info& type, int count, int slot, int element_bytes);
   SharedRegion& dynamic_region() { return *dynamic_region_; }
   // A global atomic update in two steps, between which no other thread runs.
+  void fence(HostThread& thread);
   void begin_global_update(const void* where, void* old, int size);
   void finish_global_update(void* where, const void* changed, int size);
 
@@ -122,11 +145,8 @@ class Executor {
   void exchange(int warp, std::uint32_t mask);
   void run_collective(int warp, std::uint32_t mask);
   bool release_barrier();
-  void explain_deadlock();
   void explain_warp_deadlock(const HostThread& waiting);
-  void abandon_block();
   void suspend(HostThread& thread, HostThread::State state, Place place);
-  void check_shared_size();
 
   std::string kernel_;
   Index3 grid_, block_, block_index_{};
@@ -143,7 +163,10 @@ class Executor {
   };
   std::vector<StaticRegion> static_regions_;
   std::unique_ptr<SharedRegion> dynamic_region_;
-  std::uint32_t epoch_ = 0, first_epoch_of_block_ = 0;
+  std::uint32_t epoch_ = 0, first_epoch_of_block_ = 0, epoch_of_team_ = 0;
+  Team* team_ = nullptr;
+  int place_in_team_ = 0;
+  Executor* first_ = this;  // of the team
   bool abandoning_ = false;
   std::vector<std::string> reported_;
   Report report_;

@@ -27,7 +27,9 @@ class HostBlock {
   void warp_barrier(std::uint32_t mask = kFullMask, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     operate(WarpOperation::kBarrier, 0, 0, mask, {file, line});
   }
-  void fence() {}  // blocks run one after the other, each thread on the same processor: memory is always in order
+  // Each thread runs on the same processor, so memory is in order; what the fence orders between blocks is judged where
+  // accesses are counted.
+  void fence() { executor_.fence(thread_); }
 
   template <class T>
   T shuffle_down(T value, unsigned delta, std::uint32_t mask = kFullMask, const char* file = __builtin_FILE(),
@@ -55,6 +57,7 @@ class HostBlock {
   }
   template <class T>
   SharedPointer<T> dynamic_shared(int byte_offset) {
+    if constexpr (sizeof(T) == 1) executor_.dynamic_region().judge_bytes();
     return {executor_, thread_, executor_.dynamic_region(), byte_offset};
   }
 
@@ -68,6 +71,8 @@ class HostBlock {
     executor_.wait_for_warp(thread_, request, place);
   }
   AsyncCopies& async_copies() { return async_copies_; }
+  Executor& executor() { return executor_; }
+  HostThread& host_thread() { return thread_; }
 
   // Global memory: the run is sequential, so a plain update is atomic.
   template <class T>

@@ -16,6 +16,7 @@ const char* to_string(FindingKind kind) {
     case FindingKind::kException: return "exception";
     case FindingKind::kAsyncCopy: return "asynchronous copy";
     case FindingKind::kBlockRace: return "race between blocks";
+    case FindingKind::kTeam: return "blocks that work together";
     case FindingKind::kMisaligned: return "misaligned access";
   }
   return "unknown";

@@ -21,6 +21,7 @@ enum class FindingKind {
   kException,          // the kernel threw
   kBlockRace,          // two blocks touched global memory, at least one writing, not both atomically; where counted
   kAsyncCopy,          // an asynchronous copy that nobody waited for, or whose destination was written meanwhile
+  kTeam,               // a cluster's or grid's barrier, or another block's shared memory, used as no card allows
   kMisaligned,         // an access at an address that is no multiple of its size; where hooks are compiled in
 };
 

@@ -9,7 +9,9 @@
 namespace twinbench::kernels::simt {
 namespace {
 
+// Blocks of a cluster are ordered by its barrier alone.
 bool is_ordered_before(const Touch& touch, const HostThread& now, std::uint32_t epoch) {
+  if (touch.block != now.executor->place_in_team()) return touch.epoch < now.executor->epoch_of_team();
   if (touch.epoch != epoch || touch.thread == now.rank) return true;
   if (touch.thread / kWarpSize != now.warp) return false;
   return now.clock[touch.thread % kWarpSize] >= touch.clock;
@@ -31,7 +33,8 @@ void report_race(Executor& executor, const HostThread& thread, const SharedRegio
 void remember_read(SharedRegion::Granule& granule, const Touch& touch, std::uint32_t epoch) {
   auto& [first, second] = granule.reads;
   const auto replaceable = [&](const Touch& slot) {
-    return slot.epoch != epoch || slot.thread / kWarpSize == touch.thread / kWarpSize;
+    return (slot.epoch != epoch && slot.block == touch.block) || slot.epoch == 0 ||
+           slot.thread / kWarpSize == touch.thread / kWarpSize;
   };
   if (replaceable(first)) {
     first = touch;
@@ -53,9 +56,10 @@ bool touch(Executor& executor, HostThread& thread, SharedRegion& region, std::in
   if (AccessObserver* observer = executor.observer())
     observer->touch_shared(site, region, offset, static_cast<std::uint32_t>(size), access);
   const std::uint32_t epoch = executor.epoch();
-  const Touch now{epoch, thread.clock[thread.lane], static_cast<std::uint16_t>(thread.rank), access == Access::kAtomic};
-  const std::int64_t last = (offset + size - 1) / SharedRegion::kGranule;
-  for (std::int64_t g = offset / SharedRegion::kGranule; g <= last; ++g) {
+  const Touch now{epoch, thread.clock[thread.lane], static_cast<std::uint16_t>(thread.rank), access == Access::kAtomic,
+                  executor.place_in_team()};
+  const std::int64_t last = (offset + size - 1) / region.granule;
+  for (std::int64_t g = offset / region.granule; g <= last; ++g) {
     SharedRegion::Granule& granule = region.granules[static_cast<std::size_t>(g)];
     if (access != Access::kWrite && granule.write.epoch < executor.first_epoch_of_block()) {
       executor.add_finding(FindingKind::kUninitialisedRead, thread.rank, -1, offset / size, region.name,
@@ -87,8 +91,19 @@ bool touch(Executor& executor, HostThread& thread, SharedRegion& region, std::in
 }  // namespace
 
 // 0xff bytes: unwritten floats are NaN, so they also show in the results.
-SharedRegion::SharedRegion(std::string name, std::size_t size)
-    : name(std::move(name)), bytes(size, 0xff), granules((size + kGranule - 1) / kGranule) {}
+SharedRegion::SharedRegion(std::string name, std::size_t size, int granule)
+    : name(std::move(name)),
+      bytes(size, 0xff),
+      granule(granule),
+      granules((size + static_cast<std::size_t>(granule) - 1) / static_cast<std::size_t>(granule)) {}
+
+void SharedRegion::judge_bytes() {
+  if (granule == 1) return;
+  std::vector<Granule> single(bytes.size());
+  for (std::size_t i = 0; i < single.size(); ++i) single[i] = granules[i / static_cast<std::size_t>(granule)];
+  granules = std::move(single);
+  granule = 1;
+}
 
 bool read_shared(Executor& executor, HostThread& thread, SharedRegion& region, std::int64_t offset, void* value,
                  int size) {

@@ -24,11 +24,11 @@ struct Touch {
   std::uint32_t clock = 0;
   std::uint16_t thread = 0;
   bool atomic = false;
+  std::uint8_t block = 0;  // of a cluster; 0 where a block has its shared memory for itself
 };
 
 // One shared array, or the dynamic shared memory, of the block that runs now. Kept from block to block.
 struct SharedRegion {
-  static constexpr int kGranule = 2;  // bytes; the smallest element allowed
   struct Granule {
     Touch write;
     std::array<Touch, 2> reads;  // the last readers, of different warps where there were several
@@ -36,9 +36,12 @@ struct SharedRegion {
 
   std::string name;
   std::vector<unsigned char> bytes;
+  int granule;  // bytes that are judged as one: the smallest element, 1 or 2
   std::vector<Granule> granules;
 
-  SharedRegion(std::string name, std::size_t size);
+  SharedRegion(std::string name, std::size_t size, int granule = 2);
+  // From now on single bytes are judged, each with the history of its pair.
+  void judge_bytes();
 };
 
 // Check and record an access of `size` bytes at `offset`, then move the bytes; false if it is out of bounds (a

@@ -33,6 +33,7 @@ std::string describe(const HostThread& thread) {
   const std::string place = std::string(thread.place.file) + ":" + std::to_string(thread.place.line);
   switch (thread.state) {
     case HostThread::State::kFinished: return "has finished";
+    case HostThread::State::kAtTeamBarrier: return "waits for the other blocks at " + place;
     case HostThread::State::kAtBarrier: return "waits at the barrier " + place;
     case HostThread::State::kInWarpOperation:
       return std::string("waits in ") + to_string(thread.request.operation) + " with mask " +
@@ -173,8 +174,10 @@ void Executor::explain_deadlock() {
   const HostThread* waiting = nullptr;
   const HostThread* missing = nullptr;
   for (const auto& thread : threads_) {
-    if (thread->state == HostThread::State::kAtBarrier && waiting == nullptr) waiting = thread.get();
-    if (thread->state == HostThread::State::kFinished && missing == nullptr) missing = thread.get();
+    using State = HostThread::State;
+    if (thread->state == State::kAtBarrier && waiting == nullptr) waiting = thread.get();
+    if ((thread->state == State::kFinished || thread->state == State::kAtTeamBarrier) && missing == nullptr)
+      missing = thread.get();
   }
   if (waiting == nullptr || missing == nullptr) return;
   add_finding(FindingKind::kDivergentBarrier, waiting->rank, missing->rank, -1, "",

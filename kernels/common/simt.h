@@ -55,8 +55,8 @@
 // instead); no shared word is read before it is written; two threads touch a shared word only with a barrier between
 // (inside a warp also warp_barrier; a shuffle orders no memory), unless both are atomic; shuffle and ballot masks name
 // exactly the threads that take part; shared memory stays within 99 KB. Rules for you: write `float v = tile[i]`, never
-// `auto v = tile[i]` (on the host that is a reference); shared elements are at least 2 bytes wide and trivially
-// copyable; two shared arrays of one kernel with equal type and size need different slot numbers (0, 1, ...; negative
+// `auto v = tile[i]` (on the host that is a reference); shared elements are trivially copyable; two shared arrays of
+// one kernel with equal type and size need different slot numbers (0, 1, ...; negative
 // ones are taken by the reductions); compute indices that can pass 2^31 in std::int64_t (global_index does).
 #pragma once
 
@@ -129,14 +129,12 @@ TWINBENCH_DEVICE std::int64_t global_count(const Block& block) {
 // device a T*.
 template <class T, int kCount, int kSlot = 0, class Block>
 TWINBENCH_DEVICE auto shared_array(Block& block) {
-  static_assert(sizeof(T) >= 2, "shared elements are at least two bytes wide");
   return block.template shared_array<T, kCount, kSlot>();
 }
 
 // The launch's dynamic shared memory from byte_offset on (a multiple of alignof(T)), as elements of T.
 template <class T, class Block>
 TWINBENCH_DEVICE auto dynamic_shared(Block& block, int byte_offset = 0) {
-  static_assert(sizeof(T) >= 2, "shared elements are at least two bytes wide");
   return block.template dynamic_shared<T>(byte_offset);
 }
 

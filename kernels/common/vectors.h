@@ -31,14 +31,39 @@ TWINBENCH_DEVICE void check_alignment(const T* where) {
 #endif
 }
 
+// Of global memory. nvcc takes structs apart and may then access each element by itself (seen in machine code), so the
+// accesses of 16 and 8 bytes are written out.
 template <int kWidth, class T>
 TWINBENCH_DEVICE Vector<T, kWidth> load(const T* from) {
   check_alignment<T, kWidth>(from);
-  return *reinterpret_cast<const Vector<T, kWidth>*>(from);
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof(T) == 4 && kWidth == 4) {
+    Vector<T, kWidth> values;
+    asm volatile("ld.global.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(values.of[0]), "=f"(values.of[1]), "=f"(values.of[2]), "=f"(values.of[3])
+                 : "l"(from));
+    return values;
+  } else
+#endif
+    return *reinterpret_cast<const Vector<T, kWidth>*>(from);
 }
 template <class T, int kWidth>
 TWINBENCH_DEVICE void store(T* to, const Vector<T, kWidth>& values) {
   check_alignment<T, kWidth>(to);
+#if defined(__CUDA_ARCH__)
+  if constexpr (sizeof(T) == 4 && kWidth == 4) {
+    asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(values.of[0]), "f"(values.of[1]),
+                 "f"(values.of[2]), "f"(values.of[3])
+                 : "memory");
+    return;
+  } else if constexpr (sizeof(T) == 2 && kWidth == 4) {
+    const auto pair = [](unsigned low, unsigned high) { return low | high << 16; };
+    asm volatile("st.global.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(pair(values.of[0], values.of[1])),
+                 "r"(pair(values.of[2], values.of[3]))
+                 : "memory");
+    return;
+  }
+#endif
   *reinterpret_cast<Vector<T, kWidth>*>(to) = values;
 }
 template <int kWidth>

@@ -21,4 +21,24 @@ TWINBENCH_DEVICE Floats<4> warp_sums(Block& block, const Floats<4>& value) {
   return sums;
 }
 
+// The sums of kCount (a power of two) values of every lane, scattered: lane l gets a share of the sum of value
+// l / parts, parts = 32 / kCount; the shares of the parts lanes with that value make the whole. kCount - 1 shuffles
+// where summing one by one would take five for each.
+template <int kLanes = simt::kWarpSize / 2, int kCount, class Block>
+TWINBENCH_DEVICE float scattered_sums(Block& block, const float (&values)[kCount]) {
+  static_assert((kCount & (kCount - 1)) == 0, "a power of two");
+  if constexpr (kCount == 1) {
+    return values[0];
+  } else {
+    const bool upper = (simt::lane(block) & kLanes) != 0;
+    float half[kCount / 2];
+    TWINBENCH_UNROLL
+    for (int i = 0; i < kCount / 2; ++i) {
+      const float kept = upper ? values[kCount / 2 + i] : values[i], given = upper ? values[i] : values[kCount / 2 + i];
+      half[i] = kept + block.shuffle_xor(given, kLanes);
+    }
+    return scattered_sums<kLanes / 2>(block, half);
+  }
+}
+
 }  // namespace twinbench::kernels

@@ -6,13 +6,16 @@
 #include <ATen/ops/empty_like.h>
 
 #include <memory>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "kernels/common/arguments.h"
 #include "kernels/common/launch_check.h"
 #include "optimized/common/products.h"
 #include "optimized/common/runtime.h"
 #include "optimized/common/tensors.h"
+#include "optimized/common/two_halves.h"
 #include "src/common/error.h"
 
 namespace twinbench {
@@ -32,20 +35,27 @@ struct Operand {
   kernels::Operands<float> only_factor() const { return operands<float>(factor()); }
 };
 
-// Path's run() on the device of its inputs and without a tape.
-template <class Path>
-class OnDevice final : public Runnable {
+// Path's run() on the device of its inputs and without a tape. Two halves where the path has them.
+template <class Path, class Kind = std::conditional_t<std::is_base_of_v<TwoHalves, Path>, TwoHalves, Runnable>>
+class OnDevice : public Kind {
  public:
   OnDevice(const NamedTensors& inputs, const Setting& setting)
       : device_(setting.device), path_(checked(inputs), setting) {}
   void run() override {
-    const DeviceGuard device(device_);
-    const kernels::simt::RunScope on(stream());
-    const at::NoGradGuard no_tape;
-    path_.run();
+    there([&] { path_.run(); });
   }
   void reset() override { path_.reset(); }
   NamedTensors outputs() override { return path_.outputs(); }
+
+ protected:
+  template <class Work>
+  void there(const Work& work) {
+    const DeviceGuard device(device_);
+    const kernels::simt::RunScope on(stream());
+    const at::NoGradGuard no_tape;
+    work();
+  }
+  Path& path() { return path_; }
 
  private:
   static const NamedTensors& checked(const NamedTensors& inputs) {
@@ -60,8 +70,26 @@ class OnDevice final : public Runnable {
 };
 
 template <class Path>
+class HalvesOnDevice final : public OnDevice<Path> {
+ public:
+  using OnDevice<Path>::OnDevice;
+  void run_forward() override {
+    this->there([&] { this->path().run_forward(); });
+  }
+  NamedTensors forward_outputs() override { return this->path().forward_outputs(); }
+  std::vector<at::Tensor> kept() override { return this->path().kept(); }
+  void run_backward() override {
+    this->there([&] { this->path().run_backward(); });
+  }
+  NamedTensors give_outputs() override { return this->path().give_outputs(); }
+};
+
+template <class Path>
 std::unique_ptr<Runnable> make_on_device(const NamedTensors& inputs, const Setting& setting) {
-  return std::make_unique<OnDevice<Path>>(inputs, setting);
+  if constexpr (std::is_base_of_v<TwoHalves, Path>)
+    return std::make_unique<HalvesOnDevice<Path>>(inputs, setting);
+  else
+    return std::make_unique<OnDevice<Path>>(inputs, setting);
 }
 
 }  // namespace twinbench

@@ -11,7 +11,7 @@ import synthetic
 from twinbench_reports.judge.judge import judge
 from twinbench_reports.judge.pins import judge_pins
 
-SECTIONS = ("parity", "counters", "proofs", "timings", "scenarios", "selftest")
+SECTIONS = ("parity", "counters", "proofs", "timings", "scenarios", "selftest", "modelled")
 
 
 def subjects(verdict, severity):

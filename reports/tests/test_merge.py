@@ -12,7 +12,7 @@ from twinbench_reports.merge import load_merged, merge_records
 
 @pytest.fixture
 def parts(load):
-    parity = synthetic.only(synthetic.full(), "parity", "selftest")
+    parity = synthetic.only(synthetic.full(), "parity", "selftest", "modelled")
     bench = synthetic.only(synthetic.full(), "timings", "speedups", "counters", "proofs", "scenarios")
     parity["twinbench"]["engines"] = ["parity", "selftest"]
     bench["twinbench"]["engines"] = ["bench", "counters", "scenario"]
@@ -23,7 +23,7 @@ def parts(load):
 def test_parts_make_the_whole(parts, load):
     whole = synthetic.full()["twinbench"]
     merged = load_merged(parts).block
-    for section in ("parity", "counters", "speedups", "components", "scenarios", "ledger"):
+    for section in ("parity", "counters", "speedups", "components", "scenarios", "modelled", "ledger"):
         assert merged[section] == whole[section] or section == "ledger"
     assert merged["ledger"]["planned"] == whole["ledger"]["planned"]
     assert [source["sha256"] for source in merged["merged_from"]] == sorted(record.sha256 for record in parts)

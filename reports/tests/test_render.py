@@ -82,7 +82,8 @@ def test_the_page_is_one_well_formed_file_without_script_or_network(page):
 
 def test_sections_come_in_reading_order(page):
     wanted = [
-        "do", "speedups", "claims", "counters", "parity", "device", "roofline", "scenarios", "selftest", "environment",
+        "do", "speedups", "claims", "counters", "parity", "device", "modelled", "roofline", "scenarios", "selftest",
+            "environment",
         "data"]
     assert re.findall(r'<section id="([a-z]+)"', page) == wanted
     assert page.index('id="verdict"') < page.index('id="do"')

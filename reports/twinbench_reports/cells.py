@@ -45,19 +45,20 @@ ROW_NAMES: dict[str, Callable[[Row], str]] = {
     "speedups": lambda row: f"{twin_name(row)} [{row['from']} -> {row['to']}]",
     "scenarios": lambda row: f"{row['name']}/{row['device']}",
     "selftest": lambda row: row["name"],
+    "modelled": lambda row: f"{row['cell']} on {row['card']}",
     "components": lambda row: row["id"],
     "ceilings": lambda row: f"{row['device']} {row['name']}",
 }
 
 # Sections whose rows carry a correctness verdict, and the engine that writes each.
-JUDGED_SECTIONS = ("parity", "counters", "proofs", "timings", "scenarios", "selftest")
+JUDGED_SECTIONS = ("parity", "counters", "proofs", "timings", "scenarios", "selftest", "modelled")
 ENGINE_OF = {
     "parity": "parity", "counters": "counters", "proofs": "counters", "timings": "bench", "speedups": "bench",
-    "scenarios": "scenario", "selftest": "selftest",
+    "scenarios": "scenario", "selftest": "selftest", "modelled": "kernels",
 }
 
 
 def named_rows(block: Row, section: str) -> Iterator[tuple[str, Row]]:
-    """Every row of a section of the record's "twinbench" block, with its name."""
-    for row in block[section]:
+    """Every row of a section of the record's "twinbench" block, with its name. Older records lack younger sections."""
+    for row in block.get(section, []):
         yield ROW_NAMES[section](row), row

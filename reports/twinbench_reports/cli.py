@@ -97,6 +97,8 @@ def build_parser() -> Parser:
     _add_judging(html)
     html.add_argument("-o", "--out", type=Path, default=Path("report.html"), metavar="FILE",
                       help="where to write it (default: %(default)s)")
+    html.add_argument("--measured", type=Path, nargs="+", default=[], metavar="RECORD",
+                      help="records of cards: their times stand beside what is modelled for a card of that name")
     html.add_argument("--figures", type=Path, metavar="DIR", help="also write every figure as PNG and SVG")
 
     markdown = add("markdown", commands.markdown, "print the report as Markdown of at most 64 KB, the worst first")

@@ -62,7 +62,8 @@ def html(options: argparse.Namespace) -> int:
     from twinbench_reports.render.html import all_drawings, html_report
 
     record, before, verdict = _judged(options, options.today)
-    _write(options.out, html_report(record, verdict, before))
+    measured = [load_record(path) for path in options.measured]
+    _write(options.out, html_report(record, verdict, before, measured))
     print(f"{options.out}: {verdict.word}, {verdict.headline}")
     if options.figures:
         _make_folder(options.figures)

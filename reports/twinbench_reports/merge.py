@@ -76,7 +76,7 @@ def _merge_rows(records: Sequence[Record], section: str, latest: bool,
                 dropped: list[dict[str, Any]]) -> list[dict[str, Any]]:
     rows: dict[str, tuple[str, dict[str, Any]]] = {}
     for record in records:
-        for index, row in enumerate(record.block[section]):
+        for index, row in enumerate(record.block.get(section, [])):
             name = ROW_NAMES[section](row)
             if name in rows and not latest:
                 raise ReportError(f"{section} has {name} already, from {rows[name][0]}", file=record.path,

@@ -35,13 +35,14 @@ class MicroBatch {
                                   {"sample_key", own_.sample_key},
                                   {"local_id", own_.local_id}}};
     for (std::size_t i = 0; i < stages.size(); ++i) {
-      forward_.push_back(stages[i].make(setting.variant, flow[i]));
+      Stage stage = stages[i];
+      stage.setting.input_case.sizes["flows"] = count;
+      forward_.push_back(stage.make(setting.variant, flow[i]));
       // Gradients of outputs are zero, but for those that backward() fills.
       auto with_gradients = flow[i];
-      auto backward = stages[i].setting;
+      auto backward = stage.setting;
       backward.input_case.pass = Pass::kBackward;
-      backward.input_case.sizes["flows"] = count;
-      const auto& signature = stages[i].component->spec.signature;
+      const auto& signature = stage.component->spec.signature;
       backward = completed(signature, backward);
       NamedTensors gradients;
       for (const auto& input : inputs_of(signature, backward)) {
@@ -50,7 +51,7 @@ class MicroBatch {
         with_gradients.set(input.name, gradients[input.name]);
       }
       given_.push_back(gradients);
-      backward_.push_back(stages[i].make(setting.variant, with_gradients, Pass::kBackward));
+      backward_.push_back(stage.make(setting.variant, with_gradients, Pass::kBackward));
     }
   }
 
@@ -70,9 +71,9 @@ class MicroBatch {
     carried_.copy_(forward_[1]->outputs()["output"]);
     forward_[2]->run();
     results = forward_[2]->outputs();
-    const auto energy = given_[2]["grad_energy"], raw = given_[2]["grad_raw"];
-    at::sub_out(const_cast<at::Tensor&>(energy), results["energy"], rows(energy_target));
-    at::sub_out(const_cast<at::Tensor&>(raw), results["raw"], rows(position_target));
+    at::Tensor energy = given_[2]["grad_energy"], raw = given_[2]["grad_raw"];
+    at::sub_out(energy, results["energy"], rows(energy_target));
+    at::sub_out(raw, results["raw"], rows(position_target));
     const auto loss = energy.square().sum().add(raw.square().sum()).mul(0.5 / static_cast<double>(of_window));
     energy.div_(static_cast<double>(of_window));
     raw.div_(static_cast<double>(of_window));

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "harness/memory/tracked_allocator.h"
 #include "scenarios/runner/experiment.h"
@@ -64,8 +65,12 @@ void add_micro_counters(Measures& measures, const std::string& prefix, const Cut
     const auto less = [f = field](const auto& a, const auto& b) { return a.*f < b.*f; };
     const auto [low, high] = std::minmax_element(cut.counters.begin(), cut.counters.end(), less);
     const double most = static_cast<double>((*high).*field), least = static_cast<double>((*low).*field);
-    measures[prefix + "per_micro." + name] = {most, ""};
-    measures[prefix + "micro_growth." + name] = {most - least, ""};
+    const auto raise = [&](const std::string& measure, double value) {
+      auto& kept = measures[prefix + measure + name].value;
+      kept = std::max(kept.value_or(0), value);
+    };
+    raise("per_micro.", most);
+    raise("micro_growth.", most - least);
   }
 }
 

@@ -1,6 +1,7 @@
 // Kind `data_parallel`: a window's items over several processes, gradients added up between them, against one process
 // on all of them. A rank that ends, hangs or drifts is named.
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <numeric>

@@ -57,6 +57,11 @@ Job job_of(const PlannedScenario& planned, const CommandOptions& options) {
   auto job = limited_job(options, planned.name(), [planned, quick = options.quick] {
     return run_scenario(*planned.config, catalogue(), planned.device, quick);
   });
+  // Its ranks are forked, so no thread may have been started: not even by setting their number.
+  if (planned.config->experiment == "data_parallel")
+    job.run = [planned, quick = options.quick](JobContext&) {
+      return run_scenario(*planned.config, catalogue(), planned.device, quick);
+    };
   // A kind that times for so many seconds prepares and compares, too.
   const auto seconds = planned.config->keys.find("seconds");
   if (seconds != planned.config->keys.end())

@@ -13,15 +13,21 @@ constexpr std::uint32_t kMany = 0x7fffffff, kAtomic = 0x80000000;
 void BlockWords::begin_launch() {
   line_of_.clear();
   lines_.clear();
+  order_.begin_launch();
   read_sectors_ = written_sectors_ = 0;
 }
 
 // True where the block conflicts with what others did.
-bool BlockWords::touch_word(Word& word, std::uint32_t block, Access access, Conflict& conflict) {
+bool BlockWords::touch_word(Word& word, std::uint32_t& stamp, std::uint32_t block, std::uint32_t now, Access access,
+                            Conflict& conflict) {
   const std::uint32_t writer = word.writer & ~kAtomic;
   const bool both_atomic = access == Access::kAtomic && (word.writer & kAtomic) != 0;
-  const bool after_write = writer != 0 && writer != block && !both_atomic;
-  const bool after_read = access != Access::kRead && word.reader != 0 && word.reader != block;
+  bool after_write = writer != 0 && writer != block && !both_atomic;
+  bool after_read = access != Access::kRead && word.reader != 0 && word.reader != block;
+  if (after_write)
+    after_write = !(writer == kMany ? order_.has_acquired_all(block) : order_.is_ordered(writer, stamp, block));
+  if (after_read)
+    after_read = !(word.reader == kMany ? order_.has_acquired_all(block) : order_.has_acquired(word.reader, block));
   if (after_write || after_read) {
     const std::uint32_t other = after_write ? writer : word.reader;
     conflict.other_block = other == kMany ? -1 : static_cast<std::int64_t>(other) - 1;
@@ -30,16 +36,20 @@ bool BlockWords::touch_word(Word& word, std::uint32_t block, Access access, Conf
   if (access == Access::kRead)
     word.reader = word.reader == 0 || word.reader == block ? block : kMany;
   else if (access == Access::kWrite)
-    word.writer = block;
+    word.writer = block, stamp = now;
   else
-    word.writer = (writer == 0 || writer == block ? block : kMany) | kAtomic;
+    stamp = now, word.writer = (writer == 0 || writer == block ? block : kMany) | kAtomic;
   return after_write || after_read;
 }
 
-BlockWords::Conflict BlockWords::touch(std::int64_t block, const std::vector<Interval>& touched, Access access,
-                                       bool judged) {
+BlockWords::Conflict BlockWords::touch(std::int64_t block, int warp, const std::vector<Interval>& touched,
+                                       Access access, bool judged) {
   Conflict conflict;
   const auto who = static_cast<std::uint32_t>(block + 1);
+  const std::uint32_t now = order_.stamp(who, warp);
+  if (access == Access::kAtomic)
+    for (const Interval& interval : touched)
+      for (std::uint64_t at = interval.begin / 4 * 4; at < interval.end; at += 4) order_.update(who, warp, at);
   for (const Interval& interval : touched) {
     std::uint64_t at = interval.begin / kWordBytes * kWordBytes;
     while (at < interval.end) {
@@ -56,7 +66,8 @@ BlockWords::Conflict BlockWords::touch(std::int64_t block, const std::vector<Int
         if (access != Access::kRead && !line.written[s]) line.written[s] = true, ++written_sectors_;
       }
       for (; at < end; at += kWordBytes) {
-        if (!judged || !touch_word(line.words[at % kLineBytes / kWordBytes], who, access, conflict)) continue;
+        const std::size_t word = at % kLineBytes / kWordBytes;
+        if (!judged || !touch_word(line.words[word], line.stamps[word], who, now, access, conflict)) continue;
         if (!conflict.found) conflict.address = at;
         conflict.found = true;
       }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "harness/simt/counting/block_order.h"
 #include "harness/simt/counting/flat_map.h"
 #include "harness/simt/counting/warp_request.h"
 #include "harness/simt/shared_memory.h"
@@ -21,9 +22,10 @@ class BlockWords {
   };
 
   void begin_launch();
-  // Nothing orders blocks of one launch: two that touch a word, not both atomically and not both reading, conflict.
-  // Words are two bytes; accesses of single bytes are not judged.
-  Conflict touch(std::int64_t block, const std::vector<Interval>& touched, Access access, bool judged);
+  // Two blocks that touch a word, not both atomically and not both reading, conflict unless a handover or a barrier of
+  // both orders them. Words are two bytes; accesses of single bytes are not judged.
+  Conflict touch(std::int64_t block, int warp, const std::vector<Interval>& touched, Access access, bool judged);
+  BlockOrder& order() { return order_; }
 
   // Sectors that the launch read without having written them, and that it wrote: what memory moves at least.
   std::uint64_t read_sectors() const { return read_sectors_; }
@@ -37,11 +39,14 @@ class BlockWords {
   };
   struct Line {
     std::array<Word, kLineBytes / kWordBytes> words{};
+    std::array<std::uint32_t, kLineBytes / kWordBytes> stamps{};  // of the last writes
     std::array<bool, kLineBytes / kSectorBytes> read{}, written{};
   };
 
-  static bool touch_word(Word& word, std::uint32_t block, Access access, Conflict& conflict);
+  bool touch_word(Word& word, std::uint32_t& stamp, std::uint32_t block, std::uint32_t now, Access access,
+                  Conflict& conflict);
 
+  BlockOrder order_;
   FlatMap<std::uint32_t> line_of_;  // address / 64 -> index into lines_ + 1
   std::vector<Line> lines_;
   std::uint64_t read_sectors_ = 0, written_sectors_ = 0;

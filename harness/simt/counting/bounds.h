@@ -20,8 +20,13 @@ inline constexpr const char* kBoundNames[] = {"sectors", "wavefronts", "lanes", 
 
 struct Breach {
   std::string kernel, bound;
-  std::string text;  // the line and the figures
+  std::string at;     // "kernels/.../kernel.h:31"; empty for what the whole kernel breaks
+  double figure = 0;  // what was counted, in the bound's own unit
+  std::string text;   // the line and the figures
 };
+
+// Of lanes and blocks fewer are worse, of everything else more.
+bool more_is_worse(const std::string& bound);
 
 // `fewest_blocks`: a launch of fewer leaves multiprocessors of the larger card idle.
 std::vector<Breach> breaches_of(const KernelSummary& summary, std::uint64_t fewest_blocks);

@@ -2,6 +2,9 @@
 #include "harness/simt/counting/counts_file.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -18,9 +21,11 @@ using nlohmann::json;
   throw Error(ErrorKind::kBadFile, path, value, remedy);
 }
 
-// The same without the line number of "at".
+// The counts alone, without the line number of "at".
 json without_lines(json counted) {
   if (!counted.is_object()) return counted;
+  for (auto entry = counted.begin(); entry != counted.end();)
+    entry = entry.key().starts_with(kNoCount) ? counted.erase(entry) : std::next(entry);
   for (auto& kernel : counted)
     if (kernel.is_object() && kernel.contains("worst"))
       for (auto& line : kernel["worst"]) {
@@ -44,15 +49,69 @@ void differences(const std::string& where, const json& pinned, const json& count
   }
 }
 
+bool is_sentence(const std::string& text) {
+  return std::count(text.begin(), text.end(), ' ') >= 4 && text.back() == '.';
+}
+
 Reason reason_of(const std::string& path, const json& row) {
   for (const char* key : {"kernel", "bound", "reason"})
-    if (!row.is_object() || !row.contains(key) || !row[key].is_string() || row[key].get<std::string>().empty())
+    if (!row.is_object() || !row.contains(key) || !row[key].is_string())
       refuse(path, "reasons: " + row.dump(),
-             std::string("give each a kernel, a bound and a reason; '") + key + "' is missing");
-  const Reason reason{row["kernel"], row["bound"], row["reason"]};
+             std::string("give each a kernel, a bound, a limit and a reason; '") + key + "' is missing");
+  if (!row.contains("limit") || !row["limit"].is_number())
+    refuse(path, "reasons: " + row.dump(), "give the counted figure as its limit");
+  const Reason reason{.kernel = row["kernel"],
+                      .bound = row["bound"],
+                      .file = row.value("file", ""),
+                      .line = row.value("line", ""),
+                      .limit = row["limit"],
+                      .reason = row["reason"]};
   if (std::find(std::begin(kBoundNames), std::end(kBoundNames), reason.bound) == std::end(kBoundNames))
     refuse(path, "reasons: bound " + reason.bound, "sectors, wavefronts, lanes, repeats, atomics or blocks");
+  const bool of_whole_kernel = reason.bound == "repeats" || reason.bound == "blocks";
+  if (reason.file.empty() != of_whole_kernel || reason.line.empty() != of_whole_kernel)
+    refuse(path, "reasons: " + row.dump(),
+           of_whole_kernel ? "this bound is one of the whole kernel: leave out file and line"
+                           : "name the file, and a part of the line's text");
+  if (!is_sentence(reason.reason)) refuse(path, "reasons: reason " + reason.reason, "a sentence that says why");
   return reason;
+}
+
+json json_of(const Reason& reason) {
+  json row = {{"kernel", reason.kernel}, {"bound", reason.bound}, {"limit", reason.limit}, {"reason", reason.reason}};
+  if (!reason.file.empty()) row.update({{"file", reason.file}, {"line", reason.line}});
+  return row;
+}
+
+bool same_place(const Reason& a, const Reason& b) {
+  return a.kernel == b.kernel && a.bound == b.bound && a.file == b.file && a.line == b.line;
+}
+
+// The text of "kernels/.../kernel.h:31"; empty where there is none.
+std::string source_line(const std::string& at) {
+  std::ifstream stream(at.substr(0, at.rfind(':')));
+  std::string text;
+  for (long line = std::strtol(at.c_str() + at.rfind(':') + 1, nullptr, 10); line > 0; --line)
+    if (!std::getline(stream, text)) return "";
+  return text;
+}
+
+bool speaks_of(const Reason& reason, const Breach& breach) {
+  if (reason.kernel != breach.kernel || reason.bound != breach.bound) return false;
+  if (breach.at.empty()) return true;
+  return reason.file == breach.at.substr(0, breach.at.rfind(':')) &&
+         source_line(breach.at).find(reason.line) != std::string::npos;
+}
+
+// The limit that a reason for this figure states.
+double limit_of(const std::string& bound, double figure) {
+  return more_is_worse(bound) ? std::ceil(100 * figure - 1e-6) / 100 : std::floor(100 * figure + 1e-6) / 100;
+}
+
+std::string two_digits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f", value);
+  return text;
 }
 
 }  // namespace
@@ -76,8 +135,8 @@ CountsFile CountsFile::load(const std::string& path) {
   for (const json& row : root["reasons"]) {
     const Reason reason = reason_of(path, row);
     for (const Reason& other : file.reasons_)
-      if (other.kernel == reason.kernel && other.bound == reason.bound)
-        refuse(path, "reasons: " + reason.kernel + " " + reason.bound, "one reason each");
+      if (same_place(other, reason))
+        refuse(path, "reasons: " + reason.kernel + " " + reason.bound + " " + reason.line, "one reason each");
     file.reasons_.push_back(reason);
   }
   return file;
@@ -86,10 +145,7 @@ CountsFile CountsFile::load(const std::string& path) {
 void CountsFile::save(const std::string& path) const {
   std::ostringstream stream;
   stream << "{\n \"reasons\": [";
-  for (std::size_t i = 0; i < reasons_.size(); ++i)
-    stream
-        << (i ? ",\n  " : "\n  ")
-        << json({{"kernel", reasons_[i].kernel}, {"bound", reasons_[i].bound}, {"reason", reasons_[i].reason}}).dump();
+  for (std::size_t i = 0; i < reasons_.size(); ++i) stream << (i ? ",\n  " : "\n  ") << json_of(reasons_[i]).dump();
   stream << "\n ],\n \"cells\": {";
   const char* before_cell = "\n";
   for (const auto& [cell, kernels] : cells_) {
@@ -123,19 +179,32 @@ std::vector<std::string> CountsFile::vanished(const std::map<std::string, json>&
 
 std::vector<std::string> CountsFile::judge(const std::vector<Breach>& breaches, bool complete) const {
   std::vector<std::string> texts;
-  std::vector<bool> used(reasons_.size(), false);
+  std::vector<double> needed(reasons_.size(), NAN);  // the worst that each reason is asked to excuse
   std::set<std::string> told;
   for (const Breach& breach : breaches) {
+    std::string text = breach.kernel + " breaks the bound on " + breach.bound + " at " + breach.text;
+    const double limit = limit_of(breach.bound, breach.figure);
     bool excused = false;
-    for (std::size_t i = 0; i < reasons_.size(); ++i)
-      if (reasons_[i].kernel == breach.kernel && reasons_[i].bound == breach.bound) used[i] = excused = true;
-    const std::string text = breach.kernel + " breaks the bound on " + breach.bound + " at " + breach.text;
+    for (std::size_t i = 0; i < reasons_.size(); ++i) {
+      if (!speaks_of(reasons_[i], breach)) continue;
+      const bool more = more_is_worse(breach.bound);
+      if (!(more ? needed[i] >= limit : needed[i] <= limit)) needed[i] = limit;
+      if (more ? limit <= reasons_[i].limit + 1e-9 : limit >= reasons_[i].limit - 1e-9)
+        excused = true;
+      else
+        text += "; its reason allows " + two_digits(reasons_[i].limit);
+    }
     if (!excused && told.insert(text).second) texts.push_back(text);
   }
-  for (std::size_t i = 0; complete && i < reasons_.size(); ++i)
-    if (!used[i])
-      texts.push_back("the reason for " + reasons_[i].kernel + " " + reasons_[i].bound +
-                      " is not needed any more: remove it");
+  for (std::size_t i = 0; complete && i < reasons_.size(); ++i) {
+    const Reason& reason = reasons_[i];
+    const std::string name = "the reason for " + reason.kernel + " " + reason.bound + " " + reason.line;
+    if (std::isnan(needed[i]))
+      texts.push_back(name + " is not needed any more: remove it");
+    else if (std::abs(needed[i] - reason.limit) > 1e-9 && more_is_worse(reason.bound) == (needed[i] < reason.limit))
+      texts.push_back(name + " allows " + two_digits(reason.limit) + ", counted are " + two_digits(needed[i]) +
+                      ": say so");
+  }
   return texts;
 }
 

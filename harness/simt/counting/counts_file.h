@@ -11,14 +11,22 @@
 
 namespace twinbench::kernels::simt {
 
+// Why a kernel may break a bound, and how far: at one line of the source, named by a part of its text, because line
+// numbers move; without file and line by the kernel as a whole.
 struct Reason {
-  std::string kernel, bound, reason;
+  std::string kernel, bound;
+  std::string file, line;  // "kernels/.../kernel.h", "a.child[flow] ="
+  double limit = 0;        // the bound instead: the worst that is counted, rounded away from it to two digits
+  std::string reason;      // a sentence
 };
+
+// Entries of a cell that begin so are kept beside its counts and compared elsewhere (harness/model/time_pin.h).
+inline constexpr const char* kNoCount = "modelled ";
 
 class CountsFile {
  public:
   // A missing file holds nothing. Throws kBadFile that names the place for anything but what save() writes, for a bound
-  // that there is not, and for an empty or repeated reason.
+  // that there is not, and for a repeated reason or one that is no sentence.
   static CountsFile load(const std::string& path);
   // A line a kernel of a cell. Throws kInputOutput.
   void save(const std::string& path) const;
@@ -29,8 +37,8 @@ class CountsFile {
   std::vector<std::string> vanished(const std::map<std::string, nlohmann::json>& counted) const;
   void set(const std::string& cell, const nlohmann::json& counted) { cells_[cell] = counted; }
 
-  // Breaches without a reason and reasons without a breach, in words. `complete`: everything was counted, so that a
-  // reason that nothing needs is an error.
+  // Breaches without a reason or past its limit, in words; the sources named lie in the working folder. `complete`:
+  // everything was counted, so that a reason that nothing needs, or that allows more than is needed, is an error.
   std::vector<std::string> judge(const std::vector<Breach>& breaches, bool complete) const;
 
   const std::map<std::string, nlohmann::json>& cells() const { return cells_; }

@@ -63,28 +63,38 @@ TEST(CountsFile, ComparesExactlyButForLineNumbers) {
   EXPECT_EQ(file.compare("b", cell(440)).size(), 1u);
 }
 
+// A file of one reason, for line `line` of `file` where it has one.
+std::string reasons(const std::string& bound, double limit, const std::string& file = "", const std::string& line = "",
+                    const std::string& reason = "Rows of 65 floats start anywhere in a sector.") {
+  nlohmann::json row = {{"kernel", "demo::Copy"}, {"bound", bound}, {"limit", limit}, {"reason", reason}};
+  if (!file.empty()) row["file"] = file;
+  if (!line.empty()) row["line"] = line;
+  return nlohmann::json({{"reasons", {row}}, {"cells", nlohmann::json::object()}}).dump();
+}
+
 TEST(CountsFile, ComesBackAsItWasSaved) {
-  const TemporaryFile given(
-      R"({"reasons": [{"kernel": "k", "bound": "sectors", "reason": "rows of 65"}], "cells": {}})");
+  const TemporaryFile given(reasons("blocks", 16));
   CountsFile file = CountsFile::load(given.path());
   file.set("a", cell(440));
   file.set("b", cell(450));
   file.save(given.path());
   const CountsFile again = CountsFile::load(given.path());
   EXPECT_EQ(again.cells(), file.cells());
-  EXPECT_TRUE(again.judge({{"k", "sectors", "text"}}, true).empty());
+  EXPECT_TRUE(again.judge({{"demo::Copy", "blocks", "", 16, "text"}}, true).empty());
 }
 
 TEST(CountsFile, RefusesWhatItDoesNotUnderstand) {
   EXPECT_NE(refused("{"), "");
   EXPECT_NE(refused("[]"), "");
-  EXPECT_NE(refused(R"({"cells": {}, "reasons": [{"kernel": "k", "bound": "sector", "reason": "r"}]})").find("sector"),
-            std::string::npos);
-  EXPECT_NE(refused(R"({"cells": {}, "reasons": [{"kernel": "k", "bound": "sectors", "reason": ""}]})").find("reason"),
-            std::string::npos);
-  const std::string row = R"({"kernel": "k", "bound": "sectors", "reason": "r"})";
-  EXPECT_NE(refused(R"({"cells": {}, "reasons": [)" + row + "," + row + "]}").find("one reason each"),
-            std::string::npos);
+  EXPECT_NE(refused(reasons("sector", 2, "f", "l")).find("sector"), std::string::npos);
+  EXPECT_NE(refused(reasons("sectors", 2)).find("the line's text"), std::string::npos);
+  EXPECT_NE(refused(reasons("blocks", 2, "f", "l")).find("whole kernel"), std::string::npos);
+  EXPECT_NE(refused(reasons("blocks", 2, "", "", "Not so nice.")).find("sentence"), std::string::npos);
+  nlohmann::json root = nlohmann::json::parse(reasons("blocks", 2));
+  root["reasons"].push_back(root["reasons"][0]);
+  EXPECT_NE(refused(root.dump()).find("one reason each"), std::string::npos);
+  root["reasons"][1].erase("limit");
+  EXPECT_NE(refused(root.dump()).find("limit"), std::string::npos);
 }
 
 TEST(CountsFile, ACellThatVanishesIsTold) {
@@ -96,14 +106,41 @@ TEST(CountsFile, ACellThatVanishesIsTold) {
   EXPECT_EQ(gone[0].rfind("b is pinned", 0), 0u);
 }
 
+// Reasons hold for the line of the source that they quote, wherever it has moved to, and up to their limit.
 TEST(CountsFile, ABoundNeedsAReasonAndAReasonABound) {
-  const TemporaryFile given(
-      R"({"reasons": [{"kernel": "demo::Copy", "bound": "sectors", "reason": "rows of 65"}], "cells": {}})");
-  const CountsFile file = CountsFile::load(given.path());
-  const auto breaches = breaches_of(summary(500), 170);
+  const std::string source = testing::TempDir() + "counts_file_test_kernel.h";
+  std::ofstream(source) << "// A kernel.\nto[i] = from[i];\nsums[i] = total;\n";
+  KernelSummary copy = summary(500);
+  copy.lines[0].at = source + ":3";
+  const auto breaches = breaches_of(copy, 170);
   ASSERT_EQ(breaches.size(), 1u);
-  EXPECT_TRUE(file.judge(breaches, true).empty());
+  const auto judged = [&](const std::string& text, bool complete = true) {
+    const TemporaryFile given(text);
+    return CountsFile::load(given.path()).judge(breaches, complete);
+  };
   EXPECT_EQ(CountsFile().judge(breaches, true).size(), 1u);
+  EXPECT_TRUE(judged(reasons("sectors", 1.25, source, "sums[i] =")).empty());
+  EXPECT_EQ(judged(reasons("sectors", 1.25, source, "to[i] =")).size(), 2u);  // another line: told, and not needed
+  EXPECT_EQ(judged(reasons("sectors", 1.25, source, "to[i] ="), false).size(), 1u);
+  EXPECT_EQ(judged(reasons("sectors", 1.25, "elsewhere.h", "sums[i] =")).size(), 2u);
+  const auto worse = judged(reasons("sectors", 1.2, source, "sums[i] ="));
+  ASSERT_EQ(worse.size(), 1u);
+  EXPECT_NE(worse[0].find("its reason allows 1.20"), std::string::npos);
+  const auto loose = judged(reasons("sectors", 2, source, "sums[i] ="));
+  ASSERT_EQ(loose.size(), 1u);
+  EXPECT_NE(loose[0].find("allows 2.00, counted are 1.25"), std::string::npos);
+  EXPECT_TRUE(judged(reasons("sectors", 2, source, "sums[i] ="), false).empty());
+  std::remove(source.c_str());
+}
+
+TEST(CountsFile, OfBlocksFewerAreWorse) {
+  const TemporaryFile given(reasons("blocks", 16));
+  const CountsFile file = CountsFile::load(given.path());
+  const auto of = [](double blocks) { return std::vector<Breach>{{"demo::Copy", "blocks", "", blocks, "text"}}; };
+  EXPECT_TRUE(file.judge(of(16), true).empty());
+  EXPECT_TRUE(file.judge({of(16)[0], of(64)[0]}, true).empty());
+  EXPECT_EQ(file.judge(of(15), true).size(), 1u);
+  EXPECT_EQ(file.judge(of(17), true).size(), 1u);
   EXPECT_EQ(file.judge({}, true).size(), 1u);
   EXPECT_TRUE(file.judge({}, false).empty());
 }

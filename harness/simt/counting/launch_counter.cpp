@@ -63,6 +63,7 @@ bool LaunchCounter::takes_block(std::int64_t linear_index) {
 
 void LaunchCounter::begin_block(std::int64_t linear_index) {
   block_ = linear_index;
+  words_.order().begin_block(static_cast<std::uint32_t>(block_ + 1));
   const auto i = static_cast<std::uint64_t>(linear_index);
   block_index_ = {static_cast<unsigned>(i % now_.grid.x), static_cast<unsigned>(i / now_.grid.x % now_.grid.y),
                   static_cast<unsigned>(i / now_.grid.x / now_.grid.y)};
@@ -72,8 +73,19 @@ void LaunchCounter::begin_thread(const HostThread& thread) {
   LaneLog& log = logs_[static_cast<std::size_t>(thread.rank)];
   not_global_[0] = range_of(thread.fiber.stack().lowest, thread.fiber.stack().bytes);
   not_global_[1] = range_of(&thread, sizeof thread);
+  not_global_[2] = range_of(thread.executor, sizeof(Executor));
   log.not_global = not_global_;
   current_lane_log = &log;
+}
+
+void LaunchCounter::fence() {
+  if (current_lane_log != nullptr) current_lane_log->accesses.push_back({nullptr, 0, 0, Access::kAtomic, false});
+}
+
+void LaunchCounter::pass_barrier() { words_.order().pass_barrier(static_cast<std::uint32_t>(block_ + 1)); }
+
+void LaunchCounter::pass_team_barrier(std::int64_t first, std::int64_t blocks) {
+  words_.order().join(static_cast<std::uint32_t>(first + 1), static_cast<std::uint32_t>(blocks));
 }
 
 void LaunchCounter::pause_thread() { current_lane_log = nullptr; }
@@ -109,6 +121,10 @@ void LaunchCounter::group_lanes(int warp) {
   for (std::size_t rank = first; rank < last; ++rank) {
     times_.assign(now_.sites.size(), 0);
     for (const LoggedAccess& access : logs_[rank].accesses) {
+      if (access.bytes == 0) {
+        groups_.push_back({kFence, {}});
+        continue;
+      }
       const std::uint32_t site = site_index(access);
       if (site >= times_.size()) times_.resize(site + 1, 0);
       auto& groups = group_of_[site];
@@ -128,7 +144,12 @@ void LaunchCounter::group_lanes(int warp) {
 
 void LaunchCounter::meet_warp(int warp) {
   group_lanes(warp);
-  for (const Group& group : groups_) add(warp, group);
+  for (const Group& group : groups_) {
+    if (group.site == kFence)
+      words_.order().fence(static_cast<std::uint32_t>(block_ + 1), warp);
+    else
+      add(warp, group);
+  }
   groups_.clear();
   for (auto& groups : group_of_) groups.clear();
 }
@@ -146,7 +167,7 @@ void LaunchCounter::add(int warp, const Group& group) {
   site.most_on_one_address = std::max(site.most_on_one_address, cost.most_on_one_address);
   if (site.shared) return;
   site.repeated_bytes += repeated_bytes(warp, site.access);
-  find_race(site);
+  find_race(warp, site);
 }
 
 // Of the last request's bytes, those that the warp had met in this block. Atomic updates happen in the cache, not here.
@@ -158,7 +179,8 @@ std::uint64_t LaunchCounter::repeated_bytes(int warp, Access access) {
       const std::uint64_t begin = std::max(interval.begin, sector * kSectorBytes) % kSectorBytes / 2;
       const std::uint64_t end = (std::min(interval.end, (sector + 1) * kSectorBytes) - sector * kSectorBytes + 1) / 2;
       const auto mask = static_cast<std::uint16_t>((0xffffu >> (16 - (end - begin))) << begin);
-      std::uint16_t& known = known_to_warp_[sector * kWarpSize + static_cast<std::uint64_t>(warp)];
+      std::uint16_t& known = known_to_warp_[sector * kWarpSize + static_cast<std::uint64_t>(warp) +
+                                            (static_cast<std::uint64_t>(block_) << 48)];
       if (access == Access::kRead)
         repeated += 2 * static_cast<std::uint64_t>(std::popcount(static_cast<std::uint16_t>(known & mask)));
       known |= mask;
@@ -183,15 +205,18 @@ void LaunchCounter::end_launch(Report& report) {
   launches_.push_back(std::move(now_));
 }
 
-void LaunchCounter::find_race(const SiteCounts& site) {
-  const BlockWords::Conflict conflict = words_.touch(block_, touched_, site.access, site.bytes > 1);
+void LaunchCounter::find_race(int warp, const SiteCounts& site) {
+  const BlockWords::Conflict conflict = words_.touch(block_, warp, touched_, site.access, site.bytes > 1);
   if (!conflict.found) return;
   const std::string other =
       conflict.other_block < 0 ? "several blocks" : "block " + std::to_string(conflict.other_block);
   const char* verb = site.access == Access::kRead ? "reads" : site.access == Access::kWrite ? "writes" : "updates";
-  add_finding(FindingKind::kBlockRace, site,
-              "block " + std::to_string(block_) + " " + verb + " global memory that " + other +
-                  (conflict.other_wrote ? " wrote" : " read") + " in the same launch, not both atomically");
+  add_finding(
+      FindingKind::kBlockRace, site,
+      "block " + std::to_string(block_) + " " + verb + " global memory that " + other +
+          (conflict.other_wrote ? " wrote" : " read") +
+          " in the same launch, not both atomically and with no handover between: a fence, an atomic update, an "
+          "update of the same word by the other block, a fence");
 }
 
 void LaunchCounter::add_finding(FindingKind kind, const SiteCounts& site, std::string text) {

@@ -29,6 +29,9 @@ class LaunchCounter final : public AccessObserver {
   void begin_thread(const HostThread& thread) override;
   void pause_thread() override;
   void meet_warp(int warp) override;
+  void fence() override;
+  void pass_barrier() override;
+  void pass_team_barrier(std::int64_t first, std::int64_t blocks) override;
   void end_block() override;
   void end_launch(Report& report) override;
   void touch_global(const void* site, const void* address, std::uint32_t bytes, Access access) override;
@@ -36,6 +39,7 @@ class LaunchCounter final : public AccessObserver {
                     Access access) override;
 
  private:
+  static constexpr std::uint32_t kFence = ~std::uint32_t{0};  // a group that is a lane's fence and no access
   struct Group {
     std::uint32_t site;
     WarpRequest32 request;
@@ -45,7 +49,7 @@ class LaunchCounter final : public AccessObserver {
   void group_lanes(int warp);
   void add(int warp, const Group& group);
   std::uint64_t repeated_bytes(int warp, Access access);
-  void find_race(const SiteCounts& site);
+  void find_race(int warp, const SiteCounts& site);
   void add_finding(FindingKind kind, const SiteCounts& site, std::string text);
 
   std::uint64_t most_threads_;

@@ -1,7 +1,7 @@
-// The carrier heads' kernels, written once for the GPU and for the checked run on the host.
+// The carrier heads' forward kernel, written once for the GPU and for the checked run on the host.
 //
-// A block takes 32 flows: a warp the wide layers of four of them, then one warp the scalar rules with a lane a flow.
-// Rows of three or six values go through shared memory, so that neighbouring lanes touch neighbouring addresses.
+// A block takes 32 flows at a time: a warp the wide layers of four of them, then one warp the scalar rules with a lane
+// a flow. Rows of three values go through shared memory, so that neighbouring lanes touch neighbouring addresses.
 #pragma once
 
 #include "kernels/common/simt.h"
@@ -11,28 +11,18 @@
 namespace twinbench::energy_flow::carrier_heads {
 
 namespace simt = kernels::simt;
-using FourFlows = kernels::Floats<4>;
 
-constexpr int kFlowsPerWarp = 4;
+constexpr int kFlowsPerWarp = 4;  // one read of a weight serves them all
 static_assert(kThreads / simt::kWarpSize * kFlowsPerWarp == kFlowsPerBlock);
 
-// The block's share of a [flows, kWidth] matrix, in shared memory, a row a flow.
-template <int kWidth, int kSlot, class Block>
-TWINBENCH_DEVICE auto flow_rows(Block& block) {
-  return simt::shared_array<float, kWidth * kFlowsPerBlock, kSlot>(block);
+// `count` floats between global and shared memory, all threads together. No barrier.
+template <class Block, class Shared>
+TWINBENCH_DEVICE void load_values(Block& block, const float* from, Shared to, int count) {
+  for (int i = simt::thread_rank(block); i < count; i += kThreads) to[i] = from[i];
 }
-// Between it and global memory; rows past the last flow are left alone. No barrier.
-template <int kWidth, class Block, class Shared>
-TWINBENCH_DEVICE void load_rows(Block& block, std::int64_t flows, const float* from, Shared to) {
-  const std::int64_t start = std::int64_t{block.index().x} * kFlowsPerBlock * kWidth;
-  for (int i = simt::thread_rank(block); i < kWidth * kFlowsPerBlock; i += kThreads)
-    if (start + i < flows * kWidth) to[i] = from[start + i];
-}
-template <int kWidth, class Block, class Shared>
-TWINBENCH_DEVICE void store_rows(Block& block, std::int64_t flows, Shared from, float* to) {
-  const std::int64_t start = std::int64_t{block.index().x} * kFlowsPerBlock * kWidth;
-  for (int i = simt::thread_rank(block); i < kWidth * kFlowsPerBlock; i += kThreads)
-    if (start + i < flows * kWidth) to[start + i] = from[i];
+template <class Block, class Shared>
+TWINBENCH_DEVICE void store_values(Block& block, Shared from, float* to, int count) {
+  for (int i = simt::thread_rank(block); i < count; i += kThreads) to[i] = from[i];
 }
 template <class Shared>
 TWINBENCH_DEVICE Vector3<float> load_vector(Shared rows, int row) {
@@ -46,178 +36,188 @@ TWINBENCH_DEVICE void store_vector(Shared rows, int row, Vector3<float> value) {
   rows[3 * row + 2] = value.z;
 }
 
-constexpr int kSums = 6;  // energy, displacement x y z, gate, child
-static_assert(sizeof(Sums<float>) == kSums * sizeof(float));
-template <class Shared>
-TWINBENCH_DEVICE Sums<float> load_sums(Shared rows, int row) {
-  const float energy = rows[kSums * row], gate = rows[kSums * row + 4], child = rows[kSums * row + 5];
-  const float x = rows[kSums * row + 1], y = rows[kSums * row + 2], z = rows[kSums * row + 3];
-  return {energy, {x, y, z}, gate, child};
-}
+// The bias and the second layers' weights, kWidth values at a time.
+template <int kWidth, class Vectors>
+struct HeadWeights {
+  Vectors bias, energy, displacement, gate;
+};
 
-// Grid: blocks_of(flows, kFlowsPerBlock).
-struct Forward {
+// Grid: forward_blocks(flows). With kWidth 4 rows and weights start at multiples of four floats, and the weights lie in
+// dynamic shared memory; with kWidth 1 they are read where they are.
+template <int kWidth>
+struct FinishFlows {
   static constexpr int kMaxThreads = kThreads;
+  using Values = kernels::Floats<kWidth>;
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const ForwardArguments<float>& a) const {
-    auto sums = flow_rows<kSums, 0>(block);
-    auto position = flow_rows<3, 0>(block), displacement = flow_rows<3, 1>(block), delta = flow_rows<3, 2>(block);
-    auto raw = flow_rows<3, 3>(block);
-    load_rows<3>(block, a.flows, a.position, position);
-    second_layers(block, a, sums);
-    block.barrier();
-    const int row = simt::thread_rank(block);
-    const std::int64_t flow = std::int64_t{block.index().x} * kFlowsPerBlock + row;
-    if (row < kFlowsPerBlock && flow < a.flows) {
-      const Sums<float> own = load_sums(sums, row);
-      const Results<float> result =
-          finish(a.rule, own, load_vector(position, row), static_cast<std::uint32_t>(a.sample_key[flow]),
-                 static_cast<std::uint32_t>(a.local_id[flow]));
-      a.energy[flow] = result.energy;
-      a.spawn_measure[flow] = result.spawn_measure;
-      a.spawn_count[flow] = result.spawn_count;
-      a.child_energy[flow] = result.child_energy;
-      store_vector(displacement, row, own.displacement);
-      store_vector(delta, row, result.delta);
-      store_vector(raw, row, result.raw);
+    if constexpr (kWidth == 1) {
+      const auto vectors = [](const float* from) { return reinterpret_cast<const Values*>(from); };
+      finish_groups(block, a,
+                    HeadWeights<1, const Values*>{vectors(a.bias), vectors(a.energy_out_weight),
+                                                  vectors(a.displacement_out_weight), vectors(a.gate_out_weight)});
+    } else {
+      auto staged = simt::dynamic_shared<Values>(block);
+      const int bias = a.columns.all / kWidth, energy = a.columns.energy_width / kWidth,
+                head = a.columns.head_width / kWidth;
+      for (int i = simt::thread_rank(block); i < bias + energy + (a.rule.gate ? 4 : 3) * head; i += kThreads) {
+        const int of_energy = i - bias, of_displacement = of_energy - energy, of_gate = of_displacement - 3 * head;
+        const float* from = of_energy < 0         ? a.bias + kWidth * i
+                            : of_displacement < 0 ? a.energy_out_weight + kWidth * of_energy
+                            : of_gate < 0         ? a.displacement_out_weight + kWidth * of_displacement
+                                                  : a.gate_out_weight + kWidth * of_gate;
+        staged[i] = kernels::load<kWidth>(from);
+      }
+      block.barrier();
+      finish_groups(block, a,
+                    HeadWeights<kWidth, decltype(staged)>{staged, staged + bias, staged + (bias + energy),
+                                                          staged + (bias + energy + 3 * head)});
     }
-    block.barrier();
-    store_rows<3>(block, a.flows, displacement, a.displacement);
-    store_rows<3>(block, a.flows, delta, a.delta);
-    store_rows<3>(block, a.flows, raw, a.raw);
-    if (a.second_sums) store_rows<kSums>(block, a.flows, sums, reinterpret_cast<float*>(a.second_sums));
   }
 
  private:
-  // GELU of one column of four flows from `first` on, zeros past the last flow.
-  static TWINBENCH_DEVICE FourFlows activation(const ForwardArguments<float>& a, std::int64_t first,
-                                               std::int32_t column) {
-    const std::int64_t at = first * a.columns.all + column;
-    const float bias = a.bias[column];
-    FourFlows value{};
-    TWINBENCH_UNROLL
-    for (int i = 0; i < kFlowsPerWarp; ++i)
-      if (first + i < a.flows) value.of[i] = a.sums[at + i * a.columns.all];
-    TWINBENCH_UNROLL
-    for (int i = 0; i < kFlowsPerWarp; ++i) value.of[i] = kernels::operand(kernels::gelu(value.of[i] + bias), a.round);
-    if (a.activated) {
-      TWINBENCH_UNROLL
-      for (int i = 0; i < kFlowsPerWarp; ++i)
-        if (first + i < a.flows) a.activated[at + i * a.columns.all] = value.of[i];
+  static constexpr int kSteps = 2;       // of a warp along a row, whose loads are in flight together
+  static constexpr int kTrained = 4;     // sums: energy, displacement x y z
+  static constexpr int kParts = 8;       // lanes whose shares of a flow's gate are added last
+  static constexpr int kRowOfSums = 36;  // 32 flows; four more, so that the rows that a warp stores to differ in bank
+
+  template <class Block, class Weights>
+  static TWINBENCH_DEVICE void finish_groups(Block& block, const ForwardArguments<float>& a, const Weights& weights) {
+    auto shares = simt::shared_array<float, (2 * kTrained + kParts) * kRowOfSums>(block);
+    auto position = simt::shared_array<float, 3 * kFlowsPerBlock, 0>(block);
+    auto displacement = simt::shared_array<float, 3 * kFlowsPerBlock, 1>(block);
+    auto delta = simt::shared_array<float, 3 * kFlowsPerBlock, 2>(block);
+    auto raw = simt::shared_array<float, 3 * kFlowsPerBlock, 3>(block);
+    const std::int64_t step = std::int64_t{block.grid().x} * kFlowsPerBlock;
+    for (std::int64_t group = std::int64_t{block.index().x} * kFlowsPerBlock; group < a.flows; group += step) {
+      const int count = a.flows - group < kFlowsPerBlock ? static_cast<int>(a.flows - group) : kFlowsPerBlock;
+      load_values(block, a.position + 3 * group, position, 3 * count);
+      second_layers(block, a, weights, group, shares);
+      block.barrier();
+      const int row = simt::thread_rank(block);
+      if (row < count) {
+        const std::int64_t flow = group + row;
+        const Sums<float> own = own_sums(a, shares, row, flow);
+        const Results<float> result =
+            finish(a.rule, own, load_vector(position, row), static_cast<std::uint32_t>(a.sample_key[flow]),
+                   static_cast<std::uint32_t>(a.local_id[flow]));
+        a.energy[flow] = result.energy;
+        a.spawn_measure[flow] = result.spawn_measure;
+        a.spawn_count[flow] = result.spawn_count;
+        a.child_energy[flow] = result.child_energy;
+        if (a.second_sums) store_sums(a.second_sums, a.flows, flow, own);
+        store_vector(displacement, row, own.displacement);
+        store_vector(delta, row, result.delta);
+        store_vector(raw, row, result.raw);
+      }
+      block.barrier();
+      store_values(block, displacement, a.displacement + 3 * group, 3 * count);
+      store_values(block, delta, a.delta + 3 * group, 3 * count);
+      store_values(block, raw, a.raw + 3 * group, 3 * count);
     }
-    return value;
   }
 
-  static TWINBENCH_DEVICE void add_product(FourFlows& sum, const FourFlows& value, float weight) {
-    sum = kernels::map(sum, value, [weight](float s, float v) { return s + v * weight; });
+  // use(values of `kWidth` columns, flow of the warp, vector) for the activations of `vectors` vectors from `column` on
+  // of the warp's flows; zeros past the last flow.
+  template <class Block, class Bias, class Use>
+  static TWINBENCH_DEVICE void over_activations(Block& block, const ForwardArguments<float>& a, std::int64_t first,
+                                                std::int32_t column, int vectors, Bias bias, Use use) {
+    const float* rows = a.sums + first * a.columns.all + column;
+    for (int start = 0; start < vectors; start += kSteps * simt::kWarpSize) {
+      Values value[kSteps][kFlowsPerWarp] = {};
+      TWINBENCH_UNROLL
+      for (int s = 0; s < kSteps; ++s) {
+        const int v = start + s * simt::kWarpSize + simt::lane(block);
+        TWINBENCH_UNROLL
+        for (int i = 0; i < kFlowsPerWarp; ++i)
+          if (v < vectors && first + i < a.flows)
+            value[s][i] = kernels::load<kWidth>(rows + i * a.columns.all + kWidth * v);
+      }
+      TWINBENCH_UNROLL
+      for (int s = 0; s < kSteps; ++s) {
+        const int v = start + s * simt::kWarpSize + simt::lane(block);
+        if (v >= vectors) continue;
+        const Values b = bias[v];
+        TWINBENCH_UNROLL
+        for (int i = 0; i < kFlowsPerWarp; ++i)
+          value[s][i] = kernels::map(value[s][i], b, [&](float x, float own_bias) {
+            return kernels::operand(kernels::gelu(x + own_bias), a.round);
+          });
+        use(value[s], v);
+      }
+    }
   }
 
-  // The sums of this warp's four flows, biases included, in shared memory.
-  template <class Block, class Shared>
-  static TWINBENCH_DEVICE void second_layers(Block& block, const ForwardArguments<float>& a, Shared to) {
+  static TWINBENCH_DEVICE void add_products(float* sums, const Values (&value)[kFlowsPerWarp], const Values& weight) {
+    TWINBENCH_UNROLL
+    for (int i = 0; i < kFlowsPerWarp; ++i) {
+      TWINBENCH_UNROLL
+      for (int j = 0; j < kWidth; ++j)
+        sums[i] = kernels::multiply_add(value[i].of[j], static_cast<float>(weight.of[j]), sums[i]);
+    }
+  }
+
+  // The shares of this warp's four flows' sums, biases not included, in shared memory.
+  template <class Block, class Weights, class Shared>
+  static TWINBENCH_DEVICE void second_layers(Block& block, const ForwardArguments<float>& a, const Weights& weights,
+                                             std::int64_t group, Shared shares) {
     const int lane = simt::lane(block), row = simt::warp(block) * kFlowsPerWarp;
-    const std::int64_t first = std::int64_t{block.index().x} * kFlowsPerBlock + row;
+    const std::int64_t first = group + row;
     if (first >= a.flows) return;  // whole warps
-    const std::int32_t width = a.columns.head_width;
-    FourFlows sums[kSums] = {};
-    for (std::int32_t j = lane; j < a.columns.energy_width; j += simt::kWarpSize)
-      add_product(sums[0], activation(a, first, j), a.energy_out_weight[j]);
-    for (std::int32_t j = lane; j < width; j += simt::kWarpSize) {
-      const FourFlows value = activation(a, first, a.columns.displacement() + j);
+    const int energy = a.columns.energy_width / kWidth, head = a.columns.head_width / kWidth;
+    float sums[kTrained * kFlowsPerWarp] = {};
+    over_activations(block, a, first, 0, energy + head, weights.bias, [&](const Values(&value)[kFlowsPerWarp], int v) {
+      if (v < energy) {
+        const Values weight = weights.energy[v];
+        add_products(sums, value, weight);
+        return;
+      }
       TWINBENCH_UNROLL
-      for (int k = 0; k < 3; ++k) add_product(sums[1 + k], value, a.displacement_out_weight[k * width + j]);
-      if (a.rule.gate) add_product(sums[4], activation(a, first, a.columns.gate() + j), a.gate_out_weight[j]);
-    }
-    TWINBENCH_UNROLL
-    for (int s = 0; s < kSums - 1; ++s) {
-      const FourFlows total = kernels::warp_sums(block, sums[s]);
-      if (lane < kFlowsPerWarp) to[(row + lane) * kSums + s] = element(total, lane) + a.out_bias[s];
-    }
-    if (lane < kFlowsPerWarp) {
-      float child = 0.0f;  // one value of a row: a sector each, whatever the order of the columns
-      if (a.rule.gate && first + lane < a.flows)
-        child = a.sums[(first + lane) * a.columns.all + a.columns.child()] + a.bias[a.columns.child()];
-      to[(row + lane) * kSums + kSums - 1] = child;
-    }
+      for (int k = 0; k < 3; ++k) {
+        const Values weight = weights.displacement[v - energy + k * head];
+        add_products(sums + (1 + k) * kFlowsPerWarp, value, weight);
+      }
+    });
+    const float share = kernels::scattered_sums(block, sums);  // of value lane / 2
+    shares[(lane % 2 * kTrained + lane / 8) * kRowOfSums + row + lane / 2 % kFlowsPerWarp] = share;
+    if (!a.rule.gate) return;
+    float gates[kFlowsPerWarp] = {};
+    over_activations(block, a, first, a.columns.gate(), head, weights.bias + a.columns.gate() / kWidth,
+                     [&](const Values(&value)[kFlowsPerWarp], int v) {
+                       const Values weight = weights.gate[v];
+                       add_products(gates, value, weight);
+                     });
+    const float gate_share = kernels::scattered_sums(block, gates);  // of value lane / 8
+    shares[(2 * kTrained + lane % kParts) * kRowOfSums + row + lane / kParts] = gate_share;
   }
-  static TWINBENCH_DEVICE float element(const FourFlows& value, int i) {
-    return i == 0 ? value.of[0] : i == 1 ? value.of[1] : i == 2 ? value.of[2] : value.of[3];
+
+  template <class Shared>
+  static TWINBENCH_DEVICE Sums<float> own_sums(const ForwardArguments<float>& a, Shared shares, int row,
+                                               std::int64_t flow) {
+    const auto sum_of = [&](int sum) {
+      const float even = shares[sum * kRowOfSums + row], odd = shares[(kTrained + sum) * kRowOfSums + row];
+      return even + odd + a.out_bias[sum];
+    };
+    Sums<float> own{sum_of(0), {sum_of(1), sum_of(2), sum_of(3)}, 0.0f, 0.0f};
+    if (!a.rule.gate) return own;
+    TWINBENCH_UNROLL
+    for (int part = 0; part < kParts; ++part) {
+      const float share = shares[(2 * kTrained + part) * kRowOfSums + row];
+      own.gate += share;
+    }
+    own.gate += a.out_bias[kTrained];
+    const float child = a.sums[flow * a.columns.all + a.columns.child()];  // one value of a row
+    own.child = child + a.bias[a.columns.child()];
+    return own;
   }
 };
 
-// Grid as above: gradients of the second layers' sums with a lane a flow, then those of the first layers', by column.
-struct Backward {
-  static constexpr int kMaxThreads = kThreads;
+// Rows of any length and start.
+struct ForwardAnyWidth : FinishFlows<1> {};
 
-  template <class Block>
-  TWINBENCH_DEVICE void operator()(Block& block, const BackwardArguments<float>& a) const {
-    auto sums = flow_rows<kSums, 0>(block);
-    auto displacement = flow_rows<3, 0>(block), delta = flow_rows<3, 1>(block), raw = flow_rows<3, 2>(block);
-    auto second = simt::shared_array<FourFlows, kFlowsPerBlock>(block);
-    load_rows<kSums>(block, a.flows, reinterpret_cast<const float*>(a.second_sums), sums);
-    load_rows<3>(block, a.flows, a.grad_displacement, displacement);
-    load_rows<3>(block, a.flows, a.grad_delta, delta);
-    load_rows<3>(block, a.flows, a.grad_raw, raw);
-    block.barrier();
-    const int row = simt::thread_rank(block);
-    const std::int64_t flow = std::int64_t{block.index().x} * kFlowsPerBlock + row;
-    if (row < kFlowsPerBlock && flow < a.flows) {
-      const ResultGradients<float> given = {.energy = a.grad_energy[flow],
-                                            .displacement = load_vector(displacement, row),
-                                            .delta = load_vector(delta, row),
-                                            .raw = load_vector(raw, row),
-                                            .child_energy = a.grad_child_energy[flow]};
-      SumGradients<float> grad = finish_backward(a.rule, load_sums(sums, row), a.spawn_count[flow], given);
-      grad.store(a.grad_second, flow);
-      if (a.rule.gate) a.sums.store(flow * a.columns.all + a.columns.child(), grad.child);
-      if (a.second_operand) {
-        grad.round();
-        grad.store(a.second_operand, flow);
-      }
-      second[row] = FourFlows{{grad.energy, grad.displacement.x, grad.displacement.y, grad.displacement.z}};
-    }
-    block.barrier();
-    first_layers(block, a, second);
-  }
-
- private:
-  template <class Block, class Shared>
-  static TWINBENCH_DEVICE void first_layers(Block& block, const BackwardArguments<float>& a, Shared second) {
-    const int lane = simt::lane(block), row = simt::warp(block) * kFlowsPerWarp;
-    const std::int64_t first = std::int64_t{block.index().x} * kFlowsPerBlock + row;
-    FourFlows grad[kFlowsPerWarp] = {};
-    TWINBENCH_UNROLL
-    for (int i = 0; i < kFlowsPerWarp; ++i)
-      if (first + i < a.flows) grad[i] = second[row + i];
-    for (std::int32_t j = lane; j < a.columns.energy_width; j += simt::kWarpSize) {
-      const float weight = a.energy_out_weight[j];
-      through_activation(a, first, j, [&](int i) { return grad[i].of[0] * weight; });
-    }
-    const std::int32_t width = a.columns.head_width;
-    for (std::int32_t j = lane; j < width; j += simt::kWarpSize) {
-      const float x = a.displacement_out_weight[j], y = a.displacement_out_weight[width + j],
-                  z = a.displacement_out_weight[2 * width + j];
-      through_activation(a, first, a.columns.displacement() + j,
-                         [&](int i) { return grad[i].of[1] * x + grad[i].of[2] * y + grad[i].of[3] * z; });
-    }
-  }
-
-  // Four flows' sums of a column are replaced by their gradients.
-  template <class Gradient>
-  static TWINBENCH_DEVICE void through_activation(const BackwardArguments<float>& a, std::int64_t first,
-                                                  std::int32_t column, Gradient grad_activated) {
-    const std::int64_t at = first * a.columns.all + column;
-    const float bias = a.bias[column];
-    FourFlows value{};
-    TWINBENCH_UNROLL
-    for (int i = 0; i < kFlowsPerWarp; ++i)
-      if (first + i < a.flows) value.of[i] = a.sums.plain[at + i * a.columns.all];
-    TWINBENCH_UNROLL
-    for (int i = 0; i < kFlowsPerWarp; ++i)
-      if (first + i < a.flows)
-        a.sums.store(at + i * a.columns.all, grad_activated(i) * kernels::gelu_derivative(value.of[i] + bias));
-  }
+struct Forward : FinishFlows<4> {
+  // Dynamic, for 512 state channels in gate mode.
+  static std::int64_t documented_shared_bytes() { return forward_shared_bytes({256, 64, 392}, true); }
 };
 
 }  // namespace twinbench::energy_flow::carrier_heads

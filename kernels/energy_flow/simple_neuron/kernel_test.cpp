@@ -6,6 +6,7 @@
 #include "kernels/common/column_sums.h"
 #include "kernels/common/grid.h"
 #include "kernels/energy_flow/simple_neuron/backward_kernel.h"
+#include "kernels/energy_flow/simple_neuron/many_kernel.h"
 #include "kernels/energy_flow/simple_neuron/tile.h"
 
 namespace twinbench::energy_flow::simple_neuron {
@@ -132,6 +133,34 @@ TEST_P(SimpleNeuronKernel, BackwardMatchesTheScalarForm) {
     expect_close_to_scale(grad_energy, expected.grad_energy, tolerance, "grad_energy");
     expect_close_to_scale(grad_weights, expected.grad_weights, tolerance, "grad_weights");
   }
+}
+
+// The kernel for many flows gives the bits of the one for few, also where a block takes several groups.
+TEST(SimpleNeuronManyFlows, GivesTheSameBits) {
+  for (const bool round : {false, true})
+    for (const std::int64_t flows : {1, 33, 128, 300}) {
+      const Problem p(kManyHidden, kManyOutputs, flows, round);
+      const Buffer weights(p.weights), position(p.position), energy(p.energy), few(flows * kManyOutputs);
+      Arguments<float> a = {.layout = p.layout,
+                            .round = round,
+                            .flows = flows,
+                            .weights = weights.data(),
+                            .position = {position.data(), 3, 1},
+                            .energy = {energy.data(), 1, 1},
+                            .features = few.data()};
+      simt::run_clean(Forward{}, groups_of(flows), kThreads, simt::Order::kForward, a, forward_shared_bytes(p.layout));
+      for (const simt::Order order : simt::kAllOrders)
+        for (const std::int64_t blocks : {many_blocks(flows), std::int64_t{1}}) {
+          const Buffer many(few.size());
+          a.features = many.data();
+          if (round)
+            simt::run_clean(ForwardManyRounded{}, blocks, kThreads, order, a, many_shared_bytes());
+          else
+            simt::run_clean(ForwardMany{}, blocks, kThreads, order, a, many_shared_bytes());
+          for (std::size_t i = 0; i < few.size(); ++i)
+            ASSERT_EQ(kernels::bits_of(many[i]), kernels::bits_of(few[i])) << flows << " flows, element " << i;
+        }
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, SimpleNeuronKernel,

@@ -9,9 +9,25 @@
 #include "kernels/common/grid.h"
 #include "kernels/common/simt_device.h"
 #include "kernels/energy_flow/simple_neuron/backward_kernel.h"
+#include "kernels/energy_flow/simple_neuron/many_kernel.h"
 
 namespace twinbench::energy_flow::simple_neuron {
+namespace {
+
+bool are_many(const Arguments<float>& a) {
+  const auto contiguous = [](const kernels::StridedRows<float>& rows, std::int64_t columns) {
+    return rows.row_stride == columns && (rows.column_stride == 1 || columns == 1);
+  };
+  return a.flows >= kManyFlows && a.layout.hidden == kManyHidden && a.layout.outputs == kManyOutputs &&
+         contiguous(a.position, 3) && contiguous(a.energy, 1);
+}
+
+}  // namespace
+
 void launch_forward(const Arguments<float>& a, kernels::Stream stream) {
+  const dim3 many = simt::grid(many_blocks(a.flows));
+  if (are_many(a) && a.round) return simt::launch(ForwardManyRounded{}, many, kThreads, many_shared_bytes(), stream, a);
+  if (are_many(a)) return simt::launch(ForwardMany{}, many, kThreads, many_shared_bytes(), stream, a);
   simt::launch(Forward{}, simt::grid(forward_blocks(a.flows)), kThreads, forward_shared_bytes(a.layout), stream, a);
 }
 

@@ -93,4 +93,22 @@ TWINBENCH_HOST_DEVICE std::int64_t backward_shared_bytes(const Layout& layout) {
          std::int64_t{16} * kWarps * Stage{layout.hidden, layout.outputs}.backward_rows();
 }
 
+// ---- many flows at the documents' widths: a thread a flow -----------------------------------------------------------
+
+constexpr int kManyHidden = 32, kManyOutputs = 64;
+constexpr std::int64_t kManyFlows = 4096;  // from here on; below them a warp for four flows spreads the work further
+constexpr std::int64_t kMostManyBlocks = 680;  // four on each of 170 multiprocessors
+constexpr int kStageRow = 9;  // vectors of 32 features; one more, so that 8 lanes meet 8 groups of banks
+constexpr int kStageFloats = 32 * 4 * kStageRow;  // a warp's
+
+TWINBENCH_HOST_DEVICE Layout many_layout() { return {kManyHidden, kManyOutputs}; }
+TWINBENCH_HOST_DEVICE std::int64_t many_blocks(std::int64_t flows) {
+  const std::int64_t groups = (flows + kThreads - 1) / kThreads,
+                     each = (groups + kMostManyBlocks - 1) / kMostManyBlocks;
+  return each > 0 ? (groups + each - 1) / each : 0;
+}
+TWINBENCH_HOST_DEVICE std::int64_t many_shared_bytes() {
+  return std::int64_t{4} * many_layout().padded() + std::int64_t{4} * kWarps * kStageFloats;
+}
+
 }  // namespace twinbench::energy_flow::simple_neuron

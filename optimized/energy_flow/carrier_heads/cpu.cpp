@@ -64,14 +64,15 @@ void finish_flow(const ForwardArguments<Real>& a, std::int64_t f) {
       carrier_heads::finish(a.rule, sums, Vector3<Real>::load(a.position, f),
                             static_cast<std::uint32_t>(a.sample_key[f]), static_cast<std::uint32_t>(a.local_id[f]));
   store_results(a, f, sums, result);
-  if (a.second_sums) a.second_sums[f] = sums;
+  if (a.second_sums) store_sums(a.second_sums, a.flows, f, sums);
 }
 
 // Replaces the flow's sums by their gradients; `first` is scratch, [child()].
 template <class Real>
 void differentiate_flow(const BackwardArguments<Real>& a, std::int64_t f, Real* first) {
   const std::int64_t energy = a.columns.energy_width, width = a.columns.head_width, child = a.columns.child();
-  SumGradients<Real> grad = finish_backward(a.rule, a.second_sums[f], a.spawn_count[f], given_gradients(a, f));
+  SumGradients<Real> grad = finish_backward(a.rule, load_sums(a.second_sums, a.flows, f, a.rule.gate), a.spawn_count[f],
+                                            given_gradients(a, f));
   grad.store(a.grad_second, f);
   if (a.second_operand) {
     grad.round();
@@ -82,24 +83,46 @@ void differentiate_flow(const BackwardArguments<Real>& a, std::int64_t f, Real* 
   const Real displacement[] = {grad.displacement.x, grad.displacement.y, grad.displacement.z};
   for (int k = 0; k < 3; ++k)
     add_scaled_row(a.displacement_out_weight + k * width, displacement[k], first + energy, width);
-  Real* sums = a.sums.plain + f * a.columns.all;
+  Real* sums = a.gradient.plain + f * a.columns.all;
   activation_gradient_row(sums, a.bias, first, child);
   if (a.rule.gate) sums[child] = grad.child;
 }
 
 template <class Real>
 class CpuHeads final : public Heads<Real> {
-  using Heads<Real>::sums_, Heads<Real>::columns, Heads<Real>::flows;
+  using Heads<Real>::sums_, Heads<Real>::activated_, Heads<Real>::columns, Heads<Real>::flows;
 
  public:
   CpuHeads(const NamedTensors& inputs, const Setting& setting) : Heads<Real>(inputs, setting, at::kFloat, 1) {
-    if (setting.backward())
-      scratch_ = this->matrix(columns().all);
-    else
-      this->keep_activated();  // here also each flow's scratch
+    this->keep_activated();  // each flow's scratch too
+    if (setting.backward()) prepare_sums();
   }
 
  private:
+  void prepare_sums() {
+    constexpr std::int64_t kStored = SumGradients<Real>::kStored;
+    const auto zeros = [&](at::IntArrayRef shape) { return at::zeros(shape, sums_.options()); };
+    const std::int64_t energy = columns().energy_width, width = columns().head_width;
+    scratch_ = this->matrix(columns().all);
+    second_ = zeros({flows(), kStored});
+    second_operand_ = this->rounds() ? zeros({flows(), kStored}) : second_;
+    energy_operand_t_ = second_operand_.narrow(1, 0, 1).t();
+    displacement_operand_t_ = second_operand_.narrow(1, 1, 3).t();
+    activated_energy_ = activated_.narrow(1, 0, energy);
+    activated_displacement_ = activated_.narrow(1, columns().displacement(), width);
+    grad_energy_weight_ = zeros({1, energy});
+    grad_displacement_weight_ = zeros({3, width});
+    grad_first_bias_ = zeros({this->trained()});
+    grad_out_bias_ = zeros({kStored});
+    this->backward_arguments_.grad_second = data<Real>(second_);
+    this->backward_arguments_.second_operand = this->rounds() ? data<Real>(second_operand_) : nullptr;
+    this->set_bias_gradients(grad_first_bias_);
+    this->set_gradient("energy_out_weight", grad_energy_weight_);
+    this->set_gradient("displacement_out_weight", grad_displacement_weight_);
+    this->set_gradient("energy_out_bias", grad_out_bias_.narrow(0, 0, 1));
+    this->set_gradient("displacement_out_bias", grad_out_bias_.narrow(0, 1, 3));
+  }
+
   // A flow is a few microseconds of work; fewer than a grain are not worth waking a thread.
   template <class Body>
   void over_flows(Body body) {
@@ -115,13 +138,18 @@ class CpuHeads final : public Heads<Real> {
   void differentiate(const BackwardArguments<Real>& a) override {
     Real* scratch = data<Real>(scratch_);
     over_flows([&](std::int64_t f) { differentiate_flow(a, f, scratch + f * columns().all); });
+    sum_columns<Real>(sums_, grad_first_bias_);
+    sum_columns<Real>(second_, grad_out_bias_);
+    if (this->rounds()) round_all<Real>(sums_, sums_);  // where sums take the place of their operands
+    // The small products take rounded values kept in fp32, which gives the same numbers as bf16 operands would.
+    multiply(grad_energy_weight_, energy_operand_t_, activated_energy_);
+    multiply(grad_displacement_weight_, displacement_operand_t_, activated_displacement_);
   }
-  void sum_columns(const at::Tensor& rows, const at::Tensor& sums) override {
-    twinbench::sum_columns<Real>(rows, sums);
-  }
-  void round_sums() override { round_all<Real>(sums_, sums_); }
 
-  at::Tensor scratch_;  // [flows, all]
+  at::Tensor scratch_;                  // [flows, all]
+  at::Tensor second_, second_operand_;  // [flows, 4]: gradients of the second layers' sums, exact and as operands
+  at::Tensor grad_energy_weight_, grad_displacement_weight_, grad_first_bias_, grad_out_bias_;
+  at::Tensor energy_operand_t_, displacement_operand_t_, activated_energy_, activated_displacement_;  // views
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // The carrier heads' steps, the same on both paths: the first layers of all heads in one product over all flows, one
-// pass that finishes each flow; backward one pass, column sums and four products. A path says how each step is done.
+// pass that finishes each flow; backward the way through the second layers, sums over flows included, and two products.
+// A path says how each step is done.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -45,9 +46,10 @@ class Heads : public TwoHalves {
     join_first_layers(setting, operand_type, alignment);
     operand_ = round_ ? at::empty(carried_.sizes(), carried_.options().dtype(operand_type)) : carried_;
     out_bias_ = at::cat({inputs["energy_out_bias"], inputs["displacement_out_bias"], inputs["gate_out_bias"]});
-    energy_weight_ = operand_of(inputs["energy_out_weight"], setting);
-    displacement_weight_ = operand_of(inputs["displacement_out_weight"], setting);
-    gate_weight_ = operand_of(inputs["gate_out_weight"], setting);
+    // Copies, so that they start where vectors may.
+    energy_weight_ = operand_of(inputs["energy_out_weight"], setting).clone();
+    displacement_weight_ = operand_of(inputs["displacement_out_weight"], setting).clone();
+    gate_weight_ = operand_of(inputs["gate_out_weight"], setting).clone();
     sums_ = matrix(columns().all);
     forward_ = {.rule = rule_of<Real>(setting),
                 .columns = forward_.columns,
@@ -89,19 +91,14 @@ class Heads : public TwoHalves {
     if (flows_ == 0) return;
     const at::NoGradGuard no_tape;
     differentiate(backward_arguments_);
-    sum_columns(sums_, grad_first_bias_);
-    sum_columns(second_, grad_out_bias_);
-    if (round_) round_sums();
-    // The small products take rounded values kept in fp32, which gives the same numbers as bf16 operands would.
-    multiply(grad_energy_weight_, energy_operand_t_, activated_energy_);
-    multiply(grad_displacement_weight_, displacement_operand_t_, activated_displacement_);
     multiply(grad_first_weight_, trained_sums_t_, operand_);
     multiply(grad_carried_, trained_sums_, trained_weight_);
   }
 
   NamedTensors forward_outputs() override { return forward_results_; }
   std::vector<at::Tensor> kept() override {
-    std::vector<at::Tensor> kept = {sums_, activated_, second_sums_, forward_results_["spawn_count"]};
+    std::vector<at::Tensor> kept = {sums_, second_sums_, forward_results_["spawn_count"]};
+    if (activated_.defined()) kept.push_back(activated_);
     if (round_) kept.push_back(operand_);
     return kept;
   }
@@ -110,9 +107,8 @@ class Heads : public TwoHalves {
  protected:
   virtual void round_operand(const at::Tensor& from, const at::Tensor& to) = 0;
   virtual void finish(const ForwardArguments<Real>& a) = 0;
+  // The gradients of the first layers' sums and of the second layers' parameters and the first layers' biases.
   virtual void differentiate(const BackwardArguments<Real>& a) = 0;
-  virtual void sum_columns(const at::Tensor& rows, const at::Tensor& sums) = 0;  // of the leading columns
-  virtual void round_sums() {}  // where `sums` take the place of their operands
 
   std::int64_t flows() const { return flows_; }
   const Columns& columns() const { return forward_.columns; }
@@ -123,7 +119,22 @@ class Heads : public TwoHalves {
     forward_.activated = data<Real>(activated_);
   }
 
-  at::Tensor sums_;  // [flows, all]: of the first layers; after the backward pass their gradients
+  void set_gradient(const std::string& name, const at::Tensor& value) { gradients_.set("grad_" + name, value); }
+  // Views of the first layers' bias gradients, one after the other.
+  void set_bias_gradients(const at::Tensor& joined) {
+    set_gradient("energy_hidden_bias", joined.narrow(0, 0, columns().energy_width));
+    set_gradient("displacement_hidden_bias", joined.narrow(0, columns().displacement(), columns().head_width));
+    if (forward_.rule.gate) set_gradient("child_bias", joined.narrow(0, columns().child(), 1));
+  }
+  bool rounds() const { return round_; }
+  bool gate() const { return forward_.rule.gate; }
+  std::int64_t trained() const {
+    return columns().child() + (gate() ? 1 : 0);
+  }  // leading columns; not the spawn gate's
+
+  at::Tensor sums_;  // [flows, all]: of the first layers; after the backward pass their gradients, unless rounded apart
+  at::Tensor activated_;
+  BackwardArguments<Real> backward_arguments_;
 
  private:
   // The first layers of all heads in one matrix, with zeros in the padding.
@@ -148,59 +159,43 @@ class Heads : public TwoHalves {
   }
 
   void prepare_backward(const Setting& setting, at::ScalarType operand_type) {
-    constexpr std::int64_t kStored = SumGradients<Real>::kStored;
-    const bool gate = setting.on("gate");
-    const std::int64_t trained = columns().child() + (gate ? 1 : 0);  // leading columns; the spawn gate is not trained
-    const auto zeros = [&](at::IntArrayRef shape) { return at::zeros(shape, carried_.options()); };
-    keep_activated();
-    second_sums_ = matrix(sizeof(Sums<Real>) / sizeof(Real));
-    forward_.second_sums = static_cast<Sums<Real>*>(second_sums_.mutable_data_ptr());
-    second_ = zeros({flows_, kStored});
-    second_operand_ = round_ ? zeros({flows_, kStored}) : second_;
+    second_sums_ = at::empty({kKeptSums, flows_}, carried_.options());
+    forward_.second_sums = data<Real>(second_sums_);
     const bool copies = round_ && operand_type == at::kBFloat16;
     if (copies) sums_operand_ = at::zeros(sums_.sizes(), sums_.options().dtype(operand_type));
-    trained_sums_ = (copies ? sums_operand_ : sums_).narrow(1, 0, trained);
+    trained_sums_ = (copies ? sums_operand_ : sums_).narrow(1, 0, trained());
     trained_sums_t_ = trained_sums_.t();
-    trained_weight_ = first_weight_.narrow(0, 0, trained);
-    energy_operand_t_ = second_operand_.narrow(1, 0, 1).t();
-    displacement_operand_t_ = second_operand_.narrow(1, 1, 3).t();
-    activated_energy_ = activated_.narrow(1, 0, columns().energy_width);
-    activated_displacement_ = activated_.narrow(1, columns().displacement(), columns().head_width);
-    backward_arguments_ = {
-        .rule = forward_.rule,
-        .columns = columns(),
-        .flows = flows_,
-        .bias = forward_.bias,
-        .energy_out_weight = forward_.energy_out_weight,
-        .displacement_out_weight = forward_.displacement_out_weight,
-        .second_sums = forward_.second_sums,
-        .spawn_count = forward_.spawn_count,
-        .grad_energy = given<Real>("grad_energy"),
-        .grad_displacement = given<Real>("grad_displacement"),
-        .grad_delta = given<Real>("grad_delta"),
-        .grad_raw = given<Real>("grad_raw"),
-        .grad_child_energy = given<Real>("grad_child_energy"),
-        .sums = {.plain = data<Real>(sums_), .bf16 = copies ? data<std::uint16_t>(sums_operand_) : nullptr},
-        .grad_second = data<Real>(second_),
-        .second_operand = round_ ? data<Real>(second_operand_) : nullptr};
+    trained_weight_ = first_weight_.narrow(0, 0, trained());
+    backward_arguments_ = {.rule = forward_.rule,
+                           .columns = columns(),
+                           .flows = flows_,
+                           .bias = forward_.bias,
+                           .energy_out_weight = forward_.energy_out_weight,
+                           .displacement_out_weight = forward_.displacement_out_weight,
+                           .second_sums = forward_.second_sums,
+                           .spawn_count = forward_.spawn_count,
+                           .grad_energy = given<Real>("grad_energy"),
+                           .grad_displacement = given<Real>("grad_displacement"),
+                           .grad_delta = given<Real>("grad_delta"),
+                           .grad_raw = given<Real>("grad_raw"),
+                           .grad_child_energy = given<Real>("grad_child_energy"),
+                           .round = round_,
+                           .sums = data<Real>(sums_)};
+    if (copies)
+      backward_arguments_.gradient.bf16 = data<std::uint16_t>(sums_operand_);
+    else
+      backward_arguments_.gradient.plain = data<Real>(sums_);
     gradients_ = zero_results(setting);
     grad_carried_ = gradients_["grad_carried"];
-    grad_energy_weight_ = gradients_["grad_energy_out_weight"];
-    grad_displacement_weight_ = gradients_["grad_displacement_out_weight"];
-    grad_first_weight_ = zeros({trained, carried_.size(1)});
-    grad_first_bias_ = zeros({trained});
-    grad_out_bias_ = zeros({kStored});
-    gradients_.set("grad_position", inputs_["grad_raw"]);  // raw = position + delta + noise
-    gradients_.set("grad_energy_out_bias", grad_out_bias_.narrow(0, 0, 1));
-    gradients_.set("grad_displacement_out_bias", grad_out_bias_.narrow(0, 1, 3));
-    set_first("energy_hidden", 0, columns().energy_width);
-    set_first("displacement_hidden", columns().displacement(), columns().head_width);
-    if (gate) set_first("child", columns().child(), 1);
+    grad_first_weight_ = at::zeros({trained(), carried_.size(1)}, carried_.options());
+    set_gradient("position", inputs_["grad_raw"]);  // raw = position + delta + noise
+    set_first_weight("energy_hidden", 0, columns().energy_width);
+    set_first_weight("displacement_hidden", columns().displacement(), columns().head_width);
+    if (gate()) set_first_weight("child", columns().child(), 1);
   }
 
-  void set_first(const std::string& head, std::int64_t from, std::int64_t count) {
-    gradients_.set("grad_" + head + "_weight", grad_first_weight_.narrow(0, from, count));
-    gradients_.set("grad_" + head + "_bias", grad_first_bias_.narrow(0, from, count));
+  void set_first_weight(const std::string& head, std::int64_t from, std::int64_t count) {
+    set_gradient(head + "_weight", grad_first_weight_.narrow(0, from, count));
   }
 
   template <class T>
@@ -215,15 +210,12 @@ class Heads : public TwoHalves {
   NamedTensors inputs_;  // kept alive: the arguments point into them
   NamedTensors forward_results_, gradients_;
   ForwardArguments<Real> forward_;
-  BackwardArguments<Real> backward_arguments_;
   at::Tensor carried_, operand_;                           // as given; as the product takes it
   at::Tensor first_weight_, first_weight_t_, first_bias_;  // [all, hidden] and transposed, [all]
   at::Tensor energy_weight_, displacement_weight_, gate_weight_, out_bias_;
-  at::Tensor activated_, second_sums_, second_, second_operand_, sums_operand_;
-  at::Tensor trained_sums_, trained_sums_t_, trained_weight_, energy_operand_t_, displacement_operand_t_,
-      activated_energy_, activated_displacement_;  // views of the others
-  at::Tensor grad_carried_, grad_first_weight_, grad_first_bias_, grad_energy_weight_, grad_displacement_weight_,
-      grad_out_bias_;
+  at::Tensor second_sums_, sums_operand_;
+  at::Tensor trained_sums_, trained_sums_t_, trained_weight_;  // views of the others
+  at::Tensor grad_carried_, grad_first_weight_;
 };
 
 }  // namespace twinbench::energy_flow::carrier_heads

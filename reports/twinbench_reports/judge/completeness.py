@@ -35,14 +35,14 @@ def judge_completeness(now: dict[str, Any], before: dict[str, Any] | None) -> It
 
 def _nothing_measured(block: dict[str, Any]) -> Iterator[Finding]:
     sections = [section for section in (*JUDGED_SECTIONS, "speedups")
-                if any(row["verdict"] not in ("skip", "inconclusive") for row in block[section])]
+                if any(row["verdict"] not in ("skip", "inconclusive") for row in block.get(section, []))]
     if not sections:
         skipped = count_rows(block)["skipped"]
         why = f"all {skipped} rows were skipped" if skipped else "the record holds no row"
         yield Finding("missing", "ledger", "the record", f"nothing was measured: {why}", f"{program()} parity")
-    elif sections == ["selftest"]:
-        yield Finding("missing", "ledger", "the record",
-                      "only the harness was tested, no component: nothing was measured", f"{program()} parity")
+    elif set(sections) <= {"selftest", "modelled"}:
+        only = "only the harness was tested, no component" if sections == ["selftest"] else "times were only modelled"
+        yield Finding("missing", "ledger", "the record", f"{only}: nothing was measured", f"{program()} parity")
 
 
 def _ledger(block: dict[str, Any]) -> Iterator[Finding]:
@@ -51,7 +51,7 @@ def _ledger(block: dict[str, Any]) -> Iterator[Finding]:
     if ledger["planned"] > results:
         yield Finding("missing", "ledger", "planned work",
                       f"{ledger['planned']} were planned and {results} have a result: the rest is lost")
-    rows = [row for section in JUDGED_SECTIONS for row in block[section]]
+    rows = [row for section in JUDGED_SECTIONS for _, row in named_rows(block, section)]
     if ledger["failed"] + ledger["errors"] and not any(row["verdict"] in ("fail", "error", "rejected") for row in rows):
         yield Finding("fail", "ledger", "failures",
                       f"the ledger counts {ledger['failed']} failures and {ledger['errors']} errors that no row names")

@@ -1,5 +1,7 @@
-"""Rules that need no clock: parity, counters, proofs, scenarios, self-test. A "pass" that contradicts its numbers
-fails."""
+"""Rules that need no clock: parity, counters, proofs, scenarios, self-test, modelled times.
+
+A "pass" that contradicts its numbers fails.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from twinbench_reports.cells import JUDGED_SECTIONS, Row, named_rows
+from twinbench_reports.judge import modelled
 from twinbench_reports.judge.findings import Finding
 from twinbench_reports.judge.reproduce import reproduce
 
@@ -59,6 +62,8 @@ def magnitude(section: str, row: Row) -> float | None:
             abs(side["measured"] - side["expected"]) for side in sides
             if None not in (side["measured"], side["expected"])]
         return float(max(gaps)) if len(gaps) == 2 else None
+    if section == "modelled":
+        return modelled.magnitude(row, row["pinned"])
     if section == "counters":
         excess = counter_differences(row["values"], row["pinned"] or {})
         return float(max((abs(now - pin) for _, now, pin in excess if now is not None), default=0)) or None
@@ -133,4 +138,5 @@ _CONTRADICTIONS = {
     "proofs": _proof,
     "timings": _timing,
     "scenarios": _scenario,
-    "selftest": _selftest}
+    "selftest": _selftest,
+    "modelled": lambda row: modelled.drop(row, row["pinned"])}

@@ -9,6 +9,7 @@ from twinbench_reports.exit_codes import PASS
 from twinbench_reports.judge.completeness import count_rows, judge_completeness
 from twinbench_reports.judge.correctness import judge_correctness
 from twinbench_reports.judge.findings import EXIT_OF, SEVERITIES, Finding, Verdict
+from twinbench_reports.judge.modelled import judge_modelled_against
 from twinbench_reports.judge.pins import Pins, judge_counters_against, judge_pins
 from twinbench_reports.judge.timing import judge_timing
 from twinbench_reports.judge.waivers import Waiver, apply_waivers
@@ -22,6 +23,7 @@ def judge(now: Record, before: Record | None = None, *, pins: Pins | None = None
         *judge_correctness(now.block),
         *judge_pins(now.block, pins),
         *judge_counters_against(now, before),
+        *judge_modelled_against(now, before),
         *judge_timing(now, before, advisory=timing_advisory),
         *judge_completeness(now.block, before.block if before else None),
     ]

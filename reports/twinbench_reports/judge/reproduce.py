@@ -19,6 +19,8 @@ def reproduce(section: str, row: Row) -> str:
         return f"{program()} selftest"
     if section == "scenarios":
         return f"{program(row['device'])} scenario {shlex.quote(row['name'])} --device {row['device']}"
+    if section == "modelled":
+        return f"{program()} kernels --filter {shlex.quote('^' + _pattern(row['cell']) + '$')}"
     if "cell" in row:
         return reproduce_cell(ENGINE_OF[section], row["cell"])
     pattern = "/".join((re.escape(row["component"]), ".*", row["device"], row["dtype"], re.escape(row["case"])))
@@ -27,7 +29,11 @@ def reproduce(section: str, row: Row) -> str:
 
 def reproduce_cell(engine: str, cell: str) -> str:
     """The command that runs one engine over one cell."""
-    return _filtered(engine, re.escape(cell).replace("\\-", "-"), cell.split("/")[2])
+    return _filtered(engine, _pattern(cell), cell.split("/")[2])
+
+
+def _pattern(cell: str) -> str:
+    return re.escape(cell).replace("\\-", "-")
 
 
 def _filtered(engine: str, pattern: str, device: str) -> str:

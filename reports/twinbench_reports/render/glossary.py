@@ -24,6 +24,10 @@ METHOD: tuple[tuple[str, str], ...] = (
     ("Roofline",
      "The bytes and operations that any version must move and compute, over ceilings measured on this machine. "
      "Data-sheet values stand beside, never instead."),
+    ("Modelled",
+     "What a card would take, computed: accesses are counted while the kernels run on the host, instructions come from "
+     "the machine code, constants from the card's file. The longest part decides. Floor over modelled is pinned, and a "
+     "drop fails; nothing modelled counts as measured."),
     ("Extrapolated",
      "The baseline of a large scenario is run on fewer flows and scaled; such numbers are marked wherever they stand."),
     ("Gate",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from twinbench_reports.render.figures.theme import DARK, LIGHT, css_variables
 from twinbench_reports.render.figures.timeline import timeline_drawings
 from twinbench_reports.render.glossary import GLOSSARY, METHOD
 from twinbench_reports.render.ledger import account
+from twinbench_reports.render.modelled import gather_modelled, limiter_parts, modelled_finding
 from twinbench_reports.render.twins import Twin, gather_claims, gather_parity, gather_twins
 from twinbench_reports.stats import geometric_mean, minimum_detectable
 
@@ -48,12 +50,14 @@ def all_drawings(record: Record) -> dict[str, list[Drawing]]:
         "device": timeline_drawings(joined_timelines(block)), }
 
 
-def html_report(record: Record, verdict: Verdict, before: Record | None = None) -> str:
-    """The whole report. Everything that comes from the record is escaped."""
+def html_report(record: Record, verdict: Verdict, before: Record | None = None,
+                measured: Sequence[Record] = ()) -> str:
+    """The whole report; `measured`: records of cards, for their times beside modelled ones. Everything is escaped."""
     block = record.block
     twins = gather_twins(block)
     claims = gather_claims(block, twins)
     parity = gather_parity(block)
+    modelled = gather_modelled(record, measured)
     proofs = [row for twin in twins for row in twin.proofs]
     context: dict[str, Any] = {
         "record": record,
@@ -75,6 +79,7 @@ def html_report(record: Record, verdict: Verdict, before: Record | None = None) 
         "counted": [twin for twin in twins if "baseline" in twin.counters and "optimized" in twin.counters],
         "counter_names": COUNTERS,
         "roofed": [twin for twin in twins if twin.timings],
+        "modelled": modelled,
         "claims": claim_rows(claims),
         "parity": sorted(parity, key=lambda view: (view.verdict in ("pass", "skip"), -(view.worst_ratio or 0))),
         "drawings": all_drawings(record),
@@ -91,6 +96,7 @@ def html_report(record: Record, verdict: Verdict, before: Record | None = None) 
             "claims": claim_finding(claims),
             "counters": counter_finding(proofs),
             "parity": parity_finding(parity),
+            "modelled": modelled_finding(modelled),
             "roofline": roofline_finding([twin for twin in twins if twin.roofline("optimized")])},
         "style": (_TEMPLATES / "style.css").read_text(encoding="utf-8"),
         "light": css_variables(LIGHT),
@@ -106,7 +112,7 @@ def _environment() -> jinja2.Environment:
                      numbers.percent, numbers.rate, numbers.binary_size):
         environment.filters[function.__name__] = function
     environment.globals.update(plural=numbers.plural, minimum_detectable=minimum_detectable, interval=numbers.interval,
-                               counter=numbers.counter)
+                               counter=numbers.counter, limiter_parts=limiter_parts)
     return environment
 
 

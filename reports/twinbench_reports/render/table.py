@@ -9,6 +9,7 @@ from twinbench_reports.judge.timing import null_test_word
 from twinbench_reports.load import Record
 from twinbench_reports.render import numbers
 from twinbench_reports.render.columns import Style, render_columns
+from twinbench_reports.render.modelled import MODELLED_HEAD, gather_modelled, modelled_rows
 from twinbench_reports.render.twins import Twin, gather_claims, gather_parity, gather_twins, telling_proofs
 
 HEAD = ("twin", "speedup", "interval", "verdict", "proof counter", "parity", "roofline", "claim", "over library")
@@ -40,6 +41,10 @@ def table_text(record: Record, verdict: Verdict, style: Style) -> str:
         text += "\nParity only:\n" + render_columns(("component", "worst ratio", "verdict"), [
             (f"{view.component}/{view.device}/{view.dtype}", numbers.significant(view.worst_ratio), view.verdict)
             for view in alone], style, right={1})
+    modelled = gather_modelled(record)
+    if modelled:
+        text += "\nModelled, not measured:\n" + render_columns(MODELLED_HEAD, modelled_rows(modelled), style,
+                                                               right={2, 3, 5})
     for finding in verdict.actions:
         text += (f"\n{style.paint(finding.severity, finding.severity)} {finding.kind} {finding.subject}: "
                  f"{finding.message}")

@@ -7,6 +7,8 @@
 #include "harness/simt/counting/launch_counter.h"
 #include "harness/simt/counting/testing/planted_kernels.h"
 #include "harness/simt/example_kernels.h"
+#include "harness/simt/example_team_kernels.h"
+#include "harness/simt/host_team.h"
 #include "harness/simt/kernel_testing.h"
 
 namespace twinbench::kernels::simt::TWINBENCH_LEVEL {
@@ -46,6 +48,23 @@ CountedRun pairs_run(Order order) {
   return count<planted::ReadPairs>(1, 32, order, planted::PairArguments{in.data(), out.data(), kOffset});
 }
 
+// Twelve blocks that add up what all have written: one after the other, or at once as `team` says.
+template <class Kernel>
+CountedRun team_run(Order order, TeamOptions team = {}) {
+  constexpr std::int64_t kBlocks = 12;
+  const Buffer in(spread(kBlocks * 64, 1), "in", 256), out(Floats(kBlocks), "out", 256),
+      partial(Floats(kBlocks), "partial", 256);
+  const GuardedBuffer<unsigned> counter(std::vector<unsigned>{0}, "counter", 256);
+  const examples::TeamArguments arguments{
+      .input = in.data(), .output = out.data(), .partial = partial.data(), .counter = counter.data()};
+  if (team.cluster == 1 && !team.cooperative) return count<Kernel>(kBlocks, 64, order, arguments);
+  LaunchCounter counting;
+  const WatchLaunches watch(counting);
+  const Report report =
+      launch_team_on_host(AtThisLevel<Kernel>{}, kBlocks, 64, 0, {.order = order, .seed = 5}, team, arguments);
+  return {counting.launches().at(0), report};
+}
+
 using Run = std::function<CountedRun(Order)>;
 
 const std::map<std::string, Run>& table() {
@@ -60,6 +79,15 @@ const std::map<std::string, Run>& table() {
       {"missing atomic", [](Order o) { return planted_run<MissingAtomic>(4, 32, o, 4); }},
       {"with atomic", [](Order o) { return planted_run<WithAtomic>(4, 32, o, 4); }},
       {"reads neighbour", [](Order o) { return planted_run<ReadsNeighbour>(4, 32, o, 4); }},
+      {"last block", [](Order o) { return team_run<examples::LastBlockSum<>>(o); }},
+      {"last block without fence",
+       [](Order o) { return team_run<examples::LastBlockSum<examples::Misuse::kNoFence>>(o); }},
+      {"last block without barrier",
+       [](Order o) { return team_run<examples::LastBlockSum<examples::Misuse::kNoBarrier>>(o); }},
+      {"grid barrier", [](Order o) { return team_run<examples::GridSum<>>(o, {.cooperative = true}); }},
+      {"no grid barrier",
+       [](Order o) { return team_run<examples::GridSum<examples::Misuse::kNoBarrier>>(o, {.cooperative = true}); }},
+      {"cluster", [](Order o) { return team_run<examples::ClusterSum<>>(o, {.cluster = 4}); }},
       {"divided warp", [](Order o) { return planted_run<DividedWarp>(4, 256, o, 1024); }},
       {"undivided warp", [](Order o) { return planted_run<UndividedWarp>(4, 256, o, 1024); }},
       {"redundant read", [](Order o) { return planted_run<RedundantRead>(1, 256, o, 256); }},

@@ -85,6 +85,19 @@ TEST(LaunchCounter, SeesRacesBetweenBlocks) {
   }
 }
 
+TEST(LaunchCounter, KnowsWhatOrdersBlocks) {
+  for (const Order order : kAllOrders) {
+    for (const char* right : {"last block", "grid barrier", "cluster"}) {
+      const Report report = level_2::run(right, order).report;
+      EXPECT_TRUE(report.ok()) << right << ", " << to_string(order) << ": " << report.text();
+    }
+    for (const char* wrong : {"last block without fence", "last block without barrier", "no grid barrier"}) {
+      const Report report = level_2::run(wrong, order).report;
+      EXPECT_TRUE(report.has(FindingKind::kBlockRace)) << wrong << ", " << to_string(order) << ": " << report.text();
+    }
+  }
+}
+
 TEST(LaunchCounter, SeesADividedWarp) {
   const SiteCounts bad = total(run("divided warp").counts, false, Access::kRead);
   EXPECT_EQ(bad.lanes, 16 * bad.requests);

@@ -18,13 +18,17 @@ class Palette:
     vermillion: str  # what failed or is slower
     green: str  # what passed; ceilings
     purple: str  # the library variant; what is undecided
+    ochre: str  # what is modelled, not measured
 
 
 # The hues of Okabe and Ito (safe for the colour-blind), each as dark or light as 3:1 on its page and on striped rows
 # asks.
-LIGHT = Palette("#14181f", "#59636f", "#d5dae1", "#f4f6f8", "#ffffff", "#0072b2", "#d55e00", "#00875f", "#b1568c")
-DARK = Palette("#e9ecf0", "#9aa5b2", "#323b46", "#1b2129", "#151a21", "#56b4e9", "#e8762d", "#1fb58b", "#d68fb6")
-SENTINEL = Palette("#010a01", "#020a02", "#030a03", "#040a04", "#050a05", "#060a06", "#070a07", "#080a08", "#090a09")
+LIGHT = Palette("#14181f", "#59636f", "#d5dae1", "#f4f6f8", "#ffffff", "#0072b2", "#d55e00", "#00875f",
+                "#b1568c", "#8a6500")
+DARK = Palette("#e9ecf0", "#9aa5b2", "#323b46", "#1b2129", "#151a21", "#56b4e9", "#e8762d", "#1fb58b",
+               "#d68fb6", "#d9a72c")
+SENTINEL = Palette("#010a01", "#020a02", "#030a03", "#040a04", "#050a05", "#060a06", "#070a07", "#080a08",
+                   "#090a09", "#0a0a0b")
 VARIABLES = {sentinel: f"var(--{role})" for role, sentinel in asdict(SENTINEL).items()}
 
 
