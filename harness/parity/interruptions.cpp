@@ -19,8 +19,8 @@ void arm() {
   timer_settime(g_timer, 0, &once, nullptr);
 }
 
-// Armed again when the rest is over: a timer that goes on by itself is due again before a short sleep ends (it takes 50 us
-// at least, milliseconds on a busy machine), and then nothing but the handler ever runs.
+// Armed again when the rest is over: a timer that goes on by itself is due again before a short sleep ends, which takes
+// 50 us at least and milliseconds on a busy machine, and then nothing but the handler ever runs.
 void rest(int) {
   const int error = errno;
   const timespec moment{0, kRest_ns};
