@@ -6,8 +6,8 @@
 namespace twinbench {
 
 // After every 50 us of work the thread that a signal finds lets go of its processor in the middle of what it does:
-// another one then works on its own piece, and whoever shares memory with it has a wrong answer. Short pieces, which one
-// thread ends before another has begun, would never show that. One at a time in a process.
+// another one then works on its own piece, and whoever shares memory with it has a wrong answer. Short pieces, which
+// one thread ends before another has begun, would never show that. One at a time in a process.
 class Interruptions {
  public:
   Interruptions();
