@@ -86,7 +86,7 @@ class Library final : public Runnable {
     }
     const auto options = inputs_["query"].options();
     constant_ = constant.view({-1}).to(options);
-    of_angles_ = of_angles.view({-1, 2 * planes}).to(options);
+    of_angles_ = of_angles.view({layers_ * axes * axes, 2 * planes}).to(options);
   }
 
   // [axes, axes]: coordinates times this lie in the frame, each axis multiplied with the root of its metric.

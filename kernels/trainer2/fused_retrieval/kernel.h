@@ -49,9 +49,10 @@ struct Plane {
 // rows of states do not start at multiples of 16 bytes. One part: coordinates into shared memory, turned there; costs;
 // the least one, weights and their sum; the mix of the states, rows shared among groups of threads.
 template <int kWidth, Stored kStored>
-struct Retrieve {
+struct RetrieveAs {
   static constexpr int kMaxThreads = kThreads;
   static constexpr int kMinBlocksPerSm = 3;  // all blocks of the documents' size are then resident at once
+  static constexpr int kAccess = kWidth;
   static std::int64_t documented_shared_bytes() { return shared_bytes(8, kMostChunk, kWidth); }
 
   using Values = kernels::Floats<kWidth>;
@@ -320,10 +321,10 @@ struct Retrieve {
       least = simt::warp_reduce(block, least, Smaller{});
       for (int part = simt::lane(block); part < parts; part += simt::kWarpSize)
         if (taken(part)) {
-          float* const head = head_of(a, first_sample + place, part);
-          const float factor = weight_of(a.beta, head[0], least);
-          sum += factor * head[1];
-          head[3] = factor;
+          Weights head = kernels::load<4>(head_of(a, first_sample + place, part));
+          head.of[3] = weight_of(a.beta, head.of[0], least);
+          sum += head.of[3] * head.of[1];
+          kernels::store(head_of(a, first_sample + place, part), head);
         }
       sum = simt::warp_sum(block, sum);
       const bool all = block.ballot(any) != 0;
@@ -366,5 +367,12 @@ struct Retrieve {
     }
   }
 };
+
+struct Retrieve : RetrieveAs<4, Stored::kFloat> {};
+struct RetrieveHalf : RetrieveAs<4, Stored::kHalf> {};
+struct RetrieveBfloat : RetrieveAs<4, Stored::kBfloat> {};
+struct RetrieveAnyWidth : RetrieveAs<1, Stored::kFloat> {};
+struct RetrieveHalfAnyWidth : RetrieveAs<1, Stored::kHalf> {};
+struct RetrieveBfloatAnyWidth : RetrieveAs<1, Stored::kBfloat> {};
 
 }  // namespace twinbench::trainer2::fused_retrieval

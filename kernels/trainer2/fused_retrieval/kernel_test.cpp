@@ -24,7 +24,7 @@ struct Inputs {
   Floats query, curvature, token_coordinates, token_states, mask, bank_coordinates, bank_states, metric, theta;
   std::vector<std::int32_t> first, second;
 
-  explicit Inputs(const Sizes& s)
+  Inputs(const Sizes& s, bool half)
       : query(spread(s.batch * s.axes, 1)),
         curvature(spread(s.batch, 2, 0.3f)),
         token_coordinates(spread(std::int64_t{s.batch} * s.tokens * s.axes, 3)),
@@ -41,6 +41,9 @@ struct Inputs {
       first.push_back(plane % s.axes);
       second.push_back((plane + 1) % s.axes);
     }
+    if (half)
+      for (Floats* states : {&token_states, &bank_states})
+        for (float& value : *states) value = static_cast<float>(static_cast<_Float16>(value));
     // What is not valid is NaN: nobody may look at it.
     for (std::size_t i = 0; i < mask.size(); ++i)
       if (mask[i] == 0) std::fill_n(&token_states[i * static_cast<std::size_t>(s.width)], s.width, kNan);
@@ -102,9 +105,9 @@ Expected plain_loop(const Sizes& s, const Inputs& in, double beta) {
   return expected;
 }
 
-template <int kWidth>
+template <class Kernel, bool kHalf = false>
 void check(const Sizes& s, const Split& split, kernels::simt::Order order) {
-  const Inputs in(s);
+  const Inputs in(s, kHalf);
   const Buffer query(in.query), curvature(in.curvature), token_coordinates(in.token_coordinates),
       token_states(in.token_states), mask(in.mask), bank_coordinates(in.bank_coordinates), bank_states(in.bank_states),
       metric(in.metric), theta(in.theta), mix(s.count(s.batch, s.width)), weights(s.count(s.batch, s.candidates())),
@@ -114,6 +117,9 @@ void check(const Sizes& s, const Split& split, kernels::simt::Order order) {
   std::vector<std::int32_t> all(static_cast<std::size_t>(s.candidates()));
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int32_t>(i);
   const kernels::simt::GuardedBuffer<std::int32_t> of_weights(all);
+  std::vector<_Float16> halves;
+  for (const float value : in.bank_states) halves.push_back(static_cast<_Float16>(value));
+  const kernels::simt::GuardedBuffer<_Float16> half_states(halves);
   const kernels::simt::GuardedBuffer<std::int64_t> filled(std::vector<std::int64_t>{s.filled});
   const kernels::simt::GuardedBuffer<unsigned> finished(
       std::vector<unsigned>(static_cast<std::size_t>(split.tiles), 0u));
@@ -131,7 +137,7 @@ void check(const Sizes& s, const Split& split, kernels::simt::Order order) {
                             .token_states = token_states.data(),
                             .mask = mask.data(),
                             .bank_coordinates = bank_coordinates.data(),
-                            .bank_states = bank_states.data(),
+                            .bank_states = kHalf ? static_cast<const void*>(half_states.data()) : bank_states.data(),
                             .filled = filled.data(),
                             .metric = metric.data(),
                             .theta = theta.data(),
@@ -147,8 +153,8 @@ void check(const Sizes& s, const Split& split, kernels::simt::Order order) {
                             .finished = finished.data()};
   const Expected expected = plain_loop(s, in, 5);
   for (int launch = 0; launch < 2; ++launch) {  // the counters are 0 again after the first
-    kernels::simt::run_clean(Retrieve<kWidth, Stored::kFloat>{}, split.blocks, kThreads, order, arguments,
-                             shared_bytes(s.axes, split.chunk, kWidth));
+    kernels::simt::run_clean(Kernel{}, split.blocks, kThreads, order, arguments,
+                             shared_bytes(s.axes, split.chunk, Kernel::kAccess));
     kernels::simt::expect_close(mix, expected.mix, 3e-6, "mix");
     kernels::simt::expect_close(weights, expected.weights, 3e-6, "weights");
   }
@@ -156,12 +162,16 @@ void check(const Sizes& s, const Split& split, kernels::simt::Order order) {
 
 TEST(FusedRetrievalKernel, MatchesAPlainLoop) {
   for (const auto order : kernels::simt::kAllOrders) {
-    const auto small = [&](const Sizes& s) { check<1>(s, split_of(s.batch, s.tokens, s.capacity), order); };
+    const auto small = [&](const Sizes& s) {
+      check<RetrieveAnyWidth>(s, split_of(s.batch, s.tokens, s.capacity), order);
+    };
     small({1, 1, 1, 1, 1, 2, 1});
     small({3, 33, 0, 0, 5, 3, 4});
     small({9, 5, 70, 37, 67, 5, 7});  // two tiles; slots and columns end within; parts beyond the filled slots
     small({2, 3, 40, 0, 6, 8, 6});    // an empty bank
-    check<4>({8, 36, 65, 65, 260, 8, 6}, split_of(8, 36, 65), order);
+    check<Retrieve>({8, 36, 65, 65, 260, 8, 6}, split_of(8, 36, 65), order);
+    check<RetrieveHalf, true>({8, 36, 65, 40, 68, 8, 6}, split_of(8, 36, 65), order);
+    check<RetrieveHalfAnyWidth, true>({3, 5, 40, 33, 7, 8, 6}, split_of(3, 5, 40), order);
   }
 }
 
@@ -174,7 +184,7 @@ TEST(FusedRetrievalKernel, LargerPartsGiveTheSame) {
     split.bank_parts = static_cast<int>(kernels::blocks_of(s.capacity, chunk));
     split.token_parts = static_cast<int>(kernels::blocks_of(s.tokens, chunk));
     split.blocks = 2 * split.bank_parts + 9 * split.token_parts;
-    check<4>(s, split, kernels::simt::Order::kShuffled);
+    check<Retrieve>(s, split, kernels::simt::Order::kShuffled);
   }
 }
 
