@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "harness/simt/counting/block_words.h"
+
 namespace twinbench::kernels::simt {
 namespace {
 
@@ -45,6 +47,24 @@ TEST(BlockSample, SharedMemoryStandsForLess) {
   EXPECT_EQ(sample.stands_for(1), 250.0);
   EXPECT_EQ(sample.stands_for(2), 4.0);
   EXPECT_EQ(sample.stands_for(3), 1.0);
+}
+
+// A product's launch: a sector of a row's own, one of a column's weights and one of the block's own.
+TEST(BlockSample, WhatTheGridReadsIsToldFromTheSample) {
+  const BlockSample sample({8, 1000, 1}, 8);
+  BlockWords words;
+  words.begin_launch(sample);
+  const auto read = [&](std::uint64_t block, std::uint64_t sector) {
+    words.touch(static_cast<std::int64_t>(block), 0, {{sector * 32, sector * 32 + 32}}, Access::kRead, true);
+  };
+  for (std::uint64_t block = 0; block < 8000; ++block) {
+    if (!sample.takes(block)) continue;
+    read(block, 100000 + block / 8);
+    read(block, 200000 + block % 8);
+    read(block, 300000 + block);
+  }
+  EXPECT_EQ(words.read_sectors(), 4u + 2 + 8);
+  EXPECT_EQ(words.read_sectors_of_grid(), 1000.0 + 8 + 8000);
 }
 
 }  // namespace

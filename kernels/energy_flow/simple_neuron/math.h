@@ -115,7 +115,9 @@ TWINBENCH_HOST_DEVICE std::int64_t many_shared_bytes() {
 
 // bf16: a warp 32 flows, on tensor cores. Blocks are large, so that the weights are loaded seldom; seven warps leave
 // 40,000 flows a block for each of 170 multiprocessors.
-constexpr int kTileFlows = 32, kTileWarps = 7, kTileThreads = 32 * kTileWarps;
+constexpr int kTileFlows = 32, kTileWarps = 7;
+constexpr int kTileThreads = 224;
+static_assert(kTileThreads == 32 * kTileWarps);
 
 TWINBENCH_HOST_DEVICE std::int64_t tile_groups(std::int64_t flows) { return (flows + kTileFlows - 1) / kTileFlows; }
 TWINBENCH_HOST_DEVICE std::int64_t tile_blocks(std::int64_t flows) {
