@@ -82,10 +82,12 @@ BlockWords::Conflict BlockWords::touch(std::int64_t block, int warp, const std::
 
 double BlockWords::read_sectors_of_grid() const {
   if (sample_.is_whole()) return static_cast<double>(read_sectors_);
-  double sectors = 0;
+  std::array<std::uint64_t, 8> counts{};  // by shared axes
   for (const Line& line : lines_)
-    for (std::size_t s = 0; s < line.read.size(); ++s)
-      if (line.read[s]) sectors += sample_.stands_for(line.shared_axes[s]);
+    for (std::size_t s = 0; s < line.read.size(); ++s) counts[line.shared_axes[s]] += line.read[s] ? 1 : 0;
+  double sectors = 0;
+  for (unsigned axes = 0; axes < counts.size(); ++axes)
+    sectors += static_cast<double>(counts[axes]) * sample_.stands_for(axes);
   return sectors;
 }
 

@@ -18,12 +18,10 @@ static_assert(kThreads / simt::kWarpSize * kFlowsPerWarp == kFlowsPerBlock);
 // `count` floats between global and shared memory, all threads together. No barrier.
 template <class Block, class Shared>
 TWINBENCH_DEVICE void load_values(Block& block, const float* from, Shared to, int count) {
-  TWINBENCH_ROLLED
   for (int i = simt::thread_rank(block); i < count; i += kThreads) to[i] = from[i];
 }
 template <class Block, class Shared>
 TWINBENCH_DEVICE void store_values(Block& block, Shared from, float* to, int count) {
-  TWINBENCH_ROLLED
   for (int i = simt::thread_rank(block); i < count; i += kThreads) to[i] = from[i];
 }
 template <class Shared>

@@ -9,7 +9,8 @@
 // Version 2: predicted 3,072 -> 96 wavefronts a block where the backward pass transposes, 32 instead of 4 active lanes
 // in its input gradient. Machine code: four sums take 6 butterflies and 4 broadcasts instead of 20 butterflies.
 // Version 4: predicted for 40,000 flows, H200 / RTX 5090 modelled: 1,250 instructions of a warp for 32 flows, half of
-// them in 64 activations of eight; 2.2 / 2.8 us, 2.0 / 1.5 times the floor, instead of 8.9 / 4.8 us.
+// them in 64 activations of eight; 2.2 / 2.8 us, 2.0 / 1.5 times the floor, instead of 8.9 / 4.8 us. Modelled 2.5 / 3.0
+// us, 2.2 / 1.7 times: every warp's share of staging the weights is another 200 instructions.
 #include "kernels/common/grid.h"
 #include "kernels/common/simt_device.h"
 #include "kernels/energy_flow/simple_neuron/backward_kernel.h"
