@@ -20,6 +20,15 @@ def test_every_exit_code(save, cli, tmp_path):
     assert cli("gate") == 2
     assert cli("gate", save(synthetic.full()), "--baseline", tmp_path / "none.json") == 2
     assert cli("gate", save({"twinbench": {}})) == 2
+    good = save(synthetic.full(), "before.json")
+    assert cli("gate", good, "--baseline", good) == 0
+    broken, shorter, silent = synthetic.full(), synthetic.full(), synthetic.full()
+    broken["twinbench"]["proofs"][0]["baseline"]["measured"] -= 1
+    assert cli("gate", save(broken)) == 1
+    del shorter["twinbench"]["parity"][0]
+    assert cli("gate", save(shorter), "--baseline", good) == 3
+    silent["twinbench"]["session"]["null_test"]["verdict"] = "inconclusive"
+    assert cli("gate", save(silent)) == 3
 
 
 def test_a_bug_of_the_tool_is_not_a_regression(save, cli, monkeypatch, capsys):

@@ -212,7 +212,8 @@ def test_a_bad_null_test_silences_the_timing_gate(load, word):
         root["twinbench"]["session"] = None
     record = load(root)
     assert judge(record, before).exit_code == 3
-    assert judge(record, before, timing_advisory=True).exit_code == 0
+    # Advisory times decide nothing; times that nobody may believe are not even advice.
+    assert judge(record, before, timing_advisory=True).exit_code == 3
 
 
 def test_a_noisy_session_looks_for_larger_losses(load):
@@ -299,3 +300,41 @@ def test_a_held_out_case_is_not_compared_with_another_revisions(load):
                 else:
                     row["cell"] = row["cell"].rsplit("/", 1)[0] + "/held_out"
     assert not judge(load(root), load(before, "before.json")).of("fail")
+
+
+def test_new_renamed_and_duplicated_rows_are_named(load):
+    before, root = load(synthetic.full(), "before.json"), synthetic.full()
+    block = root["twinbench"]
+    old = dict(block["speedups"][0])
+    block["speedups"][0]["case"] = "longer"
+    block["counters"].append(dict(block["counters"][1]))
+    verdict = judge(load(root), before)
+    messages = {(finding.severity, finding.kind): finding for finding in verdict.findings
+                if finding.severity != "notice" or finding.message.startswith("new:")}
+    name = "/".join(old[key] for key in ("component", "device", "dtype", "case"))
+    vanished = messages["missing", "speedups"]
+    assert vanished.subject.startswith(name) and f"renamed to {name.replace('/train', '/longer')}" in vanished.message
+    assert messages["notice", "speedups"].subject.startswith(name.replace("/train", "/longer"))
+    twice = messages["inconclusive", "counters"]
+    assert twice.subject == block["counters"][1]["cell"] and "2 times" in twice.message and verdict.exit_code == 3
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_failure_carries_a_cause_and_a_command(load, section):
+    root = synthetic.full()
+    root["twinbench"][section][0].update(verdict="fail", reason="planted")
+    finding = judge(load(root)).findings[0]
+    assert finding.severity == "fail" and finding.cause and finding.reproduce and finding.cause in finding.text
+
+
+def test_a_lost_speedup_names_the_counter_that_moved(load):
+    root, before = slower(synthetic.full(), 1.5), load(synthetic.full(), "before.json")
+    lost = [finding for finding in judge(load(root), before).findings if finding.kind == "speedups"][0]
+    assert lost.severity == "fail" and "no count of this component moved" in lost.cause
+    component = lost.subject.split("/")[0]
+    row = next(row for row in root["twinbench"]["counters"]
+               if row["cell"].startswith(component) and "/optimized/" in row["cell"])
+    row["values"]["scalar_reads"] += 3
+    findings = judge(load(root), before).findings
+    assert next(finding for finding in findings if finding.subject == lost.subject).cause == "scalar reads"
+    assert next(finding for finding in findings if finding.kind == "counters").cause == "scalar reads"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from jsonschema.exceptions import ValidationError, best_match
 from twinbench_reports.errors import ReportError
 
 MAJOR = 1
+MOST_BYTES = 150_000_000  # a record of 88 components has a few million
+MOST_DIGITS = 30
 _REWRITE = "write it again with `twinbench`, or read it with the twinbench-report of the revision that wrote it"
 
 
@@ -71,8 +74,19 @@ def parse_json(text: str | bytes, file: str) -> Any:
             raise ReportError(f"the key {twice!r} is there twice", file=file, remedy="keep one of them")
         return result
 
+    def finite(token: str) -> float:
+        value = float(token)
+        if not math.isfinite(value):
+            raise ReportError(f"{token[:40]} is beyond every number", file=file, remedy="write null, with the reason")
+        return value
+
+    def whole(token: str) -> int:
+        if len(token) > MOST_DIGITS:
+            raise ReportError(f"a whole number of {len(token)} digits", file=file, remedy="write null, with the reason")
+        return int(token)
+
     try:
-        return json.loads(text, parse_constant=refuse, object_pairs_hook=unique)
+        return json.loads(text, parse_constant=refuse, object_pairs_hook=unique, parse_float=finite, parse_int=whole)
     except json.JSONDecodeError as error:
         raise ReportError(f"not JSON: {error.msg}", file=file, path=f"line {error.lineno} column {error.colno}",
                           remedy="the file is cut off or not a record; run the engine again") from error
@@ -83,6 +97,10 @@ def parse_json(text: str | bytes, file: str) -> Any:
 def read_bytes(path: str | Path) -> bytes:
     """The bytes of a file, or a ReportError that says why not."""
     try:
+        size = Path(path).stat().st_size
+        if size > MOST_BYTES:
+            raise ReportError(f"it has {size:,} bytes, and at most {MOST_BYTES:,} are read", file=str(path),
+                              remedy="split the record with --filter or --shard, and give the parts")
         return Path(path).read_bytes()
     except OSError as error:
         raise ReportError(f"cannot be read: {error.strerror or error}", file=str(path),

@@ -12,7 +12,7 @@ from twinbench_reports import machine
 from twinbench_reports.cells import JUDGED_SECTIONS, ROW_NAMES
 from twinbench_reports.errors import ReportError
 from twinbench_reports.load import Record, check_record
-from twinbench_reports.stats import rate_at_most
+from twinbench_reports.statistics.multiple import rate_at_most
 
 _LEDGER_OF = {"pass": "passed", "fail": "failed", "error": "errors", "skip": "skipped", "rejected": "failed"}
 # Rows that describe rather than judge: every engine writes them, so that the same row twice is no conflict.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from twinbench_reports.cells import JUDGED_SECTIONS, named_rows
 from twinbench_reports.judge.findings import Finding
 from twinbench_reports.judge.reproduce import program, reproduce
+from twinbench_reports.judge.timing import disbelief
 
 
 def count_rows(block: dict[str, Any]) -> dict[str, int]:
@@ -18,8 +20,9 @@ def count_rows(block: dict[str, Any]) -> dict[str, int]:
             key = {"pass": "passed", "skip": "skipped"}.get(row["verdict"], "failed")
             counts[key] += 1
             counts["judged"] += key != "skipped"
+    believed = not disbelief(block)
     for _, row in named_rows(block, "speedups"):
-        key = "inconclusive" if row["verdict"] == "inconclusive" else "judged"
+        key = "judged" if believed and row["verdict"] != "inconclusive" else "inconclusive"
         counts[key] += 1
         counts["passed"] += key == "judged"
     return counts
@@ -29,8 +32,10 @@ def judge_completeness(now: dict[str, Any], before: dict[str, Any] | None) -> It
     """Findings for an empty record, gaps in the ledger, and rows that the baseline record has."""
     yield from _nothing_measured(now)
     yield from _ledger(now)
+    yield from _duplicated(now)
     if before is not None:
         yield from _vanished(now, before)
+        yield from _new(now, before)
 
 
 def _nothing_measured(block: dict[str, Any]) -> Iterator[Finding]:
@@ -59,15 +64,40 @@ def _ledger(block: dict[str, Any]) -> Iterator[Finding]:
 
 def _vanished(now: dict[str, Any], before: dict[str, Any]) -> Iterator[Finding]:
     for section in (*JUDGED_SECTIONS, "speedups"):
-        present = dict(named_rows(now, section))
-        for name, old in named_rows(before, section):
+        present, earlier = dict(named_rows(now, section)), dict(named_rows(before, section))
+        for name, old in earlier.items():
             if old["verdict"] == "skip":
                 continue
             row = present.get(name)
             command = reproduce(section, old)
             if row is None:
-                yield Finding("missing", section, name, "vanished: the baseline record has it, this one does not",
-                              command)
+                other = next((new for new in present if new not in earlier and one_part_differs(name, new)), None)
+                renamed = f"; perhaps renamed to {other}" if other else ""
+                yield Finding("missing", section, name,
+                              f"vanished: the baseline record has it, this one does not{renamed}", command)
             elif row["verdict"] == "skip":
                 yield Finding("missing", section, name,
                               f"vanished: measured in the baseline record, skipped now: {row['reason']}", command)
+
+
+def one_part_differs(name: str, other: str) -> bool:
+    """Are the two names those of one cell with another case, dtype, device, variant or component?"""
+    parts, others = name.split("/"), other.split("/")
+    return len(parts) == len(others) and sum(a != b for a, b in zip(parts, others)) == 1
+
+
+def _new(now: dict[str, Any], before: dict[str, Any]) -> Iterator[Finding]:
+    """Rows that the baseline record has not, of sections that it has."""
+    for section in (*JUDGED_SECTIONS, "speedups"):
+        earlier = dict(named_rows(before, section))
+        for name, row in named_rows(now, section):
+            if earlier and name not in earlier and row["verdict"] != "skip":
+                yield Finding("notice", section, name, "new: the baseline record does not have it")
+
+
+def _duplicated(block: dict[str, Any]) -> Iterator[Finding]:
+    for section in (*JUDGED_SECTIONS, "speedups"):
+        counts = Counter(name for name, _ in named_rows(block, section))
+        for name, count in counts.items():
+            if count > 1:
+                yield Finding("inconclusive", section, name, f"the record holds it {count} times: which one counts?")

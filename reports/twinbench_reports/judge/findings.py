@@ -28,6 +28,12 @@ class Finding:
     reproduce: str = ""
     magnitude: float | None = None
     waiver: str = ""
+    cause: str = ""  # what kind of thing went wrong, where something measured tells: more operators, waiting, spills
+
+    @property
+    def text(self) -> str:
+        """The message with its cause."""
+        return f"{self.message} (cause: {self.cause})" if self.cause else self.message
 
     @property
     def rank(self) -> tuple[int, str, str]:

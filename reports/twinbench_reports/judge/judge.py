@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Sequence
 
 from twinbench_reports.exit_codes import PASS
+from twinbench_reports.judge.causes import with_causes
 from twinbench_reports.judge.completeness import count_rows, judge_completeness
 from twinbench_reports.judge.correctness import judge_correctness
 from twinbench_reports.judge.findings import EXIT_OF, SEVERITIES, Finding, Verdict
@@ -27,7 +28,7 @@ def judge(now: Record, before: Record | None = None, *, pins: Pins | None = None
         *judge_timing(now, before, advisory=timing_advisory),
         *judge_completeness(now.block, before.block if before else None),
     ]
-    standing, waived = apply_waivers(findings, waivers, today or _day_of(now))
+    standing, waived = apply_waivers(list(with_causes(findings)), waivers, today or _day_of(now))
     standing.sort(key=lambda finding: finding.rank)
     exit_code = next((EXIT_OF[severity] for severity in SEVERITIES if any(f.severity == severity for f in standing)),
                      PASS)

@@ -12,7 +12,8 @@ from twinbench_reports.cells import Row, named_rows
 from twinbench_reports.judge.findings import Finding
 from twinbench_reports.judge.reproduce import program, reproduce
 from twinbench_reports.load import Record
-from twinbench_reports.stats import Change, benjamini_hochberg, log_change, loss_p_value
+from twinbench_reports.statistics.multiple import benjamini_hochberg
+from twinbench_reports.statistics.speedups import Change, log_change, loss_p_value
 
 HELD_OUT = "held_out"  # the case whose sizes each revision draws anew
 SMALLEST_LOSS = 0.03  # a smaller loss of speedup is not worth a red gate
@@ -20,9 +21,27 @@ BLIND = 3  # an interval that could hide so many times that loss decides nothing
 
 
 def judge_timing(now: Record, before: Record | None, *, advisory: bool) -> Iterator[Finding]:
-    """Findings about time. In advisory mode they are notices only."""
+    """Findings about time. In advisory mode they are notices only, but for times that are not believed at all."""
+    why = disbelief(now.block)
+    if why:
+        yield Finding("inconclusive", "speedups", "null test", f"{why}. No time of this session is believed",
+                      f"{program()} bench")
+        return
     for finding in _judge(now, before):
         yield dataclasses.replace(finding, severity="notice") if advisory else finding
+
+
+def disbelief(block: dict[str, Any]) -> str:
+    """Why no time of the session is believed; "" where they are. Then no page may show them as if they were."""
+    if not block["speedups"]:
+        return ""
+    word = null_test_word(block)
+    if word != "same":
+        return f"a twin compared with itself: {word}"
+    q = (block["session"] or {}).get("qualification")
+    if q and (q["false_verdicts"] or q["misses"] or q["planted_wrong"]):
+        return f"the gate judged wrongly where the verdict was known: {qualification_text(block)}"
+    return ""
 
 
 def null_test_word(block: dict[str, Any]) -> str:
@@ -56,17 +75,6 @@ def _judge(now: Record, before: Record | None) -> Iterator[Finding]:
         return
     for name, row in speedups:
         yield from _judge_alone(name, row)
-    word = null_test_word(now.block)
-    if word != "same":
-        yield Finding("inconclusive", "speedups", "null test",
-                      f"a twin compared with itself: {word}. No time of this session is believed", f"{program()} bench")
-        return
-    q = (now.block["session"] or {}).get("qualification")
-    if q and (q["false_verdicts"] or q["misses"] or q["planted_wrong"]):
-        yield Finding("inconclusive", "speedups", "gate", f"the gate judged wrongly where the verdict was known: "
-                      f"{qualification_text(now.block)}. No time of this session is believed",
-                      f"{program()} bench --null")
-        return
     if before is None or not before.block["speedups"]:
         return
     differ = machine.differences(machine.model(now.provenance), machine.model(before.provenance))

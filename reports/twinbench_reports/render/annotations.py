@@ -14,7 +14,7 @@ def annotations(verdict: Verdict) -> str:
     actions = verdict.actions
     lines = [
         _line(_LEVEL[finding.severity], f"{finding.severity}: {finding.subject}",
-              f"{finding.message}\n{finding.reproduce}".strip()) for finding in actions[:LIMIT]]
+              f"{finding.text}\n{finding.reproduce}".strip()) for finding in actions[:LIMIT]]
     if len(actions) > LIMIT:
         lines.append(
             _line("warning", "twinbench",

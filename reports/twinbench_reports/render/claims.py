@@ -45,6 +45,8 @@ def remark(claim: ClaimView) -> str:
     """What keeps the figure and the measurement apart."""
     if claim.measured is None:
         return "no timed twin in this record"
+    if claim.measured.ratio is None:
+        return claim.measured.speedup["reason"] or "it has no ratio"
     if claim.measured.key[1] == "cpu":
         return "devices differ: measured on a CPU"
     return "devices may differ: the document's GPU may be another"

@@ -28,7 +28,7 @@ def _lines(verdict: Verdict, style: Style) -> Iterator[str]:
             shown = findings if severity == "fail" else findings[:SHOWN]
             for finding in shown:
                 yield (f"{style.paint(finding.severity, finding.severity)} {finding.kind} {plain(finding.subject)}: "
-                       f"{plain(finding.message)}")
+                       f"{plain(finding.text)}")
                 if finding.reproduce and severity != "notice":
                     yield f"    {plain(finding.reproduce)}"
             if len(findings) > len(shown):

@@ -11,7 +11,7 @@ import jinja2
 from twinbench_reports import machine
 from twinbench_reports.judge.findings import Verdict
 from twinbench_reports.judge.reproduce import program
-from twinbench_reports.judge.timing import null_test_word, qualification_text, smallest_loss
+from twinbench_reports.judge.timing import disbelief, null_test_word, qualification_text, smallest_loss
 from twinbench_reports.load import Record
 from twinbench_reports.render import numbers
 from twinbench_reports.render.claims import claim_rows
@@ -30,7 +30,7 @@ from twinbench_reports.render.glossary import GLOSSARY, METHOD
 from twinbench_reports.render.ledger import account
 from twinbench_reports.render.modelled import gather_modelled, limiter_parts, modelled_finding
 from twinbench_reports.render.twins import Twin, gather_claims, gather_parity, gather_twins
-from twinbench_reports.stats import geometric_mean, minimum_detectable
+from twinbench_reports.statistics.speedups import geometric_mean, minimum_detectable
 
 _TEMPLATES = Path(__file__).parent / "templates"
 COUNTERS = ("dispatches", "scalar_reads", "sync_calls", "copies", "allocations", "peak_bytes")
@@ -122,6 +122,8 @@ def _tiles(record: Record, verdict: Verdict, twins: list[Twin]) -> list[dict[str
     tiles = [{"value": numbers.integer(verdict.counts["passed"]), "label": "checks passed",
               "note": f"{verdict.counts['failed']} failed, {verdict.counts['skipped']} skipped"}]
     ratios = [twin.ratio for twin in twins if twin.ratio]
+    if disbelief(block):
+        tiles.append({"value": numbers.DASH, "label": "geometric mean speedup", "note": "no time is believed"})
     if ratios:
         slower = sum(1 for twin in twins if twin.speedup and twin.speedup["verdict"] != "faster")
         tiles.append({

@@ -47,7 +47,7 @@ def _blocks(record: Record, verdict: Verdict) -> Iterator[str]:
         f"{cell(machine.label(provenance))} · {cell(provenance['utc'])} · null test: {null_test_word(block)}")
     if qualification_text(block):
         yield f"\nTiming {cell(qualification_text(block))}."
-    yield from _findings(verdict)
+    yield from findings_markdown(verdict)
     twins = gather_twins(block)
     yield from _speedups([twin for twin in twins if twin.speedup])
     yield from _proofs(twins)
@@ -62,7 +62,7 @@ def _blocks(record: Record, verdict: Verdict) -> Iterator[str]:
                 cell(row[key]) for key in ("component", "document", "figure", "measured", "decision", "verdict")) + " |"
 
 
-def _findings(verdict: Verdict) -> Iterator[str]:
+def findings_markdown(verdict: Verdict) -> Iterator[str]:
     if verdict.actions:
         yield "\n### Do this\n"
     for finding in verdict.actions:
@@ -81,7 +81,7 @@ def _findings(verdict: Verdict) -> Iterator[str]:
 def _finding_line(finding: Finding) -> str:
     command = f"<br>`{cell(finding.reproduce)}`" if finding.reproduce and finding.severity != "notice" else ""
     return (f"- {_SHAPES[finding.severity]} **{finding.severity}** {finding.kind} `{cell(finding.subject)}`: "
-            f"{cell(finding.message)}{command}")
+            f"{cell(finding.text)}{command}")
 
 
 def _speedups(twins: list[Twin]) -> Iterator[str]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from twinbench_reports.cells import Row, parse_cell
+from twinbench_reports.judge.timing import disbelief
+from twinbench_reports.render import numbers
 
 Key = tuple[str, str, str, str]  # component, device, dtype, case
 VERDICT_ORDER = ("error", "fail", "rejected", "slower", "inconclusive", "skip", "same", "faster", "pass", "")
@@ -82,9 +84,12 @@ def gather_twins(block: dict[str, Any]) -> list[Twin]:
     def at(key: Key) -> Twin:
         return twins.setdefault(key, Twin(key))
 
+    why = disbelief(block)
     for section in ("speedups", "proofs"):
         for row in block[section]:
             twin = at(_key(row))
+            if why and section == "speedups":
+                row = without_figures(row, why)
             if section == "proofs":
                 twin.proofs.append(row)
             elif row["to"] == "optimized" and row["from"] in ("baseline", "library"):
@@ -92,9 +97,22 @@ def gather_twins(block: dict[str, Any]) -> list[Twin]:
     for section in ("timings", "counters"):
         for row in block[section]:
             cell = parse_cell(row["cell"])
+            if why and section == "timings" and row["verdict"] == "pass":
+                row = {**row, "verdict": "inconclusive", "median_s": None, "roofline_fraction": None}
             getattr(at((cell.component, cell.device, cell.dtype, cell.case)), section)[cell.variant] = row
     order = {component["id"]: index for index, component in enumerate(block["components"])}
     return sorted(twins.values(), key=lambda twin: (order.get(twin.component, len(order)), twin.key))
+
+
+def without_figures(row: Row, why: str) -> Row:
+    """A speedup that is not believed: what it read is told as such, and no table, figure or claim takes it for one."""
+    read = ""
+    if row["ratio"] is not None:
+        read = f" It read {numbers.ratio(row['ratio'])} {numbers.interval(row['lower'], row['upper'])}."
+    reason = f"not believed: {why}.{read}" + (f" {row['reason']}" if row["reason"] else "")
+    figures = {"ratio": None, "lower": None, "upper": None, "decomposition": None, "log_ratios": []}
+    return {**row, **{key: value for key, value in figures.items() if key in row},
+            "verdict": row["verdict"] if row["verdict"] == "rejected" else "inconclusive", "reason": reason}
 
 
 def _key(row: Row) -> Key:
@@ -172,9 +190,10 @@ def representative(twins: Iterable[Twin], component: str) -> Twin | None:
 
     Never the best of several: a claim is checked where the documents make it, not where it comes out well.
     """
-    candidates = [twin for twin in twins if twin.component == component and twin.ratio is not None]
+    candidates = [twin for twin in twins if twin.component == component and twin.speedup]
     return min(candidates, key=lambda twin:
-               (twin.key[1] != "cuda", twin.key[3] != "train", twin.key[2] != "fp32", twin.key), default=None)
+               (twin.ratio is None, twin.key[1] != "cuda", twin.key[3] != "train", twin.key[2] != "fp32", twin.key),
+               default=None)
 
 
 @dataclass(frozen=True)
@@ -206,8 +225,10 @@ def decide(claimed: float | None, speedup: Row | None) -> str:
     """meets if the whole interval reaches the claimed ratio, misses if none of it does, else unproven."""
     if claimed is None:
         return "not a speedup"
-    if not speedup or speedup["lower"] is None or speedup["upper"] is None:
+    if not speedup:
         return "not measured"
+    if speedup["lower"] is None or speedup["upper"] is None:
+        return "unproven"
     if speedup["lower"] >= claimed:
         return "meets"
     return "misses" if speedup["upper"] < claimed else "unproven"

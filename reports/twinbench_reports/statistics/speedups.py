@@ -1,4 +1,4 @@
-"""The few statistics that judging and reporting need. Measuring statistics live in the harness, beside the samples."""
+"""What becomes of published speedups: the change between two, their mean, and what their pairs could have shown."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from twinbench_reports.statistics import order, sign_test
+
 Z95 = 1.959963984540054  # half width of a 95 % normal interval, in standard deviations
-_MDE_FACTOR = 2.5758 + 1.2816  # one-sided alpha 0.005 and power 0.9
 
 
 class Change(NamedTuple):
@@ -45,37 +46,15 @@ def loss_p_value(change: Change) -> float:
     return 0.5 * math.erfc(-change.estimate / deviation / math.sqrt(2))
 
 
-def benjamini_hochberg(p_values: Sequence[float], rate: float = 0.05) -> list[bool]:
-    """Which hypotheses are rejected at the false discovery rate, over every one tested."""
-    count = len(p_values)
-    order = sorted(range(count), key=lambda index: p_values[index])
-    last = max((rank for rank, index in enumerate(order, 1) if p_values[index] <= rate * rank / count), default=0)
-    rejected = [False] * count
-    for index in order[:last]:
-        rejected[index] = True
-    return rejected
-
-
-def rate_at_most(events: int, n: int, confidence: float = 0.95) -> float:
-    """The largest rate that so few events in n leave possible: Clopper and Pearson's one-sided bound."""
-    if events >= n:
-        return 1.0
-    low, high = 0.0, 1.0
-    for _ in range(100):
-        middle = (low + high) / 2
-        few = sum(math.comb(n, k) * middle**k * (1 - middle)**(n - k) for k in range(events + 1))
-        low, high = (middle, high) if few > 1 - confidence else (low, middle)
-    return high
-
-
 def geometric_mean(values: Sequence[float]) -> float | None:
     """The mean that treats 2x and 0.5x alike; null for nothing."""
     return float(np.exp(np.mean(np.log(np.asarray(values, dtype=float))))) if len(values) else None
 
 
-def minimum_detectable(log_ratios: Sequence[float | None]) -> float | None:
-    """The smallest slowdown (a fraction) that these pairs would have shown with power 0.9."""
-    values = np.asarray([value for value in log_ratios if value is not None], dtype=float)
-    if len(values) < 3:
+def minimum_detectable(log_ratios: Sequence[float | None], confidence: float = 0.99) -> float | None:
+    """The smallest change (a fraction) that the interval of these pairs would have shown with power 0.9."""
+    values = [value for value in log_ratios if value is not None]
+    if not values:
         return None
-    return float(math.expm1(_MDE_FACTOR * np.std(values, ddof=1) / math.sqrt(len(values))))
+    shift = sign_test.minimum_detectable(len(values), float(order.robust_deviation(values)), confidence)
+    return None if shift is None else math.expm1(shift)

@@ -1,0 +1,1 @@
+"""What ci/compare_revisions does, one purpose a module."""

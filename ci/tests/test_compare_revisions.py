@@ -1,0 +1,203 @@
+"""ci/compare_revisions end to end on made-up programs: each exit code, each kind of change, bad luck and bad input."""
+import copy
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "ci" / "compare_revisions"
+FAKE = ROOT / "ci" / "tests" / "fake_compared.py"
+SCAN, CAYLEY = "sem.scan/optimized/cpu/fp32/train", "sem.cayley/optimized/cpu/fp32/train"
+KERNEL = "sem.scan/optimized/simt/fp32/train"
+COUNTS = {"dispatches": 12, "scalar_reads": 0, "allocations": 3, "peak_bytes": 4096, "by_name": {"aten::add": 12}}
+
+
+def behaviour():
+    timed = {"wall": 1e-3, "cpu": 1e-3, "counters": COUNTS, "instructions": 100_000}
+    return {"noise": 0.004, "seed": 1, "cells": {
+        SCAN: dict(timed), CAYLEY: dict(timed), SCAN.replace("train", "tiny"): dict(timed),
+        SCAN.replace("optimized", "baseline"): dict(timed),
+        KERNEL: {"counters": COUNTS, "kernels": {"modelled H200": {"microseconds": "1.62", "limiter": "latency"}}}}}
+
+
+@pytest.fixture
+def compare(tmp_path):
+    """Runs the script on two fakes; returns (exit code, what it says, verdict file)."""
+
+    def run(base, head, *arguments):
+        for name, what in (("base", base), ("head", head)):
+            (tmp_path / f"{name}.json").write_text(json.dumps(what))
+            program = tmp_path / f"{name}.py"
+            program.write_text(FAKE.read_text() + f"# {json.dumps(what)}\n")
+            program.chmod(0o755)
+        verdict = tmp_path / "verdict.json"
+        done = subprocess.run([sys.executable, str(SCRIPT), "--programs", str(tmp_path / "base.py"),
+                               str(tmp_path / "head.py"), "--minutes", "2", "--verdict", str(verdict), *arguments],
+                              capture_output=True, text=True, cwd=ROOT, timeout=300,
+                              env=os.environ | {"TWINBENCH_VENV": str(Path(sys.prefix))})
+        return done.returncode, done.stdout + done.stderr, json.loads(verdict.read_text()) if verdict.exists() else {}
+
+    return run
+
+
+def changed(**changes):
+    """The behaviour with another scan."""
+    other = behaviour() | {"seed": 2}
+    other["cells"][SCAN] = other["cells"][SCAN] | changes
+    return other
+
+
+COUNTS_ONLY = ("--stages", "counters,kernels,instructions")
+
+
+def test_the_same_code_passes(compare):
+    code, said, verdict = compare(behaviour(), behaviour())
+    assert code == 0 and verdict["identical_code"] and "their times are not compared" in said
+    assert verdict["compared"] == 10  # 4 counted on the CPU and 1 on simt, 1 kernel, 4 instructions
+
+
+def test_other_code_that_does_the_same_passes(compare):
+    code, said, verdict = compare(behaviour(), behaviour() | {"seed": 2})
+    assert code == 0 and not verdict["identical_code"] and not verdict["findings"], said
+    assert {row["cell"] for row in verdict["times"]} == {SCAN, CAYLEY}  # neither the baseline nor an untimed case
+    assert all(row[metric]["verdict"] == "same" for row in verdict["times"] for metric in ("real_time", "cpu_time"))
+
+
+def test_five_percent_more_work_is_named_without_a_clock(compare):
+    code, said, _ = compare(behaviour(), changed(instructions=105_000), *COUNTS_ONLY)
+    assert code == 1 and SCAN in said and "100,000 -> 105,000 (+5.0%)" in said and "more work on the CPU" in said
+
+
+def test_five_percent_more_work_is_named_on_the_noisiest_machine(compare):
+    code, said, _ = compare(behaviour() | {"noise": 3.0},
+                            changed(instructions=105_000, wall=1.05e-3, cpu=1.05e-3) | {"noise": 3.0},
+                            "--minutes", "0.1")
+    assert code == 1 and "fail instructions " + SCAN in said
+
+
+def test_one_more_dispatch_is_named(compare):
+    code, said, _ = compare(behaviour(), changed(counters=COUNTS | {"dispatches": 13}), *COUNTS_ONLY)
+    assert code == 1 and "dispatches 12 -> 13" in said and "cause: more operators" in said
+
+
+def test_a_longer_modelled_time_is_named(compare):
+    head = copy.deepcopy(behaviour()) | {"seed": 2}
+    head["cells"][KERNEL]["kernels"]["modelled H200"]["microseconds"] = "1.70"
+    code, said, _ = compare(behaviour(), head, *COUNTS_ONLY)
+    assert code == 1 and "modelled H200.microseconds 1.62 -> 1.7" in said
+
+
+def test_thirty_percent_more_waiting_is_named_by_time_alone(compare):
+    code, said, verdict = compare(behaviour(), changed(wall=1.3e-3))
+    assert code == 1 and f"fail times {SCAN} [wall time]: slower +3" in said
+    assert "confirmed by a fresh run" in said and "waiting: the CPU time is not longer" in said
+    row = next(row for row in verdict["times"] if row["cell"] == SCAN)
+    assert len(row["real_time"]["fresh"]) == 40 and row["cpu_time"]["verdict"] == "same"
+
+
+def test_five_percent_slower_is_found_under_drift(compare):
+    drifting = {"drift": 0.002, "noise": 0.01}
+    code, said, _ = compare(behaviour() | drifting, changed(wall=1.05e-3, cpu=1.05e-3) | drifting)
+    assert code == 1 and f"fail times {SCAN} [CPU time]" in said and CAYLEY not in said
+    assert "same counts: caches, layout or uncounted work" in said
+
+
+def test_drift_alone_passes(compare):
+    drifting = {"drift": 0.002, "noise": 0.01}
+    assert compare(behaviour() | drifting, behaviour() | drifting | {"seed": 2})[0] == 0
+
+
+def test_too_much_noise_is_undecided_and_says_what_would_have_been_seen(compare):
+    code, said, verdict = compare(behaviour() | {"noise": 0.6}, behaviour() | {"noise": 0.6, "seed": 2},
+                                  "--stages", "times")
+    assert code == 3 and "or more would have been seen" in said and verdict["verdict"] == "inconclusive"
+
+
+def test_a_spent_budget_is_undecided(compare):
+    code, said, _ = compare(behaviour(), behaviour() | {"seed": 2}, "--stages", "times", "--minutes", "0.01")
+    assert code == 3 and ("the budget ended" in said or "No time of this run is believed" in said)
+
+
+def test_nothing_compared_is_no_pass(compare):
+    code, said, _ = compare(behaviour(), behaviour(), "--filter", "no_such_cell")
+    assert code == 3 and "nothing was compared" in said
+
+
+def test_vanished_new_and_renamed_cells_are_named(compare):
+    head = behaviour() | {"seed": 2}
+    other = SCAN.replace("train", "longer")
+    head["cells"][other] = head["cells"].pop(SCAN) | {"instructions": 77}
+    head["cells"][CAYLEY.replace("fp32", "bf16")] = head["cells"][CAYLEY]
+    code, said, _ = compare(behaviour(), head, *COUNTS_ONLY)
+    assert code == 3
+    assert f"missing instructions {SCAN}: vanished" in said and f"notice instructions {other}: new" in said
+    assert f"notice counters cpu {other}: renamed: it was {SCAN}" in said
+    assert "missing counters" not in said and f"counters cpu {CAYLEY.replace('fp32', 'bf16')}: new" in said
+
+
+def test_a_duplicated_cell_is_an_error(compare, tmp_path):
+    head = behaviour() | {"seed": 2}
+    code, said, _ = compare(behaviour(), head, "--stages", "counters")
+    assert code == 0
+    text = (tmp_path / "head.py").read_text().replace(
+        "json.dumps({\"cells\": found} if engine == \"kernels\" else found)",
+        "json.dumps(found)[:-1] + ', ' + json.dumps(found)[1:]")
+    (tmp_path / "head.py").write_text(text)
+    done = subprocess.run([sys.executable, str(SCRIPT), "--programs", str(tmp_path / "base.py"),
+                           str(tmp_path / "head.py"), "--stages", "counters"], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 2 and "is there twice" in done.stderr
+
+
+def test_fewer_is_no_failure_and_the_baseline_may_count_more(compare):
+    head = changed(instructions=90_000)
+    head["cells"][SCAN.replace("optimized", "baseline")]["instructions"] = 200_000
+    code, said, _ = compare(behaviour(), head, *COUNTS_ONLY)
+    assert code == 0 and "fewer: instructions 100,000 -> 90,000" in said and "changed: instructions" in said
+
+
+def test_a_count_that_does_not_repeat_is_not_judged(compare):
+    code, said, _ = compare(behaviour(), changed() | {"restless": SCAN}, "--stages", "instructions")
+    assert code == 0 and "does not repeat, so it is not judged" in said
+
+
+def test_a_cell_that_cannot_be_timed_is_missing(compare):
+    code, said, _ = compare(behaviour(), changed(error="rejected: wrong answer"), "--stages", "times")
+    assert code == 3 and f"missing times {SCAN}: not timed: head: rejected: wrong answer" in said
+
+
+def test_the_reproduce_command_of_a_failing_row_fails_too(compare):
+    _, _, verdict = compare(behaviour(), changed(counters=COUNTS | {"dispatches": 13}), *COUNTS_ONLY)
+    row = next(row for row in verdict["findings"] if row["severity"] == "fail")
+    done = subprocess.run([sys.executable, *shlex.split(row["reproduce"]), *COUNTS_ONLY], cwd=ROOT,
+                          capture_output=True, text=True)
+    assert done.returncode == 1 and SCAN in done.stdout and CAYLEY not in done.stdout
+
+
+@pytest.mark.parametrize("arguments, says", [
+    (["--minutes", "0"], "positive"), (["--filter", "("], "no regular expression"), (["--stages", "clock"], "no stage"),
+    (["--frob"], "--frob")])
+def test_wrong_flags_end_with_2(compare, arguments, says):
+    code, said, _ = compare(behaviour(), behaviour(), *arguments)
+    assert code == 2 and says in said
+
+
+def test_a_program_that_crashes_ends_with_2(compare):
+    code, said, _ = compare(behaviour(), behaviour() | {"crash": "counters"})
+    assert code == 2 and "planted crash" in said
+
+
+def test_a_program_that_is_not_there_ends_with_2():
+    done = subprocess.run([sys.executable, str(SCRIPT), "--programs", "/nowhere/a", "/nowhere/b"], capture_output=True,
+                          text=True, cwd=ROOT)
+    assert done.returncode == 2 and "remedy" in done.stderr
+
+
+def test_an_unknown_revision_ends_with_2():
+    done = subprocess.run([sys.executable, str(SCRIPT), "no-such-revision", "HEAD"], capture_output=True, text=True,
+                          cwd=ROOT)
+    assert done.returncode == 2 and "no-such-revision" in done.stderr

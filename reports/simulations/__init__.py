@@ -1,0 +1,1 @@
+"""Proof of the judge's error rates: simulated timings of known truth, from fixed seeds. Not part of the package."""
