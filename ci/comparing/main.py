@@ -16,7 +16,7 @@ from pathlib import Path
 from comparing import exact, revisions
 from comparing.side import Side
 from comparing.timing import Budget, CellTimes, Comparison, judge_null, timed_cells
-from comparing.verdicts import again, by_component, size_text, time_findings
+from comparing.verdicts import METRIC_WORDS, again, by_component, size_text, time_findings
 from twinbench_reports.errors import ReportError
 from twinbench_reports.exit_codes import PASS, TOOL_ERROR
 from twinbench_reports.judge.findings import EXIT_OF, SEVERITIES, Finding, Verdict
@@ -28,7 +28,7 @@ from twinbench_reports.statistics.looks import RULE, SAME, WORDS
 _EPILOG = """exit codes: 0 nothing is worse; 1 something counts more or is slower; 2 usage error, or a revision that
 does not build or run; 3 undecided, or nothing compared. --verdict writes the same as JSON."""
 NULL_CELLS = 3  # compared with themselves before any time is believed
-NULL_SHARE = 0.2  # of the budget for times, at most
+NULL_SHARE = 0.4  # of the budget for times, at most
 MOST_LINES = 200  # of a summary
 STAGES = ("budgets", "counters", "kernels", "instructions", "times")
 
@@ -160,9 +160,9 @@ def _timed(base: Side, head: Side, options: argparse.Namespace, findings: list[F
     cells = comparison.run(judged)
     say(f"times: {len(cells)} cells, {comparison.processes} processes")
     if identical:
-        findings += [Finding("notice", "times", cell.name, f"both programs are the same code, and the machine made it "
-                             f"{WORDS[series.verdict]}: {size_text(series, rule)}")
-                     for cell in cells for series in cell.series.values() if series.verdict != SAME]
+        findings += [Finding("notice", "times", f"{cell.name} [{METRIC_WORDS[metric]}]", "both programs are the same "
+                             f"code, and the machine made it {WORDS[series.verdict]}: {size_text(series, rule)}")
+                     for cell in cells for metric, series in cell.series.items() if series.verdict != SAME]
         return cells
     component_causes = by_component(findings)
     causes = {cell.name: component_causes[cell.name.split("/")[0]] for cell in cells

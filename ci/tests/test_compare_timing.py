@@ -120,4 +120,4 @@ def test_the_null_test_sees_a_machine_that_treats_equal_programs_differently(mon
 
 
 def test_a_null_test_without_a_block_is_no_null_test():
-    assert "no cell" in judge_null([CellTimes(CELL)])[0] and looks.WORDS[UNDECIDED] == "inconclusive"
+    assert "0 of 10 blocks" in judge_null([CellTimes(CELL)])[0] and looks.WORDS[UNDECIDED] == "inconclusive"

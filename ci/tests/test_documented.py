@@ -27,6 +27,17 @@ def test_every_component_and_scenario_is_there_once():
             and all(re.fullmatch(r"(energy_flow|trainer2|sem)\.[a-z0-9_]+", name) for name in names))
 
 
+def test_parts_belong_to_a_component_that_stands_alone():
+    """Two sections that are one function, its composed and its fused form, are one component: one row is part of the
+    other's."""
+    rows = {row["component"]: row for row in DOCUMENTED["components"]}
+    for row in rows.values():
+        if "part_of" in row:
+            whole = rows[row["part_of"]]
+            assert "part_of" not in whole and whole["kind"] == row["kind"], row["source"]
+            assert set(row["dtypes"]) <= set(whole["dtypes"]), row["source"]
+
+
 def test_features_and_experiments_are_from_the_closed_lists():
     for row in DOCUMENTED["components"]:
         assert set(row["features"]) <= set(DOCUMENTED["features"]), row["source"]
@@ -53,7 +64,10 @@ def test_what_is_built_is_as_documented():
                             (ROOT / "src/components.def").read_text(), re.M))
     for component, row in listed().items():
         assert component in rows, f"{component} is in no specification: ci/documented.json does not know it"
-        assert rows[component]["source"] in row["source"], component
+        assert "part_of" not in rows[component], f"{component} is part of {rows[component].get('part_of')}"
+        for part in rows.values():
+            if component in (part["component"], part.get("part_of")):
+                assert part["source"] in row["source"], f"{component} does not name {part['source']}"
         assert rows[component]["kind"] == kinds[component.replace(".", ", ")], component
         assert set(row["dtypes"]) <= set(rows[component]["dtypes"]), component
         assert any(case["pass"] == "backward" for case in row["cases"]) <= rows[component]["backward"], component

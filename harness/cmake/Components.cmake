@@ -58,25 +58,6 @@ endforeach()
 list(REMOVE_DUPLICATES TWINBENCH_COMPONENT_IDS)
 list(REMOVE_DUPLICATES TWINBENCH_KERNEL_IDS)
 
-# twinbench_unite(<target> <sources>): those of one role and pipeline are compiled four components at a time. Most of a small file's compile time is fixed: 1.4-2 s of templates that the precompiled ATen header
-# leaves to each object. Namespaces follow the path, so nothing collides; a component that is added at a pipeline's end
-# changes the last unit only. Not for optimized/: what is timed must not depend on what is compiled beside it.
-function(twinbench_unite target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
-  foreach(source IN LISTS ARGN)
-    if(NOT source MATCHES "/([a-z0-9_]+)/([a-z0-9_]+)/([a-z0-9_]+)\\.cpp$")
-      continue()
-    endif()
-    set(group ${CMAKE_MATCH_3}_${CMAKE_MATCH_1})
-    if("${CMAKE_MATCH_1}.${CMAKE_MATCH_2}" IN_LIST TWINBENCH_COMPONENT_IDS)
-      list(APPEND of_${group} ${source})
-      list(LENGTH of_${group} unit)
-      math(EXPR unit "(${unit} - 1) / 4")
-      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group}_${unit})
-    endif()
-  endforeach()
-endfunction()
-
 # Worked examples and tables travel inside the program: the text of every goldens.json and every spec.json.
 function(twinbench_embed file function header)
   set(entries "")

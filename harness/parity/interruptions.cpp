@@ -4,18 +4,28 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 
 #include "src/common/error.h"
 
 namespace twinbench {
 namespace {
 
-constexpr long kPeriod_ns = 50'000, kRest_ns = 1'000;
+constexpr long kWork_ns = 50'000, kRest_ns = 1'000;
+timer_t g_timer;
 
+void arm() {
+  const itimerspec once{{0, 0}, {0, kWork_ns}};
+  timer_settime(g_timer, 0, &once, nullptr);
+}
+
+// Armed again when the rest is over: a timer that goes on by itself is due again before a short sleep ends, which takes
+// 50 us at least and milliseconds on a busy machine, and then nothing but the handler ever runs.
 void rest(int) {
   const int error = errno;
   const timespec moment{0, kRest_ns};
   nanosleep(&moment, nullptr);
+  arm();
   errno = error;
 }
 
@@ -33,15 +43,14 @@ Interruptions::Interruptions() {
   sigevent event{};
   event.sigev_notify = SIGEV_SIGNAL;
   event.sigev_signo = SIGRTMIN + 3;
-  if (timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0)
+  if (timer_create(CLOCK_MONOTONIC, &event, &g_timer) != 0)
     throw Error(ErrorKind::kInputOutput, "timer", std::strerror(errno), "raise the limit of signals (ulimit -i)");
-  const itimerspec period{{0, kPeriod_ns}, {0, kPeriod_ns}};
-  timer_settime(timer_, 0, &period, nullptr);
+  arm();
 }
 
 Interruptions::~Interruptions() {
-  timer_delete(timer_);
   sigaction(SIGRTMIN + 3, &before_, nullptr);  // ignores: what is on its way is dropped
+  timer_delete(g_timer);
 }
 
 }  // namespace twinbench

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <signal.h>
-#include <time.h>
 
 namespace twinbench {
 
-// Every 50 us the thread that a signal finds lets go of its processor in the middle of what it does: another one then
-// works on its own piece, and whoever shares memory with it has a wrong answer. Short pieces, which one thread ends
-// before another has begun, would never show that.
+// After every 50 us of work the thread that a signal finds lets go of its processor in the middle of what it does:
+// another one then works on its own piece, and whoever shares memory with it has a wrong answer. Short pieces, which
+// one thread ends before another has begun, would never show that. One at a time in a process.
 class Interruptions {
  public:
   Interruptions();
@@ -17,7 +16,6 @@ class Interruptions {
   Interruptions& operator=(const Interruptions&) = delete;
 
  private:
-  timer_t timer_{};
   struct sigaction before_ {};
 };
 

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <limits>
-#include <optional>
 
 #include "harness/parity/interruptions.h"
 #include "harness/parity/subject.h"
@@ -73,8 +72,6 @@ void check_threads(const Subject& subject, CheckResult& result) {
     const std::string with = "with " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
     const ThreadCount count(threads);
     const Prepared prepared = subject.prepare(subject.placed());
-    std::optional<Interruptions> overlap;
-    if (threads > 1) overlap.emplace();
     run_afresh(*prepared.runnable);
     const NamedTensors first = copied_outputs(*prepared.runnable);
     CheckResult judged;
@@ -82,9 +79,12 @@ void check_threads(const Subject& subject, CheckResult& result) {
     if (judged.verdict != CheckVerdict::kPass) return result.fail_as(judged, with);
     // Whether pieces overlap is chance: several times, but a slow case is long enough for it to happen at once.
     const auto start = std::chrono::steady_clock::now();
-    for (int again = 0; overlap && again < kMostOverlaps && std::chrono::steady_clock::now() - start < kOverlapTime;
+    for (int again = 0; threads > 1 && again < kMostOverlaps && std::chrono::steady_clock::now() - start < kOverlapTime;
          ++again) {
-      run_afresh(*prepared.runnable);
+      {
+        const Interruptions overlap;
+        run_afresh(*prepared.runnable);
+      }
       const auto& specs = subject.outputs_declared();
       const std::string changed =
           first_bit_difference(without_measured(specs, first), without_measured(specs, prepared.runnable->outputs()));

@@ -122,6 +122,19 @@ def build_parser() -> Parser:
     history.add_argument("--svg", type=Path, metavar="FILE", help="also draw them")
     history.add_argument("--width", type=int, metavar="COLUMNS", help="width of the table (default: the terminal's)")
 
+    keep = add("keep", commands.keep, "keep runs in a history folder: Twinbench records, or JSON of Google Benchmark, "
+               "nvbench or pytest-benchmark")
+    keep.add_argument("files", nargs="+", type=Path, metavar="FILE", help="what the benchmark program wrote")
+    keep.add_argument("--to", type=Path, required=True, metavar="DIR", help="the history folder; it only grows")
+    for name, text in (("revision", "of the code"), ("machine", "that ran it"), ("utc", "time of the run")):
+        keep.add_argument(f"--{name}", default="", metavar="TEXT", help=f"{text}, where the file does not say")
+
+    trends = add("trends", commands.trends, "print the times of a history folder with the changes of their level")
+    trends.add_argument("folder", type=Path, metavar="DIR", help="a folder that `keep` filled")
+    trends.add_argument("--filter", default=".", metavar="RE", help="only series whose name matches (default: all)")
+    trends.add_argument("--changed", action="store_true", help="only series whose level changed")
+    trends.add_argument("--width", type=int, metavar="COLUMNS", help="width of the table (default: the terminal's)")
+
     merge = add("merge", commands.merge, "put records of one revision and machine together")
     _add_records(merge)
     merge.add_argument("-o", "--out", type=Path, required=True, metavar="FILE", help="where to write the merged record")

@@ -6,6 +6,7 @@ import argparse
 import datetime
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -26,7 +27,10 @@ from twinbench_reports.render.ledger import ledger_markdown, ledger_text
 from twinbench_reports.render.markdown import COMMENT_BUDGET, SUMMARY_BUDGET
 from twinbench_reports.render.markdown import markdown as markdown_text
 from twinbench_reports.render.table import table_text
+from twinbench_reports.render.trends import trend_rows, trends_text
 from twinbench_reports.render.verdict_json import verdict_json
+from twinbench_reports.store.folder import Store
+from twinbench_reports.store.importers import read_run
 
 # Figures need Matplotlib, which takes a second to load: html and history import it when they run.
 
@@ -104,6 +108,36 @@ def history(options: argparse.Namespace) -> int:
     if options.svg:
         _write(options.svg, history_drawing(found).standalone_svg())
     return PASS
+
+
+def keep(options: argparse.Namespace) -> int:
+    """Adds runs to a history folder; all files are read before the first is kept."""
+    runs = [read_run(path, revision=options.revision, machine_name=options.machine, utc=options.utc)
+            for path in options.files]
+    store = Store(options.to)
+    for path, run in zip(options.files, runs):
+        file, new = store.add(run)
+        print(f"{path}: {len(run.points)} series of {run.source}, {'kept as' if new else 'already kept as'} {file}")
+    return PASS
+
+
+def trends(options: argparse.Namespace) -> int:
+    """Prints the series of a history folder; 3 where nothing matches."""
+    try:
+        re.compile(options.filter)
+    except re.error as error:
+        raise ReportError(f"{options.filter!r} is not a regular expression: {error}", path="--filter",
+                          remedy="quote it, and escape brackets") from error
+    store = Store(options.folder)
+    count = store.refresh()
+    for reason in store.refused:
+        print(f"twinbench-report: left out: {reason}", file=sys.stderr)
+    found = list(store.trends(options.filter))
+    rows = trend_rows(found, options.changed)
+    print(f"{count} runs, {len(found)} series")
+    if rows:
+        sys.stdout.write(trends_text(rows, terminal_style(width=options.width)))
+    return PASS if found else INCONCLUSIVE
 
 
 def merge(options: argparse.Namespace) -> int:

@@ -1,0 +1,106 @@
+"""From the files of benchmark programs to kept runs: Twinbench, Google Benchmark, nvbench and pytest-benchmark."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from twinbench_reports import machine
+from twinbench_reports.errors import ReportError
+from twinbench_reports.load import load_record, parse_json, read_bytes
+from twinbench_reports.store.run import Run
+
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_NVBENCH_TIMES = ("nv/cold/time/gpu/median", "nv/cold/time/gpu/mean", "nv/cold/time/cpu/mean",
+                  "nv/cpu_only/time/cpu/mean")
+Series = dict[str, list[float]]
+
+
+def read_run(path: Path, *, revision: str = "", machine_name: str = "", utc: str = "") -> Run:
+    """The run of a file, its kind told by what it holds. What the file does not say must be given."""
+    root = parse_json(read_bytes(path), str(path))
+    keys = set(root) if isinstance(root, dict) else set()
+    try:
+        if "twinbench" in keys:
+            found = _twinbench(path)
+        elif {"machine_info", "commit_info", "benchmarks"} <= keys:
+            found = _pytest_benchmark(root)
+        elif {"devices", "benchmarks"} <= keys:
+            found = _nvbench(root)
+        elif {"context", "benchmarks"} <= keys:
+            found = _google_benchmark(root)
+        else:
+            raise ReportError("neither a Twinbench record nor JSON of Google Benchmark, nvbench or pytest-benchmark",
+                              file=str(path), remedy="give the file that --benchmark_out, --json or --benchmark-json "
+                              "wrote")
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise ReportError(f"{type(error).__name__} {error}: a field is missing or of another kind", file=str(path),
+                          remedy="give the file as the program wrote it") from error
+    source, said, series = found
+    facts = {"revision": revision or said.get("revision", ""), "machine": machine_name or said.get("machine", ""),
+             "utc": utc or said.get("utc", "")}
+    lacking = [key for key in ("machine", "utc") if not facts[key]]
+    if lacking:
+        raise ReportError(f"it does not say its {' and '.join(lacking)}", file=str(path),
+                          remedy=" ".join(f"--{key} TEXT" for key in lacking))
+    points = {name: statistics.median(values) for name, values in series.items() if min(values) > 0}
+    if not points:
+        raise ReportError("it holds no time", file=str(path), remedy="run the benchmarks again; all failed or skipped")
+    return Run(facts["utc"], facts["revision"], facts["machine"], source, points)
+
+
+Found = tuple[str, Mapping[str, str], Series]
+
+
+def _collect(rows: Iterator[tuple[str, float]]) -> Series:
+    series: Series = {}
+    for name, seconds in rows:
+        series.setdefault(name, []).append(float(seconds))
+    return series
+
+
+def _twinbench(path: Path) -> Found:
+    record = load_record(path)
+    provenance = record.provenance
+    toolchain = ", ".join(f"{provenance[key]}" for key in ("libtorch", "compiler"))
+    said = {"revision": provenance["revision"], "utc": provenance["utc"],
+            "machine": f"{machine.label(provenance)} · {toolchain}"}
+    return "twinbench", said, _collect((row["cell"], row["median_s"]) for row in record.block["timings"]
+                                       if row["verdict"] == "pass" and row["median_s"])
+
+
+def _google_benchmark(root: dict[str, Any]) -> Found:
+    context = root["context"]
+    said = {"utc": context.get("date", ""), "revision": str(context.get("revision", "")),
+            "machine": f"{context['host_name']}, {context['num_cpus']} cores" if "host_name" in context else ""}
+    return "google_benchmark", said, _collect(
+        (row.get("run_name", row["name"]), row["real_time"] * _SECONDS[row.get("time_unit", "ns")])
+        for row in root["benchmarks"] if row.get("run_type", "iteration") == "iteration"
+        and not row.get("error_occurred"))
+
+
+def _nvbench(root: dict[str, Any]) -> Found:
+    names = {device["id"]: device["name"] for device in root["devices"]}
+
+    def rows() -> Iterator[tuple[str, float]]:
+        for benchmark in root["benchmarks"]:
+            for state in benchmark["states"]:
+                values = {summary["tag"]: entry["value"] for summary in state.get("summaries") or []
+                          for entry in summary["data"] if entry["name"] == "value"}
+                time = next((values[tag] for tag in _NVBENCH_TIMES if tag in values), None)
+                if time is not None and not state.get("is_skipped"):
+                    yield f"{benchmark['name']} {state['name']}", float(time)  # numbers come in quotes
+
+    return "nvbench", {"machine": ", ".join(sorted(set(names.values())))}, _collect(rows())
+
+
+def _pytest_benchmark(root: dict[str, Any]) -> Found:
+    about = root["machine_info"]
+    cpu = about.get("cpu") or {}
+    said = {"utc": root.get("datetime", ""), "revision": root["commit_info"].get("id") or "",
+            "machine": ", ".join(str(part) for part in (about.get("node"), cpu.get("brand_raw")) if part)}
+    return "pytest_benchmark", said, _collect((row["fullname"], row["stats"]["median"]) for row in root["benchmarks"])
+
+
