@@ -5,7 +5,6 @@
 #include <regex>
 
 #include "harness/compare/inputs.h"
-#include "harness/memory/tracked_allocator.h"
 #include "harness/simt/counting/kernel_summary.h"
 #include "harness/simt/counting/launch_counter.h"
 #include "src/common/device_event.h"
@@ -44,8 +43,8 @@ double footprint(const CountedCell& cell) {
   double bytes = 0;
   for (const auto& launch : cell.launches) {
     const double grid = static_cast<double>(launch.grid.x) * launch.grid.y * launch.grid.z;
-    bytes += 32 * static_cast<double>(launch.read_sectors + launch.written_sectors) * grid /
-             static_cast<double>(std::max<std::uint64_t>(1, launch.blocks));
+    bytes += 32 * (launch.read_sectors_of_grid + static_cast<double>(launch.written_sectors) * grid /
+                                                     static_cast<double>(std::max<std::uint64_t>(1, launch.blocks)));
   }
   return std::max(bytes, cell.cost.bytes);
 }
@@ -81,8 +80,6 @@ std::vector<Cell> kernel_cells(const std::string& pattern) {
 CountedCell count_cell(const Cell& cell, std::uint64_t seed, std::uint64_t most_threads,
                        const std::optional<std::string>& way) {
   const Setting setting = cell.setting();
-  const TrackedAllocator& allocator = TrackedAllocator::instance();
-  const std::int64_t held = allocator.totals().live_bytes;
   const NamedTensors inputs =
       placed_inputs(generated_inputs(cell.component->spec, setting, seed), setting.dtype, setting.device);
   CountedCell counted;
@@ -94,7 +91,6 @@ CountedCell count_cell(const Cell& cell, std::uint64_t seed, std::uint64_t most_
     counted.choices = watch.made();
     return made;
   }();
-  counted.held_bytes = static_cast<double>(allocator.totals().live_bytes - held);
   runnable->reset();
   kernels::simt::LaunchCounter counter(most_threads);
   {
@@ -124,8 +120,6 @@ CellTime model_cell(const model::Card& card, const model::CompiledKernels& compi
     }
     model::LaunchWork work = work_of(launch, *figures);
     work.in_l2 = in_l2;
-    // Blocks share what they read, which a sample of them does not show: no more than all there is, once.
-    if (launch.blocks < work.blocks) work.memory_bytes = std::min(work.memory_bytes, cell.held_bytes);
     result.parts.push_back({kernel, time_of(card, work)});
   }
   for (const std::string& name : cell.products) result.parts.push_back({name, time_of(card, model::product_of(name))});

@@ -20,7 +20,6 @@ struct CountedCell {
   Cost cost;
   Dtype dtype = Dtype::kFp32;
   std::vector<Choice> choices;  // that the set-up made
-  double held_bytes = 0;        // of its tensors: the most that one sampled launch is taken to move
 };
 
 // Every cell of device simt that the pattern matches, those included that are too large to be executed whole.

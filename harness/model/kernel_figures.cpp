@@ -87,7 +87,7 @@ LaunchWork work_of(const kernels::simt::LaunchCounts& counts, const KernelFigure
   work.warps_per_multiprocessor = figures.warps_per_multiprocessor;
   work.loads_in_flight = figures.loads_in_flight;
   const double whole = counts.blocks == 0 ? 0 : work.blocks / static_cast<double>(counts.blocks);
-  work.memory_bytes = 32 * whole * static_cast<double>(counts.read_sectors + counts.written_sectors);
+  work.memory_bytes = 32 * (counts.read_sectors_of_grid + whole * static_cast<double>(counts.written_sectors));
   work.barriers = whole * static_cast<double>(counts.barriers);
   const double products = whole * static_cast<double>(counts.bf16_products + counts.tf32_products);
   work.warp_operations = whole * static_cast<double>(counts.warp_operations - counts.matrix_loads) - products;

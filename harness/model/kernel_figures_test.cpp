@@ -34,6 +34,7 @@ TEST(KernelFigures, SampledBlocksStandForTheGrid) {
   counts.block = {256, 1, 1};
   counts.blocks = 10;
   counts.read_sectors = 320;
+  counts.read_sectors_of_grid = 1600;  // some of them shared by all
   counts.written_sectors = 320;
   kernels::simt::SiteCounts load_site, store_site;
   load_site.requests = store_site.requests = 80;
@@ -42,7 +43,7 @@ TEST(KernelFigures, SampledBlocksStandForTheGrid) {
   counts.sites = {load_site, store_site};
   const LaunchWork work = work_of(counts, *figures);
   EXPECT_EQ(work.blocks, 100);
-  EXPECT_EQ(work.memory_bytes, 10 * 640 * 32);
+  EXPECT_EQ(work.memory_bytes, (1600 + 10 * 320) * 32);
   EXPECT_EQ(work.sectors, 6400);
   EXPECT_EQ(work.load_requests, 800);
   EXPECT_EQ(work.instructions, 1600 / 8 * 40);  // five instructions an access

@@ -52,6 +52,23 @@ TWINBENCH_DEVICE void multiply_bf16(Block& block, TileSum& sum, const LeftTile& 
 #endif
 }
 
+// sum = start + left * right: where sums begin with a bias, no register is copied.
+template <class Block>
+TWINBENCH_DEVICE void multiply_bf16(Block& block, TileSum& sum, const LeftTile& left, const RightTile& right,
+                                    const TileSum& start) {
+#if defined(__CUDACC__)
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%10, %11, %12, %13};"
+      : "=f"(sum.of[0]), "=f"(sum.of[1]), "=f"(sum.of[2]), "=f"(sum.of[3])
+      : "r"(left.of[0]), "r"(left.of[1]), "r"(left.of[2]), "r"(left.of[3]), "r"(right.of[0]), "r"(right.of[1]),
+        "f"(start.of[0]), "f"(start.of[1]), "f"(start.of[2]), "f"(start.of[3]));
+#else
+  sum = start;
+  host_multiply_bf16(block, sum, left, right);
+#endif
+}
+
 // sum += left * right, 16 x 8 x 8 in tf32. The hardware ignores the last 13 bits of an operand: round it first.
 template <class Block>
 TWINBENCH_DEVICE void multiply_tf32(Block& block, TileSum& sum, const LeftTile& left, const RightTile& right) {

@@ -12,6 +12,13 @@
 #include "kernels/common/arguments.h"
 #include "kernels/common/simt.h"
 
+// Keeps the next loop rolled: for code that runs once, which unrolled would only fill the instruction cache.
+#if defined(__CUDACC__)
+#define TWINBENCH_ROLLED _Pragma("unroll 1")
+#else
+#define TWINBENCH_ROLLED
+#endif
+
 namespace twinbench::kernels {
 
 template <class T, int kWidth>

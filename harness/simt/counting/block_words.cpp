@@ -10,7 +10,8 @@ constexpr std::uint32_t kMany = 0x7fffffff, kAtomic = 0x80000000;
 
 }  // namespace
 
-void BlockWords::begin_launch() {
+void BlockWords::begin_launch(const BlockSample& sample) {
+  sample_ = sample;
   line_of_.clear();
   lines_.clear();
   order_.begin_launch();
@@ -62,7 +63,10 @@ BlockWords::Conflict BlockWords::touch(std::int64_t block, int warp, const std::
       const std::uint64_t line_end = (at / kLineBytes + 1) * kLineBytes, end = std::min(interval.end, line_end);
       for (std::uint64_t sector = at / kSectorBytes; sector <= (end - 1) / kSectorBytes; ++sector) {
         const std::size_t s = sector % (kLineBytes / kSectorBytes);
-        if (access != Access::kWrite && !line.written[s] && !line.read[s]) line.read[s] = true, ++read_sectors_;
+        if (access != Access::kWrite && !line.written[s] && !line.read[s])
+          line.read[s] = true, line.first_reader[s] = who - 1, ++read_sectors_;
+        else if (access != Access::kWrite && line.read[s] && line.first_reader[s] != who - 1)
+          line.shared_axes[s] |= static_cast<std::uint8_t>(sample_.axes_between(line.first_reader[s], who - 1));
         if (access != Access::kRead && !line.written[s]) line.written[s] = true, ++written_sectors_;
       }
       for (; at < end; at += kWordBytes) {
@@ -74,6 +78,17 @@ BlockWords::Conflict BlockWords::touch(std::int64_t block, int warp, const std::
     }
   }
   return conflict;
+}
+
+double BlockWords::read_sectors_of_grid() const {
+  if (sample_.is_whole()) return static_cast<double>(read_sectors_);
+  std::array<std::uint64_t, 8> counts{};  // by shared axes
+  for (const Line& line : lines_)
+    for (std::size_t s = 0; s < line.read.size(); ++s) counts[line.shared_axes[s]] += line.read[s] ? 1 : 0;
+  double sectors = 0;
+  for (unsigned axes = 0; axes < counts.size(); ++axes)
+    sectors += static_cast<double>(counts[axes]) * sample_.stands_for(axes);
+  return sectors;
 }
 
 }  // namespace twinbench::kernels::simt

@@ -46,19 +46,15 @@ void LaunchCounter::begin_launch(const Executor& executor) {
   regions_.clear();
   told_.clear();
   findings_.clear();
-  words_.begin_launch();
   const std::size_t threads = std::size_t{now_.block.x} * now_.block.y * now_.block.z;
   if (logs_.size() < threads) logs_.resize(threads);
-  grid_blocks_ = std::uint64_t{now_.grid.x} * now_.grid.y * now_.grid.z;
-  taken_blocks_ = std::min(grid_blocks_, std::max<std::uint64_t>(1, most_threads_ / threads));
+  sample_ = BlockSample(now_.grid, std::max<std::uint64_t>(1, most_threads_ / threads));
+  words_.begin_launch(sample_);
   not_global_ = {AddressRange{}, AddressRange{}, range_of(&executor, sizeof executor), own_stack(), own_image()};
 }
 
-// Block i of N where the k-th of K evenly spaced ones falls on it.
 bool LaunchCounter::takes_block(std::int64_t linear_index) {
-  if (taken_blocks_ == grid_blocks_) return true;
-  const auto i = static_cast<unsigned __int128>(linear_index);
-  return i * taken_blocks_ / grid_blocks_ != (i + 1) * taken_blocks_ / grid_blocks_;
+  return sample_.takes(static_cast<std::uint64_t>(linear_index));
 }
 
 void LaunchCounter::begin_block(std::int64_t linear_index) {
@@ -202,6 +198,7 @@ void LaunchCounter::end_launch(Report& report) {
   now_.asynchronous_copies = report.asynchronous_copies;
   now_.read_sectors = words_.read_sectors();
   now_.written_sectors = words_.written_sectors();
+  now_.read_sectors_of_grid = words_.read_sectors_of_grid();
   std::sort(now_.sites.begin(), now_.sites.end(),
             [](const SiteCounts& a, const SiteCounts& b) { return a.site < b.site; });
   for (Finding& finding : findings_) report.findings.push_back(std::move(finding));

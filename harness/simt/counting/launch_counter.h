@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "harness/simt/access_observer.h"
+#include "harness/simt/counting/block_sample.h"
 #include "harness/simt/counting/block_words.h"
 #include "harness/simt/counting/flat_map.h"
 #include "harness/simt/counting/lane_log.h"
@@ -17,7 +18,7 @@ namespace twinbench::kernels::simt {
 // that it finds go into the launch's report.
 class LaunchCounter final : public AccessObserver {
  public:
-  // Of a launch with more threads than `most_threads`, blocks with as many are run, spread evenly over the grid. Then
+  // Of a launch with more threads than `most_threads`, blocks with as many are run (BlockSample). Then
   // the launch's results are incomplete; its counts are those of the blocks that ran.
   explicit LaunchCounter(std::uint64_t most_threads = UINT64_MAX) : most_threads_(most_threads) {}
 
@@ -53,7 +54,7 @@ class LaunchCounter final : public AccessObserver {
   void add_finding(FindingKind kind, const SiteCounts& site, std::string text);
 
   std::uint64_t most_threads_;
-  std::uint64_t grid_blocks_ = 0, taken_blocks_ = 0;
+  BlockSample sample_;
   std::vector<LaunchCounts> launches_;
   LaunchCounts now_;
   std::int64_t block_ = 0;

@@ -33,7 +33,8 @@ struct LaunchCounts {
   std::uint64_t bf16_products = 0, tf32_products = 0, matrix_loads = 0;  // of warps, among the warp operations
   std::uint64_t asynchronous_copies = 0;                                 // of threads
   std::uint64_t read_sectors = 0, written_sectors = 0;                   // of global memory, each once (see BlockWords)
-  std::vector<SiteCounts> sites;                                         // ascending
+  double read_sectors_of_grid = 0;  // likewise, where the blocks that ran stand for all of the grid
+  std::vector<SiteCounts> sites;    // ascending
 };
 
 }  // namespace twinbench::kernels::simt

@@ -79,7 +79,7 @@ TWINBENCH_HOST_DEVICE void store_results(const ForwardArguments<Real>& a, std::i
 
 constexpr int kThreads = 256;
 constexpr int kFlowsPerBlock = 32;                // a lane each for the scalar rules
-constexpr std::int64_t kMostForwardBlocks = 512;  // about what an H200 holds: more would stage the weights more often
+constexpr std::int64_t kMostForwardBlocks = 264;  // two on each of an H200's 132 multiprocessors: all resident at once
 
 // Blocks that take equally many groups of flows, give or take one.
 TWINBENCH_HOST_DEVICE std::int64_t forward_blocks(std::int64_t flows) {

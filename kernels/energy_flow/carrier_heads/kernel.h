@@ -60,6 +60,7 @@ struct FinishFlows {
       auto staged = simt::dynamic_shared<Values>(block);
       const int bias = a.columns.all / kWidth, energy = a.columns.energy_width / kWidth,
                 head = a.columns.head_width / kWidth;
+      TWINBENCH_ROLLED
       for (int i = simt::thread_rank(block); i < bias + energy + (a.rule.gate ? 4 : 3) * head; i += kThreads) {
         const int of_energy = i - bias, of_displacement = of_energy - energy, of_gate = of_displacement - 3 * head;
         const float* from = of_energy < 0         ? a.bias + kWidth * i
@@ -76,14 +77,17 @@ struct FinishFlows {
   }
 
  private:
-  static constexpr int kSteps = 2;       // of a warp along a row, whose loads are in flight together
-  static constexpr int kTrained = 4;     // sums: energy, displacement x y z
-  static constexpr int kParts = 8;       // lanes whose shares of a flow's gate are added last
+  // Steps of a warp along a row whose loads are in flight together: the documents' rows in one, and the gate's head.
+  static constexpr int kSteps = 3, kGateSteps = 1;
+  static constexpr int kTrained = 4;                       // sums: energy, displacement x y z
+  static constexpr int kParts = 8;                         // lanes whose shares of a flow's gate are added last
+  static constexpr int kChildSum = 2 * kTrained + kParts;  // after the shares of the others
+  static constexpr int kChildVectors = kWidth == 4 ? Columns::kChildColumns / kWidth : 1;
   static constexpr int kRowOfSums = 36;  // 32 flows; four more, so that the rows that a warp stores to differ in bank
 
   template <class Block, class Weights>
   static TWINBENCH_DEVICE void finish_groups(Block& block, const ForwardArguments<float>& a, const Weights& weights) {
-    auto shares = simt::shared_array<float, (2 * kTrained + kParts) * kRowOfSums>(block);
+    auto shares = simt::shared_array<float, (kChildSum + 1) * kRowOfSums>(block);
     auto position = simt::shared_array<float, 3 * kFlowsPerBlock, 0>(block);
     auto displacement = simt::shared_array<float, 3 * kFlowsPerBlock, 1>(block);
     auto delta = simt::shared_array<float, 3 * kFlowsPerBlock, 2>(block);
@@ -97,7 +101,7 @@ struct FinishFlows {
       const int row = simt::thread_rank(block);
       if (row < count) {
         const std::int64_t flow = group + row;
-        const Sums<float> own = own_sums(a, shares, row, flow);
+        const Sums<float> own = own_sums(a, shares, row);
         const Results<float> result =
             finish(a.rule, own, load_vector(position, row), static_cast<std::uint32_t>(a.sample_key[flow]),
                    static_cast<std::uint32_t>(a.local_id[flow]));
@@ -117,21 +121,23 @@ struct FinishFlows {
     }
   }
 
-  // use(values of `kWidth` columns, flow of the warp, vector) for the activations of `vectors` vectors from `column` on
-  // of the warp's flows; zeros past the last flow.
-  template <class Block, class Bias, class Use>
-  static TWINBENCH_DEVICE void over_activations(Block& block, const ForwardArguments<float>& a, std::int64_t first,
-                                                std::int32_t column, int vectors, Bias bias, Use use) {
+  // use(values of `kWidth` columns of each of the warp's flows, vector) for `vectors` vectors from `column` on: the
+  // first layers' sums with their bias, and activated where the vector is below `activated`. Past the last flow they
+  // are those of another one. No load is in a branch, so that all of a step are on their way together: lanes past the
+  // last vector read that one.
+  template <int kSteps, class Block, class Bias, class Use>
+  static TWINBENCH_DEVICE void over_columns(Block& block, const ForwardArguments<float>& a, std::int64_t first,
+                                            std::int32_t column, int vectors, int activated, Bias bias, Use use) {
     const float* rows = a.sums + first * a.columns.all + column;
+    TWINBENCH_ROLLED
     for (int start = 0; start < vectors; start += kSteps * simt::kWarpSize) {
-      Values value[kSteps][kFlowsPerWarp] = {};
+      Values value[kSteps][kFlowsPerWarp];
       TWINBENCH_UNROLL
       for (int s = 0; s < kSteps; ++s) {
-        const int v = start + s * simt::kWarpSize + simt::lane(block);
+        const int v = start + s * simt::kWarpSize + simt::lane(block), there = v < vectors ? v : vectors - 1;
         TWINBENCH_UNROLL
         for (int i = 0; i < kFlowsPerWarp; ++i)
-          if (v < vectors && first + i < a.flows)
-            value[s][i] = kernels::load<kWidth>(rows + i * a.columns.all + kWidth * v);
+          value[s][i] = kernels::load<kWidth>(rows + (first + i < a.flows ? i : 0) * a.columns.all + kWidth * there);
       }
       TWINBENCH_UNROLL
       for (int s = 0; s < kSteps; ++s) {
@@ -141,7 +147,7 @@ struct FinishFlows {
         TWINBENCH_UNROLL
         for (int i = 0; i < kFlowsPerWarp; ++i)
           value[s][i] = kernels::map(value[s][i], b, [&](float x, float own_bias) {
-            return kernels::operand(kernels::gelu(x + own_bias), a.round);
+            return v < activated ? kernels::operand(kernels::gelu(x + own_bias), a.round) : x + own_bias;
           });
         use(value[s], v);
       }
@@ -157,7 +163,8 @@ struct FinishFlows {
     }
   }
 
-  // The shares of this warp's four flows' sums, biases not included, in shared memory.
+  // The shares of this warp's four flows' sums, biases not included, in shared memory; the child's, which has no second
+  // layer, is whole. Its sector of a row is read with the columns before it.
   template <class Block, class Weights, class Shared>
   static TWINBENCH_DEVICE void second_layers(Block& block, const ForwardArguments<float>& a, const Weights& weights,
                                              std::int64_t group, Shared shares) {
@@ -166,34 +173,42 @@ struct FinishFlows {
     if (first >= a.flows) return;  // whole warps
     const int energy = a.columns.energy_width / kWidth, head = a.columns.head_width / kWidth;
     float sums[kTrained * kFlowsPerWarp] = {};
-    over_activations(block, a, first, 0, energy + head, weights.bias, [&](const Values(&value)[kFlowsPerWarp], int v) {
-      if (v < energy) {
-        const Values weight = weights.energy[v];
-        add_products(sums, value, weight);
-        return;
-      }
-      TWINBENCH_UNROLL
-      for (int k = 0; k < 3; ++k) {
-        const Values weight = weights.displacement[v - energy + k * head];
-        add_products(sums + (1 + k) * kFlowsPerWarp, value, weight);
-      }
-    });
+    const int child = energy + head, vectors = child + (a.rule.gate ? kChildVectors : 0);
+    over_columns<kSteps>(block, a, first, 0, vectors, child, weights.bias,
+                         [&](const Values(&value)[kFlowsPerWarp], int v) {
+                           if (v >= child) {
+                             if (v > child) return;  // padding
+                             TWINBENCH_UNROLL
+                             for (int i = 0; i < kFlowsPerWarp; ++i)
+                               shares[kChildSum * kRowOfSums + row + i] = value[i].of[0];
+                             return;
+                           }
+                           if (v < energy) {
+                             const Values weight = weights.energy[v];
+                             add_products(sums, value, weight);
+                             return;
+                           }
+                           TWINBENCH_UNROLL
+                           for (int k = 0; k < 3; ++k) {
+                             const Values weight = weights.displacement[v - energy + k * head];
+                             add_products(sums + (1 + k) * kFlowsPerWarp, value, weight);
+                           }
+                         });
     const float share = kernels::scattered_sums(block, sums);  // of value lane / 2
     shares[(lane % 2 * kTrained + lane / 8) * kRowOfSums + row + lane / 2 % kFlowsPerWarp] = share;
     if (!a.rule.gate) return;
     float gates[kFlowsPerWarp] = {};
-    over_activations(block, a, first, a.columns.gate(), head, weights.bias + a.columns.gate() / kWidth,
-                     [&](const Values(&value)[kFlowsPerWarp], int v) {
-                       const Values weight = weights.gate[v];
-                       add_products(gates, value, weight);
-                     });
+    over_columns<kGateSteps>(block, a, first, a.columns.gate(), head, head, weights.bias + a.columns.gate() / kWidth,
+                             [&](const Values(&value)[kFlowsPerWarp], int v) {
+                               const Values weight = weights.gate[v];
+                               add_products(gates, value, weight);
+                             });
     const float gate_share = kernels::scattered_sums(block, gates);  // of value lane / 8
     shares[(2 * kTrained + lane % kParts) * kRowOfSums + row + lane / kParts] = gate_share;
   }
 
   template <class Shared>
-  static TWINBENCH_DEVICE Sums<float> own_sums(const ForwardArguments<float>& a, Shared shares, int row,
-                                               std::int64_t flow) {
+  static TWINBENCH_DEVICE Sums<float> own_sums(const ForwardArguments<float>& a, Shared shares, int row) {
     const auto sum_of = [&](int sum) {
       const float even = shares[sum * kRowOfSums + row], odd = shares[(kTrained + sum) * kRowOfSums + row];
       return even + odd + a.out_bias[sum];
@@ -206,8 +221,8 @@ struct FinishFlows {
       own.gate += share;
     }
     own.gate += a.out_bias[kTrained];
-    const float child = a.sums[flow * a.columns.all + a.columns.child()];  // one value of a row
-    own.child = child + a.bias[a.columns.child()];
+    const float child = shares[kChildSum * kRowOfSums + row];
+    own.child = child;
     return own;
   }
 };

@@ -5,6 +5,7 @@
 // hidden one. Sums never leave the registers.
 #pragma once
 
+#include "kernels/common/bf16_pair.h"
 #include "kernels/common/tile_product.h"
 #include "kernels/common/vectors.h"
 #include "kernels/energy_flow/energy_carrier/arguments.h"
@@ -135,8 +136,10 @@ struct FusedGatesOf {
         const bool second = first + 8 < a.shape.width;
         if (first >= a.shape.width) continue;  // of the whole warp
         const Biases biases[2] = {biases_of(channel), biases_of(second ? channel + 8 : channel)};
+        States hidden;
         TWINBENCH_UNROLL
         for (int i = 0; i < Tile::kFlowTiles; ++i) {
+          if (i % kStateTiles == 0) load_states(i, channel, second, hidden);
           TWINBENCH_UNROLL
           for (int half = 0; half < 2; ++half) {
             const std::int64_t flow = first_flow + warp_flow + 16 * i + 8 * half + lane / 4;
@@ -144,9 +147,32 @@ struct FusedGatesOf {
             TWINBENCH_UNROLL
             for (int k = 0; k < 2; ++k)
               if (flow < a.shape.flows && (k == 0 || second))
-                words[k] = finish_pair(flow, channel + 8 * k, biases[k], sums.reset[i][j + k], sums.update[i][j + k],
-                                       sums.candidate_input[i][j + k], sums.candidate_hidden[i][j + k], 2 * half);
+                words[k] = finish_pair(flow, channel + 8 * k, hidden.of[i % kStateTiles][half][k], biases[k],
+                                       sums.reset[i][j + k], sums.update[i][j + k], sums.candidate_input[i][j + k],
+                                       sums.candidate_hidden[i][j + k], 2 * half);
             if (a.operand) store_operand(flow, first, second, words);
+          }
+        }
+      }
+    }
+
+    // The given states of the lane's flows and channels, of as many tiles of flows as leave the sums their registers:
+    // all loads are on their way before the first is waited for.
+    static constexpr int kStateTiles = Tile::kFlowTiles > 4 ? 3 : Tile::kFlowTiles;
+    struct States {
+      kernels::Floats<2> of[kStateTiles][2][2];  // tile of flows, half of it, tile of channels
+    };
+    TWINBENCH_DEVICE void load_states(int tile, int channel, bool second, States& hidden) const {
+      TWINBENCH_UNROLL
+      for (int i = 0; i < kStateTiles && tile + i < Tile::kFlowTiles; ++i) {
+        TWINBENCH_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          const std::int64_t flow = first_flow + warp_flow + 16 * (tile + i) + 8 * half + lane / 4;
+          TWINBENCH_UNROLL
+          for (int k = 0; k < 2; ++k) {
+            hidden.of[i][half][k] = {};
+            if (flow < a.shape.flows && (k == 0 || second))
+              hidden.of[i][half][k] = kernels::load<2>(a.hidden + flow * a.shape.width + channel + 8 * k);
           }
         }
       }
@@ -180,13 +206,12 @@ struct FusedGatesOf {
     }
 
     // Returns the next state of both channels in bf16, the first one in the lower half.
-    TWINBENCH_DEVICE std::uint32_t finish_pair(std::int64_t flow, int channel, const Biases& biases,
+    TWINBENCH_DEVICE std::uint32_t finish_pair(std::int64_t flow, int channel, const Pair& raw, const Biases& biases,
                                                const simt::TileSum& reset, const simt::TileSum& update,
                                                const simt::TileSum& candidate_input,
                                                const simt::TileSum& candidate_hidden, int from) const {
       const std::int64_t width = a.shape.width, at = flow * width + channel;
-      const Pair hidden =
-          kernels::map(kernels::load<2>(a.hidden + at), [](float raw) { return kernels::guard(raw, kGuardLimit); });
+      const Pair hidden = kernels::map(raw, [](float value) { return kernels::guard(value, kGuardLimit); });
       Pair next, guarded, kept_reset, kept_update, kept_candidate, kept_hidden;
       TWINBENCH_UNROLL
       for (int k = 0; k < 2; ++k) {
@@ -201,7 +226,7 @@ struct FusedGatesOf {
         kept_candidate.of[k] = result.candidate;
       }
       kernels::store(a.next + at, guarded);
-      const std::uint32_t word = kernels::bf16_bits(next.of[0]) | std::uint32_t{kernels::bf16_bits(next.of[1])} << 16;
+      const std::uint32_t word = kernels::bf16_pair(next.of[0], next.of[1]);
       if (!a.kept) return word;
       float* kept = a.kept + 4 * flow * width + channel;
       kernels::store(kept, kept_reset);

@@ -14,8 +14,9 @@ using kernels::Floats;
 constexpr int kRowBatch = 4;      // accesses of a lane in flight
 constexpr int kFlowThreads = 64;  // of a block of two warps, a flow each: few flows fill the card, too
 
-// One warp a flow.
-struct Guard {
+// One warp a flow, kWidth values at a time.
+template <int kWidth>
+struct GuardFlows {
   static constexpr int kMaxThreads = kFlowThreads;
 
   template <class Block>
@@ -23,52 +24,47 @@ struct Guard {
     const auto [flows, features, width, layers] = a.shape;
     const std::int64_t flow = simt::global_index(block) / simt::kWarpSize;
     if (flow >= flows) return;  // whole warps leave together, and no barrier follows
-    std::int32_t hits = kernels::allows_four(features, a.features) && kernels::allows_four(0, a.input)
-                            ? join_input<4>(block, a, flow)
-                            : join_input<1>(block, a, flow);
-    const bool wide = kernels::allows_four(width, a.hidden) && kernels::allows_four(width, a.guarded_hidden);
-    for (std::int32_t l = 0; l < layers; ++l) {
-      const std::int64_t row = (l * flows + flow) * width;
-      hits += wide ? guard_row<4>(block, a, row) : guard_row<1>(block, a, row);
-    }
+    std::int32_t hits = join_input(block, a, flow);
+    for (std::int32_t l = 0; l < layers; ++l) hits += guard_row(block, a, (l * flows + flow) * width);
     hits = simt::warp_sum(block, hits);
     if (simt::lane(block) == 0) a.guard_hits[flow] = hits;
   }
 
  private:
+  using Values = Floats<kWidth>;
+
   // Both return how many of this lane's values were NaN.
-  template <int kWidth, class Block>
+  template <class Block>
   static TWINBENCH_DEVICE std::int32_t join_input(Block& block, const GuardArguments& a, std::int64_t flow) {
     const std::int32_t features = a.shape.features, all = input_width(a.shape);
     const float* from = a.features + flow * features;
     std::int32_t hits = 0;
-    kernels::in_batches<kRowBatch>(
-        simt::lane(block), simt::kWarpSize, all / kWidth,
-        [&](std::int32_t i) {
-          if ((i + 1) * kWidth <= features) return kernels::load<kWidth>(from + i * kWidth);
-          Floats<kWidth> tail{};
-          if (i * kWidth == features) tail.of[0] = a.energy[flow];
-          return tail;
-        },
-        [&](std::int32_t i, const Floats<kWidth>& raw) {
-          hits += store_guarded(raw, a.input, flow * all + i * kWidth);
-        });
+    for (std::int32_t i = simt::lane(block) * kWidth; i < all; i += simt::kWarpSize * kWidth) {
+      Values raw{};
+      if (i + kWidth <= features)
+        raw = kernels::load<kWidth>(from + i);
+      else if (i == features)
+        raw.of[0] = a.energy[flow];
+      hits += store_guarded(raw, a.input, flow * all + i);
+    }
     return hits;
   }
-  template <int kWidth, class Block>
+  template <class Block>
   static TWINBENCH_DEVICE std::int32_t guard_row(Block& block, const GuardArguments& a, std::int64_t row) {
-    std::int32_t hits = 0;
-    kernels::in_batches<kRowBatch>(
-        simt::lane(block), simt::kWarpSize, a.shape.width / kWidth,
-        [&](std::int32_t i) { return kernels::load<kWidth>(a.hidden + row + i * kWidth); },
-        [&](std::int32_t i, const Floats<kWidth>& raw) {
-          hits += store_guarded(raw, a.guarded_hidden, row + i * kWidth);
-        });
+    constexpr std::int32_t kStep = simt::kWarpSize * kWidth;
+    std::int32_t hits = 0, i = simt::lane(block) * kWidth;
+    for (; i + (kRowBatch - 1) * kStep < a.shape.width; i += kRowBatch * kStep) {
+      Values raw[kRowBatch];
+      TWINBENCH_UNROLL
+      for (int k = 0; k < kRowBatch; ++k) raw[k] = kernels::load<kWidth>(a.hidden + row + i + k * kStep);
+      TWINBENCH_UNROLL
+      for (int k = 0; k < kRowBatch; ++k) hits += store_guarded(raw[k], a.guarded_hidden, row + i + k * kStep);
+    }
+    for (; i < a.shape.width; i += kStep)
+      hits += store_guarded(kernels::load<kWidth>(a.hidden + row + i), a.guarded_hidden, row + i);
     return hits;
   }
-  template <int kWidth>
-  static TWINBENCH_DEVICE std::int32_t store_guarded(const Floats<kWidth>& raw, const Operands<float>& to,
-                                                     std::int64_t at) {
+  static TWINBENCH_DEVICE std::int32_t store_guarded(const Values& raw, const Operands<float>& to, std::int64_t at) {
     std::int32_t hits = 0;
     TWINBENCH_UNROLL
     for (int k = 0; k < kWidth; ++k) hits += raw.of[k] != raw.of[k];
@@ -76,6 +72,19 @@ struct Guard {
     return hits;
   }
 };
+
+// Rows of any length and start.
+struct GuardAnyWidth : GuardFlows<1> {};
+
+struct Guard : GuardFlows<4> {};
+// Whether features and states may be taken four at a time.
+inline bool takes_four(const GuardArguments& a) {
+  const auto aligned = [](const auto*... starts) {
+    return ((reinterpret_cast<std::uintptr_t>(starts) % (4 * sizeof(*starts)) == 0) && ...);
+  };
+  return (a.shape.features | a.shape.width) % 4 == 0 &&
+         aligned(a.features, a.hidden, a.input.plain, a.input.bf16, a.guarded_hidden.plain, a.guarded_hidden.bf16);
+}
 
 // Flow and channel of a thread where a row of channels is spread over whole blocks.
 struct FlowChannel {

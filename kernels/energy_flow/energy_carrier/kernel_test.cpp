@@ -40,21 +40,25 @@ TEST_P(CarrierKernels, GuardReplacesClampsAndCounts) {
   e.back() = nan;
   h.front() = -infinity;
   h.back() = nan;
-  const Buffer features_in(o), energy(e), hidden(h);
+  const Buffer features_in(o, "features", 16), energy(e), hidden(h, "hidden", 16);
   for (const bool bf16 : {false, true})
     for (const Order order : simt::kAllOrders) {
       const std::int32_t columns = input_width(GetParam());
-      const Buffer input(flows * columns), guarded(h.size());
-      const GuardedBuffer<std::uint16_t> input_bf16(input.size()), hidden_bf16(h.size());
+      const Buffer input(flows * columns, "input", 16), guarded(h.size(), "guarded", 16);
+      const GuardedBuffer<std::uint16_t> input_bf16(input.size(), "input", 8), hidden_bf16(h.size(), "guarded", 8);
       const GuardedBuffer<std::int32_t> hits(flows);
-      run_warp_a_flow(Guard{}, order,
-                      GuardArguments{.shape = GetParam(),
-                                     .features = features_in.data(),
-                                     .energy = energy.data(),
-                                     .hidden = hidden.data(),
-                                     .input = {input.data(), bf16 ? input_bf16.data() : nullptr},
-                                     .guarded_hidden = {guarded.data(), bf16 ? hidden_bf16.data() : nullptr},
-                                     .guard_hits = hits.data()});
+      const GuardArguments arguments = {.shape = GetParam(),
+                                        .features = features_in.data(),
+                                        .energy = energy.data(),
+                                        .hidden = hidden.data(),
+                                        .input = {input.data(), bf16 ? input_bf16.data() : nullptr},
+                                        .guarded_hidden = {guarded.data(), bf16 ? hidden_bf16.data() : nullptr},
+                                        .guard_hits = hits.data()};
+      EXPECT_EQ(takes_four(arguments), features % 4 == 0 && width % 4 == 0);
+      if (takes_four(arguments))
+        run_warp_a_flow(Guard{}, order, arguments);
+      else
+        run_warp_a_flow(GuardAnyWidth{}, order, arguments);
       const auto right = [](float raw) { return std::isnan(raw) ? 0.0f : std::fmin(std::fmax(raw, -10.0f), 10.0f); };
       std::vector<std::int32_t> expected_hits(flows, 0);
       for (std::int64_t f = 0; f < flows; ++f)

@@ -4,10 +4,14 @@
 // 1       | guard pass, library products, one pointwise kernel a layer  | in use: fp32, tf32, backward
 // 2       | 16-byte accesses in the guard's passes, input padded to 80  | in use: rows of whole sectors, in bf16 too
 // 3       | bf16: mma tiles, gates in the epilogue                      | replaced: one tile of 128x64, three k slices
-// 4       | three tiles, four k slices, bf16 states in whole sectors    | in use: set-up picks the fastest
+// 4       | three tiles, four k slices, bf16 states in whole sectors    | replaced: the epilogue waits load by load
+// 5       | a tile's states are loaded before its gates; a guard pass   | in use: set-up picks the fastest
+//         | of its own for rows of four                                 |
 // Version 4, modelled, H200 / RTX 5090: 256 flows of width 512 69.6 / 58.0 -> 10.2 / 11.1 us, predicted 10; 5,000
-// flows 38 / 74 % of the GEMM ceiling, predicted 58 / 75 %: on the H200 the epilogue waits load by load. Machine
-// code, a slice of 32 along k of the large tile: 48 HMMA in 101 instructions; no spills; 80, 233 and 252 registers.
+// flows 38 / 74 % of the GEMM ceiling. Version 5, predicted for 5,000 flows: 12 to 28 instead of 1.5 loads in flight,
+// so that mma.sync's own rate limits both layers, 60 / 75 %; modelled 59.5 / 75.4 % (52.7 / 145.6 us). What is left on
+// the H200 is that rate, 0.82 of the library's (only warp-group instructions go beyond), and 10.2 us of the guard's
+// pass. Machine code: no spills; 94, 242 and 255 registers.
 #include "kernels/common/simt_device.h"
 #include "kernels/energy_flow/energy_carrier/fused_kernel.h"
 #include "kernels/energy_flow/energy_carrier/kernel.h"
@@ -25,7 +29,10 @@ dim3 thread_a_channel(const Shape& shape) {
 }  // namespace
 
 void launch_guard(const GuardArguments& a, Stream stream) {
-  simt::launch(Guard{}, warp_a_flow(a.shape), kFlowThreads, 0, stream, a);
+  if (takes_four(a))
+    simt::launch(Guard{}, warp_a_flow(a.shape), kFlowThreads, 0, stream, a);
+  else
+    simt::launch(GuardAnyWidth{}, warp_a_flow(a.shape), kFlowThreads, 0, stream, a);
 }
 
 void launch_gates(const GatesArguments& a, Stream stream) {

@@ -8,6 +8,7 @@
 #include "kernels/energy_flow/simple_neuron/backward_kernel.h"
 #include "kernels/energy_flow/simple_neuron/many_kernel.h"
 #include "kernels/energy_flow/simple_neuron/tile.h"
+#include "kernels/energy_flow/simple_neuron/tile_kernel.h"
 
 namespace twinbench::energy_flow::simple_neuron {
 namespace {
@@ -135,32 +136,76 @@ TEST_P(SimpleNeuronKernel, BackwardMatchesTheScalarForm) {
   }
 }
 
+struct ManyFlows {
+  Problem p;
+  Buffer weights{p.weights, "weights", 16}, position{p.position, "position", 16}, energy{p.energy, "energy", 16};
+  Buffer features{static_cast<std::size_t>(p.flows) * kManyOutputs, "features", 16};
+
+  ManyFlows(std::int64_t flows, bool round) : p(kManyHidden, kManyOutputs, flows, round) {}
+  Arguments<float> arguments(const Buffer& to) const {
+    return {.layout = p.layout,
+            .round = p.round,
+            .flows = p.flows,
+            .weights = weights.data(),
+            .position = {position.data(), 3, 1},
+            .energy = {energy.data(), 1, 1},
+            .features = to.data()};
+  }
+};
+
 // The kernel for many flows gives the bits of the one for few, also where a block takes several groups.
 TEST(SimpleNeuronManyFlows, GivesTheSameBits) {
-  for (const bool round : {false, true})
-    for (const std::int64_t flows : {1, 33, 128, 300}) {
-      const Problem p(kManyHidden, kManyOutputs, flows, round);
-      const Buffer weights(p.weights), position(p.position), energy(p.energy), few(flows * kManyOutputs);
-      Arguments<float> a = {.layout = p.layout,
-                            .round = round,
-                            .flows = flows,
-                            .weights = weights.data(),
-                            .position = {position.data(), 3, 1},
-                            .energy = {energy.data(), 1, 1},
-                            .features = few.data()};
-      simt::run_clean(Forward{}, groups_of(flows), kThreads, simt::Order::kForward, a, forward_shared_bytes(p.layout));
-      for (const simt::Order order : simt::kAllOrders)
-        for (const std::int64_t blocks : {many_blocks(flows), std::int64_t{1}}) {
-          const Buffer many(few.size());
-          a.features = many.data();
-          if (round)
-            simt::run_clean(ForwardManyRounded{}, blocks, kThreads, order, a, many_shared_bytes());
-          else
-            simt::run_clean(ForwardMany{}, blocks, kThreads, order, a, many_shared_bytes());
-          for (std::size_t i = 0; i < few.size(); ++i)
-            ASSERT_EQ(kernels::bits_of(many[i]), kernels::bits_of(few[i])) << flows << " flows, element " << i;
-        }
-    }
+  for (const std::int64_t flows : {1, 33, 128, 300}) {
+    const ManyFlows m(flows, false);
+    simt::run_clean(Forward{}, groups_of(flows), kThreads, simt::Order::kForward, m.arguments(m.features),
+                    forward_shared_bytes(m.p.layout));
+    for (const simt::Order order : simt::kAllOrders)
+      for (const std::int64_t blocks : {many_blocks(flows), std::int64_t{1}}) {
+        const Buffer many(m.features.size(), "features", 16);
+        simt::run_clean(ForwardMany{}, blocks, kThreads, order, m.arguments(many), many_shared_bytes());
+        for (std::size_t i = 0; i < many.size(); ++i)
+          ASSERT_EQ(kernels::bits_of(many[i]), kernels::bits_of(m.features[i])) << flows << " flows, element " << i;
+      }
+  }
+}
+
+// On tensor cores sums run in another order, and the activation is another fit: near the scalar form, and the same
+// bits in every order of threads, however flows are divided among blocks.
+TEST(SimpleNeuronManyFlows, TilesMatchTheScalarForm) {
+  for (const std::int64_t flows : {1, 31, 33, 300}) {
+    const ManyFlows m(flows, true);
+    const Floats expected = scalar(m.p).features;
+    Floats first;
+    for (const simt::Order order : simt::kAllOrders)
+      for (const std::int64_t blocks : {tile_blocks(flows), std::int64_t{1}}) {
+        const Buffer tiles(expected.size(), "features", 16);
+        simt::run_clean(ForwardTiles{}, blocks, kTileThreads, order, m.arguments(tiles), tile_shared_bytes());
+        expect_close_to_scale(tiles, expected, 1e-2);
+        if (first.empty()) first = tiles.values();
+        for (std::size_t i = 0; i < tiles.size(); ++i)
+          ASSERT_EQ(kernels::bits_of(tiles[i]), kernels::bits_of(first[i])) << flows << " flows, element " << i;
+      }
+  }
+}
+
+TEST(SimpleNeuronManyFlows, NanEnergyStaysInItsOwnFlowOfATile) {
+  ManyFlows m(40, true);
+  m.energy[17] = std::nanf("");
+  simt::run_clean(ForwardTiles{}, 1, kTileThreads, simt::Order::kShuffled, m.arguments(m.features),
+                  tile_shared_bytes());
+  for (std::size_t i = 0; i < m.features.size(); ++i)
+    ASSERT_EQ(std::isnan(m.features[i]), i / kManyOutputs == 17) << "element " << i;
+}
+
+TEST(SimpleNeuronManyFlows, BlocksTakeAllGroupsEvenly) {
+  EXPECT_EQ(tile_blocks(40000), 179);
+  EXPECT_EQ(tile_blocks(0), 0);
+  for (const std::int64_t flows : {4096, 40000, 1000000}) {
+    const std::int64_t each =
+        (tile_groups(flows) + tile_blocks(flows) * kTileWarps - 1) / (tile_blocks(flows) * kTileWarps);
+    EXPECT_GE(tile_blocks(flows) * kTileWarps * each, tile_groups(flows)) << flows;
+    EXPECT_LE(tile_blocks(flows), kMostManyBlocks) << flows;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, SimpleNeuronKernel,

@@ -4,12 +4,18 @@
 // 1       | weights in shared memory, four flows a warp, all layers    | replaced: 32-way bank conflict, 4 of 32 lanes
 // 2       | odd rows for the transposes, which read shared memory; the | in use: intermediates stay on the chip
 //         | input gradient in all lanes; 10 shuffles for four sums     |
+// 3       | 4,096 flows and more: a thread a flow, sums in registers   | in use: fp32
+// 4       | bf16: tensor-core tiles of 16 flows, layers in registers   | in use: 4,096 flows and more
 // Version 2: predicted 3,072 -> 96 wavefronts a block where the backward pass transposes, 32 instead of 4 active lanes
 // in its input gradient. Machine code: four sums take 6 butterflies and 4 broadcasts instead of 20 butterflies.
+// Version 4: predicted for 40,000 flows, H200 / RTX 5090 modelled: 1,250 instructions of a warp for 32 flows, half of
+// them in 64 activations of eight; 2.2 / 2.8 us, 2.0 / 1.5 times the floor, instead of 8.9 / 4.8 us. Modelled 2.5 / 3.0
+// us, 2.2 / 1.7 times: every warp's share of staging the weights is another 200 instructions.
 #include "kernels/common/grid.h"
 #include "kernels/common/simt_device.h"
 #include "kernels/energy_flow/simple_neuron/backward_kernel.h"
 #include "kernels/energy_flow/simple_neuron/many_kernel.h"
+#include "kernels/energy_flow/simple_neuron/tile_kernel.h"
 
 namespace twinbench::energy_flow::simple_neuron {
 namespace {
@@ -22,12 +28,18 @@ bool are_many(const Arguments<float>& a) {
          contiguous(a.position, 3) && contiguous(a.energy, 1);
 }
 
+bool start_aligned(const Arguments<float>& a) {
+  const auto aligned = [](const float* start) { return reinterpret_cast<std::uintptr_t>(start) % 16 == 0; };
+  return aligned(a.position.data) && aligned(a.energy.data);
+}
+
 }  // namespace
 
 void launch_forward(const Arguments<float>& a, kernels::Stream stream) {
-  const dim3 many = simt::grid(many_blocks(a.flows));
-  if (are_many(a) && a.round) return simt::launch(ForwardManyRounded{}, many, kThreads, many_shared_bytes(), stream, a);
-  if (are_many(a)) return simt::launch(ForwardMany{}, many, kThreads, many_shared_bytes(), stream, a);
+  if (are_many(a) && a.round && start_aligned(a))
+    return simt::launch(ForwardTiles{}, simt::grid(tile_blocks(a.flows)), kTileThreads, tile_shared_bytes(), stream, a);
+  if (are_many(a) && !a.round)
+    return simt::launch(ForwardMany{}, simt::grid(many_blocks(a.flows)), kThreads, many_shared_bytes(), stream, a);
   simt::launch(Forward{}, simt::grid(forward_blocks(a.flows)), kThreads, forward_shared_bytes(a.layout), stream, a);
 }
 

@@ -1,4 +1,4 @@
-// The simple neuron's forward kernel for many flows at the documents' widths: a thread a flow, with its sums in
+// The simple neuron's forward kernel in fp32 for many flows at the documents' widths: a thread a flow, with its sums in
 // registers, so that a read of four weights, the same for the whole warp, serves 128 products.
 //
 // Every sum is taken in the order of Forward, so both give the same bits.
@@ -9,8 +9,7 @@
 namespace twinbench::energy_flow::simple_neuron {
 
 // Grid: any number of blocks, each takes every grid-th group of kThreads flows. Position and energy are contiguous.
-template <bool kRound>
-struct FlowAThread {
+struct ForwardMany {
   static constexpr int kMaxThreads = kThreads;
   static std::int64_t documented_shared_bytes() { return many_shared_bytes(); }
 
@@ -49,8 +48,6 @@ struct FlowAThread {
     Fours stage_fours;
   };
 
-  static TWINBENCH_DEVICE float rounded(float value) { return operand(value, kRound); }
-
   // The state of the lane's flow, zeros past the last.
   template <class Block, class Memory>
   static TWINBENCH_DEVICE void load_state(Block& block, const Arguments<float>& a, const Memory& shared,
@@ -68,10 +65,7 @@ struct FlowAThread {
     block.warp_barrier();
     float position[3];
     TWINBENCH_UNROLL
-    for (int k = 0; k < 3; ++k) {
-      const float value = shared.stage[3 * lane + k];
-      position[k] = rounded(value);
-    }
+    for (int k = 0; k < 3; ++k) position[k] = shared.stage[3 * lane + k];
     block.warp_barrier();  // before the state takes their place
     TWINBENCH_UNROLL
     for (int c = 0; c < 3; ++c) {
@@ -81,9 +75,9 @@ struct FlowAThread {
         const float weight = shared.weights[many_layout().coordinate_weight() + 3 * k + c];
         sum = multiply_add(weight, position[k], sum);
       }
-      shared.stage[c * kLanes + lane] = rounded(sum);
+      shared.stage[c * kLanes + lane] = sum;
     }
-    shared.stage[3 * kLanes + lane] = rounded(energy);
+    shared.stage[3 * kLanes + lane] = energy;
   }
 
   // sums += weights [inner][kCount] * the staged values of the lane's flow, in ascending order.
@@ -150,7 +144,7 @@ struct FlowAThread {
           const int at = (start + u + i) * kLanes + lane;
           const float x = shared.stage[at];
           const float normal = kernels::normalized(x, mean, inverse);
-          shared.stage[at] = rounded(kernels::gelu(kernels::scaled(normal, gain.of[i], shift.of[i])));
+          shared.stage[at] = kernels::gelu(kernels::scaled(normal, gain.of[i], shift.of[i]));
         }
       }
     }
@@ -183,8 +177,5 @@ struct FlowAThread {
     block.warp_barrier();
   }
 };
-
-struct ForwardMany : FlowAThread<false> {};
-struct ForwardManyRounded : FlowAThread<true> {};  // bf16 mode
 
 }  // namespace twinbench::energy_flow::simple_neuron

@@ -96,8 +96,8 @@ class CudaCarrier final : public Runnable {
     std::vector<Way> ways;
     for (const auto& form : forms)
       ways.push_back({form_name(form), expected_seconds(shape_, form), [this, form] { run_layers(form); }});
-    const std::string of = "forward layers of " + std::to_string(shape_.flows) + " flows, width " +
-                           std::to_string(shape_.width) + (bf16_ ? " bf16" : "");
+    const std::string of = c10::str(shape_.layers, " forward layers of ", shape_.flows, " flows, features ",
+                                    shape_.features, ", width ", shape_.width, bf16_ ? " bf16" : "");
     tile_ = forms[choose(of, ways)];
   }
 

@@ -158,6 +158,8 @@ TEST(LaunchCounter, LargeLaunchesAreSampledEvenly) {
   EXPECT_EQ(some.blocks, 10u);
   EXPECT_EQ(some.grid.x, 64u);
   EXPECT_EQ(total(some, false, Access::kRead).units * 64, total(all, false, Access::kRead).units * 10);
+  EXPECT_DOUBLE_EQ(some.read_sectors_of_grid, static_cast<double>(all.read_sectors));
+  EXPECT_DOUBLE_EQ(all.read_sectors_of_grid, static_cast<double>(all.read_sectors));
   EXPECT_EQ(level_2::run_sampled(1).counts.blocks, 1u);
 }
 
