@@ -15,6 +15,7 @@
 #include "harness/bench/work_watch.h"
 #include "harness/compare/inputs.h"
 #include "harness/memory/global_state.h"
+#include "harness/runner/told_error.h"
 #include "harness/timing/null_comparison.h"
 #include "harness/timing/paired.h"
 #include "harness/timing/record.h"
@@ -39,8 +40,7 @@ struct TimedVariant {
     try {
       work();
     } catch (const std::exception& error) {
-      const std::string text = error.what();
-      failed = text.substr(0, text.find('\n'));
+      failed = told(error);
       throw;
     }
   }
