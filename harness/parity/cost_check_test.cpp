@@ -29,6 +29,30 @@ TEST(CostCheck, EveryDeclaredCost) {
   EXPECT_GT(judged, 100);
 }
 
+// A tenth of the bytes or of the FLOPs is found in every component, in some small case of each pass.
+TEST(CostCheck, ATenthIsFoundInEveryComponent) {
+  for (const auto& right : components())
+    for (const Pass pass : {Pass::kForward, Pass::kBackward})
+      for (const bool bytes : {true, false}) {
+        Component component = right;
+        bool any = false, nothing_to_compute = true;
+        component.spec.cost = [&](const Setting& setting) {
+          Cost cost = right.spec.cost(setting);
+          nothing_to_compute = nothing_to_compute && cost.flops == 0;
+          (bytes ? cost.bytes : cost.flops) /= 10;
+          return cost;
+        };
+        std::string found;
+        for (const auto& one : right.spec.cases) {
+          if (one.pass != pass || one.timed || one.degenerate || !one.specimen.empty()) continue;
+          any = true;
+          if (found.empty()) found = finding(component, one, right.spec.dtypes.front());
+        }
+        if (any && (bytes || !nothing_to_compute))
+          EXPECT_NE(found, "") << right.spec.id() << ": a tenth of its " << (bytes ? "bytes" : "FLOPs") << " passes";
+      }
+}
+
 TEST(CostCheck, PlantedCosts) {
   const Component& right = find_component("energy_flow.simple_neuron");
   const auto planted = [&](double bytes, double flops, bool blind, Dtype dtype) {
