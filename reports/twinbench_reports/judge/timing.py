@@ -53,7 +53,7 @@ def qualification_text(block: dict[str, Any]) -> str:
             f"verdicts (at most {100 * q['false_rate_at_most']:.2f} % {confidence}; {q['undecided']:,} undecided), and "
             f"by {q['planted']:,} with {100 * q['planted_share']:.0f} % more work at noise up to "
             f"{100 * q['noise_limit']:.0f} %, {q['misses']} missed (it finds at least "
-            f"{100 * q['power_at_least']:.1f} %); {q['planted_too_noisy']:,} noisier ones count for nothing"
+            f"{100 * q['power_at_least']:.1f} %); {q['planted_too_noisy']:,} noisier or slower ones count for nothing"
             f"{_short_of(q)}")
 
 
