@@ -12,7 +12,7 @@ namespace twinbench {
 constexpr double kPlantedShare = 0.05;   // so much slower a planted side is
 constexpr double kNoiseForPower = 0.02;  // of the pairs' ratios: noisier comparisons promise no power
 constexpr double kQualifiedConfidence = 0.95;
-// What a qualified gate rests on: with no false verdict and no miss, at most 0.5 % and at least 99 % at that confidence.
+// What a qualified gate rests on: with no false verdict and no miss, they support at most 0.5 % and at least 99 %.
 constexpr std::size_t kComparisonsWanted = 600, kPlantedWanted = 300;
 
 struct Qualification {
