@@ -100,7 +100,7 @@ TEST(DrawnInputs, WhatHasNothingToDoWithToleranceFailsAtOnce) {
     const char* check;
     const char* reason;
   } planted[] = {{Fault::kThrows, "oracle", "oracle: planted"},
-                 {Fault::kOtherBits, "determinism", "determinism: run 1 of the same runnable"},
+                 {Fault::kOtherBits, "determinism", "determinism: run 2 of the same runnable"},
                  {Fault::kWritesInput, "input_mutation", "input_mutation: input '"},
                  {Fault::kWritesBeyond, "guard_bands", "guard_bands: "},
                  {Fault::kReadsBeyond, "guard_bands", "guard_bands: "}};
