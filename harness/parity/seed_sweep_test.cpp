@@ -68,20 +68,30 @@ NamedTensors run(const Component& component, Variant variant, const Setting& set
 
 // A wrong rounding can be told from a right one at settled elements alone: the others hang on a rounding that honest
 // arithmetic may take either way, and are held to the specification's bound of the mode, which is there for such flips.
-// Where a twin has the baseline's own bits at every settled element, it may pass. Empty, or that; else it may not.
+// Where a twin has the baseline's own bits at every settled element, it may pass; and where it moves a handful of them
+// by less than the class allows in fp32 mode, for a single number lies near one of bf16's by chance, at one flow in a
+// hundred. Empty: it may not.
 constexpr char kUnsettledAlone[] = "it differs at unsettled elements alone, within the class's bound";
+constexpr char kNearlyRound[] = "it moves a handful of settled elements by less than fp32's bound";
+constexpr std::int64_t kHandful = 16;
 constexpr char kNowhere[] = "it differs nowhere";
 std::string why_it_survives(const Reference& reference, const NamedTensors& outputs) {
   bool differs = false;
+  std::int64_t moved = 0;
   for (const auto& spec : reference.outputs()) {
     const at::Tensor &twin = outputs[spec.name], &right = reference.baseline_run()[spec.name];
     if (!twin.sizes().equals(right.sizes())) return "";
     const at::Tensor apart = twin.ne(right).logical_and(twin.eq(twin).logical_or(right.eq(right)));
     const at::Tensor& open = reference.unsettled(spec.name);
     differs = differs || apart.any().item<bool>();
-    if (apart.logical_and(open.logical_not()).any().item<bool>()) return "";
+    const at::Tensor settled = apart.logical_and(open.logical_not());
+    if (!settled.any().item<bool>()) continue;
+    const Bound& bound = spec.tolerance.bound(Dtype::kFp32);
+    const at::Tensor far = (twin - right).abs().gt(right.abs() * bound.relative + bound.absolute);
+    moved += settled.sum().item<std::int64_t>();
+    if (moved > kHandful || far.logical_and(settled).any().item<bool>()) return "";
   }
-  return differs ? kUnsettledAlone : kNowhere;
+  return moved > 0 ? kNearlyRound : differs ? kUnsettledAlone : kNowhere;
 }
 
 void sweep_one(const Component& component, const Setting& setting, std::uint64_t seed, Tally& tally) {
