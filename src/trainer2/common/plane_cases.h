@@ -9,8 +9,7 @@
 namespace twinbench::trainer2 {
 
 inline std::vector<DerivedSize> plane_sizes() {
-  return {{"per_layer", Expression("max(axes / 2, 1)")},
-          {"slots", Expression("ceil(planes, per_layer) * per_layer")}};
+  return {{"per_layer", Expression("max(axes / 2, 1)")}, {"slots", Expression("ceil(planes, per_layer) * per_layer")}};
 }
 
 // Of a case with the switch shared_axes: one layer of all slots, whose planes then share axes.
