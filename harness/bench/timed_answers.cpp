@@ -168,20 +168,15 @@ void TimedAnswers::require_another_answer(const NamedTensors& own_outputs) const
 }
 
 JudgedVariant::JudgedVariant(Variant variant, Device path, const TimedAnswers& answers, std::size_t copies,
-                             bool changing, bool yardstick)
-    : variant_(variant),
-      path_(path),
-      answers_(answers),
-      run_to_run_(path == c10::DeviceType::CPU ? 0 : kRunToRun),
-      yardstick_(yardstick) {
+                             bool changing)
+    : variant_(variant), path_(path), answers_(answers), run_to_run_(path == c10::DeviceType::CPU ? 0 : kRunToRun) {
   const Component& component = answers.component();
   const Setting& setting = answers.setting();
   const bool reusable = same_form(answers.own(), answers.foreign());
   for (std::size_t copy = 0; copy < copies; ++copy) {
-    const bool foreign_first = copy == 0 && !yardstick_;
     inputs_.push_back(
-        placed_inputs(foreign_first && reusable ? answers.foreign() : answers.own(), setting.dtype, setting.device));
-    if (foreign_first) {
+        placed_inputs(copy == 0 && reusable ? answers.foreign() : answers.own(), setting.dtype, setting.device));
+    if (copy == 0) {
       component
           .make(variant, path,
                 reusable ? inputs_.front() : placed_inputs(answers.foreign(), setting.dtype, setting.device), setting)
@@ -230,7 +225,7 @@ std::string JudgedVariant::wrong_on_changed_inputs(bool from_almost_the_same) {
   }
   SteadyClock clock;
   const auto start = clock.now();
-  moments_ = is_slow() ? watched([this] { run_each(); }) : (run_each(), Moments());
+  run_each();
   run_s_ = seconds_between(start, clock.now());
   const NamedTensors outputs = copied_outputs(*runnables_.front());
   std::string wrong = answers_.wrong(outputs);
@@ -314,7 +309,6 @@ std::string JudgedVariant::wrong_after_half_a_change() {
 }
 
 std::string JudgedVariant::judge_before() {
-  if (yardstick_ && variant_ == Variant::kBaseline && is_slow() && answers_.changes_in_place()) return "";
   std::string wrong = wrong_on_changed_inputs(true);
   if (wrong.empty()) wrong = wrong_after_half_a_change();
   if (!wrong.empty()) return "answer_before_timing: on changed inputs " + wrong;
@@ -331,10 +325,6 @@ std::string JudgedVariant::difference_from_first() {
 }
 
 bool JudgedVariant::is_slow() const { return std::min(first_s_, run_s_ > 0 ? run_s_ : first_s_) > kSlowRun; }
-
-double JudgedVariant::judging_s() const {
-  return static_cast<double>(runnables_.size()) * first_s_ * (is_slow() ? 1 : 2);
-}
 
 std::string JudgedVariant::left_by_timed_run() {
   if (!timed_ || answers_.component().spec.signature.has_state()) return "";

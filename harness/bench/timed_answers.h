@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "harness/bench/content_walk.h"
-#include "harness/bench/work_watch.h"
 #include "harness/parity/reference.h"
 #include "harness/timing/clock.h"
 #include "src/registry.h"
@@ -62,11 +61,8 @@ class JudgedVariant {
   // Before the set-up that is timed another one runs on the same tensors with foreign contents: what a variant keeps
   // beyond a set-up, by address or at all, is then wrong. `copies`: so many sets of tensors with a runnable each.
   // `path`: the device whose code path runs (see Component::make). `changing`: timed() changes contents in each run.
-  // `yardstick`: others are held against it. It would harm itself alone by what it keeps beyond a set-up, so that no
-  // other set-up comes first; and where it is slow and the reference's own baseline, whose answer on the changed inputs
-  // was judged, it is judged after its samples alone, and between them only while judging_s() is little.
   JudgedVariant(Variant variant, Device path, const TimedAnswers& answers, std::size_t copies = 1,
-                bool changing = false, bool yardstick = false);
+                bool changing = false);
 
   const std::vector<std::unique_ptr<Runnable>>& copies() const { return runnables_; }
   // Of the first copy's first run, on the twin's own inputs.
@@ -83,7 +79,6 @@ class JudgedVariant {
   std::string judge_before();
   // Between samples: what the last timed run left is what the same runnable gives again.
   std::string judge_while();
-  double judging_s() const;  // about what that takes
   // Also compares with the first run's outputs.
   std::string judge_after();
 
@@ -96,11 +91,6 @@ class JudgedVariant {
   // there.
   std::string difference_from_first();
 
-  // Runs of more than some milliseconds: they are watched for sleep while they are judged.
-  bool is_slow() const;
-  // What the threads did in the last judged run.
-  const Moments& moments() const { return moments_; }
-
  private:
   NamedTensors repeatable(const NamedTensors& outputs) const;
   void run_each();  // from the state that set-up was given
@@ -110,6 +100,7 @@ class JudgedVariant {
   std::string wrong_in_turns();
   std::string wrong_after_half_a_change();
   std::string left_by_timed_run();
+  bool is_slow() const;
 
   Variant variant_;
   Device path_;
@@ -122,8 +113,6 @@ class JudgedVariant {
   bool timed_ = false;  // since the inputs were written
   double run_s_ = 0;    // of the last judged run, all copies
   double first_s_ = 0;  // of the first copy's first run
-  bool yardstick_;
-  Moments moments_;
   NamedTensors first_;
 };
 

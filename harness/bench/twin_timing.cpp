@@ -34,7 +34,6 @@ struct TimedVariant {
   std::vector<double> samples;
   std::int64_t iterations = 1;
   std::size_t taken = 0;  // samples, calibration and warm-up included
-  bool watched = false;   // for sleep, before it was timed; a slow one is when it is judged afterwards
 
   // What it throws is its own failure, whoever called.
   template <typename Work>
@@ -58,20 +57,14 @@ struct TimedVariant {
 constexpr std::size_t kCopies = 2;                            // sets of addresses of what is judged fast
 constexpr std::uint64_t kFirstJudged = 7, kJudgedWithin = 6;  // a sample of these many is judged: slow twins take few
 
-constexpr double kDuring = 0.1;  // of a comparison's seconds, that judging a slow yardstick between samples may take
-
-bool is_yardstick(Variant variant) { return variant != Variant::kOptimized; }
-
-Side side_of(TimedVariant& timed, const TwinTimingOptions& options, JudgingTime& judging) {
-  const bool affordable = !is_yardstick(timed.cell.variant) || !timed.judged->is_slow() ||
-                          timed.judged->judging_s() < kDuring * options.seconds;
+Side side_of(TimedVariant& timed, std::uint64_t seed, JudgingTime& judging) {
   Side side;
   side.name = timed.cell.name();
   side.run = [&timed] { timed.guarded([&] { timed.judged->timed_run(); }); };
-  side.prepare = [&timed, &judging, affordable, judged_sample = kFirstJudged + options.seed % kJudgedWithin] {
+  side.prepare = [&timed, &judging, judged_sample = kFirstJudged + seed % kJudgedWithin] {
     timed.judged->next_copy();
     ++timed.taken;
-    if (affordable && timed.wrong.empty() && timed.taken == judged_sample)
+    if (timed.wrong.empty() && timed.taken == judged_sample)
       timed.guarded([&] { judging.spend("during", [&] { timed.wrong = timed.judged->judge_while(); }); });
   };
   return side;
@@ -89,18 +82,12 @@ json row_of(const TimedVariant& timed, const Cost& cost, const std::vector<Ceili
   return row;
 }
 
-// A slow variant's moments are those of its last judged run.
-std::string sleeps(TimedVariant& timed) {
-  const auto idle = slept([&] { timed.judged->timed_run(); }, timed.judged->moments());
-  return idle.empty() ? "" : "sleeps: " + idle;
-}
-
 // The rules that look at the process instead of the answers. `before`: the process before the variant was made.
 std::string broken_beside_answers(TimedVariant& timed, const GlobalState& before) {
   if (const auto changed = GlobalState::now().changed_since(before); !changed.empty())
     return "global_state: it changes: " + changed;
-  timed.watched = !timed.judged->is_slow();
-  return timed.watched ? sleeps(timed) : "";
+  const auto idle = slept([&] { timed.judged->timed_run(); });
+  return idle.empty() ? "" : "sleeps: " + idle;
 }
 
 }  // namespace
@@ -152,9 +139,8 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
     auto& one = timed[variant];
     one.cell = cell;
     one.attempt([&] {
-      // A yardstick that knew its inputs' addresses would only make its twin look slower.
-      const bool yardstick = is_yardstick(variant);
-      one.judged.emplace(variant, cell.device, *answers, yardstick ? 1 : kCopies, true, yardstick);
+      // A baseline that knew its inputs' addresses would only make its twin look slower.
+      one.judged.emplace(variant, cell.device, *answers, variant == Variant::kBaseline ? 1 : kCopies, true);
       judging.spend("before", [&] {
         if (variant == Variant::kBaseline) answers->require_another_answer(one.judged->first());
         one.wrong = one.judged->judge_before();
@@ -172,8 +158,8 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
     if (!timed.at(from).failed.empty() || !timed.at(to).failed.empty()) return paired;
     ClockWatch watch(clock);
     try {
-      paired = measure_pair(side_of(timed.at(from), options, judging), side_of(timed.at(to), options, judging),
-                            paired_options(options), clock);
+      paired = measure_pair(side_of(timed.at(from), options.seed, judging),
+                            side_of(timed.at(to), options.seed, judging), paired_options(options), clock);
     } catch (const std::exception&) {
       if (timed.at(from).failed.empty() && timed.at(to).failed.empty()) throw;
       return PairedResult();
@@ -200,7 +186,6 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
     one.attempt([&, &one = one] {
       judging.spend("after", [&] {
         if (one.wrong.empty()) one.wrong = one.judged->judge_after();
-        if (one.wrong.empty() && !one.watched) one.wrong = sleeps(one);
         if (one.wrong.empty())
           if (const auto changed = GlobalState::now().changed_since(before); !changed.empty())
             one.wrong = "global_state: changed while timed: " + changed;

@@ -63,7 +63,8 @@ class StateSampler {
   }
   StateSampler(const StateSampler&) = delete;
   StateSampler& operator=(const StateSampler&) = delete;
-  Moments seen() const { return {looks_, idle_}; }
+  int looks() const { return looks_; }
+  int idle() const { return idle_; }
 
  private:
   void look() {
@@ -82,25 +83,19 @@ class StateSampler {
 
 }  // namespace
 
-Moments watched(const std::function<void()>& run) {
-  const StateSampler sampler;
-  run();
-  return sampler.seen();
-}
-
-std::string slept(const std::function<void()>& run, const Moments& seen) {
-  for (int series = seen.looks >= kLooks ? -1 : 0; series < kSeries; ++series) {
-    Moments now = seen;
-    if (series >= 0) {
+std::string slept(const std::function<void()>& run) {
+  for (int series = 0; series < kSeries; ++series) {
+    int looks = 0, idle = 0;
+    {
       const StateSampler sampler;
       const std::int64_t start = raw_clock();
       do {
         run();
         // Taken right behind the run: what this thread does afterwards is not the run's.
-        now = sampler.seen();
-      } while (now.looks < kLooks && seconds_between(start, raw_clock()) < kMost_s);
+        looks = sampler.looks();
+        idle = sampler.idle();
+      } while (looks < kLooks && seconds_between(start, raw_clock()) < kMost_s);
     }
-    const auto [looks, idle] = now;
     const double share = looks < kFewLooks ? 0.0 : static_cast<double>(idle) / looks;  // of a few nothing can be said
     if (share <= kSurelyWorks && looks >= kFewLooks) return "";
     if (share <= kMostIdle) continue;

@@ -11,14 +11,7 @@ namespace twinbench {
 // Empty, or at how many moments of the runs no thread of this process worked, waited for a processor or for a disk: it
 // slept. Other load on the machine does not matter, for who waits for a processor does not sleep, and neither does who
 // waits for a thread that works. A sleep below a quarter of the time is not told from the gaps between threads.
-// `seen`: what watched() saw of a run before; where that suffices, `run` is not called at all.
-struct Moments {
-  int looks = 0, idle = 0;
-};
-std::string slept(const std::function<void()>& run, const Moments& seen = {});
-
-// Calls `run` once and looks at the threads meanwhile.
-Moments watched(const std::function<void()>& run);
+std::string slept(const std::function<void()>& run);
 
 // Reads the kernel's raw clock beside the one that measures: from construction to broken() both must tell the same.
 class ClockWatch {

@@ -23,27 +23,6 @@ TEST(WorkWatch, WorkIsNoSleep) {
   EXPECT_EQ(slept([] { work(std::chrono::microseconds(500)); }), "");
 }
 
-// What one long run showed suffices: no other is taken, whichever way it went.
-TEST(WorkWatch, ALongRunThatWasWatchedNeedsNoOther) {
-  const auto never = [] { ADD_FAILURE() << "it ran again"; };
-  EXPECT_EQ(slept(never, watched([] { work(std::chrono::milliseconds(60)); })), "");
-  EXPECT_NE(slept(never, watched([] {
-                    work(std::chrono::milliseconds(30));
-                    std::this_thread::sleep_for(std::chrono::milliseconds(60));
-                  })),
-            "");
-  int runs = 0;
-  const Moments few = watched([] { work(std::chrono::microseconds(100)); });
-  EXPECT_EQ(slept(
-                [&] {
-                  ++runs;
-                  work(std::chrono::milliseconds(1));
-                },
-                few),
-            "");
-  EXPECT_GT(runs, 0) << "of a few moments nothing can be said";
-}
-
 TEST(WorkWatch, AWorkerThreadsWorkIsNoSleep) {
   EXPECT_EQ(slept([] { std::thread([] { work(std::chrono::milliseconds(4)); }).join(); }), "");
 }

@@ -181,40 +181,6 @@ class SleepingBaseline : public Runnable {
   std::unique_ptr<Runnable> right_;
 };
 
-// So slow that it is watched and judged after its samples alone. What it does beside its work is the template's.
-constexpr std::chrono::milliseconds kSlowRun{40};
-template <typename Beside>
-class SlowBaseline : public Runnable {
- public:
-  SlowBaseline(const NamedTensors& inputs, const Setting& setting) : right_(row_scale_baseline(inputs, setting)) {}
-  void run() override {
-    const auto start = std::chrono::steady_clock::now();
-    do {
-      if (Beside::computes(runs_)) right_->run();
-    } while (std::chrono::steady_clock::now() - start < kSlowRun);
-    if (Beside::sleeps(runs_)) std::this_thread::sleep_for(kSlowRun);
-    ++runs_;
-  }
-  NamedTensors outputs() override { return right_->outputs(); }
-
- private:
-  std::unique_ptr<Runnable> right_;
-  int runs_ = 0;
-};
-struct Honest {
-  static bool computes(int) { return true; }
-  static bool sleeps(int) { return false; }
-};
-struct Asleep : Honest {
-  static bool sleeps(int) { return true; }
-};
-struct AsleepLater : Honest {
-  static bool sleeps(int runs) { return runs > 4; }
-};
-struct Fading : Honest {
-  static bool computes(int runs) { return runs < 4; }
-};
-
 // It sleeps as long as it works.
 class HalfAsleepBaseline : public Runnable {
  public:
@@ -317,13 +283,6 @@ SelftestCase sleeping_baseline() {
   return one;
 }
 
-template <typename Beside>
-SelftestCase slow_baseline(const std::string& name, const std::string& what, const std::string& caught_by) {
-  SelftestCase one = benched("timed_slow_" + name + "baseline", what, caught_by, make<RowScale>);
-  one.component.baseline = make<SlowBaseline<Beside>>;
-  return one;
-}
-
 SelftestCase half_asleep_baseline() {
   SelftestCase one =
       benched("timed_half_asleep_baseline", "the baseline sleeps as long as it works", "sleeps", make<RowScale>);
@@ -380,9 +339,6 @@ std::vector<SelftestCase> sly_when_timed() {
       stalling_clock(),
       sleeping_baseline(),
       half_asleep_baseline(),
-      slow_baseline<Asleep>("sleeping_", "a slow baseline sleeps as long as it works", "sleeps"),
-      slow_baseline<AsleepLater>("late_sleeping_", "a slow baseline sleeps from its fifth run on", "sleeps"),
-      slow_baseline<Fading>("fading_", "a slow baseline stops computing after four runs", "answers"),
       patched_clock(),
   };
 }
@@ -393,7 +349,6 @@ std::vector<SelftestCase> correct_at_the_edge_when_timed() {
       benched("timed_waits_beside_load", "the same while other processes want every core", "", make<WaitsBesideLoad>,
               60),
       benched("timed_two_workers", "its caller waits for one thread after the other", "", make<TwoWorkers>, 60),
-      slow_baseline<Honest>("", "a slow baseline that computes all the time", ""),
       benched("timed_slow_first_run", "sleeps in its first run, as a library that loads", "", make<SlowFirstRun>),
       benched("timed_skips_zeros", "does less where its data are zero", "", make<SkipsZeros>),
       benched("timed_copies_in_outputs", "outputs() returns a copy", "", make<CopiesInOutputs>),
