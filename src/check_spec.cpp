@@ -175,6 +175,16 @@ class SpecCheck {
 
 }  // namespace
 
+void set_id(ComponentSpec& spec, const std::string& pipeline, const std::string& name) {
+  for (const auto& [entry, given, listed] :
+       {std::tuple{"pipeline", spec.pipeline, pipeline}, std::tuple{"name", spec.name, name}})
+    if (!given.empty() && given != listed)
+      throw Error(ErrorKind::kBadArgument, "src/" + pipeline + "/" + name + "/spec.cpp: " + entry, given,
+                  "its folder and src/components.def call it " + pipeline + "." + name + ": leave the entry out");
+  spec.pipeline = pipeline;
+  spec.name = name;
+}
+
 void check_spec(const ComponentSpec& spec) { SpecCheck(spec).run(); }
 
 }  // namespace twinbench

@@ -1,9 +1,15 @@
 // Checks a component's specification as data, once, when the registry is built: mistakes are named, not met later.
 #pragma once
 
+#include <string>
+
 #include "src/component.h"
 
 namespace twinbench {
+
+// The id is what src/components.def lists and the folder is called. Throws Error where the specification gives itself
+// another.
+void set_id(ComponentSpec& spec, const std::string& pipeline, const std::string& name);
 
 // Throws Error whose field is "src/<pipeline>/<name>/spec.cpp: <entry>": an unknown size symbol, two entries of one
 // name,

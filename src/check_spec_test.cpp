@@ -40,6 +40,24 @@ void expect_refused(const ComponentSpec& spec, std::vector<std::string> parts) {
 
 TEST(CheckSpec, AcceptsACorrectOne) { EXPECT_NO_THROW(check_spec(correct())); }
 
+TEST(CheckSpec, AnotherNameThanThatOfItsFolder) {
+  ComponentSpec spec;
+  EXPECT_NO_THROW(set_id(spec, "test", "sample"));
+  EXPECT_EQ(spec.id(), "test.sample");
+  EXPECT_NO_THROW(set_id(spec, "test", "sample"));
+  for (const auto& [pipeline, name] : {std::pair{"test", "other"}, {"other", "sample"}}) {
+    try {
+      set_id(spec, pipeline, name);
+      FAIL() << "accepted: " << pipeline << "." << name;
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find(std::string("src/") + pipeline + "/" + name + "/spec.cpp: "), std::string::npos)
+          << message;
+      EXPECT_NE(message.find("components.def"), std::string::npos) << message;
+    }
+  }
+}
+
 TEST(CheckSpec, UnknownSizeSymbol) {
   ComponentSpec spec = correct();
   spec.signature.inputs[0].shape = shape_of("items, widht");

@@ -45,8 +45,7 @@ namespace {
 
 // A component's id is what the list says.
 Component named(const char* pipeline, const char* name, Component component) {
-  component.spec.pipeline = pipeline;
-  component.spec.name = name;
+  set_id(component.spec, pipeline, name);
   read_tables(component.spec, spec_text(component.spec.id()));
   check_spec(component.spec);
   return component;

@@ -8,29 +8,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from argument_structs import argument_breaches  # noqa: E402
 from habits import column_breaches, word_breaches  # noqa: E402
+from layers import include_breaches, place_breaches  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Which top folder may include which. Baselines never see kernels: code that shares nothing can see the other's bugs.
-MAY_INCLUDE = {
-    "kernels": {"kernels"},
-    "src": {"src"},
-    "baselines": {"src", "baselines"},
-    "optimized": {"src", "kernels", "optimized"},
-    "harness": {"src", "harness"},
-    "scenarios": {"src", "harness", "scenarios"},
-}
-# Torch-free headers of src/common that both sides of a comparison share, kernels included.
-SHARED_WITH_KERNELS = {"src/common/philox.h", "src/common/host_device.h", "src/common/cpu_clones.h",
-                       "src/common/error.h", "src/common/device_event.h"}
-# The host executor of the SIMT layer and its tests run kernels by design; the CUDA timer has kernels of its own.
-EXEMPT_PREFIXES = {("harness/simt/", "kernels"), ("harness/device/cuda/", "kernels/common"), ("harness/fuzz/", "src"),
-                   ("kernels/", "harness/simt")}
 # Habits that the tree does not keep everywhere yet: their breaches are counted (--pending shows them) but refuse
 # nothing.
 PENDING: Collection[str] = set()
 LONGEST_FILE = 500
-COMPONENT_FILE = re.compile(r"(src|kernels|baselines|optimized)/(\w+)/(\w+)/")
 SOURCE = re.compile(r"\.(h|cpp|cu|py|cmake)$")
 
 
@@ -40,32 +25,6 @@ def tracked_files(root: Path) -> list[str]:
     if listed.returncode == 0 and listed.stdout:
         return [line for line in listed.stdout.splitlines() if (root / line).is_file()]
     return [str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()]
-
-
-def include_breaches(path: str, text: str) -> list[str]:
-    top = path.split("/")[0]
-    if top not in MAY_INCLUDE or not path.endswith((".h", ".cpp", ".cu")):
-        return []
-    breaches = []
-    for number, line in enumerate(text.splitlines(), 1):
-        match = re.match(r'\s*#\s*include\s+["<]((\w+)/[^">]+)[">]', line)
-        if not match:
-            continue
-        target, folder = match.groups()
-        mine, theirs = COMPONENT_FILE.match(path), COMPONENT_FILE.match(target)
-        if mine and theirs and theirs[3] != "common" and mine.groups()[1:] != theirs.groups()[1:]:
-            breaches.append(f"{path}:{number}: includes {target}, a file of another component; "
-                            f"what two need lives in {theirs[1]}/common/ or {theirs[1]}/{theirs[2]}/common/")
-        if top == "kernels" and folder in ("ATen", "torch", "c10"):
-            breaches.append(f"{path}:{number}: kernels are torch-free but include <{target}>")
-        if folder not in MAY_INCLUDE or folder in MAY_INCLUDE[top]:
-            continue
-        if top == "kernels" and target in SHARED_WITH_KERNELS:
-            continue
-        if any(path.startswith(prefix) and target.startswith(allowed) for prefix, allowed in EXEMPT_PREFIXES):
-            continue
-        breaches.append(f"{path}:{number}: {top}/ may not include {target}")
-    return breaches
 
 
 def text_breaches(path: str, text: str) -> list[str]:
@@ -146,7 +105,8 @@ def breaches_by_rule(root: Path) -> tuple[int, dict[str, list[str]]]:
     texts = {path: (root / path).read_text(errors="replace") for path in files}
     sources = {path: text for path, text in texts.items() if SOURCE.search(path)}
     found: dict[str, list[str]] = {
-        "includes": [breach for path, text in sources.items() for breach in include_breaches(path, text)],
+        "includes": [breach for path, text in texts.items() for breach in include_breaches(path, text)],
+        "places": [breach for path, text in texts.items() for breach in place_breaches(path, text)],
         "text": [breach for path, text in sources.items() for breach in text_breaches(path, text)],
         "inventory": inventory_breaches(root, files),
         "columns": [breach for path, text in sources.items() for breach in column_breaches(path, text)],

@@ -48,13 +48,16 @@ def test_missing_spec_and_factories_are_link_errors_that_name_them(tmp_path):
         assert symbol in linked.stderr, f"{symbol} is not named by the linker"
 
 
+REAL = "// A component.\nnamespace twinbench::energy_flow::real {\n}\n"
+
+
 def small_tree(tmp_path: Path) -> Path:
     for folder in ("src", "kernels", "baselines", "optimized"):
         (tmp_path / folder / "energy_flow/real").mkdir(parents=True)
     (tmp_path / "src/components.def").write_text("TWINBENCH_COMPONENT(energy_flow, real, host, plain)\n")
     for file in ("src/energy_flow/real/spec.cpp", "baselines/energy_flow/real/baseline.cpp",
                  "optimized/energy_flow/real/cpu.cpp"):
-        (tmp_path / file).write_text("// A component.\n")
+        (tmp_path / file).write_text(REAL)
     return tmp_path
 
 
@@ -86,6 +89,41 @@ def test_clean_tree_passes(tmp_path):
     ("src/energy_flow/real/spec.cpp", "// A.\nvoid f() { std::exit(1); }\n", "only main exits"),
     ("src/energy_flow/real/spec.cpp", "// A.\n// TODO later\n", "unfinished mark"),
     ("src/energy_flow/real/spec.cpp", "// A.\nstd::random_device d;\n", "unreplayable"),
+    # Other ways to write an include.
+    ("baselines/energy_flow/real/baseline.cpp", '// A.\n#include "../../../kernels/common/math.h"\n', "from the root"),
+    ("baselines/energy_flow/real/baseline.cpp", '// A.\n#include "src/../kernels/common/math.h"\n', "from the root"),
+    ("baselines/energy_flow/real/baseline.cpp", '// A.\n#include "./helper.h"\n', "from the root"),
+    ("baselines/energy_flow/real/baseline.cpp", '// A.\n#include "helper.h"\n', "from the root"),
+    ("baselines/energy_flow/real/baseline.cpp", "// A.\n#include <kernels/common/math.h>\n",
+     "baselines/ may not include kernels/common/math.h"),
+    ("baselines/energy_flow/real/baseline.cpp", "// A.\n#include <../kernels/common/math.h>\n", "stands in quotes"),
+    ("baselines/energy_flow/real/baseline.cpp", '// A.\n#define H "kernels/common/math.h"\n#include H\n',
+     "baseline.cpp:3: #include H: say"),
+    ("baselines/energy_flow/real/baseline.cpp", '// A.\n#include_next "kernels/common/math.h"\n', "#include_next"),
+    ("baselines/energy_flow/real/baseline.cpp", '// A.\n#\\\n  include "kernels/common/math.h"\n',
+     "baseline.cpp:2: baselines/ may not include"),
+    ("baselines/energy_flow/real/baseline.cpp", '// A.\n#inc\\\nlude "kernels/common/math.h"\n',
+     "baseline.cpp:2: baselines/ may not include"),
+    ("baselines/energy_flow/real/baseline.cpp", '// A.\n# /* or\n so */ include "kernels/common/math.h"\n',
+     "baselines/ may not include"),
+    ("baselines/energy_flow/real/baseline.cpp",
+     '// As in src/*.h.\nconst char* s = "/*";\n#include "kernels/common/math.h"\n/* end */\n',
+     "baseline.cpp:3: baselines/ may not include"),
+    ("baselines/energy_flow/real/baseline.cpp", '// A.\n%: include "kernels/common/math.h"\n', "may not include"),
+    ("baselines/energy_flow/real/baseline.cpp", '// A.\n#include "src/other.cpp"\n', "is compiled on its own"),
+    # Files that no rule would read.
+    ("baselines/common/shared.inc", '#include "kernels/common/math.h"\n', "'.inc' is no suffix of baselines/"),
+    ("baselines/energy_flow/common/shared.hpp", "// A.\n", "'.hpp' is no suffix"),
+    ("kernels/common/shared.cuh", "// A.\n", "'.cuh' is no suffix"),
+    ("optimized/energy_flow/common/SHARED.H", "// A.\n", "'.H' is no suffix"),
+    # A folder whose code is another component's, or another variant's.
+    ("baselines/energy_flow/real/baseline.cpp", "// A.\nnamespace twinbench::energy_flow::other {\n}\n",
+     "baseline.cpp:2: opens namespace twinbench::energy_flow::other"),
+    ("baselines/energy_flow/real/baseline.cpp", "// A.\nnamespace twinbench { namespace\nenergy_flow::other {\n} }\n",
+     "opens namespace energy_flow::other"),
+    ("src/energy_flow/real/spec.cpp", "// A.\n", "does not open namespace twinbench::energy_flow::real"),
+    ("optimized/energy_flow/real/cpu.cpp", REAL.replace("{", "{\nint make_baseline();", 1), "names make_baseline"),
+    ("optimized/energy_flow/real/cpu.cpp", REAL.replace("{", "{\n#define P(a, b) a##b", 1), "pastes names together"),
 ])
 def test_each_breach_is_caught(tmp_path, path, text, complaint):
     tree = small_tree(tmp_path)
@@ -93,6 +131,20 @@ def test_each_breach_is_caught(tmp_path, path, text, complaint):
     (tree / path).write_text(text)
     result = lint(tree)
     assert result.returncode == 1 and complaint in result.stdout, result.stdout
+
+
+@pytest.mark.parametrize("path, text", [
+    ("baselines/energy_flow/real/baseline.cpp", REAL.replace("{", '{\n// #include "../x.h", see make_cpu\n', 1)),
+    ("baselines/energy_flow/real/baseline.cpp", "/* Says\n#include H\n*/\n#include <vector>\n" + REAL),
+    ("optimized/energy_flow/real/cpu.cpp", '// A.\n#  include   "src/component.h"  // why\n' + REAL),
+    ("optimized/energy_flow/real/pack.h", "// A.\nnamespace twinbench {\nnamespace alias = real;\nnamespace {\n}\n}\n"),
+    ("optimized/energy_flow/real/cpu.cpp", REAL.replace("{", "{\nint make_cpu();", 1)),
+])
+def test_what_only_looks_like_a_breach_passes(tmp_path, path, text):
+    tree = small_tree(tmp_path)
+    (tree / path).write_text(text)
+    result = lint(tree)
+    assert result.returncode == 0, result.stdout
 
 
 def test_this_repository_is_clean():

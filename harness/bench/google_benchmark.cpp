@@ -10,6 +10,7 @@
 
 #include "harness/bench/timed_answers.h"
 #include "harness/bench/twin_timing.h"
+#include "harness/runner/told_error.h"
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
 
@@ -57,7 +58,7 @@ void run_cell(benchmark::State& state, const Cell& cell, std::uint64_t seed, Las
       state.counters["bytes_per_second"] = Counter(cost.bytes, Counter::kIsIterationInvariantRate, Counter::kIs1024);
     if (cost.flops > 0) state.counters["flop_per_second"] = Counter(cost.flops, Counter::kIsIterationInvariantRate);
   } catch (const std::exception& error) {
-    refuse(state, error.what(), errors);
+    refuse(state, told(error), errors);
   }
 }
 

@@ -116,22 +116,6 @@ class JudgedVariant {
   NamedTensors first_;
 };
 
-// Adds up how long the judging took.
-class JudgingTime {
- public:
-  template <typename Work>
-  void spend(const Work& work) {
-    SteadyClock clock;
-    const auto start = clock.now();
-    work();
-    seconds_ += seconds_between(start, clock.now());
-  }
-  double seconds() const { return seconds_; }
-
- private:
-  double seconds_ = 0;
-};
-
 // Which output of a later run differs from that of an earlier one on the same inputs; empty where none does. `relative`
 // 0: bit for bit, NaN equal to NaN. Above 0: NaN in the same places, and the rest within so much of it by L2 norm;
 // integers bit for bit always.

@@ -10,11 +10,13 @@
 #include <set>
 #include <tuple>
 
+#include "harness/bench/judging_time.h"
 #include "harness/bench/timed_answers.h"
 #include "harness/bench/twin_rows.h"
 #include "harness/bench/work_watch.h"
 #include "harness/compare/inputs.h"
 #include "harness/memory/global_state.h"
+#include "harness/runner/told_error.h"
 #include "harness/timing/null_comparison.h"
 #include "harness/timing/paired.h"
 #include "harness/timing/record.h"
@@ -39,8 +41,7 @@ struct TimedVariant {
     try {
       work();
     } catch (const std::exception& error) {
-      const std::string text = error.what();
-      failed = text.substr(0, text.find('\n'));
+      failed = told(error);
       throw;
     }
   }
@@ -64,7 +65,7 @@ Side side_of(TimedVariant& timed, std::uint64_t seed, JudgingTime& judging) {
     timed.judged->next_copy();
     ++timed.taken;
     if (timed.wrong.empty() && timed.taken == judged_sample)
-      timed.guarded([&] { judging.spend([&] { timed.wrong = timed.judged->judge_while(); }); });
+      timed.guarded([&] { judging.spend("during", [&] { timed.wrong = timed.judged->judge_while(); }); });
   };
   return side;
 }
@@ -131,7 +132,7 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
   const GlobalState before = GlobalState::now();
   JudgingTime judging;
   std::optional<TimedAnswers> answers;
-  judging.spend([&] { answers.emplace(*twin.component, setting, options.seed); });
+  judging.spend("oracle", [&] { answers.emplace(*twin.component, setting, options.seed); });
   std::map<Variant, TimedVariant> timed;
   for (const auto variant : twin.variants()) {
     const auto cell = twin.cell(variant);
@@ -140,9 +141,11 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
     one.attempt([&] {
       // A baseline that knew its inputs' addresses would only make its twin look slower.
       one.judged.emplace(variant, cell.device, *answers, variant == Variant::kBaseline ? 1 : kCopies, true);
-      judging.spend([&] {
+      judging.spend("before", [&] {
         if (variant == Variant::kBaseline) answers->require_another_answer(one.judged->first());
         one.wrong = one.judged->judge_before();
+      });
+      judging.spend("beside", [&] {
         if (one.wrong.empty()) one.wrong = broken_beside_answers(one, before);
       });
     });
@@ -181,7 +184,7 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
   const Cost cost = twin.component->spec.cost ? twin.component->spec.cost(setting) : Cost{};
   for (auto& [variant, one] : timed) {
     one.attempt([&, &one = one] {
-      judging.spend([&] {
+      judging.spend("after", [&] {
         if (one.wrong.empty()) one.wrong = one.judged->judge_after();
         if (one.wrong.empty())
           if (const auto changed = GlobalState::now().changed_since(before); !changed.empty())
@@ -200,7 +203,7 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
     }
     result["speedups"].push_back(std::move(row));
   }
-  result["judging_s"] = judging.seconds();
+  judging.add_to(result);
   return result;
 }
 

@@ -37,12 +37,12 @@ struct TwinTimingOptions {
   Clock* time = nullptr;  // what measures; null: the steady clock
 };
 
-// {"timings": [a row a variant], "speedups": [a row a comparison]} as the record wants them, and "judging_s": how long
-// it took to judge the answers. Comparisons: baseline to optimized, and, where there is one, library to optimized.
-// What is timed is run() and obtaining the outputs, on contents that change in each run. Every variant is judged on
-// changed inputs before, between and after its samples (see JudgedVariant): one that answers wrongly, or otherwise than
-// in its first run, sleeps, or changes the process or its clock, is `rejected` and gets no speedup. One that throws has
-// an error row; the others go on.
+// {"timings": [a row a variant], "speedups": [a row a comparison]} as the record wants them, and how long it took to
+// judge the answers (JudgingTime::add_to()). Comparisons: baseline to optimized, and, where there is one, library to
+// optimized. What is timed is run() and obtaining the outputs, on contents that change in each run. Every variant is
+// judged on changed inputs before, between and after its samples (see JudgedVariant): one that answers wrongly, or
+// otherwise than in its first run, sleeps, or changes the process or its clock, is `rejected` and gets no speedup. One
+// that throws has an error row; the others go on.
 nlohmann::json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::vector<Ceiling>& ceilings);
 
 // How one comparison is sampled under these options.

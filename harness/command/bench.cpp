@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
+#include <map>
 
 #include "harness/bench/google_benchmark.h"
 #include "harness/bench/twin_order.h"
@@ -176,6 +177,30 @@ json time_held_out(const Twin& twin, const std::string& text, DeviceTimingOption
   }
 }
 
+// What judging answers takes of the time of all twins: of the processor's, which other load does not stretch.
+struct JudgedShare {
+  double judging_s = 0, twins_s = 0, processor_s = 0;
+  std::map<std::string, double> by_what;
+
+  void add(const JobResult& twin) {
+    judging_s += twin.value["judging_s"].get<double>();
+    twins_s += twin.seconds;
+    processor_s += twin.value["cpu_s"].get<double>();
+    for (const auto& [what, seconds] : twin.value["judging_cpu_s"].items()) by_what[what] += seconds.get<double>();
+  }
+  void print() const {
+    if (twins_s <= 0) return;
+    double sum = 0;
+    std::string text;
+    for (const auto& [what, seconds] : by_what) {
+      sum += seconds;
+      text += (text.empty() ? "" : ", ") + what + " " + decimals(seconds, 1);
+    }
+    std::printf("answers judged: %.1f s of %.1f s (%.0f %%); of the processor %.1f s of %.1f s (%.0f %%: %s)\n",
+                judging_s, twins_s, 100 * judging_s / twins_s, sum, processor_s, 100 * sum / processor_s, text.c_str());
+  }
+};
+
 // The executor's own time says nothing about a kernel's.
 std::vector<Cell> timeable_cells(const CommandOptions& options) {
   if (options.device == "simt")
@@ -248,7 +273,7 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
       ledger.record(session, Outcome::kInconclusive, "null test: " + null["reason"].get<std::string>());
   });
 
-  double judging_s = 0, twins_s = 0;
+  JudgedShare judged;
   std::vector<Job> jobs;
   for (const auto& twin : session_options.only ? std::vector<Twin>() : twins)
     jobs.push_back(limited_job(options, twin.name(), [&, twin] {
@@ -264,11 +289,10 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
             ledger.record(result.name, Outcome::kError, failure_of(result));
             return;
           }
-          judging_s += result.value["judging_s"].get<double>();
+          judged.add(result);
           if (result.value.contains("held_out"))
             std::cout << "held out by " << drawn_by << ": " << result.name << " "
                       << result.value["held_out"].get<std::string>() << '\n';
-          twins_s += result.seconds;
           std::string broken;
           for (const auto& row : result.value["timings"]) {
             record.add("timings", row);
@@ -300,9 +324,7 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
           ++cut;
         });
   print_left_out(options, false, sample, 0, cut, budget);
-  if (twins_s > 0)
-    std::printf("answers judged before and after timing: %.1f s of %.1f s (%.0f %%)\n", judging_s, twins_s,
-                100 * judging_s / twins_s);
+  judged.print();
   return finish("bench", options, ledger, record);
 }
 

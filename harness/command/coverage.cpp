@@ -1,5 +1,6 @@
 // `twinbench coverage`: every fact that something is checked by, held against a checked-in list that may only grow.
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -25,6 +26,8 @@ std::string number(double value) {
   text << value;
   return text.str();
 }
+
+std::string whole(double value) { return std::to_string(std::llround(value)); }
 
 std::string text_of(const Tolerance& tolerance) {
   static const char* const kinds[] = {"exact", "bound", "gradient", "measured"};
@@ -56,9 +59,26 @@ void add_component(const Component& component, Facts& facts) {
   }
 }
 
+// A cost that changes moves every distance from the roof. Of the first case of each pass that is none of nothing.
+void add_costs(const ComponentSpec& spec, Facts& facts) {
+  for (const auto pass : {Pass::kForward, Pass::kBackward}) {
+    const auto first = std::find_if(spec.cases.begin(), spec.cases.end(),
+                                    [&](const Case& one) { return one.pass == pass && !one.degenerate; });
+    if (first == spec.cases.end()) continue;
+    for (const auto dtype : spec.dtypes) {
+      const Cost cost = spec.cost(completed(spec.signature, {*first, dtype}));
+      facts.insert(spec.id() + " cost " + first->name + " " + to_string(dtype) + ": " + whole(cost.bytes) + " bytes, " +
+                   whole(cost.flops) + " FLOPs");
+    }
+  }
+}
+
 Facts all_facts(const std::string& scenario_folder) {
   Facts facts;
-  for (const auto& component : components()) add_component(component, facts);
+  for (const auto& component : components()) {
+    add_component(component, facts);
+    add_costs(component.spec, facts);
+  }
   for (const auto& cell : all_cells())
     if (cell.device != c10::DeviceType::CUDA) facts.insert("cell " + cell.name());
   for (const auto& check : parity_check_names()) facts.insert("parity check " + check);

@@ -12,6 +12,7 @@
 #include "harness/command/data.h"
 #include "harness/command/kernels.h"
 #include "harness/command/scenario.h"
+#include "harness/runner/told_error.h"
 #include "harness/runner/waiting_threads.h"
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
@@ -294,7 +295,7 @@ int main(int argc, char** argv) {
     if (*data) code = twinbench::data_command(data_options);
     if (*kernels) code = twinbench::kernels_command(kernels_options, options);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "twinbench: %s\n", error.what());
+    std::fprintf(stderr, "twinbench: %s\n", twinbench::told(error).c_str());
     return twinbench::kExitUsage;
   }
   return code;

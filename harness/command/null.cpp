@@ -23,18 +23,25 @@ std::vector<Cell> timed_cells(const CommandOptions& options) {
   return cells;
 }
 
-std::string summary(const Qualification& q) {
+std::string counts(const Qualification& q) {
   const json row = to_json(q);
   char text[512];
   std::snprintf(
       text, sizeof text,
       "gate: %zu false verdicts in %zu comparisons of a cell with itself (%zu undecided; at most %.2f %% at 95 %%); "
-      "%zu misses in %zu with %.0f %% more work at noise up to %.0f %% (found at least %.2f %%; %zu noisier ones "
-      "apart, %zu planted ones judged wrongly in all)",
+      "%zu misses in %zu with %.0f %% more work at noise up to %.0f %% (found at least %.2f %%; %zu noisier or "
+      "slower ones apart, %zu planted ones judged wrongly in all)",
       q.false_verdicts, q.comparisons, q.undecided, 100 * row["false_rate_at_most"].get<double>(), q.misses, q.planted,
       100 * kPlantedShare, 100 * kNoiseForPower, 100 * row["power_at_least"].get<double>(), q.planted_too_noisy,
       q.planted_wrong);
   return text;
+}
+
+std::string summary(const Qualification& q) {
+  const std::string lacks = q.lacks();
+  return counts(q) + (lacks.empty() ? ""
+                                    : "; to a qualified gate it lacks " + lacks +
+                                          ": runs with other --seed or --shard add up in `twinbench-report merge`");
 }
 
 }  // namespace
@@ -70,7 +77,7 @@ int null_command(const CommandOptions& options, std::size_t comparisons) {
         if (of_cell.sound())
           ledger.record(result.name, Outcome::kPass);
         else
-          ledger.record(result.name, Outcome::kFail, summary(of_cell));
+          ledger.record(result.name, Outcome::kFail, counts(of_cell));
       },
       budget, [&](const std::string& name) { ledger.record(name, Outcome::kInconclusive, budget.reason()); });
   record.set_session({{"null_test", nullptr},

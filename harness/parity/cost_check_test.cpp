@@ -29,6 +29,36 @@ TEST(CostCheck, EveryDeclaredCost) {
   EXPECT_GT(judged, 100);
 }
 
+// A tenth of the bytes is found where every input is used, one of the FLOPs where matrix products are counted, in some
+// small case of each pass. Elsewhere no count bounds a cost from below: there `twinbench coverage` pins it.
+TEST(CostCheck, ATenthIsFound) {
+  int judged = 0;
+  for (const auto& right : components())
+    for (const Pass pass : {Pass::kForward, Pass::kBackward})
+      for (const bool bytes : {true, false}) {
+        Component component = right;
+        component.spec.cost = [&](const Setting& setting) {
+          Cost cost = right.spec.cost(setting);
+          (bytes ? cost.bytes : cost.flops) /= 10;
+          return cost;
+        };
+        bool bounded = false;
+        std::string found;
+        for (const auto& one : right.spec.cases) {
+          if (one.pass != pass || one.timed || one.degenerate || !one.specimen.empty()) continue;
+          const Setting setting = completed(right.spec.signature, {one, right.spec.dtypes.front()});
+          bounded = bounded ||
+                    (bytes ? !right.spec.batch_size.empty()
+                           : counted_cost(right, setting, generated_inputs(right.spec, setting, 1)).product_flops > 0);
+          if (found.empty()) found = finding(component, one, right.spec.dtypes.front());
+        }
+        judged += bounded;
+        if (bounded)
+          EXPECT_NE(found, "") << right.spec.id() << ": a tenth of its " << (bytes ? "bytes" : "FLOPs") << " passes";
+      }
+  EXPECT_GE(judged, 14);
+}
+
 TEST(CostCheck, PlantedCosts) {
   const Component& right = find_component("energy_flow.simple_neuron");
   const auto planted = [&](double bytes, double flops, bool blind, Dtype dtype) {

@@ -12,8 +12,8 @@
 #include "harness/parity/cost_check.h"
 #include "harness/parity/held_out.h"
 #include "harness/parity/subject.h"
+#include "harness/runner/told_error.h"
 #include "src/common/error.h"
-#include "src/common/first_line.h"
 #include "src/common/nearest_name.h"
 #include "src/golden_file.h"
 
@@ -42,7 +42,7 @@ CheckResult perform(const std::string& cell, const std::string& name, std::uint6
     check(result);
   } catch (const std::exception& error) {
     result.verdict = CheckVerdict::kError;
-    result.reason = first_line(error.what());
+    result.reason = told(error);
   }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;

@@ -161,8 +161,9 @@ void Reference::set_ambiguous_aside(const Component& component, const NamedTenso
   if (!mask.any().item<bool>()) return;
   const double share = static_cast<double>(mask.sum().item<std::int64_t>()) / static_cast<double>(mask.numel());
   const double most = setting_.dtype == Dtype::kBf16 ? 0.25 : 0.01;
-  // Of a handful of items a single one may exceed the share; in fp32 none may be excused that way.
-  const bool single = setting_.dtype == Dtype::kBf16 && mask.sum().item<std::int64_t>() == 1;
+  // Of a handful of items a single one may exceed the share, unless it is the only one: then nothing would be compared.
+  // In fp32 none may be excused that way.
+  const bool single = setting_.dtype == Dtype::kBf16 && mask.numel() > 1 && mask.sum().item<std::int64_t>() == 1;
   if (share > most && !single)
     undecided_ =
         std::to_string(share) + " of the items lie within a decision margin, at most " + std::to_string(most) + " may";

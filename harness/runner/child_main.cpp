@@ -10,35 +10,21 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
-#include <new>
 #include <string>
 #include <string_view>
 
-#include "harness/gpu/status.h"
 #include "harness/runner/memory_use.h"
 #include "harness/runner/message.h"
+#include "harness/runner/told_error.h"
 #include "src/common/error.h"
-#include "src/common/first_line.h"
 
 namespace twinbench {
 namespace {
 
-// LibTorch and CUDA throw their own types; their wording is all that tells a refused allocation from another error.
-bool speaks_of_memory(std::string_view what) {
-  for (const std::string_view phrase : {"out of memory", "can't allocate memory", "not enough memory", "bad_alloc"})
-    if (what.find(phrase) != std::string_view::npos) return true;
-  return false;
-}
-
-// The first line. A CUDA error is named first, with what to do about it.
-std::string told(std::string_view what) {
-  const std::string line = first_line(what);
-  const auto failure = cuda_failure_in(what);
-  return failure ? failure->text() + " (" + line + ")" : line;
-}
-
-nlohmann::json error_message(const char* status, std::string_view what, const char* error_kind = "") {
-  return {{"kind", "error"}, {"status", status}, {"what", what}, {"error_kind", error_kind}};
+nlohmann::json error_message(std::string_view what, const char* error_kind = "") {
+  const bool memory = error_kind == std::string_view(name_of(ErrorKind::kOutOfMemory));
+  return {
+      {"kind", "error"}, {"status", memory ? "out_of_memory" : "error"}, {"what", what}, {"error_kind", error_kind}};
 }
 
 // The job's value or its error as a message. Whatever the job held is freed before the message is made.
@@ -47,17 +33,15 @@ nlohmann::json outcome_of(const Job& job, JobContext& context) {
     return {{"kind", "result"}, {"value", job.run(context)}};
   } catch (const Error& error) {
     lift_memory_limit();
-    const bool memory = error.kind() == ErrorKind::kOutOfMemory;
-    return error_message(memory ? "out_of_memory" : "error", error.what(), name_of(error.kind()));
-  } catch (const std::bad_alloc&) {
-    lift_memory_limit();
-    return error_message("out_of_memory", "an allocation was refused");
+    return error_message(error.what(), name_of(error.kind()));
   } catch (const std::exception& error) {
     lift_memory_limit();
-    return error_message(speaks_of_memory(error.what()) ? "out_of_memory" : "error", told(error.what()));
+    if (const auto memory = refused_memory_in(error.what()))
+      return error_message(memory->what(), name_of(memory->kind()));
+    return error_message(told(error));
   } catch (...) {
     lift_memory_limit();
-    return error_message("error", "threw something that is no std::exception");
+    return error_message("threw something that is no std::exception");
   }
 }
 

@@ -22,14 +22,20 @@ constexpr bool kAllocatorThrows = false;
 constexpr bool kAllocatorThrows = true;
 #endif
 
-// The sum of the named lines of /proc/<process>/status, which are in KiB.
-std::uint64_t status_bytes(const std::string& process, std::initializer_list<const char*> names) {
-  std::ifstream file("/proc/" + process + "/status");
+std::uint64_t limit_of_this_process = 0;
+
+// The sum of the named lines of a file of /proc, which are in KiB.
+std::uint64_t bytes_in(const std::string& path, std::initializer_list<const char*> names) {
+  std::ifstream file(path);
   std::uint64_t kibibytes = 0;
   for (std::string line; std::getline(file, line);)
     for (const char* name : names)
       if (line.rfind(std::string(name) + ":", 0) == 0) kibibytes += std::stoull(line.substr(line.find(':') + 1));
   return kibibytes * 1024;
+}
+
+std::uint64_t status_bytes(const std::string& process, std::initializer_list<const char*> names) {
+  return bytes_in("/proc/" + process + "/status", names);
 }
 
 }  // namespace
@@ -66,6 +72,7 @@ void limit_memory_of_this_process(std::uint64_t bytes) {
   // 1, not 0: the kernel takes 1 as "no core" for files and for pipes to a crash handler alike.
   const rlimit no_core{1, 1};
   setrlimit(RLIMIT_CORE, &no_core);
+  limit_of_this_process = bytes;
   if (bytes == 0 || !kAllocatorThrows) return;
   // Stacks of worker threads are counted in full though hardly touched; the runner's own watch on resident memory
   // is exact, so this may be a little generous.
@@ -83,5 +90,9 @@ void lift_memory_limit() {
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_DATA, &limit);
 }
+
+std::uint64_t memory_limit_of_this_process() { return limit_of_this_process; }
+
+std::uint64_t available_memory() { return bytes_in("/proc/meminfo", {"MemAvailable"}); }
 
 }  // namespace twinbench

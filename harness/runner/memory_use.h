@@ -26,4 +26,10 @@ void limit_memory_of_this_process(std::uint64_t bytes);
 // Takes the refusal back, so that there is room to report it.
 void lift_memory_limit();
 
+// The `bytes` that limit_memory_of_this_process() was given, also after lift_memory_limit(); 0: none.
+std::uint64_t memory_limit_of_this_process();
+
+// What the machine could still give, in bytes.
+std::uint64_t available_memory();
+
 }  // namespace twinbench

@@ -82,6 +82,7 @@ TEST(Runner, AJobThatThrowsSomethingElse) {
     throw std::runtime_error("CUDA out of memory. Tried to allocate 20.00 GiB");
   });
   EXPECT_EQ(memory.status, JobStatus::kOutOfMemory);
+  EXPECT_EQ(memory.error_kind, "out_of_memory");
 }
 
 TEST(Runner, ACudaErrorIsNamedWithItsRemedyAndWithoutItsStackTrace) {
@@ -160,7 +161,8 @@ TEST(Runner, AnAllocationBeyondTheLimitIsRefused) {
   const JobResult result = end_of(
       "greedy", [](JobContext&) -> json { return std::vector<char>(std::size_t{3} << 30).size(); }, limits(5, 5, 64));
   EXPECT_EQ(result.status, JobStatus::kOutOfMemory);
-  EXPECT_EQ(result.what, "an allocation was refused");
+  EXPECT_EQ(result.error_kind, "out_of_memory");
+  EXPECT_NE(result.what.find("the limit is 64 MiB; --memory-limit"), std::string::npos) << result.what;
   EXPECT_LT(result.peak_resident_bytes, std::uint64_t{1} << 30);
 }
 

@@ -43,7 +43,7 @@ void Qualification::add_null(const PairedResult& result) {
 
 void Qualification::add_planted(const PairedResult& result) {
   planted_wrong += result.verdict == TimeVerdict::kFaster || result.verdict == TimeVerdict::kSame;
-  if (noise_of(result) > kNoiseForPower) {
+  if (noise_of(result) > kNoiseForPower || !result.interval) {
     ++planted_too_noisy;
     return;
   }
@@ -59,6 +59,17 @@ void Qualification::add(const Qualification& other) {
   misses += other.misses;
   planted_too_noisy += other.planted_too_noisy;
   planted_wrong += other.planted_wrong;
+}
+
+std::string Qualification::lacks() const {
+  std::string text;
+  const auto add = [&](std::size_t have, std::size_t wanted, const char* what) {
+    if (have >= wanted) return;
+    text += (text.empty() ? "" : " and ") + std::to_string(wanted - have) + " of " + std::to_string(wanted) + what;
+  };
+  add(comparisons, kComparisonsWanted, " comparisons with itself");
+  add(planted, kPlantedWanted, " planted ones");
+  return text;
 }
 
 Side planted_side(const Side& side, Clock& clock) {

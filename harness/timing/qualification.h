@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "harness/timing/paired.h"
 
@@ -11,19 +12,22 @@ namespace twinbench {
 constexpr double kPlantedShare = 0.05;   // so much slower a planted side is
 constexpr double kNoiseForPower = 0.02;  // of the pairs' ratios: noisier comparisons promise no power
 constexpr double kQualifiedConfidence = 0.95;
+// What a qualified gate rests on: with no false verdict and no miss, they support at most 0.5 % and at least 99 %.
+constexpr std::size_t kComparisonsWanted = 600, kPlantedWanted = 300;
 
 struct Qualification {
-  std::size_t comparisons = 0;        // of a cell with itself
-  std::size_t false_verdicts = 0;     // faster or slower
-  std::size_t undecided = 0;          // inconclusive: neither right nor wrong
-  std::size_t planted = 0;            // of a cell with itself made slower, at most kNoiseForPower apart
-  std::size_t misses = 0;             // not slower
-  std::size_t planted_too_noisy = 0;  // noisier ones, whatever their verdict
+  std::size_t comparisons = 0;     // of a cell with itself
+  std::size_t false_verdicts = 0;  // faster or slower
+  std::size_t undecided = 0;       // inconclusive: neither right nor wrong
+  std::size_t planted = 0;         // of a cell with itself made slower, at most kNoiseForPower apart, with an interval
+  std::size_t misses = 0;          // not slower
+  std::size_t planted_too_noisy = 0;  // noisier ones, and ones too slow for an interval in their time, however judged
   std::size_t planted_wrong = 0;      // of all planted ones: faster, or same
 
   void add_null(const PairedResult& result);
   void add_planted(const PairedResult& result);
   void add(const Qualification& other);
+  std::string lacks() const;  // empty, or how many are missing to what is wanted; runs in parts add up
   bool sound() const { return false_verdicts == 0 && misses == 0 && planted_wrong == 0; }
 };
 

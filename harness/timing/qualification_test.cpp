@@ -11,6 +11,7 @@ namespace {
 PairedResult verdict(TimeVerdict verdict, double noise = 0.001) {
   PairedResult result;
   result.verdict = verdict;
+  result.interval = Interval{1 - noise, 1 + noise};
   for (int i = -6; i <= 6; ++i) result.log_ratios.push_back(noise * i / 3.5);
   return result;
 }
@@ -46,6 +47,19 @@ TEST(Qualification, ANoisyComparisonPromisesNothingUnlessItIsDecidedWrongly) {
   EXPECT_FALSE(q.sound());
 }
 
+TEST(Qualification, TooFewPairsForAnIntervalPromiseNothing) {
+  Qualification q;
+  PairedResult few = verdict(TimeVerdict::kInconclusive);
+  few.interval.reset();
+  q.add_planted(few);
+  EXPECT_EQ(q.planted, 0u);
+  EXPECT_EQ(q.planted_too_noisy, 1u);
+  EXPECT_TRUE(q.sound());
+  few.verdict = TimeVerdict::kSame;
+  q.add_planted(few);
+  EXPECT_FALSE(q.sound());
+}
+
 // Runs cost the same each; reading costs nothing.
 class SteppingClock : public Clock {
  public:
@@ -62,6 +76,19 @@ TEST(Qualification, APlantedSideTakesSoMuchLonger) {
     EXPECT_NEAR(planted.sample_seconds(iterations), (1 + kPlantedShare) * 1e-3 * static_cast<double>(iterations),
                 2e-6 * static_cast<double>(iterations))
         << iterations;
+}
+
+TEST(Qualification, PartsAddUpToWhatIsWanted) {
+  const Qualification part = {200, 0, 3, 100, 0, 7, 0};
+  EXPECT_EQ(part.lacks(), "400 of 600 comparisons with itself and 200 of 300 planted ones");
+  Qualification whole;
+  for (int run = 0; run < 3; ++run) whole.add(part);
+  EXPECT_EQ(whole.lacks(), "");
+  EXPECT_TRUE(whole.sound());
+  EXPECT_LE(to_json(whole)["false_rate_at_most"].get<double>(), 0.005);
+  EXPECT_GE(to_json(whole)["power_at_least"].get<double>(), 0.99);
+  whole.add({1, 1, 0, 0, 0, 0, 0});
+  EXPECT_FALSE(whole.sound()) << "one part's false verdict is the whole's";
 }
 
 TEST(Qualification, SurvivesTheRecord) {

@@ -104,3 +104,31 @@ def test_qualifications_add_up_and_what_they_support_is_computed_anew(load):
     assert (joined["comparisons"], joined["planted"], joined["misses"]) == (1200, 600, 0)
     assert joined["false_rate_at_most"] == pytest.approx(1 - 0.05**(1 / 1200))
     assert joined["power_at_least"] == pytest.approx(0.05**(1 / 600))
+
+
+def test_parts_of_a_null_run_add_up_to_a_qualified_gate(load):
+    """Neither part is enough; together they are, in the record and in the report."""
+    from test_judge import QUALIFIED
+    from twinbench_reports.judge.timing import qualification_text
+    roots = [synthetic.only(synthetic.full(), section) for section in ("parity", "speedups")]
+    for root, share in zip(roots, (200, 400)):
+        root["twinbench"]["session"]["qualification"] = dict(QUALIFIED, comparisons=share, planted=share // 2)
+    texts = [qualification_text(root["twinbench"]) for root in roots]
+    assert "lacks 400 of 600 comparisons with itself and 200 of 300 planted ones" in texts[0]
+    merged = load_merged([load(root, f"{index}.json") for index, root in enumerate(roots)]).block
+    text = qualification_text(merged)
+    assert "600 comparisons of a cell with itself, 0 false verdicts (at most 0.50 % at 95 % confidence" in text
+    assert "300 with 5 % more work" in text and "finds at least 99.0 %" in text and "lacks" not in text
+
+
+def test_one_run_counts_once(load):
+    from test_judge import QUALIFIED
+    roots = [synthetic.only(synthetic.full(), section) for section in ("parity", "speedups")]
+    for root in roots:
+        root["twinbench"]["session"]["qualification"] = dict(QUALIFIED)
+    records = [load(root, f"{index}.json") for index, root in enumerate(roots)]
+    with pytest.raises(ReportError, match="is in .*0.json already"):
+        merge_records([records[0], load(roots[0], "copy.json")], latest=True)
+    merged = load(merge_records(records), "merged.json")
+    with pytest.raises(ReportError, match="name each record once"):
+        merge_records([merged, records[1]], latest=True)

@@ -26,6 +26,7 @@ def merge_records(records: Sequence[Record], *, latest: bool = False, other_boar
     ordered = sorted(records, key=lambda record: (record.provenance["utc"], record.sha256))
     for other in ordered[1:]:
         _require_same(ordered[0], other, other_boards)
+    _require_each_once(ordered)
     root = copy.deepcopy(ordered[-1].root)
     block = root["twinbench"]
     block["engines"] = list(dict.fromkeys(engine for record in ordered for engine in record.block["engines"]))
@@ -70,6 +71,18 @@ def _require_same(first: Record, other: Record, other_boards: bool) -> None:
             raise ReportError(f"the sources of {component} differ from {first.path}, though the revision is the same",
                               file=other.path, path=f"$.twinbench.provenance.source_hashes.{component}",
                               remedy="run both again from one working tree")
+
+
+def _require_each_once(records: Sequence[Record]) -> None:
+    """A run that is counted twice would support more than was measured."""
+    held_by: dict[str, str] = {}
+    for record in records:
+        for source in _sources(record):
+            if source["sha256"] in held_by:
+                raise ReportError(f"the run {source['sha256'][:12]} of {source['utc']} is in "
+                                  f"{held_by[source['sha256']]} already", file=record.path,
+                                  path="$.twinbench.merged_from", remedy="name each record once")
+            held_by[source["sha256"]] = record.path
 
 
 def _merge_rows(records: Sequence[Record], section: str, latest: bool,

@@ -130,17 +130,19 @@ Experiment make_experiment() {
   kind.proves = "a window cut into micro-batches: one gradient, one update, the memory of one micro-batch";
   kind.keys = {counts_key("micro_batch_rows", 1, 1e9, 1, "rows of a micro-batch, each fewer than the window's"),
                count_key("windows", 1, 1000, "windows with an update after each").or_else(2),
-               real_key("relative", 1e-12, 1, "relative L2 tolerance of a parameter's gradient")};
+               real_key("relative", 1e-12, kLoosestRelative, "relative L2 tolerance of a parameter's gradient")};
   for (const auto half : {Half::kBaseline, Half::kOptimized}) {
     const std::string variant = to_string(half);
     const bool required = half == Half::kOptimized;
-    kind.measures.push_back(
-        {variant + ".gradient_ratio", half, "worst error / allowed of a cut window's gradients", required});
-    kind.measures.push_back(
-        {variant + ".parameter_ratio", half, "worst error / allowed of the parameters after all windows", required});
+    kind.measures.push_back({variant + ".gradient_ratio", half, "worst error / allowed of a cut window's gradients",
+                             required, Values::kErrorRatio});
+    kind.measures.push_back({variant + ".parameter_ratio", half,
+                             "worst error / allowed of the parameters after all windows", required,
+                             Values::kErrorRatio});
     kind.measures.push_back(
         {variant + ".peak_growth", half, "bytes of a window's peak beyond its first micro-batch's", required});
-    kind.measures.push_back({variant + ".oracle_ratio", half, "the whole window against the fp64 oracle", required});
+    kind.measures.push_back(
+        {variant + ".oracle_ratio", half, "the whole window against the fp64 oracle", required, Values::kErrorRatio});
     kind.measures.push_back({variant + ".gradient_sum", half, "sum of all gradients' magnitudes: zeros prove nothing"});
     kind.measures.push_back({variant + ".per_micro.*", half, "the largest of a counter over full micro-batches"});
     kind.measures.push_back({variant + ".micro_growth.*", half, "largest less smallest over full micro-batches"});

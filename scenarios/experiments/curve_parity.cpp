@@ -119,14 +119,18 @@ Experiment make_experiment() {
                           "free: each run on its own state; teacher_forced: all take the baseline's before a step")
                    .or_else("free"),
                texts_key("curves", 1, "losses and outputs that are compared"),
-               real_key("relative", 0, 1, "relative tolerance"), real_key("absolute", 1e-12, 1, "absolute tolerance")};
-  kind.measures = {
-      {"optimized.worst_ratio", Half::kOptimized, "worst error / allowed against the baseline, over all steps", true},
-      {"optimized.last_ratio", Half::kOptimized, "the same at the last step"},
-      {"optimized.oracle_ratio", Half::kOptimized, "worst error / allowed against the fp64 oracle"},
-      {"optimized.non_finite", Half::kOptimized, "NaN and Inf in its curves"},
-      {"baseline.oracle_ratio", Half::kBaseline, "worst error / allowed against the fp64 oracle"},
-      {"baseline.travel", Half::kBaseline, "tolerances that the curve which moves least has moved", true}};
+               real_key("relative", 0, kLoosestRelative, "relative tolerance"),
+               real_key("absolute", 1e-12, 1, "absolute tolerance")};
+  kind.measures = {{"optimized.worst_ratio", Half::kOptimized,
+                    "worst error / allowed against the baseline, over all steps", true, Values::kErrorRatio},
+                   {"optimized.last_ratio", Half::kOptimized, "the same at the last step", false, Values::kErrorRatio},
+                   {"optimized.oracle_ratio", Half::kOptimized, "worst error / allowed against the fp64 oracle", false,
+                    Values::kErrorRatio},
+                   {"optimized.non_finite", Half::kOptimized, "NaN and Inf in its curves"},
+                   {"baseline.oracle_ratio", Half::kBaseline, "worst error / allowed against the fp64 oracle", false,
+                    Values::kErrorRatio},
+                   {"baseline.travel", Half::kBaseline, "tolerances that the curve which moves least has moved", true,
+                    Values::kTolerances}};
   kind.needs_state = true;
   kind.run = run;
   return kind;

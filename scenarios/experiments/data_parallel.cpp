@@ -262,13 +262,15 @@ Experiment make_experiment() {
                count_key("micro_batch_rows", 0, 1e9, "rows of a rank's micro-batch; 0: all of its rows").or_else(0),
                real_key("bucket_bytes", 1, 0x1p40, "bytes of gradients that the optimized run sends together")
                    .or_else(25.0 * 1024 * 1024),
-               real_key("relative", 1e-12, 1, "relative L2 tolerance of a parameter's gradient"),
+               real_key("relative", 1e-12, kLoosestRelative, "relative L2 tolerance of a parameter's gradient"),
                real_key("timeout_s", 0.5, 600, "after which a rank is lost to the others").or_else(30.0)};
   for (const auto half : {Half::kBaseline, Half::kOptimized}) {
     const std::string variant = to_string(half);
     const bool required = half == Half::kOptimized;
-    kind.measures.push_back({variant + ".gradient_ratio", half, "worst error / allowed against one process", required});
-    kind.measures.push_back({variant + ".parameter_ratio", half, "the same of the parameters at the end", required});
+    kind.measures.push_back({variant + ".gradient_ratio", half, "worst error / allowed against one process", required,
+                             Values::kErrorRatio});
+    kind.measures.push_back(
+        {variant + ".parameter_ratio", half, "the same of the parameters at the end", required, Values::kErrorRatio});
     kind.measures.push_back({variant + ".diverged_ranks", half, "ranks whose parameters differ in any bit", required});
     kind.measures.push_back({variant + ".bytes_off", half, "bytes reduced beyond or below the prediction", required});
     kind.measures.push_back({variant + ".calls_off", half, "calls beyond or below the prediction", required});

@@ -140,6 +140,10 @@ void check(const ScenarioConfig& config) {
   if (config.count("steps") < config.count("warm_up_steps") + 2)
     throw Error(ErrorKind::kOutOfRange, config.file + ": steps", std::to_string(config.count("steps")),
                 "give at least two more than warm_up_steps: a slope needs them");
+  if (config.count("budget_bytes") == 0 && config.real("steps_of_memory") >= config.real("steps"))
+    throw Error(ErrorKind::kOutOfRange, config.file + ": steps_of_memory", config.keys.at("steps_of_memory").dump(),
+                "give less than steps, " + std::to_string(config.count("steps")) +
+                    ": a run that frees nothing would stay within it");
 }
 
 Findings run(const Trial& trial) {
@@ -170,13 +174,16 @@ Experiment make_experiment() {
   for (const auto half : {Half::kBaseline, Half::kOptimized}) {
     const std::string variant = to_string(half);
     const bool optimized = half == Half::kOptimized;
-    kind.measures.push_back({variant + ".over_budget", half, "1 where an allocation was refused", optimized});
+    kind.measures.push_back(
+        {variant + ".over_budget", half, "1 where an allocation was refused", optimized, Values::kShare});
     kind.measures.push_back({variant + ".completed_steps", half, "steps within the budget", optimized});
     kind.measures.push_back({variant + ".failed_at_step", half, "the first step beyond it; 0: none"});
     kind.measures.push_back({variant + ".budget_bytes", half, "the budget beyond what is held at the start"});
     kind.measures.push_back({variant + ".peak_bytes", half, "most bytes beyond what is held at the start"});
-    kind.measures.push_back({variant + ".peak_of_budget", half, "peak over budget; a refused allocation is not in it"});
-    kind.measures.push_back({variant + ".slope_bytes", half, "bytes by which a step's end rises", optimized});
+    kind.measures.push_back({variant + ".peak_of_budget", half, "peak over budget; a refused allocation is not in it",
+                             false, Values::kShare});
+    kind.measures.push_back(
+        {variant + ".slope_bytes", half, "bytes by which a step's end rises", optimized, Values::kAny});
     kind.measures.push_back({variant + ".non_finite", half, "NaN and Inf in the last step's outputs"});
   }
   kind.check = check;

@@ -85,11 +85,13 @@ Experiment make_experiment() {
       count_key("baseline_items", 0, 1e9, "items that the baseline takes, extrapolated linearly; 0: all").or_else(0),
       count_key("pairs", 8, 10000, "at most so many timed pairs; an interval needs 8"),
       real_key("seconds", 0.1, 3600, "about so many seconds of timing")};
-  kind.measures = {{"parity.worst_ratio", Half::kNeither, "both variants compute the same step", true},
-                   {"optimized.non_finite", Half::kOptimized, "no NaN or Inf leaves the step", true},
-                   {"speedup.lower", Half::kNeither, "lower bound of baseline time over optimized time", true},
-                   {"optimized.dispatches_growth", Half::kOptimized, "dispatches with all items less those with few"},
-                   {"gpu.busy_fraction", Half::kNeither, "share of a step in which the device works"}};
+  kind.measures = {
+      {"parity.worst_ratio", Half::kNeither, "both variants compute the same step", true, Values::kErrorRatio},
+      {"optimized.non_finite", Half::kOptimized, "no NaN or Inf leaves the step", true},
+      {"speedup.lower", Half::kNeither, "lower bound of baseline time over optimized time", true},
+      {"optimized.dispatches_growth", Half::kOptimized, "dispatches with all items less those with few", false,
+       Values::kAny},
+      {"gpu.busy_fraction", Half::kNeither, "share of a step in which the device works", false, Values::kShare}};
   for (const auto& [name, field] : counter_fields()) {
     kind.measures.push_back({"baseline." + name, Half::kBaseline, "of one step"});
     kind.measures.push_back({"baseline." + name + "_per_item", Half::kBaseline, "of one step, by items"});

@@ -123,12 +123,13 @@ Experiment make_experiment() {
   kind.keys = {text_key("over", "the size or option that is swept"),
                counts_key("values", 1, 1e9, 3, "its values, rising; a law needs 3")};
   kind.measures = {
-      {"parity.worst_ratio", Half::kNeither, "both variants compute the same step at every value", true},
+      {"parity.worst_ratio", Half::kNeither, "both variants compute the same step at every value", true,
+       Values::kErrorRatio},
       {"optimized.non_finite", Half::kOptimized, "no NaN or Inf leaves a step"},
-      {"baseline.exponent.*", Half::kBaseline, "the power of the swept value that a counter of a step grows with",
-       true},
+      {"baseline.exponent.*", Half::kBaseline, "the power of the swept value that a counter of a step grows with", true,
+       Values::kAny},
       {"optimized.exponent.*", Half::kOptimized, "the power of the swept value that a counter of a step grows with",
-       true},
+       true, Values::kAny},
       {"baseline.largest.*", Half::kBaseline, "a counter of a step, the largest over the values"},
       {"optimized.largest.*", Half::kOptimized, "a counter of a step, the largest over the values"},
       {"baseline.differing_values", Half::kBaseline, "values at which results differ bit for bit from the first's"},

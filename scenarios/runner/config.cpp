@@ -86,6 +86,9 @@ void check_criteria(const ScenarioConfig& config, const Experiment& experiment) 
     if (spec == experiment.measures.end())
       throw Error(ErrorKind::kUnknownName, config.file + ": criteria[" + std::to_string(i) + "]: measure", measure,
                   "experiment " + experiment.name + " measures no such thing" + did_you_mean(measure, names));
+    if (const auto why = config.criteria[i].says_nothing(spec->values); !why.empty())
+      throw Error(ErrorKind::kOutOfRange, config.file + ": criteria[" + std::to_string(i) + "]: " + measure,
+                  config.criteria[i].limit(), "it says nothing: " + why);
     baseline |= spec->half == Half::kBaseline;
     optimized |= spec->half == Half::kOptimized;
   }

@@ -22,6 +22,19 @@ std::string changed(const std::string& from, const std::string& to) {
   return text.replace(place, from.size(), to);
 }
 
+// A scenario of kind speed with one criterion more, and one of kind curve_parity.
+std::string speed_with(const std::string& criterion) {
+  return scenario(
+      "speed", "pairs: 8\nseconds: 1",
+      {"measure: baseline.scalar_reads, at_least: 1", "measure: optimized.non_finite, equals: 0",
+       "measure: parity.worst_ratio, at_most: 1", "measure: speedup.lower, at_least: 1", "measure: " + criterion});
+}
+
+std::string curves(const std::string& tolerance, const std::string& travel) {
+  return scenario("curve_parity", "steps: 4\ncurves: [energy]\n" + tolerance,
+                  {"measure: baseline.travel, " + travel, "measure: optimized.worst_ratio, at_most: 1"});
+}
+
 struct Wrong {
   const char* what;
   std::string text;
@@ -98,12 +111,60 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"two_limits", changed("at_least: 1", "at_least: 1, equals: 2"), ErrorKind::kOutOfRange, {"2 limits"}},
         Wrong{"no_limit", changed(", at_least: 1", ""), ErrorKind::kOutOfRange, {"0 limits"}},
         Wrong{"limit_not_finite", changed("at_least: 1", "at_least: .nan"), ErrorKind::kNonFinite, {"at_least"}},
+        Wrong{"limit_infinite", changed("at_least: 1", "at_most: .inf"), ErrorKind::kNonFinite, {"at_most"}},
+        Wrong{"limit_beyond_all", changed("at_least: 1", "at_most: 1e16"), ErrorKind::kOutOfRange, {"at_most"}},
+        Wrong{"limit_that_all_meet",
+              changed("at_least: 1", "at_least: 0"),
+              ErrorKind::kOutOfRange,
+              {"criteria[0]: baseline.per_window.allocations", "'>= 0'", "every value meets it"}},
+        Wrong{"limit_that_none_meets",
+              changed("held_bytes, equals: 0", "held_bytes, equals: -1"),
+              ErrorKind::kOutOfRange,
+              {"criteria[1]", "'= -1'", "says nothing"}},
+        Wrong{"share_of_0_percent",
+              speed_with("gpu.busy_fraction, at_least: 0"),
+              ErrorKind::kOutOfRange,
+              {"gpu.busy_fraction", "none is below 0"}},
+        Wrong{"share_of_100_percent",
+              speed_with("gpu.busy_fraction, at_most: 1"),
+              ErrorKind::kOutOfRange,
+              {"gpu.busy_fraction", "none is above 1"}},
+        Wrong{"share_beyond_100_percent",
+              speed_with("gpu.busy_fraction, at_most: 1.5"),
+              ErrorKind::kOutOfRange,
+              {"gpu.busy_fraction", "from 0 up to 1"}},
+        Wrong{"looser_than_the_tolerance",
+              speed_with("parity.worst_ratio, at_most: 1000"),
+              ErrorKind::kOutOfRange,
+              {"parity.worst_ratio", "looser than the tolerance"}},
+        Wrong{"tolerance_of_the_whole",
+              curves("relative: 1\nabsolute: 1e-6", "at_least: 10"),
+              ErrorKind::kOutOfRange,
+              {"relative", "0.5"}},
+        Wrong{"travel_within_the_tolerance",
+              curves("relative: 0.001\nabsolute: 1e-6", "at_least: 0.01"),
+              ErrorKind::kOutOfRange,
+              {"baseline.travel", "swallowed"}},
+        Wrong{"budget_for_all_steps",
+              scenario("memory_budget", "steps: 8\nsteps_of_memory: 8",
+                       {"measure: baseline.over_budget, equals: 1", "measure: optimized.over_budget, equals: 0",
+                        "measure: optimized.completed_steps, equals: 8", "measure: optimized.slope_bytes, equals: 0"}),
+              ErrorKind::kOutOfRange,
+              {"steps_of_memory", "frees nothing"}},
         Wrong{"name", changed("name: planted", "name: Planted run"), ErrorKind::kOutOfRange, {"name"}},
         Wrong{"not_yaml", "{", ErrorKind::kBadArgument, {"not YAML"}},
         Wrong{"no_map", "- a", ErrorKind::kBadArgument, {"not a map"}}),
     [](const auto& instance) { return instance.param.what; });
 
 TEST(Scenario, WithoutACriterionIsRefused) { EXPECT_THROW(read(kGood.substr(0, kGood.find("criteria:"))), Error); }
+
+// The same files with limits that can be missed are read.
+TEST(Scenario, WithLimitsNearTheEdgeIsRead) {
+  EXPECT_NO_THROW(read(speed_with("gpu.busy_fraction, at_least: 0.01")));
+  EXPECT_NO_THROW(read(speed_with("gpu.busy_fraction, at_most: 0.99")));
+  EXPECT_NO_THROW(read(speed_with("optimized.dispatches_growth, at_most: -1")));
+  EXPECT_NO_THROW(read(curves("relative: 0.5\nabsolute: 1e-6", "at_least: 1")));
+}
 
 TEST(Scenario, IsReadWithDefaults) {
   const auto config = read(kGood);

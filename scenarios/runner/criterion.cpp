@@ -11,11 +11,16 @@
 
 namespace twinbench {
 
+namespace {
+
+constexpr double kUnlimited = 1e15;  // bytes, counts and ratios all end far below
+
+}  // namespace
+
 Criterion read_criterion(const YAML::Node& node, const std::string& where) {
-  constexpr double kUnlimited = 1e300;
   std::vector<Key> keys = {text_key("measure", "the name of what is measured"), text_key("why", "one phrase")};
   for (const char* name : {"equals", "at_least", "at_most"})
-    keys.push_back(real_key(name, -kUnlimited, kUnlimited, "a finite limit").or_else(0));
+    keys.push_back(real_key(name, -kUnlimited, kUnlimited, "a limit that can be missed").or_else(0));
   const auto values = read_keys(node, where, keys);
   Criterion criterion;
   criterion.measure = values["measure"];
@@ -44,6 +49,21 @@ std::string Criterion::limit() const {
 bool Criterion::holds(double value) const {
   // Accepting comparisons, so that NaN never passes.
   return (equals && value == *equals) || (at_least && value >= *at_least) || (at_most && value <= *at_most);
+}
+
+std::string Criterion::says_nothing(Values values) const {
+  if (values == Values::kAny) return "";
+  const double most = values == Values::kShare ? 1 : kUnlimited;
+  const double limit = equals ? *equals : at_least ? *at_least : *at_most;
+  if (limit < 0 || limit > most)
+    return "no value is on the other side of it: they go from 0 up" + std::string(most == 1 ? " to 1" : "");
+  if (at_least && limit == 0) return "every value meets it: none is below 0";
+  if (at_most && limit == most) return "every value meets it: none is above 1";
+  if (at_most && limit > 1 && values == Values::kErrorRatio)
+    return "it is looser than the tolerance, which is met up to 1";
+  if (at_least && limit < 1 && values == Values::kTolerances)
+    return "what comes to less than one tolerance is swallowed by it: give at least 1";
+  return "";
 }
 
 nlohmann::json judge(const Criterion& criterion, const Measures& measures) {

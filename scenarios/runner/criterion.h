@@ -17,6 +17,15 @@ struct Measure {
 };
 using Measures = std::map<std::string, Measure>;
 
+// The values that a measure can have, so that a limit which says nothing is seen.
+enum class Values {
+  kAny,          // a slope, a power: of either sign
+  kNonNegative,  // counts, bytes
+  kShare,        // from 0 to 1
+  kErrorRatio,   // error over what the tolerance allows: a limit above 1 is looser than the tolerance
+  kTolerances,   // what something comes to in tolerances: below 1 the tolerance swallows it
+};
+
 struct Criterion {
   std::string measure;                              // "optimized.scalar_reads"
   std::optional<double> equals, at_least, at_most;  // exactly one is set
@@ -24,6 +33,8 @@ struct Criterion {
 
   std::string limit() const;  // "= 0", ">= 8"
   bool holds(double value) const;
+  // Empty, or why it says nothing: every value that there can be meets the limit, or none does.
+  std::string says_nothing(Values values) const;
 };
 
 // Throws Error: kBadArgument, kUnknownName (key), kNonFinite, kOutOfRange (not exactly one limit).

@@ -19,11 +19,15 @@ inline std::string to_string(Half half) {
   return half == Half::kBaseline ? "baseline" : half == Half::kOptimized ? "optimized" : "";
 }
 
+// The loosest relative tolerance that a key may give: at 1, zeros would be right.
+constexpr double kLoosestRelative = 0.5;
+
 struct MeasureSpec {
   std::string name;  // "speedup.lower"; "optimized.growth.*" stands for a family
   Half half = Half::kNeither;
   std::string meaning;
   bool required = false;  // a scenario of this kind must judge it (of a family: one of it)
+  Values values = Values::kNonNegative;
 };
 
 // A scenario about to run.

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "harness/bench/judging_time.h"
 #include "harness/bench/twin_rows.h"
 #include "harness/device/bench/device_variant.h"
 #include "harness/timing/null_comparison.h"
@@ -215,13 +216,13 @@ json time_device_twin(const Twin& twin, const DeviceTimingOptions& options, cons
   setting.device = device.tensors();
   JudgingTime judging;
   std::optional<TimedAnswers> answers;
-  judging.spend([&] { answers.emplace(*twin.component, setting, options.twin.seed); });
+  judging.spend("oracle", [&] { answers.emplace(*twin.component, setting, options.twin.seed); });
   const ChosenRegime chosen = choose_regime(twin, options, answers->own(), device);
   std::map<Variant, TimedVariant> timed;
   for (const Variant variant : twin.variants()) {
     TimedVariant& one = timed[variant];
     one.variant = std::make_unique<DeviceVariant>(twin.cell(variant), *answers, chosen.copies, device);
-    judging.spend([&] {
+    judging.spend("before", [&] {
       if (variant == Variant::kBaseline) answers->require_another_answer(one.variant->judged().first());
       one.wrong = one.variant->judged().judge_before();
     });
@@ -243,7 +244,7 @@ json time_device_twin(const Twin& twin, const DeviceTimingOptions& options, cons
 
   std::vector<DeviceVariant*> variants;
   for (auto& [variant, one] : timed) {
-    judging.spend([&] {
+    judging.spend("after", [&] {
       if (one.wrong.empty()) one.wrong = one.variant->judge_after();
     });
     variants.push_back(one.variant.get());
@@ -284,7 +285,7 @@ json time_device_twin(const Twin& twin, const DeviceTimingOptions& options, cons
         reject_speedup(row, timed.at(variant).variant->cell(), timed.at(variant).wrong);
     result["speedups"].push_back(std::move(row));
   }
-  result["judging_s"] = judging.seconds();
+  judging.add_to(result);
   return result;
 }
 

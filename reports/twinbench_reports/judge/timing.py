@@ -17,6 +17,8 @@ from twinbench_reports.statistics.speedups import Change, log_change, loss_p_val
 
 HELD_OUT = "held_out"  # the case whose sizes each revision draws anew
 SMALLEST_LOSS = 0.03  # a smaller loss of speedup is not worth a red gate
+# What a gate needs: with no false verdict and no miss, at most 0.5 % and at least 99 % at 95 % confidence.
+COMPARISONS_WANTED, PLANTED_WANTED = 600, 300
 BLIND = 3  # an interval that could hide so many times that loss decides nothing
 
 
@@ -50,6 +52,16 @@ def null_test_word(block: dict[str, Any]) -> str:
     return test["verdict"] if test else "not run"
 
 
+def _short_of(q: dict[str, Any]) -> str:
+    """What is missing to the counts that a qualified gate has, and why."""
+    missing = []
+    if q["comparisons"] < COMPARISONS_WANTED:
+        missing.append(f"{COMPARISONS_WANTED - q['comparisons']:,} of {COMPARISONS_WANTED} comparisons with itself")
+    if q["planted"] < PLANTED_WANTED:
+        missing.append(f"{PLANTED_WANTED - q['planted']:,} of {PLANTED_WANTED} planted ones")
+    return f"; to a qualified gate it lacks {' and '.join(missing)}" if missing else ""
+
+
 def qualification_text(block: dict[str, Any]) -> str:
     """What the gate showed on comparisons whose verdict was known, with what the counts support; "" if never asked."""
     q = (block["session"] or {}).get("qualification")
@@ -60,7 +72,8 @@ def qualification_text(block: dict[str, Any]) -> str:
             f"verdicts (at most {100 * q['false_rate_at_most']:.2f} % {confidence}; {q['undecided']:,} undecided), and "
             f"by {q['planted']:,} with {100 * q['planted_share']:.0f} % more work at noise up to "
             f"{100 * q['noise_limit']:.0f} %, {q['misses']} missed (it finds at least "
-            f"{100 * q['power_at_least']:.1f} %); {q['planted_too_noisy']:,} noisier ones count for nothing")
+            f"{100 * q['power_at_least']:.1f} %); {q['planted_too_noisy']:,} noisier or slower ones count for nothing"
+            f"{_short_of(q)}")
 
 
 def smallest_loss(block: dict[str, Any]) -> float:
