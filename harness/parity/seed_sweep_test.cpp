@@ -1,8 +1,8 @@
 // Every small cell at many seeds, and at sizes drawn at random: right answers pass, twins that round elsewhere do not.
 // TWINBENCH_SWEEP_SEEDS and TWINBENCH_SWEEP_SIZES say how many; ci/slow asks for hundreds of seeds of every cell, and
 // TWINBENCH_SWEEP_FIRST, the first seed or draw, chooses a part of them. Else seeds 1 to 5 go round at most kCells of
-// the cells, whatever the number of components, and each of those is judged at one seed. A twin that passes must say why
-// it may (why_it_survives()); TWINBENCH_SWEEP_SURVIVORS, set, names each.
+// the cells, whatever the number of components, and each of those is judged at one seed. A twin that passes must say
+// why it may (why_it_survives()); TWINBENCH_SWEEP_SURVIVORS, set, names each.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
