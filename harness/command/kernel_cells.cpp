@@ -7,6 +7,7 @@
 #include "harness/compare/inputs.h"
 #include "harness/simt/counting/kernel_summary.h"
 #include "harness/simt/counting/launch_counter.h"
+#include "harness/simt/host_orders.h"
 #include "src/common/device_event.h"
 #include "src/common/error.h"
 #include "src/common/filter_pattern.h"
@@ -93,6 +94,8 @@ CountedCell count_cell(const Cell& cell, std::uint64_t seed, std::uint64_t most_
   }();
   runnable->reset();
   kernels::simt::LaunchCounter counter(most_threads);
+  // One order for every cell, whatever ran before it: the last block, which finds words of its own, depends on it.
+  kernels::simt::set_host_orders(kernels::simt::host_orders_named("forward"));
   {
     const kernels::simt::WatchLaunches watch(counter);
     const WatchProducts products;
