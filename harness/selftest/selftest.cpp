@@ -154,9 +154,11 @@ void run_bench(const SelftestCase& selftest_case, std::vector<Catch>& caught) {
   options.seconds = verdict_wanted ? 2 : 0.5;
   options.clock = {1e-9, 50e-9};
   options.time = &clock;
-  const auto rows =
-      time_twin({&component, c10::DeviceType::CPU, selftest_case.setting.dtype, &input_case}, options, {});
-  take_rows(rows, verdict_wanted, caught);
+  // Where other programs want every processor, a sleep may be lost among the waits of one try.
+  const int tries = selftest_case.caught_by == "sleeps" ? 4 : 1;
+  for (int at = 0; at < tries && caught.empty(); ++at)
+    take_rows(time_twin({&component, c10::DeviceType::CPU, selftest_case.setting.dtype, &input_case}, options, {}),
+              verdict_wanted, caught);
 }
 
 // The simulated device's time does not depend on this machine: a doubt about a ratio is a rule that fired.
