@@ -80,7 +80,9 @@ class Forgetful(Operator):
             return super().__call__(arguments, **settings)
         key = self.key(arguments, settings)
         if key not in self.kept:
-            holds = arguments if "object" not in self.forgotten else None  # alive, its addresses are its own
+            # Alive, tensors and storages keep their addresses to themselves.
+            views = [t.detach() for t in flat({n: v for n, v in arguments.items() if not is_data(n)})]
+            holds = (arguments, views) if "object" not in self.forgotten else None
             self.kept[key] = [copies(arguments), settings, holds, None]
         own, settings, _, last = entry = self.kept[key]
         if "lending" not in self.forgotten:
@@ -158,15 +160,24 @@ def freed_and_reallocated(operator):
 
 
 def swapped_storage(operator):
-    """`p.data = other`, as module.to() does: the same tensor of the same version elsewhere."""
-    arguments = operator.arguments()
+    """`p.data = other`, as module.to() does: the same tensor of the same version elsewhere, or, when the memory has
+    been given back in between, where it was, in another storage. Returns how often that was."""
+    arguments, back = operator.arguments(), 0
     weight = weight_of(operator, arguments)
-    agree(operator, arguments)
-    for _ in range(2):
-        kept = weight.data.clone()
-        kept.flatten()[kept.numel() // 2] += 1
-        weight.data = kept
+    for again in range(6):
         agree(operator, arguments)
+        place = weight.data_ptr()
+        values = weight.data.clone()
+        values.flatten()[values.numel() // 2] += 1
+        if again % 2:
+            weight.data = values.clone()  # gives the place back
+            held = [torch.empty_like(values) for _ in range(64)]
+            values = next((free for free in held if free.data_ptr() == place), held[0]).copy_(values)
+            back += values.data_ptr() == place
+            del held
+        weight.data = values
+    agree(operator, arguments)
+    return back
 
 
 def written_past_autograd(operator):
@@ -282,8 +293,9 @@ def test_options_are_part_of_the_key():
 
 @needs_freed_memory
 def test_freed_memory_is_reused_here():
-    """Else `freed_and_reallocated` would show nothing."""
+    """Else `freed_and_reallocated` would show nothing, and `swapped_storage` not all."""
     assert len(freed_and_reallocated(Operator("simple_neuron"))) < 20
+    assert any(swapped_storage(Operator("energy_carrier")) for _ in range(20))
 
 
 def test_every_operator_is_among_the_cases():

@@ -41,11 +41,14 @@ bool CallKey::add_parameter(const at::Tensor& tensor) {
   const c10::TensorImpl* address = tensor.unsafeGetTensorImpl();
   if (!address->version_counter().enabled()) return false;  // an inference tensor
   const std::uint32_t version = address->version_counter().current_version();
-  parameters_.push_back({WeakTensor(tensor.getIntrusivePtr()), address, version});
+  const at::Storage& storage = tensor.storage();
+  parameters_.push_back({WeakTensor(tensor.getIntrusivePtr()), storage.getWeakStorageImpl(), address, version});
   add_layout(tensor);
   for (const std::int64_t stride : tensor.strides()) add(stride);
   add(reinterpret_cast<std::intptr_t>(address));
-  add(reinterpret_cast<std::intptr_t>(tensor.const_data_ptr()));  // `p.data = other` and resizing keep the version
+  // `p.data = other` and resizing keep the version.
+  add(reinterpret_cast<std::intptr_t>(storage.unsafeGetStorageImpl()));
+  add(reinterpret_cast<std::intptr_t>(tensor.const_data_ptr()));
   add(version);
   if (tensor.is_cpu()) add(sampled(tensor));
   return true;
@@ -53,7 +56,8 @@ bool CallKey::add_parameter(const at::Tensor& tensor) {
 
 bool CallKey::outlived() const {
   return std::any_of(parameters_.begin(), parameters_.end(), [](const Parameter& parameter) {
-    return parameter.tensor.expired() || parameter.address->version_counter().current_version() != parameter.version;
+    return parameter.tensor.expired() || parameter.storage.expired() ||
+           parameter.address->version_counter().current_version() != parameter.version;
   });
 }
 

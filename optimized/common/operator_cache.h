@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/StorageImpl.h>
 #include <c10/core/UndefinedTensorImpl.h>
 
 #include <cstdint>
@@ -16,10 +17,11 @@
 namespace twinbench::operators {
 
 // What a set-up depends on: every scalar, the sizes and dtypes of the data, and of each parameter (weight, bias, gain)
-// which tensor it is, where it lies and which version it has. PyTorch raises the version at every write that autograd
-// could see: optimizers, copy_, load_state_dict, writes under no_grad. It does not where a writer evades it (`p.data`,
-// NumPy, DLPack): on the CPU some values of each parameter are part of the key, so that a new set of values is met all
-// the same; on CUDA, as in autograd's own check, and for single values, such a write is not seen: write in no_grad.
+// which tensor it is, in which storage it lies and which version it has. PyTorch raises the version at every write that
+// autograd could see: optimizers, copy_, load_state_dict, writes under no_grad. It does not where a writer evades it
+// (`p.data`, NumPy, DLPack): on the CPU some values of each parameter are part of the key, so that a new set of values
+// is met all the same; on CUDA, as in autograd's own check, and for single values, such a write is not seen: write in
+// no_grad.
 class CallKey {
  public:
   void add(std::int64_t word) { words_.push_back(word); }
@@ -33,9 +35,11 @@ class CallKey {
 
  private:
   using WeakTensor = c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>;
-  // Weak: the tensor may die, but as long as this lives no other one gets its address.
+  // Weak: tensor and storage may die, but as long as this lives no other ones get their addresses. (The values' memory
+  // is given out again at once, so where they lie tells nothing.)
   struct Parameter {
     WeakTensor tensor;
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage;
     const c10::TensorImpl* address;
     std::uint32_t version;
   };
