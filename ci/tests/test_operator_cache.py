@@ -80,9 +80,9 @@ class Forgetful(Operator):
             return super().__call__(arguments, **settings)
         key = self.key(arguments, settings)
         if key not in self.kept:
-            # Alive, tensors and storages keep their addresses to themselves.
-            views = [t.detach() for t in flat({n: v for n, v in arguments.items() if not is_data(n)})]
-            holds = (arguments, views) if "object" not in self.forgotten else None
+            holds = None
+            if "object" not in self.forgotten:  # alive, tensors and storages keep their addresses to themselves
+                holds = arguments, [t.detach() for t in flat(arguments)]
             self.kept[key] = [copies(arguments), settings, holds, None]
         own, settings, _, last = entry = self.kept[key]
         if "lending" not in self.forgotten:
