@@ -102,16 +102,17 @@ std::string slept(const std::function<void()>& run) {
       const StateSampler sampler;
       const double waited_before = waited_s();
       const std::int64_t start = raw_clock();
-      double passed_s = 0;
-      do {
+      for (bool over = false; !over;) {
         run();
         // Taken right behind the run: what this thread does afterwards is not the run's.
         looks = sampler.looks();
         idle = sampler.idle();
-        passed_s = seconds_between(start, raw_clock());
+        const double passed_s = seconds_between(start, raw_clock());
+        if (looks < kLooks && passed_s < kMost_s) continue;
         const double waiting = std::clamp((waited_s() - waited_before) / passed_s, 0.0, kMostWaiting);
         looks = std::max(idle, static_cast<int>(looks * (1 - waiting)));
-      } while (looks < kLooks && passed_s < kMost_s);
+        over = looks >= kLooks || passed_s >= kMost_s;
+      }
     }
     const double share = looks < kFewLooks ? 0.0 : static_cast<double>(idle) / looks;  // of a few nothing can be said
     if (share <= kSurelyWorks && looks >= kFewLooks) return "";
