@@ -34,6 +34,7 @@ struct Case {
   std::string distribution = "normal";  // normal, uniform, zeros, heavy_tail, adversarial: of the case's data
   Pass pass = Pass::kForward;
   bool degenerate = false;  // the right answer is constant or empty: exempt from the vacuity guard
+  bool fixed = false;       // what it is about is lost at other sizes: none are drawn from it
   bool timed = false;       // measured by `twinbench bench`; the others are parity and counter cases
   // A switch that makes the baseline compute a documented wrong answer. Only the baseline runs such a case, and parity
   // passes when the comparer rejects it against the oracle without the switch.

@@ -106,8 +106,9 @@ class TableReader {
       within_ = "a case: ";
       take(entry, "name", one.name);
       at_ = within_ = "case " + one.name + ": ";
-      check_keys("case " + one.name, entry,
-                 {"name", "sizes", "options", "distribution", "pass", "degenerate", "timed", "specimen", "note"});
+      check_keys(
+          "case " + one.name, entry,
+          {"name", "sizes", "options", "distribution", "pass", "degenerate", "fixed", "timed", "specimen", "note"});
       std::vector<std::int64_t> lengths;
       take(entry, "sizes", lengths);
       if (lengths.size() != order.size())
@@ -118,6 +119,7 @@ class TableReader {
       take(entry, "distribution", one.distribution);
       if (entry.value("pass", "forward") == "backward") one.pass = Pass::kBackward;
       take(entry, "degenerate", one.degenerate);
+      take(entry, "fixed", one.fixed);
       take(entry, "timed", one.timed);
       take(entry, "specimen", one.specimen);
       spec_.cases.push_back(std::move(one));

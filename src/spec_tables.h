@@ -17,7 +17,8 @@ const char* spec_text(const std::string& component_id);
 //   options   [{"switch": "gate", "default": false, "meaning": "..."}], or "count", "real" with "range": [low, high];
 //             "of_inputs": true for one that no variant sees
 //   cases     {"order": ["flows", "hidden"], "list": [{"name": "tiny", "sizes": [4, 4]}, ...]}; besides "options",
-//             "distribution", "pass", "degenerate", "timed", "specimen", as in Case, and a "note" for the reader
+//             "distribution", "pass", "degenerate", "fixed", "timed", "specimen", as in Case, and a "note" for the
+//             reader
 //   proof     {"dispatches": "9 * flows + 1"}: the formulas in words, of the proof counters that spec.cpp computes
 //   claims    [{"document": "D0", "text": "...", "figure": "5x", "ratio": 5, "verdict": "ok"}]
 // No text is right for a specification that says all in code; one without a summary lacks its file.

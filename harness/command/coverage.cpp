@@ -52,7 +52,7 @@ void add_component(const Component& component, Facts& facts) {
   for (const auto& claim : spec.claims) add("claim " + claim.document + ": " + claim.figure);
   for (const auto& input : spec.cases) {
     std::string line = "case " + input.name + " " + input.distribution + (input.timed ? " timed" : "") +
-                       (input.degenerate ? " degenerate" : "");
+                       (input.degenerate ? " degenerate" : "") + (input.fixed ? " fixed" : "");
     for (const auto& [symbol, size] : input.sizes) line += ' ' + symbol + '=' + std::to_string(size);
     for (const auto& [option, value] : input.options) line += ' ' + option + '=' + number(value);
     add(line);

@@ -16,7 +16,9 @@ double unit_draw(const std::string& text) {
   return static_cast<double>(name_hash(text) >> 11) / static_cast<double>(std::uint64_t{1} << 53);
 }
 
-bool fits(const Case& one, bool timed) { return one.timed == timed && !one.degenerate && one.specimen.empty(); }
+bool fits(const Case& one, bool timed) {
+  return one.timed == timed && !one.degenerate && !one.fixed && one.specimen.empty();
+}
 
 // Between the two, every order of magnitude alike.
 std::int64_t between(std::int64_t low, std::int64_t high, double draw) {

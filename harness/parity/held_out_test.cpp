@@ -37,6 +37,15 @@ TEST(HeldOut, StaysWithinTheSignature) {
       }
 }
 
+TEST(HeldOut, NoSizesAreDrawnFromAFixedCase) {
+  Component component = find_component("energy_flow.simple_neuron");
+  component.spec.cases.resize(1);
+  component.spec.cases.front().fixed = false;
+  ASSERT_FALSE(held_out_draw(component, "any text", 0, component.spec.cases.front().timed).input_case.sizes.empty());
+  component.spec.cases.front().fixed = true;
+  EXPECT_TRUE(held_out_draw(component, "any text", 0, component.spec.cases.front().timed).input_case.sizes.empty());
+}
+
 TEST(HeldOut, CellsAreThoseThatTheFilterMatches) {
   EXPECT_TRUE(HeldOutCells("/tiny$", "cpu", false).cells().empty());
   const HeldOutCells held_out("simple_neuron/.*/held_out$", "cpu", false);

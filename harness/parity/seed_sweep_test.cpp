@@ -73,37 +73,28 @@ NamedTensors run(const Component& component, Variant variant, const Setting& set
 
 // A wrong rounding can be told from a right one at settled elements alone: the others hang on a rounding that honest
 // arithmetic may take either way, and are held to the specification's bound of the mode, which is there for such flips.
-// Where a twin has the baseline's own bits at every settled element, it may pass; and where it moves a handful of them
-// by less than the class allows in fp32 mode, for a single number lies near one of bf16's by chance, at one flow in a
-// hundred. Empty: it may not.
+// Where a twin has the baseline's own bits at every settled element, it may pass; and where it moves them by less than
+// the class allows the largest element in fp32 mode: a number lies near one of bf16's by chance, at one flow in a
+// hundred, and roundings of small terms are lost in a large sum. Empty: it may not.
 constexpr char kUnsettledAlone[] = "it differs at unsettled elements alone, within the class's bound";
-constexpr char kNearlyRound[] = "it moves a handful of settled elements by less than fp32's bound";
 constexpr char kLost[] = "it moves elements by less than fp32's bound on the largest one, beside which they are lost";
-constexpr std::int64_t kHandful = 16;
 constexpr char kNowhere[] = "it differs nowhere";
 std::string why_it_survives(const Reference& reference, const NamedTensors& outputs) {
-  bool differs = false;
-  std::int64_t moved = 0;
-  bool nearly = true, lost = true;
+  bool differs = false, moved = false;
   for (const auto& spec : reference.outputs()) {
     const at::Tensor &twin = outputs[spec.name], &right = reference.baseline_run()[spec.name];
     if (!twin.sizes().equals(right.sizes())) return "";
     const at::Tensor apart = twin.ne(right).logical_and(twin.eq(twin).logical_or(right.eq(right)));
-    const at::Tensor& open = reference.unsettled(spec.name);
     differs = differs || apart.any().item<bool>();
-    const at::Tensor settled = apart.logical_and(open.logical_not());
+    const at::Tensor settled = apart.logical_and(reference.unsettled(spec.name).logical_not());
     if (!settled.any().item<bool>()) continue;
+    moved = true;
     const Bound& bound = spec.tolerance.bound(Dtype::kFp32);
-    const at::Tensor size = right.abs(), move = (twin - right).abs();
-    const auto within = [&](const at::Tensor& of) {
-      return !move.gt(of * bound.relative + bound.absolute).logical_and(settled).any().item<bool>();
-    };
-    moved += settled.sum().item<std::int64_t>();
-    nearly = nearly && moved <= kHandful && within(size);
-    lost = lost && within(size.max());
+    const at::Tensor largest = at::nan_to_num(right.abs(), 0, 0, 0).max();
+    const at::Tensor within = (twin - right).abs().le(largest * bound.relative + bound.absolute);  // no NaN is
+    if (settled.logical_and(within.logical_not()).any().item<bool>()) return "";
   }
-  if (moved == 0) return differs ? kUnsettledAlone : kNowhere;
-  return nearly ? kNearlyRound : lost ? kLost : "";
+  return moved ? kLost : differs ? kUnsettledAlone : kNowhere;
 }
 
 void sweep_one(const Component& component, const Setting& setting, std::uint64_t seed, Tally& tally) {
@@ -260,7 +251,7 @@ TEST_F(SeedSweep, SizesDrawnAtRandom) {
   for (const auto& component : components()) {
     std::vector<Case> cases;
     for (const auto& one : component.spec.cases)
-      if (is_small(component, one) && !one.degenerate) cases.push_back(one);
+      if (is_small(component, one) && !one.degenerate && !one.fixed) cases.push_back(one);
     for (int draw = first; !cases.empty() && draw < first + draws; ++draw)
       for (const Dtype dtype : component.spec.dtypes) {
         const auto seed = static_cast<std::uint64_t>(draw);
