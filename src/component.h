@@ -96,8 +96,8 @@ struct Refusal {
   std::string field;
 };
 
-// Sizes that the kernels do not hold, most often for a block's shared memory: where the optimized variant takes the CUDA
-// path, Component::make refuses a setting in which `of` is larger than `most`. Each size up to there must run.
+// Sizes that the kernels do not hold, most often for a block's shared memory: where the optimized variant takes the
+// CUDA path, Component::make refuses a setting in which `of` is larger than `most`. Each size up to there must run.
 struct CardLimit {
   Expression of;
   std::int64_t most = 0;
