@@ -11,6 +11,7 @@
 #include "harness/command/command.h"
 #include "harness/command/data.h"
 #include "harness/command/kernels.h"
+#include "harness/command/outputs.h"
 #include "harness/command/scenario.h"
 #include "harness/runner/told_error.h"
 #include "harness/runner/waiting_threads.h"
@@ -128,6 +129,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
 }  // namespace
 
 int main(int argc, char** argv) {
+  twinbench::keep_standard_streams();
   std::string waiting_threads;
   try {
     waiting_threads = twinbench::settle_waiting_threads(argv);
@@ -272,6 +274,14 @@ int main(int argc, char** argv) {
           throw twinbench::Error(
               twinbench::ErrorKind::kBadArgument, "flag", extra,
               "`twinbench bench --help` lists the flags" + twinbench::did_you_mean(extra, flags_of(bench)));
+    twinbench::require_writable("--out", options.out);
+    twinbench::require_writable("--out", kernels_options.out);
+    if (*dump) twinbench::require_writable("--out", file);
+    if (pin || kernels_options.pin)
+      twinbench::require_writable("--pins", *counters       ? pins
+                                            : *instructions ? instruction_pins
+                                            : *coverage     ? coverage_pins
+                                                            : kernels_options.pins);
     if (options.threads == 0) options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     if (*bench || *ceilings || *scenarios)
       std::fprintf(stderr, "twinbench: waiting threads: %s\n", waiting_threads.c_str());
@@ -296,6 +306,10 @@ int main(int argc, char** argv) {
     if (*kernels) code = twinbench::kernels_command(kernels_options, options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "twinbench: %s\n", twinbench::told(error).c_str());
+    return twinbench::kExitUsage;
+  }
+  if (const std::string lost = twinbench::lost_output(); !lost.empty()) {
+    std::fprintf(stderr, "twinbench: input_output: %s\n", lost.c_str());
     return twinbench::kExitUsage;
   }
   return code;

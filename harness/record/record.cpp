@@ -1,13 +1,8 @@
 // Assembling, validating (Valijson) and writing a record.
 #include "harness/record/record.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
 #include <valijson/schema_parser.hpp>
@@ -16,6 +11,7 @@
 #include "harness/record/provenance.h"
 #include "harness/record/schema_text.h"
 #include "src/common/error.h"
+#include "src/formats/file_io.h"
 
 namespace twinbench {
 
@@ -101,17 +97,20 @@ std::string schema_breaches(const nlohmann::json& record) {
 void Record::write(const std::string& path) const {
   const std::string breaches = schema_breaches(root_);
   if (!breaches.empty()) throw Error(ErrorKind::kInternal, "record", path, "it breaks the schema: " + breaches);
-  const std::filesystem::path target(path);
-  std::error_code ignored;
-  if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), ignored);
-  const std::string temporary = path + ".partial." + std::to_string(getpid());
-  std::ofstream file(temporary);
-  file << root_.dump(1) << '\n';
-  file.close();
-  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    std::filesystem::remove(temporary, ignored);
+  const std::string text = root_.dump(1) + '\n';
+  try {
+    write_file(path, as_bytes(text));
+  } catch (const Error& refused) {
+    // Hours may lie in it: it goes where it can, and the run is an error all the same.
+    const std::string rescued = TemporaryDirectory().path() + "-record.json";
+    try {
+      write_file(rescued, as_bytes(text));
+    } catch (const Error& also_refused) {
+      throw Error(ErrorKind::kInputOutput, "--out", path,
+                  std::string(refused.what()) + "; nor could it be saved elsewhere: " + also_refused.what());
+    }
     throw Error(ErrorKind::kInputOutput, "--out", path,
-                "the record could not be written there; check the folder and free space");
+                std::string(refused.what()) + "; the record was saved as " + rescued + " instead");
   }
 }
 

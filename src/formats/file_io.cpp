@@ -29,6 +29,24 @@ std::string directory_of(const std::string& path) {
   return parent.empty() ? "." : parent.string();
 }
 
+// Where a path leads: itself, or what the link there names, which need not be there yet.
+std::string end_of_links(const std::string& path) {
+  std::filesystem::path end = path;
+  std::error_code error;
+  for (int links = 0; std::filesystem::is_symlink(end, error); ++links) {
+    if (links == 40) throw Error(ErrorKind::kInputOutput, path, "links that lead nowhere", "give a regular file");
+    const std::filesystem::path next = std::filesystem::read_symlink(end, error);
+    if (error) throw Error(ErrorKind::kInputOutput, path, error.message(), "give a regular file");
+    end = next.is_absolute() ? next : end.parent_path() / next;
+  }
+  return end.string();
+}
+
+void make_directory(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);  // what fails here fails with a better message where it is used
+}
+
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
@@ -72,10 +90,16 @@ void MappedFile::release() noexcept {
   size_ = 0;
 }
 
-AtomicFile::AtomicFile(const std::string& path) : path_(path), temporary_(path + ".partial-XXXXXX") {
+AtomicFile::AtomicFile(const std::string& path)
+    : path_(path), target_(end_of_links(path)), temporary_(target_ + ".partial-XXXXXX") {
+  struct stat status {};
+  const bool there = ::stat(target_.c_str(), &status) == 0;
+  if (there && !S_ISREG(status.st_mode))
+    throw Error(ErrorKind::kInputOutput, path, "not a regular file", "give a regular file, or a name that is free");
+  make_directory(directory_of(target_));
   descriptor_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
-  if (descriptor_ < 0) fail(path, "give a path in a directory that exists and may be written");
-  ::fchmod(descriptor_, 0644);
+  if (descriptor_ < 0) fail(path, "give a path in a directory that may be written");
+  ::fchmod(descriptor_, there ? status.st_mode & 07777 : 0644);
 }
 
 AtomicFile::~AtomicFile() {
@@ -106,14 +130,14 @@ void AtomicFile::write_zeros(std::uint64_t count) {
 void AtomicFile::commit() {
   if (::fsync(descriptor_) != 0) fail(path_, "flushing to the disk failed");
   const int descriptor = std::exchange(descriptor_, -1);
-  if (::close(descriptor) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+  if (::close(descriptor) != 0 || ::rename(temporary_.c_str(), target_.c_str()) != 0) {
     const int error = errno;
     ::unlink(temporary_.c_str());
     errno = error;
     fail(path_, "moving the finished file into place failed");
   }
   // The rename is durable only when the directory is; a file system that cannot sync directories is no error.
-  const int directory = ::open(directory_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int directory = ::open(directory_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory >= 0) {
     ::fsync(directory);
     ::close(directory);
@@ -124,6 +148,11 @@ void write_file(const std::string& path, ByteSpan bytes) {
   AtomicFile file(path);
   file.write(bytes);
   file.commit();
+}
+
+void check_writable(const std::string& path) {
+  static constexpr std::uint8_t kPage[4096] = {};
+  AtomicFile(path).write({kPage, sizeof(kPage)});  // a full disk lets a file be made, and not be filled
 }
 
 TemporaryDirectory::TemporaryDirectory() {

@@ -29,11 +29,13 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
-// Writes to a temporary file in the target's directory; commit() makes it durable (fsync) and renames it into place.
-// Without commit() the destructor removes it, so that a failed write leaves nothing behind.
+// Writes to a temporary file in the target's directory, which is made where it is missing; commit() makes it durable
+// (fsync) and renames it into place. Without commit() the destructor removes it, so that a failed write leaves nothing
+// behind. A link is followed, so that it stays one, and the file's permissions are kept.
 class AtomicFile {
  public:
-  explicit AtomicFile(const std::string& path);  // throws kInputOutput
+  // Throws kInputOutput, also where the path is there and no regular file: a device, FIFO or folder is not replaced.
+  explicit AtomicFile(const std::string& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -44,13 +46,17 @@ class AtomicFile {
   std::uint64_t written() const { return written_; }
 
  private:
-  std::string path_, temporary_;
+  std::string path_, target_, temporary_;  // target_: the path, or where the link there leads
   int descriptor_ = -1;
   std::uint64_t written_ = 0;
 };
 
 // Replaces the file at `path` by these bytes, atomically.
 void write_file(const std::string& path, ByteSpan bytes);
+
+// Throws kInputOutput where write_file would fail now: for results that take hours, before they are measured. Leaves
+// nothing behind but the folders that were missing.
+void check_writable(const std::string& path);
 
 // A new private directory under the system's temporary one; removed with its contents by the destructor.
 class TemporaryDirectory {

@@ -1,0 +1,89 @@
+"""What the program writes: refused before anything is measured, or whole; output that nobody got is an error."""
+import json
+import os
+import resource
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = os.environ["TWINBENCH_PROGRAM"]
+CELL = "energy_flow.simple_neuron/optimized/cpu/fp32/tiny"
+PARITY = [PROGRAM, "parity", "--filter", f"^{CELL}$", "--held-out", "none"]
+
+
+def run(command, **keywords):
+    return subprocess.run(list(map(str, command)), cwd=ROOT, stdout=keywords.pop("stdout", subprocess.PIPE),
+                          stderr=subprocess.PIPE, text=True, timeout=120, **keywords)
+
+
+def shell(script, *arguments):
+    return subprocess.run(["bash", "-c", script, "bash", *map(str, arguments)], cwd=ROOT, stderr=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True, timeout=120)
+
+
+@pytest.mark.parametrize("command", [PARITY, [PROGRAM, "dump", CELL], [PROGRAM, "kernels", "--filter", "neuron/.*tiny"],
+                                     [PROGRAM, "selftest"], [PROGRAM, "bench"]])
+def test_what_is_no_regular_file_is_refused_before_anything_is_measured(command, tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    began = time.monotonic()
+    for path in (tmp_path, fifo, "/dev/null"):
+        result = run([*command, "--out", path])
+        assert result.returncode == 2 and "--out" in result.stderr and str(path) in result.stderr, result.stderr
+        assert not result.stdout
+    assert time.monotonic() - began < 30
+    assert stat.S_ISFIFO(fifo.stat().st_mode) and stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    assert list(tmp_path.iterdir()) == [fifo]
+
+
+@pytest.mark.parametrize("engine", ["counters", "coverage", "instructions", "kernels"])
+def test_pins_that_cannot_be_written_are_refused_first(engine, tmp_path):
+    result = run([PROGRAM, engine, "--pin", "--pins", tmp_path])
+    assert result.returncode == 2 and "regular file" in result.stderr, result.stderr
+
+
+def test_a_planted_temporary_file_is_not_written_through(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    out = tmp_path / "record.json"
+    for number in range(os.getpid(), os.getpid() + 400):
+        (tmp_path / f"record.json.partial.{number}").symlink_to(victim)
+    assert run([*PARITY, "--out", out]).returncode == 0
+    assert victim.read_text() == "mine" and json.loads(out.read_text())["twinbench"]["engines"] == ["parity"]
+
+
+def test_output_that_nobody_gets_is_an_error(tmp_path):
+    with open("/dev/full", "w") as full:
+        result = run(PARITY, stdout=full)
+    assert result.returncode == 2 and "No space left" in result.stderr, result.stderr
+    out = tmp_path / "record.json"
+    result = shell('"$@" >&-', *PARITY, "--out", out)
+    assert result.returncode == 2 and "standard output" in result.stderr, result.stderr
+    assert json.loads(out.read_text())["twinbench"]["ledger"]["exit_code"] == 0, "the record is whole all the same"
+    reading, writing = os.pipe()
+    os.close(reading)
+    result = run(PARITY, stdout=writing)
+    os.close(writing)
+    assert result.returncode == 2 and "Broken pipe" in result.stderr, (result.returncode, result.stderr)
+
+
+def test_closed_streams_do_not_end_up_in_a_file(tmp_path):
+    out = tmp_path / "record.json"
+    result = shell('"$@" <&- >&- 2>&-', *PARITY, "--out", out)
+    assert result.returncode == 2
+    assert json.loads(out.read_text())["twinbench"]["parity"]
+    result = shell('"$@" <&- 2>&-', *PARITY, "--out", out)
+    assert result.returncode == 0 and "parity: " in result.stdout
+
+
+def test_a_limit_on_the_size_of_files_is_an_error_and_leaves_nothing(tmp_path):
+    def limited():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
+
+    result = run([*PARITY, "--out", tmp_path / "record.json"], preexec_fn=limited)
+    assert result.returncode == 2 and "too large" in result.stderr, (result.returncode, result.stderr)
+    assert not list(tmp_path.iterdir())

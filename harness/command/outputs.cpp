@@ -1,0 +1,45 @@
+// Closed streams, closed pipes, full disks: found, and said.
+#include "harness/command/outputs.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+
+#include "src/common/error.h"
+#include "src/formats/file_io.h"
+
+namespace twinbench {
+
+void keep_standard_streams() {
+  // Opened for reading, standard output and error refuse what is written; input, opened for writing, what is read.
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF)
+      (void)::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // the lowest free number is this one
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files, likewise
+}
+
+std::string lost_output() {
+  errno = 0;
+  std::cout.flush();
+  std::fflush(stdout);
+  if (std::cout.good() && std::ferror(stdout) == 0) return "";
+  return std::string("standard output: ") + (errno != 0 ? std::strerror(errno) : "an earlier write failed") +
+         ": what was printed is not complete; give it a place that takes it";
+}
+
+void require_writable(const std::string& flag, const std::string& path) {
+  if (path.empty()) return;
+  try {
+    check_writable(path);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::kInputOutput, flag, path, error.what());
+  }
+}
+
+}  // namespace twinbench
