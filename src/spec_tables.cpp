@@ -164,7 +164,9 @@ class TableReader {
   }
 
   Claim read_claim(const json& entry) const {
-    check_keys("claims", entry, {"document", "text", "figure", "ratio", "verdict"});
+    // With "row" it is a row of the specifications' claims ledger; the keys after it are for the reports.
+    check_keys("claims", entry,
+               {"document", "text", "figure", "ratio", "verdict", "row", "place", "recomputed", "instead", "measures"});
     Claim claim{entry.at("document").get<std::string>(), entry.at("text").get<std::string>(), entry.value("figure", ""),
                 std::nullopt, entry.at("verdict").get<std::string>()};
     if (entry.contains("ratio")) claim.ratio = entry["ratio"].get<double>();

@@ -29,7 +29,8 @@ TEST(SpecTables, EveryTableArrives) {
     "card_limits": [{"of": "4 * width", "most": 96, "meaning": "bytes"},
                     {"of": "rows", "most": 9, "pass": "backward", "meaning": "rows"}],
     "proof": {"dispatches": "rows + 1"},
-    "claims": [{"document": "D0", "text": "t", "figure": "5x", "ratio": 5, "verdict": "ok"}]})");
+    "claims": [{"row": "test 1", "document": "D0", "place": "p", "text": "t", "figure": "5x", "ratio": 5,
+                "recomputed": "5", "verdict": "ok", "instead": "i", "measures": ["speedup"]}]})");
   EXPECT_EQ(spec.summary + spec.source + spec.sin + spec.batch_size, "stest C01slowrows");
   EXPECT_EQ(spec.dtypes, (std::vector<Dtype>{Dtype::kFp32, Dtype::kBf16}));
   ASSERT_EQ(spec.signature.sizes.size(), 2u);

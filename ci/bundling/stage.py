@@ -13,6 +13,9 @@ from bundling.programs import copy_libraries, copy_program, foreign_run_paths, n
 from bundling.sanitizer import add_sanitizer
 
 UNIT_TESTS = ("kernel_tests",)  # those that need no source tree and no fake driver
+DATA = ("ci/gpu_suite", "ci/counters.json", "ci/documented.json", "ci/kernel_budgets.json", "ci/kernel_counts.json",
+        "ci/kernel_sass.json", "data/default.efds", "data/default.efds.valid")
+MANY = ("ci/cards/*.json", "scenarios/**/*.yaml", "src/*/*/spec.json")  # the last: claims, for the report
 IGNORED = shutil.ignore_patterns("__pycache__", "*.pyc", "*.egg-info")
 README = """# Twinbench {revision}, packed for a machine with a GPU
 
@@ -48,12 +51,7 @@ def stage(root: Path, build: Path, folder: Path, programs: list[str], revision: 
     copy_tree(root / "reports/twinbench_reports", folder / "reports/twinbench_reports")
     copy_tree(root / "reports/schema", folder / "reports/schema")
     copy_tree(root / "ci/suite", folder / "ci/suite")
-    for name in ("ci/gpu_suite", "ci/counters.json", "ci/kernel_budgets.json", "ci/kernel_counts.json",
-                 "ci/kernel_sass.json",
-                 *(f"ci/cards/{path.name}" for path in sorted((root / "ci/cards").glob("*.json"))),
-                 "data/default.efds",
-                 "data/default.efds.valid", *(str(path.relative_to(root))
-                                              for path in sorted((root / "scenarios").rglob("*.yaml")))):
+    for name in (*DATA, *(str(path.relative_to(root)) for many in MANY for path in sorted(root.glob(many)))):
         if (root / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(root / name, folder / name)

@@ -2,11 +2,18 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from twinbench_reports.documents.load import MEASURE, load_documents
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTED = json.loads((ROOT / "ci/documented.json").read_text())
+# How many rows the claims ledger of each specification has.
+LEDGERS = {"energy_flow": 41, "sem": 26, "trainer2": 28}
 SOURCE = re.compile(r"(energy_flow|trainer2|sem) (C|SC|S)\d\d?")
 
 
@@ -74,3 +81,45 @@ def test_what_is_built_is_as_documented():
         assert ("library" in row["variants"]) <= rows[component]["library"], component
         if rows[component]["library"]:
             assert "library" in row["variants"] or row.get("no_library"), component
+
+
+def test_every_row_of_the_claims_ledgers_is_there_once():
+    wanted = [f"{pipeline} {number + 1}" for pipeline, count in LEDGERS.items() for number in range(count)]
+    assert [claim.row for claim in load_documents(ROOT).claims] == wanted and len(wanted) == 95
+
+
+def test_every_claim_stands_with_something_documented_and_is_measured_by_something_documented():
+    documents = load_documents(ROOT)
+    components = {row["component"] for row in DOCUMENTED["components"]}
+    scenarios = {row["source"] for row in DOCUMENTED["scenarios"]}
+    assert documents.built <= components and documents.built_scenarios <= scenarios
+    for claim in documents.claims:
+        assert claim.component in components or claim.scenario in scenarios, claim.row
+        for measure in claim.measures:
+            found = MEASURE.fullmatch(measure)
+            assert not found["scenario"] or found["scenario"] in scenarios, f"{claim.row}: {measure}"
+            assert not found["component"] or found["component"] in components, f"{claim.row}: {measure}"
+            whole = documents.whole(found["component"] or claim.component)
+            if found["counter"] and whole in documents.built:
+                spec = json.loads((ROOT / "src" / whole.replace(".", "/") / "spec.json").read_text())
+                assert found["counter"] in spec["proof"], f"{claim.row}: {whole} proves no {found['counter']}"
+
+
+def test_the_trace_names_documented_things_and_all_of_its_specification():
+    for key, rows in (("components", DOCUMENTED["components"]), ("scenarios", DOCUMENTED["scenarios"])):
+        named = {source for row in DOCUMENTED["trace"] for source in row[key]}
+        assert named == {row["source"] for row in rows if row["source"].startswith("energy_flow ")}
+
+
+@pytest.mark.parametrize("lost", ["energy_flow 7", "sem 26", "trainer2 7"])
+def test_a_claim_without_a_row_is_found(tmp_path, lost):
+    """In a copy of the tree one claim has lost its row; the first test above is what finds it."""
+    (tmp_path / "ci").mkdir()
+    for file in (ROOT / "ci/documented.json", *ROOT.glob("src/*/*/spec.json")):
+        copy = tmp_path / file.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
+        data = json.loads(copy.read_text())
+        data["claims"] = [row for row in data["claims"] if row.get("row") != lost]
+        copy.write_text(json.dumps(data))
+    assert lost not in [claim.row for claim in load_documents(tmp_path).claims]

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import synthetic
 
+from twinbench_reports.documents.load import load_documents, tree
 from twinbench_reports.judge.judge import judge
 from twinbench_reports.load import load_record
 from twinbench_reports.render import numbers
@@ -28,15 +29,15 @@ from twinbench_reports.render.twins import gather_twins
 EVIL = '<script>alert("x")</script>&\'|`@all`'
 
 
-def render(record, before=None):
-    return html_report(record, judge(record, before), before)
+def render(record, before=None, documents=None):
+    return html_report(record, judge(record, before), before, documents=documents)
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "record.json"
     path.write_text(json.dumps(synthetic.failing()))
-    return render(load_record(path))
+    return render(load_record(path), documents=load_documents(tree()))
 
 
 class Structure(html.parser.HTMLParser):
@@ -83,8 +84,7 @@ def test_the_page_is_one_well_formed_file_without_script_or_network(page):
 def test_sections_come_in_reading_order(page):
     wanted = [
         "do", "speedups", "claims", "counters", "parity", "device", "modelled", "roofline", "scenarios", "selftest",
-            "environment",
-        "data"]
+        "ledger", "coverage", "environment", "data"]
     assert re.findall(r'<section id="([a-z]+)"', page) == wanted
     assert page.index('id="verdict"') < page.index('id="do"')
 

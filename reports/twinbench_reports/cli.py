@@ -99,6 +99,7 @@ def build_parser() -> Parser:
                       help="where to write it (default: %(default)s)")
     html.add_argument("--measured", type=Path, nargs="+", default=[], metavar="RECORD",
                       help="records of cards: their times stand beside what is modelled for a card of that name")
+    _add_documents(html)
     html.add_argument("--figures", type=Path, metavar="DIR", help="also write every figure as PNG and SVG")
 
     markdown = add("markdown", commands.markdown, "print the report as Markdown of at most 64 KB, the worst first")
@@ -113,6 +114,7 @@ def build_parser() -> Parser:
 
     ledger = add("ledger", commands.ledger, "print the claims of the documents beside what was measured")
     _add_records(ledger)
+    _add_documents(ledger)
     ledger.add_argument("--markdown", action="store_true", help="print a Markdown table with every column")
     ledger.add_argument("--width", type=int, metavar="COLUMNS", help="width of the table (default: the terminal's)")
 
@@ -151,6 +153,12 @@ def _add_records(parser: argparse.ArgumentParser) -> None:
                         help="where two records hold the same row, take the later one (default: refuse)")
     parser.add_argument("--other-boards", action="store_true",
                         help="merge records of several boards of one model, as from --shard")
+
+
+def _add_documents(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--documents", type=Path, metavar="DIR",
+                        help="a source tree or bundle: its ci/documented.json and src/*/*/spec.json say what is "
+                        "documented (default: the one that this package lies in)")
 
 
 def _add_judging(parser: argparse.ArgumentParser) -> None:

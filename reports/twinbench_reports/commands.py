@@ -10,6 +10,7 @@ import re
 import sys
 from pathlib import Path
 
+from twinbench_reports.documents.load import Documents, load_documents, tree
 from twinbench_reports.errors import ReportError
 from twinbench_reports.exit_codes import INCONCLUSIVE, PASS
 from twinbench_reports.history import read_history
@@ -57,12 +58,13 @@ def html(options: argparse.Namespace) -> int:
 
     record, before, verdict = _judged(options, options.today)
     measured = [load_record(path) for path in options.measured]
-    _write(options.out, html_report(record, verdict, before, measured))
+    documents = _documents(options)
+    _write(options.out, html_report(record, verdict, before, measured, documents))
     print(f"{options.out}: {verdict.word}, {verdict.headline}")
     if options.figures:
         _make_folder(options.figures)
         written = [
-            path for drawings in all_drawings(record).values() for drawing in drawings
+            path for drawings in all_drawings(record, documents).values() for drawing in drawings
             for path in drawing.write(options.figures)]
         print(f"{options.figures}: {len(written)} figure files")
     return PASS
@@ -88,9 +90,9 @@ def table(options: argparse.Namespace) -> int:
 
 def ledger(options: argparse.Namespace) -> int:
     """Prints the claims."""
-    record = _load(options)
-    sys.stdout.write(
-        ledger_markdown(record) if options.markdown else ledger_text(record, terminal_style(width=options.width)))
+    record, documents = _load(options), _documents(options)
+    sys.stdout.write(ledger_markdown(record, documents) if options.markdown
+                     else ledger_text(record, documents, terminal_style(width=options.width)))
     return PASS
 
 
@@ -155,6 +157,11 @@ def validate(options: argparse.Namespace) -> int:
         record = load_record(path)
         print(f"{path}: a record of schema {record.block['schema_version']}, sha256 {record.sha256}")
     return PASS
+
+
+def _documents(options: argparse.Namespace) -> Documents | None:
+    root = options.documents or tree()
+    return load_documents(root) if root else None
 
 
 def _load(options: argparse.Namespace) -> Record:

@@ -47,6 +47,10 @@ GLOSSARY: tuple[tuple[str, str], ...] = (
     ("regime", "hot: data in cache; cold: caches flushed; rotating: inputs change from call to call"),
     ("interval",
      "the range of ratios that the pairs do not contradict, at the confidence of the record (95 % unless said)"),
+    ("gap closed",
+     "(baseline - optimized) over (baseline - floor): of what could be saved, the share that is; the floor is what the "
+     "bytes and operations that any version needs take at the measured ceilings. None where the data stays in a "
+     "cache, for which that floor does not hold"),
     ("n", "the number of pairs"),
     ("smallest visible", "the smallest slowdown that so many pairs of this spread would have shown nine times in ten"),
     ("worst ratio", "largest error over allowed error; at most 1 passes"),

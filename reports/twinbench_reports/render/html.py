@@ -9,6 +9,9 @@ from typing import Any
 import jinja2
 
 from twinbench_reports import machine
+from twinbench_reports.documents.coverage import MEANING, STAGES, Coverage, coverage, stages_text
+from twinbench_reports.documents.load import Documents
+from twinbench_reports.documents.measured import LedgerRow, ledger_rows
 from twinbench_reports.judge.findings import Verdict
 from twinbench_reports.judge.reproduce import program
 from twinbench_reports.judge.timing import disbelief, null_test_word, qualification_text, smallest_loss
@@ -24,6 +27,7 @@ from twinbench_reports.render.figures.parity import parity_drawings, parity_find
 from twinbench_reports.render.figures.roofline import roofline_drawings, roofline_finding
 from twinbench_reports.render.figures.scenarios import scenario_drawings
 from twinbench_reports.render.figures.speedups import speedup_drawings, speedup_finding
+from twinbench_reports.render.figures.stages import coverage_drawings, ledger_drawings
 from twinbench_reports.render.figures.theme import DARK, LIGHT, css_variables
 from twinbench_reports.render.figures.timeline import timeline_drawings
 from twinbench_reports.render.glossary import GLOSSARY, METHOD
@@ -36,11 +40,14 @@ _TEMPLATES = Path(__file__).parent / "templates"
 COUNTERS = ("dispatches", "scalar_reads", "sync_calls", "copies", "allocations", "peak_bytes")
 
 
-def all_drawings(record: Record) -> dict[str, list[Drawing]]:
+def all_drawings(record: Record, documents: Documents | None = None) -> dict[str, list[Drawing]]:
     """Every figure of the report, by section."""
     block = record.block
     twins = gather_twins(block)
+    ledger, covered = _documented(documents, block, twins)
     return {
+        "ledger": ledger_drawings(ledger),
+        "coverage": coverage_drawings(covered) if covered else [],
         "speedups": speedup_drawings(twins),
         "claims": claim_drawings(gather_claims(block, twins)),
         "counters": counter_drawings(twins),
@@ -51,15 +58,19 @@ def all_drawings(record: Record) -> dict[str, list[Drawing]]:
 
 
 def html_report(record: Record, verdict: Verdict, before: Record | None = None,
-                measured: Sequence[Record] = ()) -> str:
-    """The whole report; `measured`: records of cards, for their times beside modelled ones. Everything is escaped."""
+                measured: Sequence[Record] = (), documents: Documents | None = None) -> str:
+    """The whole report; `measured`: records of cards, for their times beside modelled ones; `documents`: for ledger and
+    coverage. Everything is escaped."""
     block = record.block
     twins = gather_twins(block)
     claims = gather_claims(block, twins)
     parity = gather_parity(block)
     modelled = gather_modelled(record, measured)
     proofs = [row for twin in twins for row in twin.proofs]
+    ledger, covered = _documented(documents, block, twins)
     context: dict[str, Any] = {
+        "ledger": ledger,
+        "coverage": covered,
         "record": record,
         "block": block,
         "provenance": record.provenance,
@@ -82,7 +93,7 @@ def html_report(record: Record, verdict: Verdict, before: Record | None = None,
         "modelled": modelled,
         "claims": claim_rows(claims),
         "parity": sorted(parity, key=lambda view: (view.verdict in ("pass", "skip"), -(view.worst_ratio or 0))),
-        "drawings": all_drawings(record),
+        "drawings": all_drawings(record, documents),
         "account": account(record),
         "glossary": GLOSSARY,
         "method": METHOD,
@@ -104,6 +115,13 @@ def html_report(record: Record, verdict: Verdict, before: Record | None = None,
     return _environment().get_template("report.html.j2").render(context)
 
 
+def _documented(documents: Documents | None, block: dict[str, Any],
+                twins: list[Twin]) -> tuple[list[LedgerRow], Coverage | None]:
+    if documents is None:
+        return [], None
+    return ledger_rows(documents, block, twins), coverage(documents, block, twins)
+
+
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True,
                                      undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
@@ -112,7 +130,8 @@ def _environment() -> jinja2.Environment:
                      numbers.percent, numbers.rate, numbers.binary_size):
         environment.filters[function.__name__] = function
     environment.globals.update(plural=numbers.plural, minimum_detectable=minimum_detectable, interval=numbers.interval,
-                               counter=numbers.counter, limiter_parts=limiter_parts)
+                               counter=numbers.counter, limiter_parts=limiter_parts,
+                               stages_text=stages_text, STAGES=STAGES, MEANING=MEANING)
     return environment
 
 

@@ -56,6 +56,17 @@ class Twin:
         """A factor of the speedup in place: wall, host, launch_gap or kernel."""
         return self.speedup["decomposition"].get(name) if self.speedup and self.decomposed else None
 
+    @property
+    def gap_closed(self) -> float | None:
+        """Of the time between the baseline and the floor, the share that the optimized variant saves: 1 at the floor,
+        below 0 where it is slower. None where the floor does not bind."""
+        row, clock = self.timings.get("baseline", {}), "median_s"
+        if self.speedup and self.speedup.get("clock") == "gpu_span":
+            clock = "gpu_median_s"
+        if not self.ratio or self.roofline("optimized") is None or not row.get(clock) or not row.get("floor_s"):
+            return None
+        return (1 - 1 / self.ratio) / (1 - row["floor_s"] / row[clock]) if row[clock] > row["floor_s"] else None
+
     def busy_share(self, variant: str) -> float | None:
         """The device's busy time over the host's wall time, in place."""
         times = self.timings.get(variant, {}).get("in_place")

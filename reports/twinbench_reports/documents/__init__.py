@@ -1,0 +1,1 @@
+"""What the specifications document, read from a source tree, beside what a record measured of it."""
