@@ -33,8 +33,12 @@ struct Arena {
     for (std::size_t tensor = 0; tensor < table.size(); ++tensor) {
       const ParameterEntry& entry = table[tensor];
       if (!entry.has_gradient()) continue;
-      Parameter one{entry, static_cast<std::uint32_t>(tensor), values.narrow(0, entry.first, entry.count),
-                    firsts.narrow(0, entry.first, entry.count), seconds.narrow(0, entry.second, entry.count), {}};
+      Parameter one{entry,
+                    static_cast<std::uint32_t>(tensor),
+                    values.narrow(0, entry.first, entry.count),
+                    firsts.narrow(0, entry.first, entry.count),
+                    seconds.narrow(0, entry.second, entry.count),
+                    {}};
       for (std::int64_t step = 0; step < gradients.size(0); ++step)
         one.gradients.push_back(gradients.select(0, step).narrow(0, entry.first, entry.count));
       parameters.push_back(std::move(one));
@@ -123,8 +127,8 @@ class HostDecidedSteps : public Runnable {
   void add_noise(const Arena::Parameter& to, const at::Tensor& denominator, double rate) const {
     const at::Tensor normals = at::empty({to.value.numel()}, at::kDouble);
     for (std::int64_t i = 0; i < normals.numel(); ++i)
-      normals.mutable_data_ptr<double>()[i] = normal_of(seed_, kOptimizerNoise + to.ordinal,
-                                                        static_cast<std::uint32_t>(applied_), static_cast<std::uint64_t>(i));
+      normals.mutable_data_ptr<double>()[i] = normal_of(
+          seed_, kOptimizerNoise + to.ordinal, static_cast<std::uint32_t>(applied_), static_cast<std::uint64_t>(i));
     const at::Tensor spread = at::sqrt(at::clamp_min(denominator, floor_));
     to.value.add_(at::div(normals.to(to.value.options()), spread), std::sqrt(2 * temperature_ * rate));
   }

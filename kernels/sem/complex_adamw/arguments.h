@@ -15,7 +15,7 @@ struct Piece {
   std::int64_t partner = 0;  // how far the imaginary part lies behind the real one; 0: plain
   std::int64_t element = 0;  // of its tensor, where the noise needs to know
   std::int32_t count = 0;
-  std::uint32_t stream = 0;    // of the tensor's noise; the partner's is the next one
+  std::uint32_t stream = 0;  // of the tensor's noise; the partner's is the next one
 };
 
 constexpr std::int64_t kPieceElements = 4096;  // at most; pieces end at a multiple of 4 of the arena
@@ -33,9 +33,9 @@ struct Arguments {
   const float *learning_rate = nullptr, *loss = nullptr;  // [1]
   std::int64_t *counts = nullptr, *status = nullptr;      // [3], [1]
   double *norm = nullptr, *coefficient = nullptr;         // [1]
-  double* partial = nullptr;      // [kMostNormBlocks]
-  unsigned* arrived = nullptr;    // [1], 0 between launches
-  Step* step = nullptr;           // [1]: what the first kernel leaves to the second
+  double* partial = nullptr;                              // [kMostNormBlocks]
+  unsigned* arrived = nullptr;                            // [1], 0 between launches
+  Step* step = nullptr;                                   // [1]: what the first kernel leaves to the second
 };
 
 // Two kernels, the second none where there are no pieces: the norm and the decision, then the update, which clears or

@@ -62,7 +62,8 @@ struct Norm {
     const float* const values = gradients + begin;
     double sum = 0;
     kernels::in_batches<kBatch>(
-        simt::thread_rank(block), kThreads, cut.groups, [&](int i) { return kernels::load<4>(values + cut.head + 4 * i); },
+        simt::thread_rank(block), kThreads, cut.groups,
+        [&](int i) { return kernels::load<4>(values + cut.head + 4 * i); },
         [&](int, const Floats<4>& four) {
           TWINBENCH_UNROLL
           for (int k = 0; k < 4; ++k) sum += square(four.of[k]);

@@ -73,8 +73,10 @@ struct Expected {
 };
 
 Expected plain_loop(const Problem& p) {
-  Expected e{{p.parameters.begin(), p.parameters.end()}, {p.gradients.begin(), p.gradients.end()},
-             {p.first.begin(), p.first.end()},           {p.second.begin(), p.second.end()}};
+  Expected e{{p.parameters.begin(), p.parameters.end()},
+             {p.gradients.begin(), p.gradients.end()},
+             {p.first.begin(), p.first.end()},
+             {p.second.begin(), p.second.end()}};
   const auto each = [&](const auto& body) {
     for (const Piece& piece : p.pieces)
       for (int i = 0; i < piece.count; ++i)
@@ -115,7 +117,8 @@ Result run(const Problem& p, Order order, bool aligned = true, std::int64_t bloc
   const Buffer rate(Floats{kRate}), loss(Floats{p.loss});
   const GuardedBuffer<std::int64_t> counts(Integers{p.before.applied, p.before.suppressed, p.before.in_a_row}),
       status(std::size_t{1});
-  const GuardedBuffer<double> norm(std::size_t{1}), coefficient(std::size_t{1}), partial(static_cast<std::size_t>(blocks));
+  const GuardedBuffer<double> norm(std::size_t{1}), coefficient(std::size_t{1}),
+      partial(static_cast<std::size_t>(blocks));
   const GuardedBuffer<unsigned> arrived(std::vector<unsigned>{0});
   const GuardedBuffer<Step> step(std::size_t{1}, "step", 16);
   const Arguments arguments{.pieces = pieces.data(),

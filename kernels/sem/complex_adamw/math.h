@@ -8,10 +8,10 @@
 
 namespace twinbench::sem::complex_adamw {
 
-constexpr double kFirst = 0.9, kSecond = 0.999;       // how much of a moment stays
-constexpr double kClipFloor = 1e-6;                   // beside the norm
+constexpr double kFirst = 0.9, kSecond = 0.999;         // how much of a moment stays
+constexpr double kClipFloor = 1e-6;                     // beside the norm
 constexpr float kEpsilon = 1e-8f, kNoiseFloor = 1e-3f;  // beside the root, and under it where noise is scaled
-constexpr std::int64_t kEndOfRun = 3;                 // suppressed steps in a row
+constexpr std::int64_t kEndOfRun = 3;                   // suppressed steps in a row
 
 // The rule's own numbers, as they were given.
 struct Rule {

@@ -34,8 +34,10 @@ TEST(ComplexAdamw, ARunThatIsResumedHasTheSameBits) {
     setting.input_case.options = {{"temperature", temperature}, {"bad_steps", 1}};
     setting = completed(component.spec.signature, setting);
     const NamedTensors inputs = generate_inputs(component.spec, setting, 3);
-    for (const auto& [variant, device] : {std::pair{Variant::kBaseline, Device()}, {Variant::kLibrary, Device()},
-                                          {Variant::kOptimized, Device()}, {Variant::kOptimized, Device::simt()}}) {
+    for (const auto& [variant, device] : {std::pair{Variant::kBaseline, Device()},
+                                          {Variant::kLibrary, Device()},
+                                          {Variant::kOptimized, Device()},
+                                          {Variant::kOptimized, Device::simt()}}) {
       const NamedTensors whole = outputs_of(variant, device, inputs, setting, 0, kSteps);
       const NamedTensors half = outputs_of(variant, device, inputs, setting, 0, kSteps / 2);
       NamedTensors rest = inputs;

@@ -29,14 +29,12 @@ TWINBENCH_CPU_CLONES double squares(const float* __restrict values, std::int64_t
 struct Part {
   float *parameter, *gradient, *first;
 };
-Part part_of(const Arguments& a, std::int64_t at) {
-  return {a.parameters + at, a.gradients + at, a.first_moment + at};
-}
+Part part_of(const Arguments& a, std::int64_t at) { return {a.parameters + at, a.gradients + at, a.first_moment + at}; }
 
 TWINBENCH_CPU_CLONES void update_plain(const Part& part, float* __restrict second, std::int64_t count, const Step& by,
                                        bool clears) {
   const Step step = by;
-  float *__restrict const p = part.parameter, *__restrict const g = part.gradient, *__restrict const m = part.first;
+  float* __restrict const p = part.parameter, * __restrict const g = part.gradient, * __restrict const m = part.first;
   for (std::int64_t i = 0; i < count; ++i) {
     const float gradient = g[i] * step.coefficient, first = moved_first(m[i], gradient),
                 squared = moved_second(second[i], gradient * gradient);
@@ -50,7 +48,7 @@ TWINBENCH_CPU_CLONES void update_plain(const Part& part, float* __restrict secon
 TWINBENCH_CPU_CLONES void update_pair(const Part& real, const Part& imaginary, float* __restrict second,
                                       std::int64_t count, const Step& by, bool clears) {
   const Step step = by;
-  float *__restrict const p = real.parameter, *__restrict const g = real.gradient, *__restrict const m = real.first;
+  float* __restrict const p = real.parameter, * __restrict const g = real.gradient, * __restrict const m = real.first;
   float *__restrict const q = imaginary.parameter, *__restrict const h = imaginary.gradient,
                           *__restrict const n = imaginary.first;
   for (std::int64_t i = 0; i < count; ++i) {

@@ -43,14 +43,14 @@ inline std::vector<ParameterLength> parameter_inventory(const ModelSizes& of) {
   // Embedding; cost projection; codebook; sparse representation.
   plain({of.vocabulary * d, of.projection * d, of.projection, of.candidates * of.projection, d * of.candidates, d});
   for (std::int64_t layer = 0; layer < of.layers; ++layer) {
-    plain({d});                                                             // norm.gamma
-    pair(d * of.block);                                                     // spinor
+    plain({d});                                                              // norm.gamma
+    pair(d * of.block);                                                      // spinor
     plain({d * 2 * d, d, 2 * d * 2 * kConvolution, 2 * d, states, states});  // gate, convolution, a_raw, a_phase
-    pair(of.states * per_group);                                            // B
-    pair(per_group * of.states);                                            // C
-    plain({2 * 2 * per_group, 2});                                          // dt
-    pair(d * d);                                                            // out
-    plain({1, d, 1});                                                       // act_thr, out_scale, res_scale
+    pair(of.states * per_group);                                             // B
+    pair(per_group * of.states);                                             // C
+    plain({2 * 2 * per_group, 2});                                           // dt
+    pair(d * d);                                                             // out
+    plain({1, d, 1});                                                        // act_thr, out_scale, res_scale
   }
   for (std::int64_t layer = 0; layer < of.layers; ++layer) {
     plain({d});  // alpha

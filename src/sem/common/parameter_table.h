@@ -43,7 +43,8 @@ inline std::vector<ParameterEntry> parameter_table(const at::Tensor& offsets, co
     ParameterEntry entry{static_cast<ParameterKind>(kind[tensor]), offset[tensor], offset[tensor + 1] - offset[tensor],
                          second};
     if (entry.count < 0)
-      throw Error(ErrorKind::kOutOfRange, "offsets", place(tensor), "offsets do not fall: a tensor has 0 elements or more");
+      throw Error(ErrorKind::kOutOfRange, "offsets", place(tensor),
+                  "offsets do not fall: a tensor has 0 elements or more");
     if (kind[tensor] < 0 || kind[tensor] > 3)
       throw Error(ErrorKind::kOutOfRange, "kinds", std::to_string(kind[tensor]) + " of " + place(tensor),
                   "0 plain, 1 real part, 2 imaginary part, 3 without gradient");

@@ -31,6 +31,9 @@ Signature signature() {
       .derived = {{"entries", Expression("tensors + 2 * pairs"), true},
                   {"elements", Expression("plain + 2 * paired"), true},
                   {"seconds", Expression("plain + paired"), true}},
+      .options = {of_inputs(
+          choice_option("layout", {"spread", "tiny", "small", "mid", "max_fit"}, "spread",
+                        "the arena's tensors: some of every length, or a documented configuration's"))},
       .inputs = {state("parameters", "elements", normal(1, 0.5)), state("first_moment", "elements", normal(2, 0.01)),
                  state("second_moment", "seconds", uniform(3, 1e-6, 1e-3)),
                  state("gradients", "steps, elements", from_case(4, 0.1)),
@@ -95,8 +98,8 @@ std::vector<ParameterLength> layout_of(const Setting& setting) {
 }
 
 struct Totals {
-  double plain = 0, pairs = 0;            // tensors with a gradient; of complex ones two make one
-  double elements = 0, seconds = 0;       // what an update moves
+  double plain = 0, pairs = 0;       // tensors with a gradient; of complex ones two make one
+  double elements = 0, seconds = 0;  // what an update moves
   std::int64_t tensors() const { return static_cast<std::int64_t>(plain + 2 * pairs); }
 };
 Totals totals_of(const Setting& setting) {
@@ -146,7 +149,8 @@ void forget_every_third(NamedTensors& inputs, const std::vector<ParameterEntry>&
 std::int64_t place_of_bad(const std::vector<ParameterEntry>& table, std::uint64_t seed, std::int64_t step) {
   const auto tensors = static_cast<std::int64_t>(table.size());
   for (std::int64_t i = 0;; ++i) {
-    const ParameterEntry& entry = table[static_cast<std::size_t>((static_cast<std::int64_t>(seed % 97) + 7 * step + i) % tensors)];
+    const ParameterEntry& entry =
+        table[static_cast<std::size_t>((static_cast<std::int64_t>(seed % 97) + 7 * step + i) % tensors)];
     if (entry.has_gradient() && entry.count > 0) return entry.first + static_cast<std::int64_t>(seed) % entry.count;
   }
 }
@@ -213,11 +217,14 @@ std::string bookkeeping_broken(const NamedTensors& inputs, const NamedTensors& o
     const std::int64_t said = integers(status)[step];
     in_a_row = said == 0 ? 0 : in_a_row + 1;
     applied += said == 0;
-    if (said != 0 && said != (in_a_row >= 3 ? 2 : 1)) return "status " + std::to_string(said) + " of step " + std::to_string(step);
+    if (said != 0 && said != (in_a_row >= 3 ? 2 : 1))
+      return "status " + std::to_string(said) + " of step " + std::to_string(step);
   }
-  const std::int64_t expected[] = {integers(before)[0] + applied, integers(before)[1] + status.numel() - applied, in_a_row};
+  const std::int64_t expected[] = {integers(before)[0] + applied, integers(before)[1] + status.numel() - applied,
+                                   in_a_row};
   for (int i = 0; i < 3; ++i)
-    if (integers(after)[i] != expected[i]) return "counts[" + std::to_string(i) + "] is " + std::to_string(integers(after)[i]);
+    if (integers(after)[i] != expected[i])
+      return "counts[" + std::to_string(i) + "] is " + std::to_string(integers(after)[i]);
   const at::Tensor norm = outputs["norm"].cpu().contiguous(), coefficient = outputs["coefficient"].cpu().contiguous();
   for (std::int64_t step = 0; step < status.numel(); ++step) {
     const double by = coefficient.const_data_ptr<double>()[step], of = norm.const_data_ptr<double>()[step];
@@ -236,7 +243,8 @@ std::string moved_while_suppressed(const NamedTensors& inputs, const NamedTensor
   return "";
 }
 
-Refusal bad_table(const char* name, ErrorKind kind, const char* field, void (*spoil)(std::int64_t* offsets, std::int64_t* kinds)) {
+Refusal bad_table(const char* name, ErrorKind kind, const char* field,
+                  void (*spoil)(std::int64_t* offsets, std::int64_t* kinds)) {
   return {name,
           [spoil](NamedTensors& inputs, Setting&) { spoil(integers(inputs["offsets"]), integers(inputs["kinds"])); },
           kind, field};
@@ -260,8 +268,7 @@ std::vector<Refusal> refusals() {
                     [](std::int64_t* offsets, std::int64_t*) { ++offsets[2]; }),
           bad_table("a second moment too few", ErrorKind::kDimensionMismatch, "second_moment",
                     [](std::int64_t*, std::int64_t* kinds) { kinds[1] = kinds[2] = 0; }),
-          {"a count below 0",
-           [](NamedTensors& inputs, Setting&) { integers(inputs["counts"])[0] = -1; },
+          {"a count below 0", [](NamedTensors& inputs, Setting&) { integers(inputs["counts"])[0] = -1; },
            ErrorKind::kOutOfRange, "counts"}};
 }
 
