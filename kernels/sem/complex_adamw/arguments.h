@@ -9,7 +9,7 @@
 namespace twinbench::sem::complex_adamw {
 
 // A piece of the arena that one block (and one thread of the CPU) takes: neighbouring elements of one kind.
-struct Piece {
+struct alignas(16) Piece {
   std::int64_t first = 0;    // element of the arena
   std::int64_t second = 0;   // its second moment
   std::int64_t partner = 0;  // how far the imaginary part lies behind the real one; 0: plain

@@ -1,6 +1,8 @@
 // The kernels of sem.complex_adamw: norm and decision, then one pass over the arena. A block takes pieces of it.
 #pragma once
 
+#include <cstring>
+
 #include "kernels/common/grid.h"
 #include "kernels/common/simt_handover.h"
 #include "kernels/common/vectors.h"
@@ -14,6 +16,19 @@ using kernels::Floats;
 
 constexpr int kThreads = 256;
 
+// A struct that all threads need, in accesses of 16 bytes that wait together.
+template <class T>
+TWINBENCH_DEVICE T loaded(const T* from) {
+  static_assert(sizeof(T) % 16 == 0 && alignof(T) == 16);
+  Floats<4> parts[sizeof(T) / 16];
+  TWINBENCH_UNROLL
+  for (int i = 0; i < static_cast<int>(sizeof(T) / 16); ++i)
+    parts[i] = kernels::load<4>(reinterpret_cast<const float*>(from) + 4 * i);
+  T value;
+  memcpy(&value, parts, sizeof(T));
+  return value;
+}
+
 // Elements [begin, begin + count) of arrays of which all begin at an address that is a multiple of 16: a head of less
 // than four elements, groups of four, a tail. `fours` false: every element by itself.
 struct Cut {
@@ -24,7 +39,6 @@ struct Cut {
     const int lead = static_cast<int>((4 - begin % 4) % 4), head = lead < count ? lead : count;
     return {head, (count - head) / 4, (count - head) % 4};
   }
-  TWINBENCH_DEVICE int after_groups() const { return head + 4 * groups; }
 };
 
 // Grid: at most kMostNormBlocks blocks that stride over the pieces. The last block to finish adds up what all have
@@ -37,7 +51,7 @@ struct Norm {
     const unsigned blocks = block.grid().x;
     double sum = 0;
     for (std::int64_t i = block.index().x; i < a.count; i += blocks) {
-      const Piece piece = a.pieces[i];
+      const Piece piece = loaded(a.pieces + i);
       sum += squares(block, a.gradients, piece.first, piece.count);
       if (piece.partner != 0) sum += squares(block, a.gradients, piece.first + piece.partner, piece.count);
     }
@@ -68,8 +82,9 @@ struct Norm {
           TWINBENCH_UNROLL
           for (int k = 0; k < 4; ++k) sum += square(four.of[k]);
         });
-    for (int i = simt::thread_rank(block); i < cut.head; i += kThreads) sum += square(values[i]);
-    for (int i = simt::thread_rank(block); i < cut.tail; i += kThreads) sum += square(values[cut.after_groups() + i]);
+    TWINBENCH_ROLLED
+    for (int i = simt::thread_rank(block); i < cut.head + cut.tail; i += kThreads)
+      sum += square(values[i < cut.head ? i : i + 4 * cut.groups]);
     return sum;
   }
 
@@ -86,15 +101,15 @@ struct Norm {
   }
 };
 
-// Grid: a block a piece. `kNoise`: with a temperature above 0.
+// Grid: a block a piece.
 template <bool kNoise>
-struct Update {
+struct UpdateOf {
   static constexpr int kMaxThreads = kThreads;
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const Arguments& a) const {
-    const Step step = *a.step;
-    const Piece piece = a.pieces[block.index().x];
+    const Piece piece = loaded(a.pieces + block.index().x);
+    const Step step = loaded(a.step);
     if (step.applied == 0) {
       if (!a.clears) return;
       clear(block, a.gradients + piece.first, piece.count);
@@ -109,6 +124,7 @@ struct Update {
  private:
   template <class Block>
   TWINBENCH_DEVICE static void clear(const Block& block, float* values, int count) {
+    TWINBENCH_ROLLED
     for (int i = simt::thread_rank(block); i < count; i += kThreads) values[i] = 0;
   }
 
@@ -119,9 +135,11 @@ struct Update {
                        kernels::allows_four(0, a.parameters, a.gradients, a.first_moment, a.second_moment);
     const Cut cut = Cut::of(piece.first, piece.count, fours);
     const int thread = simt::thread_rank(block);
+    TWINBENCH_ROLLED
     for (int i = thread; i < cut.groups; i += kThreads) take<kParts, 4>(a, step, piece, cut.head + 4 * i);
-    for (int i = thread; i < cut.head; i += kThreads) take<kParts, 1>(a, step, piece, i);
-    for (int i = thread; i < cut.tail; i += kThreads) take<kParts, 1>(a, step, piece, cut.after_groups() + i);
+    TWINBENCH_ROLLED
+    for (int i = thread; i < cut.head + cut.tail; i += kThreads)
+      take<kParts, 1>(a, step, piece, i < cut.head ? i : i + 4 * cut.groups);
   }
 
   // kWidth elements from place `i` of the piece on. All loads come before the first store.
@@ -189,5 +207,8 @@ struct Update {
     }
   }
 };
+
+struct Update : UpdateOf<false> {};
+struct NoisyUpdate : UpdateOf<true> {};  // with a temperature above 0
 
 }  // namespace twinbench::sem::complex_adamw

@@ -142,9 +142,9 @@ Result run(const Problem& p, Order order, bool aligned = true, std::int64_t bloc
   kernels::simt::run_clean(Norm{}, blocks, kThreads, order, arguments);
   EXPECT_EQ(arrived[0], 0u) << "the next launch begins at 0";
   if (p.rule.temperature > 0)
-    kernels::simt::run_clean(Update<true>{}, arguments.count, kThreads, order, arguments);
+    kernels::simt::run_clean(NoisyUpdate{}, arguments.count, kThreads, order, arguments);
   else
-    kernels::simt::run_clean(Update<false>{}, arguments.count, kThreads, order, arguments);
+    kernels::simt::run_clean(Update{}, arguments.count, kThreads, order, arguments);
   return {parameters.values(), gradients.values(), first.values(), second.values(),
           counts.values(),     status.values(),    norm.values(),  coefficient.values()};
 }
