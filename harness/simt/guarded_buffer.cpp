@@ -121,7 +121,8 @@ GuardWatch::GuardWatch() {
 
 GuardWatch::~GuardWatch() { sigaction(SIGSEGV, &g_previous, nullptr); }
 
-void GuardWatch::set_thread(int thread) { g_thread = thread; }
+// The handler runs on the thread that faults: no order with others is needed, and a switch of fibers must be cheap.
+void GuardWatch::set_thread(int thread) { g_thread.store(thread, std::memory_order_relaxed); }
 
 std::vector<GuardFault> GuardWatch::take_faults() {
   const int count = std::min(g_fault_count.exchange(0), kMostFaults);

@@ -110,10 +110,13 @@ void Executor::exchange(int warp, std::uint32_t mask) {
   std::array<std::uint32_t, kWarpSize> joined{};
   for (int lane = 0; lane < kWarpSize; ++lane) {
     if ((mask >> lane & 1u) == 0) continue;
-    std::uint32_t predicate = 0;
-    std::memcpy(&predicate, at(lane).request.value, sizeof predicate);
-    if (predicate != 0) votes |= 1u << lane;
-    for (std::size_t i = 0; i < kWarpSize; ++i) joined[i] = std::max(joined[i], at(lane).clock[i]);
+    if (operation == WarpOperation::kBallot) {
+      std::uint32_t predicate = 0;
+      std::memcpy(&predicate, at(lane).request.value, sizeof predicate);
+      if (predicate != 0) votes |= 1u << lane;
+    } else if (operation == WarpOperation::kBarrier) {
+      for (std::size_t i = 0; i < kWarpSize; ++i) joined[i] = std::max(joined[i], at(lane).clock[i]);
+    }
   }
   for (int lane = 0; lane < kWarpSize; ++lane) {
     if ((mask >> lane & 1u) == 0) continue;
