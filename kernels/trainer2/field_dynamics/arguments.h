@@ -40,7 +40,7 @@ struct Arguments {
   const float* force = nullptr;        // [dimension], every force_stride-th element
   std::int64_t force_stride = 1;
   const float* factors = nullptr;   // [kHistories]: the Laplacian's factor after so many dissipative steps
-  std::int64_t* history = nullptr;  // [dimension], one a row, all equal
+  std::int64_t* history = nullptr;  // all equal: [dimension], of kernels [dimension * split.parts], one a block
   float* row_modulus = nullptr;     // [dimension, steps]
   float* row_mean = nullptr;        // [dimension, steps]
   float* part_sums = nullptr;       // [dimension, split.parts, steps, 2], scratch: moduli and real parts

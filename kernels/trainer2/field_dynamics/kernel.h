@@ -45,7 +45,7 @@ struct WindowOf {
       own[i].near = neighbours(a, columns, e);
       field[e] = own[i].here;
     });
-    std::int64_t history = a.history[row];
+    std::int64_t history = a.history[block.index().x];
     block.barrier();
     auto now = field;
     if (!a.dissipative) each(block, elements, [&](int i, int) { own[i].force = verlet_force(a, now, own[i], outside); });
@@ -92,9 +92,8 @@ struct WindowOf {
       kernels::store(a.field + at, own[i].here);
       kernels::store(a.momentum + at, own[i].momentum);
     });
-    if (!simt::is_last_block(block, a.finished + row, static_cast<unsigned>(a.split.parts))) return;
-    join_parts(block, a, row);
-    if (thread == 0) a.history[row] = history;  // all blocks of the row have read it
+    if (thread == 0) a.history[block.index().x] = history;  // read by all its threads before the first barrier
+    if (simt::is_last_block(block, a.finished + row, static_cast<unsigned>(a.split.parts))) join_parts(block, a, row);
   }
 
  private:

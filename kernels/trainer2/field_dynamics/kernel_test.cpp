@@ -92,10 +92,10 @@ void check(const Sizes& sizes, kernels::simt::Order order) {
             {},    {}};
   const kernels::simt::Buffer field(start), momentum(speed), equilibrium(rest), outside(force), factors(loop.factors),
       modulus(static_cast<std::size_t>(sizes.steps * sizes.dimension)), mean(modulus.size());
-  const kernels::simt::GuardedBuffer<std::int64_t> history(
-      std::vector<std::int64_t>(static_cast<std::size_t>(sizes.dimension), 18));
   const Split split = Split::of(sizes.width, sizes.height, sizes.dimension);
   const std::int64_t blocks = std::int64_t{sizes.dimension} * split.parts;
+  const kernels::simt::GuardedBuffer<std::int64_t> history(
+      std::vector<std::int64_t>(static_cast<std::size_t>(blocks), 18));
   const kernels::simt::Buffer part_sums(static_cast<std::size_t>(2 * blocks * sizes.steps));
   const kernels::simt::GuardedBuffer<unsigned> finished(
       std::vector<unsigned>(static_cast<std::size_t>(sizes.dimension), 0));
@@ -130,7 +130,7 @@ void check(const Sizes& sizes, kernels::simt::Order order) {
   }
   kernels::simt::expect_close_to_scale(modulus, by_rows(loop.moduli, sizes), 2e-6);
   kernels::simt::expect_close(mean, by_rows(loop.means, sizes), 2e-6);
-  EXPECT_EQ(history.data()[sizes.dimension - 1], loop.history);
+  EXPECT_EQ(history.data()[blocks - 1], loop.history);
   for (int row = 0; row < sizes.dimension; ++row) EXPECT_EQ(finished.data()[row], 0u);  // for the next launch
 }
 
