@@ -64,14 +64,12 @@ std::set<std::string> not_launched(const Component& component, const std::string
   const DeviceEventObserver before = device_event_observer.exchange([](DeviceEvent event, const std::string& name) {
     if (event == DeviceEvent::kLaunch) kernels_seen().insert(without_top(name));
   });
-  for (const Case& one : component.spec.cases)
-    for (const Dtype dtype : component.spec.dtypes) {
-      const Setting setting = completed(component.spec.signature, {one, dtype, Device::simt()});
-      if (missing.empty() || is_large(one) || !one.specimen.empty() || one.name == leave_out) continue;
-      if (!component.supports(Variant::kOptimized, Device::simt(), dtype)) continue;
-      launch_every_way(component, setting);
-      for (const std::string& name : kernels_seen()) missing.erase(name);
-    }
+  for (const Cell& cell : all_cells()) {
+    if (cell.component != &component || !cell.device.is_simt() || is_large(*cell.input_case)) continue;
+    if (missing.empty() || cell.input_case->name == leave_out) continue;
+    launch_every_way(component, cell.setting());
+    for (const std::string& name : kernels_seen()) missing.erase(name);
+  }
   device_event_observer = before;
   return missing;
 }

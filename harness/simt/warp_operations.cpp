@@ -61,16 +61,17 @@ void Executor::wait_for_warp(HostThread& thread, const WarpRequest& request, Pla
   const std::uint32_t existing = lanes == kWarpSize ? kFullMask : (1u << lanes) - 1u;
   const std::uint32_t own = 1u << thread.lane;
   thread.request = request;
-  const std::string where =
-      std::string(to_string(request.operation)) + " at " + place.file + ":" + std::to_string(place.line);
+  const auto where = [&] {  // only told of a mistake: every lane passes here at every operation
+    return std::string(to_string(request.operation)) + " at " + place.file + ":" + std::to_string(place.line);
+  };
   if ((request.mask & own) == 0) {
-    add_finding(FindingKind::kWarpMask, thread.rank, -1, -1, where,
-                "thread " + std::to_string(thread.rank) + " calls " + where + " with mask " +
+    add_finding(FindingKind::kWarpMask, thread.rank, -1, -1, where(),
+                "thread " + std::to_string(thread.rank) + " calls " + where() + " with mask " +
                     hexadecimal(request.mask) + ", which does not name its own lane " + std::to_string(thread.lane));
     thread.request.mask |= own;
   } else if ((request.mask & ~existing) != 0) {
-    add_finding(FindingKind::kWarpMask, thread.rank, -1, -1, where,
-                "thread " + std::to_string(thread.rank) + " calls " + where + " with mask " +
+    add_finding(FindingKind::kWarpMask, thread.rank, -1, -1, where(),
+                "thread " + std::to_string(thread.rank) + " calls " + where() + " with mask " +
                     hexadecimal(request.mask) + ", but its warp has only " + std::to_string(lanes) + " threads");
     thread.request.mask &= existing;
   }
