@@ -21,10 +21,10 @@ namespace twinbench {
 
 const std::vector<std::string>& parity_check_names() {
   static const std::vector<std::string> names = {
-      "specimen",       "golden",      "refusal",        "oracle",       "vacuity",          "determinism",
-      "input_mutation", "guard_bands", "non_contiguous", "stale",        "batch_invariance", "poisoned_neighbour",
-      "gradient",       "invariant",   "relation",       "ways",        "threads",      "instances",        "sensitivity",
-      "precision",      "cost",        "late",           "global_state", "outlives"};
+      "specimen",       "golden",      "refusal",        "oracle", "vacuity",          "determinism",
+      "input_mutation", "guard_bands", "non_contiguous", "stale",  "batch_invariance", "poisoned_neighbour",
+      "gradient",       "invariant",   "relation",       "ways",   "threads",          "instances",
+      "sensitivity",    "precision",   "cost",           "late",   "global_state",     "outlives"};
   return names;
 }
 

@@ -32,9 +32,9 @@ struct Subject {
   SharedCase& shared;
   const NamedTensors& generated;  // fp32 and integers, on the CPU
   const Reference& reference;
-  NamedTensors outputs;  // of the candidate's first run, copies
-  Prepared repeated;     // a second runnable, which several checks run again
-  int repeats = 0;       // its runs so far
+  NamedTensors outputs;              // of the candidate's first run, copies
+  Prepared repeated;                 // a second runnable, which several checks run again
+  int repeats = 0;                   // its runs so far
   std::vector<Choice> choices = {};  // that the set-up of the first run made
 
   const ComponentSpec& spec() const { return component.spec; }

@@ -60,8 +60,7 @@ TWINBENCH_DEVICE void sum_columns(Block& block, std::int64_t rows, std::int64_t 
       TWINBENCH_UNROLL
       for (int lanes = kGroup / 2; lanes >= kSumRowThreads; lanes /= 2) sum += block.shuffle_xor(sum, lanes);
     }
-    if (lane % kGroup < kSumRowThreads)
-      partial[(simt::warp(block) * kSums + s) * kSumColumns + 4 * part + group] = sum;
+    if (lane % kGroup < kSumRowThreads) partial[(simt::warp(block) * kSums + s) * kSumColumns + 4 * part + group] = sum;
   }
   block.barrier();
   if (thread >= kSumColumns || first + thread >= columns) return;

@@ -107,8 +107,7 @@ struct FinishFlows {
       block.barrier();
       if (row < count) {
         const Sums<float> own = own_sums(a, shares, row);
-        const Results<float> result =
-            finish(a.rule, own, load_vector(position, row), sample_key, local_id);
+        const Results<float> result = finish(a.rule, own, load_vector(position, row), sample_key, local_id);
         a.energy[flow] = result.energy;
         a.spawn_measure[flow] = result.spawn_measure;
         a.spawn_count[flow] = result.spawn_count;

@@ -51,8 +51,7 @@ struct Warp {
     float position = 0.0f, energy = 0.0f;
     if (lane < kPositions && first + lane / 3 < a.flows) position = a.position.at(first + lane / 3, lane % 3);
     if (lane < kFlowsPerWarp && first + lane < a.flows) energy = a.energy.at(first + lane, 0);
-    if (lane < kPositions)
-      values[(at.position() + lane % 3) * kFlowsPerWarp + lane / 3] = operand(position, a.round);
+    if (lane < kPositions) values[(at.position() + lane % 3) * kFlowsPerWarp + lane / 3] = operand(position, a.round);
     if (lane < kFlowsPerWarp) values[(at.state() + 3) * kFlowsPerWarp + lane] = operand(energy, a.round);
     block.warp_barrier();
     if (lane < 3) {

@@ -4,7 +4,7 @@
 // 1       | weights in shared memory, four flows a warp, all layers    | replaced: 32-way bank conflict, 4 of 32 lanes
 // 2       | odd rows for the transposes, which read shared memory; the | in use: intermediates stay on the chip
 //         | input gradient in all lanes; 10 shuffles for four sums     |
-//         | (2b: a lane a number of the state, 1 load instead of 4)    |
+//         | a lane a number of the state: two loads instead of four    |
 // 3       | 4,096 flows and more: a thread a flow, sums in registers   | in use: fp32
 // 4       | bf16: tensor-core tiles of 16 flows, layers in registers   | in use: 4,096 flows and more
 // Version 2: predicted 3,072 -> 96 wavefronts a block where the backward pass transposes, 32 instead of 4 active lanes

@@ -48,7 +48,8 @@ struct WindowOf {
     std::int64_t history = a.history[block.index().x];
     block.barrier();
     auto now = field;
-    if (!a.dissipative) each(block, elements, [&](int i, int) { own[i].force = verlet_force(a, now, own[i], outside); });
+    if (!a.dissipative)
+      each(block, elements, [&](int i, int) { own[i].force = verlet_force(a, now, own[i], outside); });
     for (std::int64_t step = 0; step < a.steps; ++step) {
       const float factor = a.dissipative ? a.factors[history] : 0.0f;
       auto next = field + (step % 2 == 0 ? elements : 0);

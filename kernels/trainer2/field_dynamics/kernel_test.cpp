@@ -151,7 +151,7 @@ TEST(FieldDynamicsKernel, DividesColumnsAmongBlocks) {
     return std::pair(of.columns, of.parts);
   };
   EXPECT_EQ(split(8, 8, 16), std::pair(4, 4));
-  EXPECT_EQ(split(4, 3, 5), std::pair(4, 2));     // the second block has one column
+  EXPECT_EQ(split(4, 3, 5), std::pair(4, 2));  // the second block has one column
   EXPECT_EQ(split(1, 1, 3), std::pair(2, 2));
   EXPECT_EQ(split(32, 32, 16), std::pair(2, 8));  // four columns would be 4,096 numbers
   EXPECT_EQ(split(64, 32, 16), std::pair(1, 16));

@@ -9,7 +9,8 @@ namespace {
 
 class CudaWindow final : public WindowState {
  public:
-  CudaWindow(const NamedTensors& inputs, const Setting& setting) : WindowState(inputs, setting), launched_(arguments()) {
+  CudaWindow(const NamedTensors& inputs, const Setting& setting)
+      : WindowState(inputs, setting), launched_(arguments()) {
     launched_.split = Split::of(launched_.width, launched_.height, launched_.dimension);
     const auto floats = inputs["force"].options();
     part_sums_ = at::empty({launched_.dimension, launched_.split.parts, launched_.steps, 2}, floats);
