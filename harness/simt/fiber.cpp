@@ -33,8 +33,8 @@ void after_switch(void*, const void**, std::size_t*) {}
 void clean(const FiberStack&) {}
 #endif
 
-// Tops of stacks lie a whole number of pages apart: without a distance of its own for each, the frames of all fibers of a
-// block would share a few sets of the cache. An odd number of lines, within a page.
+// Tops of stacks lie a whole number of pages apart: without a distance of its own for each, the frames of all fibers of
+// a block would share a few sets of the cache. An odd number of lines, within a page.
 constexpr std::size_t kDistance = 5 * 64, kDistances = 12;
 
 // Stacks that finished fibers gave back. Mapping one costs more than running a small kernel thread.

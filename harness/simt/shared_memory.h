@@ -29,8 +29,8 @@ struct Touch {
 
 // One shared array, or the dynamic shared memory, of the block that runs now. Kept from block to block.
 //
-// What every access so far has touched together has one history: a piece of up to 16 bytes, divided when an access meets
-// a part of it.
+// What every access so far has touched together has one history: a piece of up to 16 bytes, divided when an access
+// meets a part of it.
 struct SharedRegion {
   static constexpr int kLine = 16;
   struct Granule {

@@ -48,7 +48,7 @@ TWINBENCH_DEVICE void sum_columns(Block& block, std::int64_t rows, std::int64_t 
 
   constexpr int kWarps = kSumThreads / simt::kWarpSize;
   auto partial = simt::shared_array<float, kSums * kSumColumns * kWarps>(block);
-  // Each group of eight lanes goes on with one of the four columns: 5 shuffles instead of 16. Few rows leave warps idle.
+  // Each group of eight lanes goes on with one of the four columns: 5 shuffles, not 16. Few rows leave warps idle.
   constexpr int kGroup = simt::kWarpSize / 4;
   const int lane = simt::lane(block), group = lane / kGroup;
   const bool has_rows = simt::warp(block) * (simt::kWarpSize / kSumRowThreads) < rows;

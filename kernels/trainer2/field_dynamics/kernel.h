@@ -140,7 +140,7 @@ struct WindowOf {
             force_on(a.by, slope.of[1], own.here.of[1], own.rest.of[1], 0.0f)};
   }
 
-  // The block's sums of a batch of steps: a warp a step, in a fixed order. Shuffles are few, as a step has but one warp.
+  // The block's sums of a batch of steps: a warp a step, in a fixed order, so that shuffles are few.
   template <class Block, class Staged>
   TWINBENCH_DEVICE static void add_up(Block& block, Staged staged, float* to, int steps) {
     const int lane = simt::lane(block), step = simt::warp(block);
