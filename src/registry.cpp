@@ -64,13 +64,16 @@ std::vector<Component> expand_list() {
 }
 
 // Most bytes that a case on simt may have to move, in fp32: then all checks of a cell take a second or two there.
-constexpr double kMostSimtBytes = 2.5e5;
+// One of fixed sizes that is not timed is there for them, to reach a kernel that a launcher chooses from some size on.
+constexpr double kMostSimtBytes = 2.5e5, kMostFixedSimtBytes = 1.2e6;
 
 bool fits_device(const Cell& cell) {
   if (!cell.device.is_simt()) return true;
   Setting setting = cell.setting();
   setting.dtype = Dtype::kFp32;  // so that a case is there in all dtypes or in none
-  return cell.component->spec.cost && cell.component->spec.cost(setting).bytes <= kMostSimtBytes;
+  const bool for_its_sizes = cell.input_case->fixed && !cell.input_case->timed;
+  return cell.component->spec.cost &&
+         cell.component->spec.cost(setting).bytes <= (for_its_sizes ? kMostFixedSimtBytes : kMostSimtBytes);
 }
 
 }  // namespace

@@ -21,10 +21,10 @@ namespace twinbench {
 
 const std::vector<std::string>& parity_check_names() {
   static const std::vector<std::string> names = {
-      "specimen",       "golden",      "refusal",        "oracle",       "vacuity",          "determinism",
-      "input_mutation", "guard_bands", "non_contiguous", "stale",        "batch_invariance", "poisoned_neighbour",
-      "gradient",       "invariant",   "relation",       "threads",      "instances",        "sensitivity",
-      "precision",      "cost",        "late",           "global_state", "outlives"};
+      "specimen",       "golden",      "refusal",        "oracle", "vacuity",          "determinism",
+      "input_mutation", "guard_bands", "non_contiguous", "stale",  "batch_invariance", "poisoned_neighbour",
+      "gradient",       "invariant",   "relation",       "ways",   "threads",          "instances",
+      "sensitivity",    "precision",   "cost",           "late",   "global_state",     "outlives"};
   return names;
 }
 
@@ -113,6 +113,7 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
     if (large && setting.device.is_cpu()) poison.emplace();
     // On simt every access of a kernel is watched.
     if (setting.device.is_simt()) poison.emplace(Guard::kPages);
+    const ChoiceWatch watch;
     const std::string changed = life.changed;
     const std::uint64_t expected = shared.reference().hash();
     life = watched_life(component, variant, setting, candidate->placed(), shared.reference().outputs(), nullptr,
@@ -124,6 +125,7 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
                                           "run() must fill every output");
                         });
     candidate->outputs = life.outputs;
+    candidate->choices = watch.made();
     if (shared.reference().hash() != expected) life.changed = "it changes the expected values";
     if (!changed.empty()) life.changed = changed;
     subject = std::move(candidate);
@@ -161,6 +163,7 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   add("invariant", !backward && !component.spec.invariants.empty(),
       [&](CheckResult& result) { check_invariants(cell, result); });
   thorough("relation", !component.spec.relations.empty(), check_relations);
+  thorough("ways", !cell.choices.empty(), check_ways);
   thorough("threads", true, check_threads);
   thorough("instances", true, check_instances);
   thorough("sensitivity", !setting.input_case.degenerate, check_sensitivity);

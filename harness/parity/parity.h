@@ -17,9 +17,8 @@ struct ParityOptions {
   std::set<std::string> checks;  // empty: all
   int repeats = 8;               // runs of one runnable that must agree bit for bit
   double repeat_seconds = 2;     // and no longer than this, once there are two
-  // Above this many input elements only oracle, vacuity, determinism, input_mutation and invariant run: the other
-  // checks
-  // are about indexing and state, which smaller cases show.
+  // Above this many elements of inputs and outputs only oracle, vacuity, determinism, input_mutation and invariant run:
+  // the other checks are about indexing and state, which smaller cases show.
   std::int64_t thorough_elements = 2'000'000;
   int gradient_directions = 2;     // through all entries of a gradient, checked by central differences
   int gradient_samples = 64;       // and so many single entries
@@ -46,6 +45,7 @@ struct ParityOptions {
 //   gradient           the oracle's gradients against central differences (backward cases, baseline cells on the CPU)
 //   invariant          the component's own properties (forward cases)
 //   relation           the same in two settings: bit for bit, or within tolerance
+//   ways               right in every way that set-up could have taken, where it chooses among several
 //   threads            right with 1, 2 and 8 threads
 //   instances          two live instances on different inputs, weights too, do not see each other
 //   sensitivity        with every input changed, weights and neutral values too, the answer follows; of a baseline:

@@ -72,6 +72,19 @@ void check_relations(const Subject& subject, CheckResult& result) {
   if (!any) result.skip("the case is itself the other setting of every relation");
 }
 
+void check_ways(const Subject& subject, CheckResult& result) {
+  for (const Choice& choice : subject.choices)
+    for (const std::string& way : choice.ways) {
+      if (way == choice.taken) continue;
+      const ChoiceWatch demand(way);
+      const Prepared prepared = subject.prepare(subject.placed());
+      run_afresh(*prepared.runnable);
+      CheckResult judged;
+      subject.reference.judge(prepared.runnable->outputs(), judged);
+      if (judged.verdict != CheckVerdict::kPass) return result.fail_as(judged, choice.of + " by way of " + way);
+    }
+}
+
 void check_refusals(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
                     CheckResult& result) {
   const NamedTensors generated = generated_inputs(component.spec, setting, seed);

@@ -32,7 +32,8 @@ SharedCase::SharedCase(const Component& component, const Setting& setting, std::
 
 std::int64_t SharedCase::elements() const {
   std::int64_t elements = 0;
-  for (const auto& [name, tensor] : generated_) elements += tensor.numel();
+  for (const auto* tensors : {&generated_, &reference_.oracle()})
+    for (const auto& [name, tensor] : *tensors) elements += tensor.defined() ? tensor.numel() : 0;
   return elements;
 }
 

@@ -24,7 +24,7 @@ class SharedCase {
 
   const NamedTensors& generated() const { return generated_; }  // fp32 and integers, on the CPU
   const Reference& reference() const { return reference_; }
-  std::int64_t elements() const;  // of all inputs
+  std::int64_t elements() const;  // of all inputs and outputs
 
   // The inputs of the next seed and the right answers where the inputs of `names` come from them. Made on first use.
   const NamedTensors& other_inputs();

@@ -13,6 +13,7 @@
 #include "harness/parity/parity.h"
 #include "harness/parity/reference.h"
 #include "harness/parity/shared_case.h"
+#include "src/common/choice.h"
 
 namespace twinbench {
 
@@ -31,9 +32,10 @@ struct Subject {
   SharedCase& shared;
   const NamedTensors& generated;  // fp32 and integers, on the CPU
   const Reference& reference;
-  NamedTensors outputs;  // of the candidate's first run, copies
-  Prepared repeated;     // a second runnable, which several checks run again
-  int repeats = 0;       // its runs so far
+  NamedTensors outputs;              // of the candidate's first run, copies
+  Prepared repeated;                 // a second runnable, which several checks run again
+  int repeats = 0;                   // its runs so far
+  std::vector<Choice> choices = {};  // that the set-up of the first run made
 
   const ComponentSpec& spec() const { return component.spec; }
   const std::vector<OutputSpec>& outputs_declared() const { return reference.outputs(); }
@@ -84,6 +86,7 @@ void check_batch_invariance(const Subject& subject, CheckResult& result);
 void check_poisoned_neighbour(const Subject& subject, CheckResult& result);
 void check_invariants(const Subject& subject, CheckResult& result);
 void check_relations(const Subject& subject, CheckResult& result);
+void check_ways(const Subject& subject, CheckResult& result);
 void check_threads(const Subject& subject, CheckResult& result);
 void check_instances(const Subject& subject, CheckResult& result);
 void check_sensitivity(const Subject& subject, CheckResult& result);

@@ -31,6 +31,7 @@ TEST(SelftestList, HasEnoughOfBothKindsAndUsesEveryCheck) {
                             "invariant",
                             "golden",
                             "relation",
+                            "ways",
                             "refusal",
                             "specimen",
                             "proof",

@@ -13,6 +13,7 @@
 #include "harness/memory/tracked_allocator.h"
 #include "harness/selftest/cases.h"
 #include "harness/selftest/row_scale.h"
+#include "src/common/choice.h"
 
 namespace twinbench::selftest {
 
@@ -260,6 +261,23 @@ struct SplitsByThreads : RowScale {
   }
 };
 
+// Chooses between two ways at set-up; here it takes the plain one.
+struct TwoWays : RowScale {
+  TwoWays(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) {
+    other_ = demanded_way() == "other";
+    announce_choice({"rows", {"plain", "other"}, other_ ? "other" : "plain", "planted"});
+  }
+  bool other_;
+};
+
+struct WrongOtherWay : TwoWays {
+  using TwoWays::TwoWays;
+  void compute(const float* x, const float* scale, float* y) override {
+    RowScale::compute(x, scale, y);
+    if (other_) y[items_ * width_ - 1] = 0;
+  }
+};
+
 SelftestCase plant(const std::string& name, const std::string& what, const std::string& caught_by, Factory optimized,
                    Variant variant = Variant::kOptimized) {
   SelftestCase planted{name, what, caught_by, row_scale_component(optimized), variant, nullptr, {}};
@@ -341,6 +359,7 @@ std::vector<SelftestCase> sly_twins() {
       plant("freed_view", "returns a view of memory that it gave back", "guard_bands", make<FreedView>),
       plant("shared_scratch", "all instances share one result buffer", "instances", make<SharedScratch>),
       plant("shared_pack", "all instances share what set-up packs", "instances", make<SharedPack>),
+      plant("wrong_other_way", "wrong in a way that its set-up does not choose here", "ways", make<WrongOtherWay>),
       plant("wrong_with_one_thread", "wrong where there is one thread only", "threads", make<WrongWithOneThread>),
       plant("wrong_with_many_threads", "wrong with more than four threads", "threads", make<WrongWithManyThreads>),
       in_pieces(plant("pieces_share_scratch", "its pieces compute in one scratch, each for a moment", "threads",
@@ -381,6 +400,7 @@ std::vector<SelftestCase> correct_at_the_edge() {
       plant("copies_in_outputs", "outputs() returns a copy", "", make<CopiesInOutputs>),
       own_threads(),
       pieces_share_nothing(),
+      plant("two_ways", "chooses between two ways that are both right", "", make<TwoWays>),
       plant("shared_table", "all instances read one constant table", "", make<SharedTable>),
       plant("double_buffer", "two result buffers by turns", "", make<DoubleBuffer>),
       plant("splits_by_threads", "as many pieces as there are threads", "", make<SplitsByThreads>),

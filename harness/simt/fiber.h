@@ -9,6 +9,7 @@ namespace twinbench::kernels::simt {
 struct FiberStack {
   void* lowest = nullptr;  // the page below is not accessible: overflow faults instead of corrupting a neighbour
   std::size_t bytes = 0;
+  std::size_t unused = 0;  // at its upper end
 };
 
 // Not movable: a running fiber knows its own address.

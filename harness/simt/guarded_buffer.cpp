@@ -79,10 +79,13 @@ GuardedMemory::~GuardedMemory() {
 }
 
 bool GuardedMemory::slack_is_intact() const {
-  const auto is_pattern = [](unsigned char byte) { return byte == kSlackPattern; };
+  // Every byte equals the one before it: compared as a whole, as this is done for every buffer after every block.
+  const auto is_pattern = [](const unsigned char* begin, const unsigned char* end) {
+    return begin == end ||
+           (*begin == kSlackPattern && std::memcmp(begin, begin + 1, static_cast<std::size_t>(end - begin - 1)) == 0);
+  };
   const unsigned char* middle = mapping_ + guard_bytes_;
-  return std::all_of(middle, static_cast<const unsigned char*>(data_), is_pattern) &&
-         std::all_of(static_cast<const unsigned char*>(data_ + bytes_), middle + middle_bytes_, is_pattern);
+  return is_pattern(middle, data_) && is_pattern(data_ + bytes_, middle + middle_bytes_);
 }
 
 void GuardedMemory::restore_slack() {
@@ -121,7 +124,8 @@ GuardWatch::GuardWatch() {
 
 GuardWatch::~GuardWatch() { sigaction(SIGSEGV, &g_previous, nullptr); }
 
-void GuardWatch::set_thread(int thread) { g_thread = thread; }
+// The handler runs on the thread that faults: no order with others is needed, and a switch of fibers must be cheap.
+void GuardWatch::set_thread(int thread) { g_thread.store(thread, std::memory_order_relaxed); }
 
 std::vector<GuardFault> GuardWatch::take_faults() {
   const int count = std::min(g_fault_count.exchange(0), kMostFaults);

@@ -1,6 +1,7 @@
 // Race and initialisation checks of shared memory: two touches conflict unless a barrier or warp barrier orders them.
 #include "harness/simt/shared_memory.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "harness/simt/access_observer.h"
@@ -58,33 +59,28 @@ bool touch(Executor& executor, HostThread& thread, SharedRegion& region, std::in
   const std::uint32_t epoch = executor.epoch();
   const Touch now{epoch, thread.clock[thread.lane], static_cast<std::uint16_t>(thread.rank), access == Access::kAtomic,
                   executor.place_in_team()};
-  const std::int64_t last = (offset + size - 1) / region.granule;
-  for (std::int64_t g = offset / region.granule; g <= last; ++g) {
-    SharedRegion::Granule& granule = region.granules[static_cast<std::size_t>(g)];
-    if (access != Access::kWrite && granule.write.epoch < executor.first_epoch_of_block()) {
+  region.each_piece(offset, size, [&](SharedRegion::Granule& piece) {
+    if (access != Access::kWrite && piece.write.epoch < executor.first_epoch_of_block()) {
       executor.add_finding(FindingKind::kUninitialisedRead, thread.rank, -1, offset / size, region.name,
                            "thread " + std::to_string(thread.rank) + " " + verb(access) + " " + region.name +
                                " element " + std::to_string(offset / size) + ", which nobody wrote");
-      granule.write = now;  // one report is enough
-      continue;
+      piece.write = now;  // one report is enough
+      return;
     }
-    const bool both_atomic = now.atomic && granule.write.atomic;
-    if (!both_atomic && !is_ordered_before(granule.write, thread, epoch)) {
-      report_race(executor, thread, region, offset, size, access, granule.write,
-                  granule.write.atomic ? "updated atomically" : "wrote");
+    const bool both_atomic = now.atomic && piece.write.atomic;
+    if (!both_atomic && !is_ordered_before(piece.write, thread, epoch)) {
+      report_race(executor, thread, region, offset, size, access, piece.write,
+                  piece.write.atomic ? "updated atomically" : "wrote");
     }
-    if (access == Access::kRead) {
-      remember_read(granule, now, epoch);
-      continue;
-    }
-    for (const Touch& read : granule.reads) {
+    if (access == Access::kRead) return remember_read(piece, now, epoch);
+    for (const Touch& read : piece.reads) {
       if (!is_ordered_before(read, thread, epoch)) {
         report_race(executor, thread, region, offset, size, access, read, "read");
         break;
       }
     }
-    granule.write = now;
-  }
+    piece.write = now;
+  });
   return true;
 }
 
@@ -95,7 +91,8 @@ SharedRegion::SharedRegion(std::string name, std::size_t size, int granule)
     : name(std::move(name)),
       bytes(size, 0xff),
       granule(granule),
-      granules((size + static_cast<std::size_t>(granule) - 1) / static_cast<std::size_t>(granule)) {}
+      granules((size + static_cast<std::size_t>(granule) - 1) / static_cast<std::size_t>(granule)),
+      divided(size / kLine + 1, kLine) {}
 
 void SharedRegion::judge_bytes() {
   if (granule == 1) return;
@@ -103,6 +100,17 @@ void SharedRegion::judge_bytes() {
   for (std::size_t i = 0; i < single.size(); ++i) single[i] = granules[i / static_cast<std::size_t>(granule)];
   granules = std::move(single);
   granule = 1;
+}
+
+void SharedRegion::divide(std::int64_t line, std::int64_t bounds) {
+  const int whole = divided[static_cast<std::size_t>(line)];
+  const int part = std::max(granule, static_cast<int>(bounds & -bounds));
+  divided[static_cast<std::size_t>(line)] = static_cast<std::uint8_t>(part);
+  for (std::int64_t i = 0; i < kLine; i += part) {
+    const auto at = static_cast<std::size_t>((line * kLine + i) / granule);
+    if (i % whole != 0 && at < granules.size())
+      granules[at] = granules[static_cast<std::size_t>((line * kLine + i / whole * whole) / granule)];
+  }
 }
 
 bool read_shared(Executor& executor, HostThread& thread, SharedRegion& region, std::int64_t offset, void* value,

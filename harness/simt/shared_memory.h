@@ -28,7 +28,11 @@ struct Touch {
 };
 
 // One shared array, or the dynamic shared memory, of the block that runs now. Kept from block to block.
+//
+// What every access so far has touched together has one history: a piece of up to 16 bytes, divided when an access
+// meets a part of it.
 struct SharedRegion {
+  static constexpr int kLine = 16;
   struct Granule {
     Touch write;
     std::array<Touch, 2> reads;  // the last readers, of different warps where there were several
@@ -36,12 +40,28 @@ struct SharedRegion {
 
   std::string name;
   std::vector<unsigned char> bytes;
-  int granule;  // bytes that are judged as one: the smallest element, 1 or 2
-  std::vector<Granule> granules;
+  int granule;                        // bytes that are judged as one at least: the smallest element, 1 or 2
+  std::vector<Granule> granules;      // the first one of a piece has its history
+  std::vector<std::uint8_t> divided;  // bytes of the pieces of each line of 16
 
   SharedRegion(std::string name, std::size_t size, int granule = 2);
   // From now on single bytes are judged, each with the history of its pair.
   void judge_bytes();
+  // use(granule) of every piece of an access within the region, in ascending order.
+  template <class Use>
+  void each_piece(std::int64_t offset, std::int64_t size, Use use) {
+    const std::int64_t smallest = granule, end = (offset + size + smallest - 1) & -smallest;
+    for (std::int64_t at = offset & -smallest; at < end;) {
+      const std::int64_t line = at / kLine, end_here = end < (line + 1) * kLine ? end : (line + 1) * kLine;
+      if (((at | end_here) & (divided[static_cast<std::size_t>(line)] - 1)) != 0) divide(line, at | end_here);
+      use(granules[static_cast<std::size_t>(at / smallest)]);
+      at += divided[static_cast<std::size_t>(line)];
+    }
+  }
+
+ private:
+  // Into pieces of the largest power of two that divides `bounds`.
+  void divide(std::int64_t line, std::int64_t bounds);
 };
 
 // Check and record an access of `size` bytes at `offset`, then move the bytes; false if it is out of bounds (a

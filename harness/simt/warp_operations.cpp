@@ -61,16 +61,17 @@ void Executor::wait_for_warp(HostThread& thread, const WarpRequest& request, Pla
   const std::uint32_t existing = lanes == kWarpSize ? kFullMask : (1u << lanes) - 1u;
   const std::uint32_t own = 1u << thread.lane;
   thread.request = request;
-  const std::string where =
-      std::string(to_string(request.operation)) + " at " + place.file + ":" + std::to_string(place.line);
+  const auto where = [&] {  // only told of a mistake: every lane passes here at every operation
+    return std::string(to_string(request.operation)) + " at " + place.file + ":" + std::to_string(place.line);
+  };
   if ((request.mask & own) == 0) {
-    add_finding(FindingKind::kWarpMask, thread.rank, -1, -1, where,
-                "thread " + std::to_string(thread.rank) + " calls " + where + " with mask " +
+    add_finding(FindingKind::kWarpMask, thread.rank, -1, -1, where(),
+                "thread " + std::to_string(thread.rank) + " calls " + where() + " with mask " +
                     hexadecimal(request.mask) + ", which does not name its own lane " + std::to_string(thread.lane));
     thread.request.mask |= own;
   } else if ((request.mask & ~existing) != 0) {
-    add_finding(FindingKind::kWarpMask, thread.rank, -1, -1, where,
-                "thread " + std::to_string(thread.rank) + " calls " + where + " with mask " +
+    add_finding(FindingKind::kWarpMask, thread.rank, -1, -1, where(),
+                "thread " + std::to_string(thread.rank) + " calls " + where() + " with mask " +
                     hexadecimal(request.mask) + ", but its warp has only " + std::to_string(lanes) + " threads");
     thread.request.mask &= existing;
   }
@@ -110,10 +111,13 @@ void Executor::exchange(int warp, std::uint32_t mask) {
   std::array<std::uint32_t, kWarpSize> joined{};
   for (int lane = 0; lane < kWarpSize; ++lane) {
     if ((mask >> lane & 1u) == 0) continue;
-    std::uint32_t predicate = 0;
-    std::memcpy(&predicate, at(lane).request.value, sizeof predicate);
-    if (predicate != 0) votes |= 1u << lane;
-    for (std::size_t i = 0; i < kWarpSize; ++i) joined[i] = std::max(joined[i], at(lane).clock[i]);
+    if (operation == WarpOperation::kBallot) {
+      std::uint32_t predicate = 0;
+      std::memcpy(&predicate, at(lane).request.value, sizeof predicate);
+      if (predicate != 0) votes |= 1u << lane;
+    } else if (operation == WarpOperation::kBarrier) {
+      for (std::size_t i = 0; i < kWarpSize; ++i) joined[i] = std::max(joined[i], at(lane).clock[i]);
+    }
   }
   for (int lane = 0; lane < kWarpSize; ++lane) {
     if ((mask >> lane & 1u) == 0) continue;

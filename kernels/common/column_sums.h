@@ -4,6 +4,7 @@
 #include "kernels/common/arguments.h"
 #include "kernels/common/simt.h"
 #include "kernels/common/vectors.h"
+#include "kernels/common/warp_sums.h"
 
 namespace twinbench::kernels {
 
@@ -47,16 +48,19 @@ TWINBENCH_DEVICE void sum_columns(Block& block, std::int64_t rows, std::int64_t 
 
   constexpr int kWarps = kSumThreads / simt::kWarpSize;
   auto partial = simt::shared_array<float, kSums * kSumColumns * kWarps>(block);
+  // Each group of eight lanes goes on with one of the four columns: 5 shuffles, not 16. Few rows leave warps idle.
+  constexpr int kGroup = simt::kWarpSize / 4;
+  const int lane = simt::lane(block), group = lane / kGroup;
+  const bool has_rows = simt::warp(block) * (simt::kWarpSize / kSumRowThreads) < rows;
   TWINBENCH_UNROLL
   for (int s = 0; s < kSums; ++s) {
-    TWINBENCH_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      float sum = total.of[s].of[i];
+    float sum = 0.0f;
+    if (has_rows) {  // the whole warp
+      sum = scattered_sums(block, total.of[s].of);
       TWINBENCH_UNROLL
-      for (int lanes = simt::kWarpSize / 2; lanes >= kSumRowThreads; lanes /= 2) sum += block.shuffle_xor(sum, lanes);
-      if (simt::lane(block) < kSumRowThreads)
-        partial[(simt::warp(block) * kSums + s) * kSumColumns + 4 * part + i] = sum;
+      for (int lanes = kGroup / 2; lanes >= kSumRowThreads; lanes /= 2) sum += block.shuffle_xor(sum, lanes);
     }
+    if (lane % kGroup < kSumRowThreads) partial[(simt::warp(block) * kSums + s) * kSumColumns + 4 * part + group] = sum;
   }
   block.barrier();
   if (thread >= kSumColumns || first + thread >= columns) return;

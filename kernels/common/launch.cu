@@ -4,8 +4,10 @@
 // 1       | grid-stride copies; sums and LayerNorm rows in one fixed order    | replaced
 // 2       | 16-byte accesses, four in flight; several blocks a LayerNorm row; | in use
 //         | column sums in 8-column blocks of 128 row lanes                   |
+// 3       | four columns' sums scattered over a warp; idle warps do not sum   | in use: column sums
 // Version 2: predicted one load in flight -> four of 16 bytes. Machine code: RoundToBf16 four LDG.128 before the first
 // store; a LayerNorm row of 5,000 values is written by ten blocks instead of one.
+// Version 3: predicted 5 instead of 16 shuffles of a warp for each sum, and none of warps without rows; the same bits.
 #include "kernels/common/activation_rows.h"
 #include "kernels/common/gather.h"
 #include "kernels/common/grid.h"

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/common/gelu_bf16.h"
 #include "kernels/common/layer_norm.h"
 #include "src/common/cpu_clones.h"
 
@@ -82,14 +81,6 @@ TEST(MathTest, GeluIsAccurate) {
   EXPECT_WITHIN(
       4.0, [](float x) { return gelu(x); }, [](double x) { return x * 0.5 * (1 + std::erf(x * M_SQRT1_2)); },
       [](float x, double) { return std::ldexp(std::fmax(static_cast<double>(std::fabs(x)), 0x1p-124), -24); });
-}
-
-// Within 2.6e-5, which is little beside the half unit of bf16 that follows, and exact far out on both sides.
-TEST(MathTest, GeluBeforeRoundingToBf16IsAccurate) {
-  EXPECT_WITHIN(
-      1.0, [](float x) { return gelu_before_bf16(x); },
-      [](double x) { return x * 0.5 * (1 + std::erf(x * M_SQRT1_2)); },
-      [](float x, double) { return 2.6e-5 + std::ldexp(std::fabs(static_cast<double>(x)), -24); });
 }
 
 TEST(MathTest, GeluDerivativeIsAccurate) {

@@ -95,16 +95,19 @@ struct FinishFlows {
     const std::int64_t step = std::int64_t{block.grid().x} * kFlowsPerBlock;
     for (std::int64_t group = std::int64_t{block.index().x} * kFlowsPerBlock; group < a.flows; group += step) {
       const int count = a.flows - group < kFlowsPerBlock ? static_cast<int>(a.flows - group) : kFlowsPerBlock;
+      const int row = simt::thread_rank(block);
+      const std::int64_t flow = group + row;
+      std::uint32_t sample_key = 0, local_id = 0;  // on their way while the rows are
+      if (row < count) {
+        sample_key = static_cast<std::uint32_t>(a.sample_key[flow]);
+        local_id = static_cast<std::uint32_t>(a.local_id[flow]);
+      }
       load_values(block, a.position + 3 * group, position, 3 * count);
       second_layers(block, a, weights, group, shares);
       block.barrier();
-      const int row = simt::thread_rank(block);
       if (row < count) {
-        const std::int64_t flow = group + row;
         const Sums<float> own = own_sums(a, shares, row);
-        const Results<float> result =
-            finish(a.rule, own, load_vector(position, row), static_cast<std::uint32_t>(a.sample_key[flow]),
-                   static_cast<std::uint32_t>(a.local_id[flow]));
+        const Results<float> result = finish(a.rule, own, load_vector(position, row), sample_key, local_id);
         a.energy[flow] = result.energy;
         a.spawn_measure[flow] = result.spawn_measure;
         a.spawn_count[flow] = result.spawn_count;

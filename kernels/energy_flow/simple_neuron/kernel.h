@@ -35,24 +35,24 @@ TWINBENCH_DEVICE void accumulate(int inner, Weights weight, int stride, Rows in,
 TWINBENCH_DEVICE FourFlows four_times(float value) { return {value, value, value, value}; }
 
 // What a warp needs to know while it works on flows [first, first + kFlowsPerWarp).
-template <class Block, class Weights, class Rows>
+template <class Block, class Values, class Rows>
 struct Warp {
   Block& block;
   const Arguments<float>& a;
-  Weights weights;  // shared, packed
-  Rows rows;        // shared, this warp's stage
+  Values weights;  // shared, packed
+  Rows rows;       // shared, this warp's stage
+  Values values;   // the same, value by value
   std::int64_t first;
 
   // Position (as an operand) and energy of the four flows; zeros past the last flow. Ends with the state staged.
   TWINBENCH_DEVICE void load(const Stage& at) {
     const int lane = simt::lane(block);
-    if (lane < 4) {
-      FourFlows value{};
-      for (int i = 0; i < kFlowsPerWarp; ++i)
-        if (first + i < a.flows)
-          value.of[i] = operand(lane < 3 ? a.position.at(first + i, lane) : a.energy.at(first + i, 0), a.round);
-      rows[lane < 3 ? at.position() + lane : at.state() + 3] = value;
-    }
+    constexpr int kPositions = 3 * kFlowsPerWarp;
+    float position = 0.0f, energy = 0.0f;
+    if (lane < kPositions && first + lane / 3 < a.flows) position = a.position.at(first + lane / 3, lane % 3);
+    if (lane < kFlowsPerWarp && first + lane < a.flows) energy = a.energy.at(first + lane, 0);
+    if (lane < kPositions) values[(at.position() + lane % 3) * kFlowsPerWarp + lane / 3] = operand(position, a.round);
+    if (lane < kFlowsPerWarp) values[(at.state() + 3) * kFlowsPerWarp + lane] = operand(energy, a.round);
     block.warp_barrier();
     if (lane < 3) {
       FourFlows value = four_times(weights[a.layout.coordinate_bias() + lane]);
@@ -137,12 +137,14 @@ struct Forward {
     auto weights = simt::dynamic_shared<float>(block);
     load_weights(block, a);
     block.barrier();
-    auto rows = simt::dynamic_shared<FourFlows>(block, a.layout.padded() * 4) + simt::warp(block) * at.forward_rows();
+    const int stage = simt::warp(block) * at.forward_rows();
+    auto rows = simt::dynamic_shared<FourFlows>(block, a.layout.padded() * 4) + stage;
+    auto values = weights + (a.layout.padded() + stage * kFlowsPerWarp);
     const std::int64_t step = static_cast<std::int64_t>(block.grid().x) * kFlowsPerBlock;
     std::int64_t first =
         static_cast<std::int64_t>(block.index().x) * kFlowsPerBlock + simt::warp(block) * kFlowsPerWarp;
     for (; first < a.flows; first += step) {  // the same for all lanes of a warp, and no block barrier inside
-      Warp<Block, decltype(weights), decltype(rows)> warp{block, a, weights, rows, first};
+      Warp<Block, decltype(weights), decltype(rows)> warp{block, a, weights, rows, values, first};
       warp.load(at);
       warp.layer(at, 0, false);
       warp.layer(at, 1, false);

@@ -169,8 +169,8 @@ TEST(SimpleNeuronManyFlows, GivesTheSameBits) {
   }
 }
 
-// On tensor cores sums run in another order, and the activation is another fit: near the scalar form, and the same
-// bits in every order of threads, however flows are divided among blocks.
+// On tensor cores sums run in another order: near the scalar form, and the same bits in every order of threads, however
+// flows are divided among blocks.
 TEST(SimpleNeuronManyFlows, TilesMatchTheScalarForm) {
   for (const std::int64_t flows : {1, 31, 33, 300}) {
     const ManyFlows m(flows, true);

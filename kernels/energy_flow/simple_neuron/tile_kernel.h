@@ -6,8 +6,8 @@
 #pragma once
 
 #include "kernels/common/bf16_pair.h"
-#include "kernels/common/gelu_bf16.h"
 #include "kernels/common/layer_norm.h"
+#include "kernels/common/math.h"
 #include "kernels/common/tile_product.h"
 #include "kernels/common/vectors.h"
 #include "kernels/common/warp_sums.h"
@@ -197,8 +197,8 @@ struct ForwardTiles {
         float value[2];
         TWINBENCH_UNROLL
         for (int i = 0; i < 2; ++i)
-          value[i] = kernels::gelu_before_bf16(
-              kernels::scaled(sums[t][n].of[2 * half + i] * inverse[row], gain.of[i], shift.of[i]));
+          value[i] =
+              kernels::gelu(kernels::scaled(sums[t][n].of[2 * half + i] * inverse[row], gain.of[i], shift.of[i]));
         operand[t][n / 2].of[half + n % 2 * 2] = kernels::bf16_pair(value[0], value[1]);
       }
     }

@@ -92,24 +92,35 @@ void check(const Sizes& sizes, kernels::simt::Order order) {
             {},    {}};
   const kernels::simt::Buffer field(start), momentum(speed), equilibrium(rest), outside(force), factors(loop.factors),
       modulus(static_cast<std::size_t>(sizes.steps * sizes.dimension)), mean(modulus.size());
+  const Split split = Split::of(sizes.width, sizes.height, sizes.dimension);
+  const std::int64_t blocks = std::int64_t{sizes.dimension} * split.parts;
   const kernels::simt::GuardedBuffer<std::int64_t> history(
-      std::vector<std::int64_t>(static_cast<std::size_t>(sizes.dimension), 18));
-  kernels::simt::run_clean(Window{}, sizes.dimension, kThreads, order,
-                           Arguments{.width = sizes.width,
-                                     .height = sizes.height,
-                                     .dimension = sizes.dimension,
-                                     .steps = sizes.steps,
-                                     .dissipative = sizes.dissipative,
-                                     .by = by,
-                                     .field = field.data(),
-                                     .momentum = momentum.data(),
-                                     .equilibrium = equilibrium.data(),
-                                     .force = outside.data(),
-                                     .factors = factors.data(),
-                                     .history = history.data(),
-                                     .row_modulus = modulus.data(),
-                                     .row_mean = mean.data()},
-                           shared_bytes(sizes.width, sizes.height, sizes.dimension));
+      std::vector<std::int64_t>(static_cast<std::size_t>(blocks), 18));
+  const kernels::simt::Buffer part_sums(static_cast<std::size_t>(2 * blocks * sizes.steps));
+  const kernels::simt::GuardedBuffer<unsigned> finished(
+      std::vector<unsigned>(static_cast<std::size_t>(sizes.dimension), 0));
+  const Arguments arguments{.width = sizes.width,
+                            .height = sizes.height,
+                            .dimension = sizes.dimension,
+                            .split = split,
+                            .steps = sizes.steps,
+                            .dissipative = sizes.dissipative,
+                            .by = by,
+                            .field = field.data(),
+                            .momentum = momentum.data(),
+                            .equilibrium = equilibrium.data(),
+                            .force = outside.data(),
+                            .factors = factors.data(),
+                            .history = history.data(),
+                            .row_modulus = modulus.data(),
+                            .row_mean = mean.data(),
+                            .part_sums = part_sums.data(),
+                            .finished = finished.data()};
+  const int elements = sizes.width * sizes.height * split.columns;
+  if (elements <= kThreads)
+    kernels::simt::run_clean(Window{}, blocks, kThreads, order, arguments, shared_bytes(elements));
+  else
+    kernels::simt::run_clean(WindowLarge{}, blocks, kThreads, order, arguments, shared_bytes(elements));
   for (std::int64_t step = 0; step < sizes.steps; ++step) loop.step();
   for (std::size_t at = 0; at < sizes.numbers(); ++at) {
     ASSERT_NEAR(field.data()[2 * at], loop.field[at].real(), 2e-6);
@@ -119,7 +130,8 @@ void check(const Sizes& sizes, kernels::simt::Order order) {
   }
   kernels::simt::expect_close_to_scale(modulus, by_rows(loop.moduli, sizes), 2e-6);
   kernels::simt::expect_close(mean, by_rows(loop.means, sizes), 2e-6);
-  EXPECT_EQ(history.data()[sizes.dimension - 1], loop.history);
+  EXPECT_EQ(history.data()[blocks - 1], loop.history);
+  for (int row = 0; row < sizes.dimension; ++row) EXPECT_EQ(finished.data()[row], 0u);  // for the next launch
 }
 
 TEST(FieldDynamicsKernel, MatchesAPlainLoop) {
@@ -128,8 +140,21 @@ TEST(FieldDynamicsKernel, MatchesAPlainLoop) {
       check({1, 1, 1, 2, dissipative}, order);
       check({1, 5, 2, 3, dissipative}, order);
       check({3, 2, 5, 4, dissipative}, order);
-      check({9, 10, 6, 2, dissipative}, order);  // 540 numbers a row: more than threads
+      check({9, 10, 6, 2, dissipative}, order);  // 360 numbers of four columns: more than threads
+      check({2, 3, 1, 19, dissipative}, order);  // three batches of steps, the last one short
     }
+}
+
+TEST(FieldDynamicsKernel, DividesColumnsAmongBlocks) {
+  const auto split = [](int width, int height, int dimension) {
+    const Split of = Split::of(width, height, dimension);
+    return std::pair(of.columns, of.parts);
+  };
+  EXPECT_EQ(split(8, 8, 16), std::pair(4, 4));
+  EXPECT_EQ(split(4, 3, 5), std::pair(4, 2));  // the second block has one column
+  EXPECT_EQ(split(1, 1, 3), std::pair(2, 2));
+  EXPECT_EQ(split(32, 32, 16), std::pair(2, 8));  // four columns would be 4,096 numbers
+  EXPECT_EQ(split(64, 32, 16), std::pair(1, 16));
 }
 
 }  // namespace

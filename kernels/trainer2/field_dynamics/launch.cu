@@ -1,17 +1,25 @@
-// Launches trainer2.field_dynamics' kernel.
+// Launches trainer2.field_dynamics' kernels.
 //
-// version | idea                                                                  | state
-// 1       | a row a block, the whole window on the chip, each force computed once | in use: bound by shared memory
-// Predicted at 8 x 8 cells, 16 x 16 numbers and 64 steps: 16 blocks of 1,024 complex numbers; a step reads five and
-// writes one of 8 bytes for each, 12 wavefronts a warp of elements, so 384 cycles, and two barriers: 64 steps in about
-// 15 us. Modelled: 36 us (H200), bound by instruction issue on 16 of 132 multiprocessors; next: columns on more blocks.
+// version | idea                                                                   | state
+// 1       | a row a block, the whole window on the chip, each force computed once  | replaced: 16 blocks, 10 shuffles
+// 2       | four columns a block; one barrier a step; sums of eight steps together | in use: bound by instruction issue
+// Version 1, predicted 15 us for 64 steps of 8 x 8 cells and 16 x 16 numbers; modelled 35.8 / 31.0 us (H200 / RTX
+// 5090): two elements a thread and two full sums of a warp a step on 16 multiprocessors.
+// Version 2: columns of the tensor never meet, and four are a sector. Predicted: 64 blocks of 8 warps; an element and
+// step is 50 instructions, sums another 10 instead of 60: 8 * 64 * 60 issue slots on 4 schedulers, 4 us at 1.98 GHz.
+// Modelled 7.9 / 6.5 us: 110 instructions a step of a warp.
 #include "kernels/common/simt_device.h"
 #include "kernels/trainer2/field_dynamics/kernel.h"
 
 namespace twinbench::trainer2::field_dynamics {
 
 void launch(const Arguments& a, kernels::Stream stream) {
-  simt::launch(Window{}, simt::grid(a.dimension), kThreads, shared_bytes(a.width, a.height, a.dimension), stream, a);
+  const int elements = a.width * a.height * a.split.columns;
+  const auto blocks = simt::grid(std::int64_t{a.dimension} * a.split.parts);
+  if (elements <= kThreads)
+    simt::launch(Window{}, blocks, kThreads, shared_bytes(elements), stream, a);
+  else
+    simt::launch(WindowLarge{}, blocks, kThreads, shared_bytes(elements), stream, a);
 }
 
 }  // namespace twinbench::trainer2::field_dynamics

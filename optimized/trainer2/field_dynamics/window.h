@@ -14,7 +14,7 @@ class WindowState : public Runnable {
   WindowState(const NamedTensors& inputs, const Setting& setting)
       : inputs_(inputs),
         equilibrium_(inputs["equilibrium"].resolve_conj().contiguous()),
-        history_(at::empty({setting.size("dimension")}, inputs["history"].options())),
+        history_(at::empty({histories(setting)}, inputs["history"].options())),
         results_(empty_results(setting)) {
     factors_ = at::empty({kHistories}, at::kFloat);
     for (int history = 0; history < kHistories; ++history)
@@ -59,6 +59,13 @@ class WindowState : public Runnable {
 
  private:
   static_assert(kHistories == kLongestHistory + 1);
+
+  // As many as rows have blocks, which the CPU's path has not.
+  static std::int64_t histories(const Setting& setting) {
+    const auto size = [&](const char* name) { return static_cast<int>(setting.size(name)); };
+    const int dimension = size("dimension");
+    return std::int64_t{dimension} * Split::of(size("width"), size("height"), dimension).parts;
+  }
 
   static float* numbers(const at::Tensor& complex) {
     return reinterpret_cast<float*>(complex.mutable_data_ptr<c10::complex<float>>());
