@@ -1,6 +1,7 @@
 // Optimized sem.cayley on the CPU: blocks of rows are turned into a scratch tile and multiplied with the unitary
 // matrix while they lie in the cache; backward the same way, with the matrix' conjugate and one product for all edges.
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "kernels/sem/cayley/math.h"
 #include "optimized/common/rows.h"
