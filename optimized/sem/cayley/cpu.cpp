@@ -200,7 +200,7 @@ class CpuCayley final : public TwoHalves {
 
   void run_backward() override {
     const at::NoGradGuard no_tape;
-    product_.zero_();
+    std::fill_n(data<Real>(product_), dim_ * dim_, Real(0));
     std::fill(alpha_sums_.begin(), alpha_sums_.end(), 0.0);
     for (std::int64_t begin = 0; begin < rows_; begin += kBlock) {
       const std::int64_t count = std::min(kBlock, rows_ - begin);
