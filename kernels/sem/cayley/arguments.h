@@ -19,7 +19,7 @@ enum class Operand { kSplit, kSingle };
 constexpr int rows_of(Operand operand) { return operand == Operand::kSplit ? 32 : 64; }  // of a block
 
 // The numbers of columns and of inner steps are multiples of sixteen in the packed matrix.
-constexpr std::int64_t padded(std::int64_t dim) { return kernels::blocks_of(dim, 16) * 16; }
+TWINBENCH_HOST_DEVICE constexpr std::int64_t padded(std::int64_t dim) { return (dim + 15) / 16 * 16; }
 
 // The matrix as the kernel's lanes take it: for every 16 columns and 16 inner values, vectors of four words a lane.
 // Column tile t of eight: {real part: words 0, 1; imaginary part: words 0, 1} of the high halves in vector t, or, where

@@ -34,6 +34,7 @@ TWINBENCH_DEVICE Turns turns_of(const LanePairs& psi, const Pair (&alpha)[kMostP
 template <Operand kOperand>
 struct ForwardAs {
   static constexpr int kMaxThreads = kThreads;
+  static constexpr int kMinBlocksPerSm = 2;  // one turns its rows while the other multiplies
   static std::int64_t documented_shared_bytes() { return OperandTile<kOperand>::bytes(256); }
   using Tile = OperandTile<kOperand>;
 
@@ -254,7 +255,7 @@ struct Parameters {
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const ParameterArguments& a) const {
-    const auto sum_blocks = static_cast<unsigned>(kernels::blocks_of(a.dim, kernels::kSumColumns));
+    const auto sum_blocks = static_cast<unsigned>((a.dim + kernels::kSumColumns - 1) / kernels::kSumColumns);
     if (block.index().x < sum_blocks)
       sum_alpha(block, a);
     else

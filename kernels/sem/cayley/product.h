@@ -126,8 +126,12 @@ struct ColumnProduct {
   static TWINBENCH_DEVICE Matrix load(const std::uint32_t* packed, int step, int lane) {
     Matrix matrix;
     TWINBENCH_UNROLL
-    for (int v = 0; v < kVectors; ++v)
-      matrix.of[v] = kernels::load<4>(packed + (std::int64_t{step} * kVectors + v) * 4 * simt::kWarpSize + 4 * lane);
+    for (int v = 0; v < kVectors; ++v) {
+      const auto* const from = packed + (std::int64_t{step} * kVectors + v) * 4 * simt::kWarpSize + 4 * lane;
+      const kernels::Floats<4> words = kernels::load<4>(reinterpret_cast<const float*>(from));
+      TWINBENCH_UNROLL
+      for (int w = 0; w < 4; ++w) matrix.of[v].of[w] = kernels::bits_of(words.of[w]);
+    }
     return matrix;
   }
 
