@@ -62,8 +62,7 @@ class Baseline final : public Runnable {
 
   at::Tensor iterations() const {
     const at::Tensor numbers = at::empty({2}, at::kInt);
-    for (int i = 0; i < 2; ++i)
-      numbers.mutable_data_ptr<std::int32_t>()[i] = static_cast<std::int32_t>(iterations_[i]);
+    for (int i = 0; i < 2; ++i) numbers.mutable_data_ptr<std::int32_t>()[i] = static_cast<std::int32_t>(iterations_[i]);
     return numbers.to(inputs_["psi"].device());
   }
 
@@ -119,7 +118,9 @@ class Baseline final : public Runnable {
     return at::sum(at::add(at::mul(u.re, v.re), at::mul(u.im, v.im)), {1}, true);
   }
   // a / b, 0 where b is: of rows that are zero, or solved exactly.
-  static at::Tensor ratio(const at::Tensor& a, const at::Tensor& b) { return at::masked_fill(at::div(a, b), at::eq(b, 0), 0); }
+  static at::Tensor ratio(const at::Tensor& a, const at::Tensor& b) {
+    return at::masked_fill(at::div(a, b), at::eq(b, 0), 0);
+  }
   static Field step(const Field& v, const at::Tensor& length, const Field& direction, double sign) {
     return {at::add(v.re, at::mul(direction.re, length), sign), at::add(v.im, at::mul(direction.im, length), sign)};
   }

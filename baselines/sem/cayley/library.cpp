@@ -42,7 +42,8 @@ class Library final : public TapeBaseline {
     const at::Tensor weights = at::softplus(theta) * at::index_select(shares, 0, scale_of_edge_);
     const at::Tensor first = inputs_["nodes"].select(1, 0), second = inputs_["nodes"].select(1, 1);
     const std::int64_t dim = setting_.size("dim");
-    const at::Tensor diagonal = at::zeros({dim}, weights.options()).index_add(0, first, weights).index_add(0, second, weights);
+    const at::Tensor diagonal =
+        at::zeros({dim}, weights.options()).index_add(0, first, weights).index_add(0, second, weights);
     const at::Tensor off = at::zeros({dim, dim}, weights.options())
                                .index_put({{first, second}}, weights, true)
                                .index_put({{second, first}}, weights, true);

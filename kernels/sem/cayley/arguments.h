@@ -8,7 +8,7 @@
 
 namespace twinbench::sem::cayley {
 
-constexpr int kMostDim = 384;            // whose operand tile fits into the smaller card's shared memory
+constexpr int kMostDim = 384;  // whose operand tile fits into the smaller card's shared memory
 constexpr int kMostScales = 16;
 constexpr float kMatrixScale = 0x1p12f;  // of the packed matrix: its entries are at most 1, and small ones stay normal
 constexpr int kEdgeThreads = 256;
@@ -55,8 +55,8 @@ struct BackwardArguments {
   const float* x = nullptr;
   const float* grad_x = nullptr;
   float* grad_psi = nullptr;
-  float* z = nullptr;          // [2, rows, dim]: (g + conj(U) g) / 2
-  float* y = nullptr;          // [2, rows, dim]: imaginary part of x + r, then minus the real one
+  float* z = nullptr;            // [2, rows, dim]: (g + conj(U) g) / 2
+  float* y = nullptr;            // [2, rows, dim]: imaginary part of x + r, then minus the real one
   float* alpha_terms = nullptr;  // [blocks, dim]
 };
 constexpr std::int64_t backward_blocks(std::int64_t rows) { return kernels::blocks_of(rows, rows_of(Operand::kSplit)); }
@@ -67,9 +67,9 @@ struct ParameterArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
   std::int64_t edges = 0, term_rows = 0;
   int dim = 0, scales = 0;
-  const float* product = nullptr;      // [dim, dim]
-  const std::int32_t* nodes = nullptr;  // [edges, 2]
-  const std::int32_t* scale = nullptr;  // [edges]
+  const float* product = nullptr;                        // [dim, dim]
+  const std::int32_t* nodes = nullptr;                   // [edges, 2]
+  const std::int32_t* scale = nullptr;                   // [edges]
   const float *of_theta = nullptr, *of_share = nullptr;  // [edges]
   const float* shares = nullptr;                         // [scales]
   const float* alpha_terms = nullptr;                    // [term_rows, dim]

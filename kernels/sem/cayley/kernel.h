@@ -3,7 +3,7 @@
 
 #include "kernels/common/column_sums.h"
 #include "kernels/common/simt_handover.h"
-#include "kernels/sem/cayley/product.h"
+#include "kernels/sem/cayley/product_kernel.h"
 
 namespace twinbench::sem::cayley {
 
@@ -11,9 +11,10 @@ namespace twinbench::sem::cayley {
 struct Turns {
   Pair sine[kMostPairs], cosine[kMostPairs], intensity[kMostPairs];
 };
-TWINBENCH_DEVICE void load_alpha(const float* alpha, int dim, int lane, bool wide, Pair (&pairs)[kMostPairs]) {
+template <bool kWide>
+TWINBENCH_DEVICE void load_alpha(const float* alpha, int dim, int lane, Pair (&pairs)[kMostPairs]) {
   TWINBENCH_UNROLL
-  for (int p = 0; p < kMostPairs; ++p) pairs[p] = load_pair(alpha, 2 * (lane + simt::kWarpSize * p), dim, wide);
+  for (int p = 0; p < kMostPairs; ++p) pairs[p] = load_pair<kWide>(alpha, 2 * (lane + simt::kWarpSize * p), dim);
 }
 TWINBENCH_DEVICE Turns turns_of(const LanePairs& psi, const Pair (&alpha)[kMostPairs], float floor) {
   Turns turns;
@@ -31,7 +32,7 @@ TWINBENCH_DEVICE Turns turns_of(const LanePairs& psi, const Pair (&alpha)[kMostP
 }
 
 // Grid: a block of rows_of(kOperand) rows.
-template <Operand kOperand>
+template <Operand kOperand, bool kWide>
 struct ForwardAs {
   static constexpr int kMaxThreads = kThreads;
   static constexpr int kMinBlocksPerSm = 2;  // one turns its rows while the other multiplies
@@ -47,8 +48,8 @@ struct ForwardAs {
     if (thread < Tile::kRows) bad[thread] = 0;
     turn_rows(block, a, first, back);
     block.barrier();
-    multiply_rows<kOperand, false>(block, simt::dynamic_shared<std::uint16_t>(block), back, a.matrix, a.dim, first,
-                                   a.rows, a.x, bad);
+    multiply_rows<kOperand, false, kWide>(block, simt::dynamic_shared<std::uint16_t>(block), back, a.matrix, a.dim,
+                                          first, a.rows, a.x, bad);
     block.barrier();
     if (simt::warp(block) == 0) count(block, a, bad);
     if (simt::is_last_block(block, a.handover + 1, block.grid().x) && thread == 0) {
@@ -63,13 +64,12 @@ struct ForwardAs {
   static TWINBENCH_DEVICE void turn_rows(Block& block, const ForwardArguments& a, std::int64_t first, Back back) {
     auto words = simt::dynamic_shared<std::uint32_t>(block);
     const int lane = simt::lane(block), pitch = Tile::pitch(a.dim);
-    const bool wide = allows_pairs(a.dim, a.psi, a.alpha);
     Pair alpha[kMostPairs];
-    load_alpha(a.alpha, a.dim, lane, wide, alpha);
+    load_alpha<kWide>(a.alpha, a.dim, lane, alpha);
     TWINBENCH_ROLLED
     for (int row = simt::warp(block); row < Tile::kRows; row += kWarps) {
       LanePairs values{};
-      if (first + row < a.rows) load_row(a.psi, a.rows, first + row, a.dim, lane, wide, values);
+      if (first + row < a.rows) load_row<kWide>(a.psi, a.rows, first + row, a.dim, lane, values);
       const float mean = mean_square(block, values, a.dim);
       const RowScale scale = row_scale(mean);
       if (lane == 0) back[row] = scale.back / kMatrixScale;
@@ -80,8 +80,8 @@ struct ForwardAs {
         Pair re, im;
         TWINBENCH_UNROLL
         for (int i = 0; i < 2; ++i) {
-          const auto result = turned<float>({values.re[p].of[i], values.im[p].of[i]},
-                                            {turns.sine[p].of[i], turns.cosine[p].of[i]});
+          const auto result =
+              turned<float>({values.re[p].of[i], values.im[p].of[i]}, {turns.sine[p].of[i], turns.cosine[p].of[i]});
           re.of[i] = result.re * scale.to;
           im.of[i] = result.im * scale.to;
         }
@@ -103,7 +103,8 @@ struct ForwardAs {
 };
 
 // Grid: backward_blocks.
-struct Backward {
+template <bool kWide>
+struct BackwardAs {
   static constexpr int kMaxThreads = kThreads;
   static std::int64_t documented_shared_bytes() { return OperandTile<Operand::kSplit>::bytes(256); }
   using Tile = OperandTile<Operand::kSplit>;
@@ -118,8 +119,8 @@ struct Backward {
     take_rows(block, a, first, back);
     block.barrier();
     // The product's rows are this block's own, so that their memory serves until they are turned back.
-    multiply_rows<Operand::kSplit, true>(block, simt::dynamic_shared<std::uint16_t>(block), back, a.matrix, a.dim,
-                                         first, a.rows, a.grad_psi, bad);
+    multiply_rows<Operand::kSplit, true, kWide>(block, simt::dynamic_shared<std::uint16_t>(block), back, a.matrix,
+                                                a.dim, first, a.rows, a.grad_psi, bad);
     block.barrier();
     turn_back(block, a, first);
   }
@@ -129,11 +130,10 @@ struct Backward {
   static TWINBENCH_DEVICE void take_rows(Block& block, const BackwardArguments& a, std::int64_t first, Back back) {
     auto words = simt::dynamic_shared<std::uint32_t>(block);
     const int lane = simt::lane(block), pitch = Tile::pitch(a.dim);
-    const bool wide = allows_pairs(a.dim, a.grad_x);
     TWINBENCH_ROLLED
     for (int row = simt::warp(block); row < Tile::kRows; row += kWarps) {
       LanePairs values{};
-      if (first + row < a.rows) load_row(a.grad_x, a.rows, first + row, a.dim, lane, wide, values);
+      if (first + row < a.rows) load_row<kWide>(a.grad_x, a.rows, first + row, a.dim, lane, values);
       const RowScale scale = row_scale(mean_square(block, values, a.dim));
       if (lane == 0) back[row] = scale.back / kMatrixScale;
       TWINBENCH_UNROLL
@@ -151,26 +151,25 @@ struct Backward {
   template <class Block>
   static TWINBENCH_DEVICE void turn_back(Block& block, const BackwardArguments& a, std::int64_t first) {
     const int lane = simt::lane(block);
-    const bool wide = allows_pairs(a.dim, a.psi, a.alpha, a.x, a.grad_x, a.grad_psi, a.z) &&
-                      allows_pairs(a.dim, a.y);
     Pair alpha[kMostPairs], sums[kMostPairs] = {};
-    load_alpha(a.alpha, a.dim, lane, wide, alpha);
+    load_alpha<kWide>(a.alpha, a.dim, lane, alpha);
     TWINBENCH_ROLLED
     for (int place = simt::warp(block); place < Tile::kRows && first + place < a.rows; place += kWarps) {
       const std::int64_t row = first + place;
       LanePairs psi, gradient;
-      load_row(a.psi, a.rows, row, a.dim, lane, wide, psi);
-      load_row(a.grad_psi, a.rows, row, a.dim, lane, wide, gradient);
+      load_row<kWide>(a.psi, a.rows, row, a.dim, lane, psi);
+      load_row<kWide>(a.grad_psi, a.rows, row, a.dim, lane, gradient);
       const float floor = mean_square(block, psi, a.dim) + kIntensityFloor<float>;
       const Turns turns = turns_of(psi, alpha, floor);
-      write_factors(a, row, lane, wide, psi, gradient, turns);
+      write_factors(a, row, lane, psi, gradient, turns);
       Pair terms[kMostPairs];
       float mean = 0.0f;
       TWINBENCH_UNROLL
       for (int p = 0; p < kMostPairs; ++p) {
         TWINBENCH_UNROLL
         for (int i = 0; i < 2; ++i) {
-          terms[p].of[i] = phase_gradient<float>({gradient.re[p].of[i], gradient.im[p].of[i]}, rotated(psi, turns, p, i));
+          terms[p].of[i] =
+              phase_gradient<float>({gradient.re[p].of[i], gradient.im[p].of[i]}, rotated(psi, turns, p, i));
           const float weighted = terms[p].of[i] * turns.intensity[p].of[i];
           sums[p].of[i] += weighted;
           mean += alpha[p].of[i] * weighted;
@@ -183,15 +182,14 @@ struct Backward {
         Pair re, im;
         TWINBENCH_UNROLL
         for (int i = 0; i < 2; ++i) {
-          const auto result =
-              turned_back<float>({gradient.re[p].of[i], gradient.im[p].of[i]},
-                                 {turns.sine[p].of[i], turns.cosine[p].of[i]}, {psi.re[p].of[i], psi.im[p].of[i]},
-                                 alpha[p].of[i] * terms[p].of[i], mean, floor);
+          const auto result = turned_back<float>(
+              {gradient.re[p].of[i], gradient.im[p].of[i]}, {turns.sine[p].of[i], turns.cosine[p].of[i]},
+              {psi.re[p].of[i], psi.im[p].of[i]}, alpha[p].of[i] * terms[p].of[i], mean, floor);
           re.of[i] = result.re;
           im.of[i] = result.im;
         }
-        store_pair(a.grad_psi + row * a.dim, column, a.dim, wide, re);
-        store_pair(a.grad_psi + (a.rows + row) * a.dim, column, a.dim, wide, im);
+        store_pair<kWide>(a.grad_psi + row * a.dim, column, a.dim, re);
+        store_pair<kWide>(a.grad_psi + (a.rows + row) * a.dim, column, a.dim, im);
       }
     }
     add_terms(block, a, lane, sums);
@@ -201,16 +199,16 @@ struct Backward {
     return turned<float>({psi.re[p].of[i], psi.im[p].of[i]}, {turns.sine[p].of[i], turns.cosine[p].of[i]});
   }
 
-  static TWINBENCH_DEVICE void write_factors(const BackwardArguments& a, std::int64_t row, int lane, bool wide,
+  static TWINBENCH_DEVICE void write_factors(const BackwardArguments& a, std::int64_t row, int lane,
                                              const LanePairs& psi, const LanePairs& gradient, const Turns& turns) {
     TWINBENCH_UNROLL
     for (int p = 0; p < kMostPairs; ++p) {
       const int column = 2 * (lane + simt::kWarpSize * p);
       const std::int64_t re_row = row * a.dim, im_row = (a.rows + row) * a.dim;
-      const Pair given_re = load_pair(a.grad_x + re_row, column, a.dim, wide),
-                 given_im = load_pair(a.grad_x + im_row, column, a.dim, wide),
-                 x_re = load_pair(a.x + re_row, column, a.dim, wide),
-                 x_im = load_pair(a.x + im_row, column, a.dim, wide);
+      const Pair given_re = load_pair<kWide>(a.grad_x + re_row, column, a.dim),
+                 given_im = load_pair<kWide>(a.grad_x + im_row, column, a.dim),
+                 x_re = load_pair<kWide>(a.x + re_row, column, a.dim),
+                 x_im = load_pair<kWide>(a.x + im_row, column, a.dim);
       Pair z_re, z_im, y_re, y_im;
       TWINBENCH_UNROLL
       for (int i = 0; i < 2; ++i) {
@@ -220,10 +218,10 @@ struct Backward {
         y_re.of[i] = x_im.of[i] + r.im;
         y_im.of[i] = -(x_re.of[i] + r.re);
       }
-      store_pair(a.z + re_row, column, a.dim, wide, z_re);
-      store_pair(a.z + im_row, column, a.dim, wide, z_im);
-      store_pair(a.y + re_row, column, a.dim, wide, y_re);
-      store_pair(a.y + im_row, column, a.dim, wide, y_im);
+      store_pair<kWide>(a.z + re_row, column, a.dim, z_re);
+      store_pair<kWide>(a.z + im_row, column, a.dim, z_im);
+      store_pair<kWide>(a.y + re_row, column, a.dim, y_re);
+      store_pair<kWide>(a.y + im_row, column, a.dim, y_im);
     }
   }
 
@@ -269,8 +267,7 @@ struct Parameters {
     kernels::sum_columns<1>(
         block, a.term_rows, a.dim,
         [&](std::int64_t row, std::int64_t column) {
-          return kernels::ColumnTerms<1>{
-              {kernels::load_columns(a.alpha_terms + row * a.dim, column, a.dim, wide)}};
+          return kernels::ColumnTerms<1>{{kernels::load_columns(a.alpha_terms + row * a.dim, column, a.dim, wide)}};
         },
         [&](std::int64_t column, const float* sums) { a.grad_alpha[column] = sums[0]; });
   }
@@ -282,7 +279,8 @@ struct Parameters {
     float of_share = 0.0f;
     int scale = -1;
     if (edge < a.edges) {
-      const float across = across_edge<float>(a.product, a.dim, a.nodes[2 * edge], a.nodes[2 * edge + 1]);
+      const auto pair = kernels::load<2>(a.nodes + 2 * edge);
+      const float across = across_edge<float>(a.product, a.dim, pair.of[0], pair.of[1]);
       a.grad_theta[edge] = a.of_theta[edge] * across;
       of_share = a.of_share[edge] * across;
       scale = a.scale[edge];
@@ -309,7 +307,11 @@ struct Parameters {
   }
 };
 
-struct ForwardSplit : ForwardAs<Operand::kSplit> {};
-struct ForwardSingle : ForwardAs<Operand::kSingle> {};
+struct ForwardSplit : ForwardAs<Operand::kSplit, true> {};
+struct ForwardSplitAnyWidth : ForwardAs<Operand::kSplit, false> {};
+struct ForwardSingle : ForwardAs<Operand::kSingle, true> {};
+struct ForwardSingleAnyWidth : ForwardAs<Operand::kSingle, false> {};
+struct Backward : BackwardAs<true> {};
+struct BackwardAnyWidth : BackwardAs<false> {};
 
 }  // namespace twinbench::sem::cayley

@@ -12,19 +12,36 @@
 
 namespace twinbench::sem::cayley {
 
+namespace {
+
+// Whether pairs of neighbouring columns of these may be taken in one access.
+template <class... Fields>
+bool allows_pairs(int dim, const Fields*... fields) {
+  return dim % 2 == 0 && ((reinterpret_cast<std::uintptr_t>(fields) % sizeof(Pair) == 0) && ...);
+}
+
+}  // namespace
+
 void launch_forward(Operand operand, const ForwardArguments& a, kernels::Stream stream) {
   const dim3 grid = simt::grid(kernels::blocks_of(a.rows, rows_of(operand)));
-  if (operand == Operand::kSplit)
-    simt::launch(ForwardSplit{}, grid, kThreads, OperandTile<Operand::kSplit>::bytes(a.dim), stream, a);
-  else
-    simt::launch(ForwardSingle{}, grid, kThreads, OperandTile<Operand::kSingle>::bytes(a.dim), stream, a);
+  const bool split = operand == Operand::kSplit, wide = allows_pairs(a.dim, a.psi, a.alpha, a.x);
+  const std::int64_t tile =
+      split ? OperandTile<Operand::kSplit>::bytes(a.dim) : OperandTile<Operand::kSingle>::bytes(a.dim);
+  if (split && wide) simt::launch(ForwardSplit{}, grid, kThreads, tile, stream, a);
+  if (split && !wide) simt::launch(ForwardSplitAnyWidth{}, grid, kThreads, tile, stream, a);
+  if (!split && wide) simt::launch(ForwardSingle{}, grid, kThreads, tile, stream, a);
+  if (!split && !wide) simt::launch(ForwardSingleAnyWidth{}, grid, kThreads, tile, stream, a);
 }
 
 void launch_backward(const BackwardArguments& a, kernels::Stream stream) {
   // At least as much as the sums of alpha's terms take.
   constexpr std::int64_t kTerms = std::int64_t{4} * kWarps * kMostDim;
-  const std::int64_t tile = OperandTile<Operand::kSplit>::bytes(a.dim);
-  simt::launch(Backward{}, simt::grid(backward_blocks(a.rows)), kThreads, tile > kTerms ? tile : kTerms, stream, a);
+  const std::int64_t tile = OperandTile<Operand::kSplit>::bytes(a.dim), shared = tile > kTerms ? tile : kTerms;
+  const dim3 grid = simt::grid(backward_blocks(a.rows));
+  if (allows_pairs(a.dim, a.psi, a.alpha, a.x, a.grad_x, a.grad_psi, a.z, a.y))
+    simt::launch(Backward{}, grid, kThreads, shared, stream, a);
+  else
+    simt::launch(BackwardAnyWidth{}, grid, kThreads, shared, stream, a);
 }
 
 void launch_parameters(const ParameterArguments& a, kernels::Stream stream) {

@@ -76,9 +76,9 @@ TWINBENCH_CPU_CLONES static Real intensities(const Real* __restrict re, const Re
 }
 
 template <class Real>
-TWINBENCH_CPU_CLONES static void turn(const Real* __restrict re, const Real* __restrict im,
-                                      const Real* __restrict sine, const Real* __restrict cosine, std::int64_t dim,
-                                      Real* __restrict to_re, Real* __restrict to_im) {
+TWINBENCH_CPU_CLONES static void turn(const Real* __restrict re, const Real* __restrict im, const Real* __restrict sine,
+                                      const Real* __restrict cosine, std::int64_t dim, Real* __restrict to_re,
+                                      Real* __restrict to_im) {
   for (std::int64_t i = 0; i < dim; ++i) {
     const auto result = turned<Real>({re[i], im[i]}, {sine[i], cosine[i]});
     to_re[i] = result.re;
@@ -90,8 +90,9 @@ TWINBENCH_CPU_CLONES static void turn(const Real* __restrict re, const Real* __r
 template <class Real>
 TWINBENCH_CPU_CLONES static void factors(std::int64_t dim, const Real* __restrict g_re, const Real* __restrict g_im,
                                          const Real* __restrict given_re, const Real* __restrict given_im,
-                                         const Real* __restrict x_re, const Real* __restrict x_im, Real* __restrict z_re,
-                                         Real* __restrict z_im, Real* __restrict y_re, Real* __restrict y_im) {
+                                         const Real* __restrict x_re, const Real* __restrict x_im,
+                                         Real* __restrict z_re, Real* __restrict z_im, Real* __restrict y_re,
+                                         Real* __restrict y_im) {
   for (std::int64_t i = 0; i < dim; ++i) {
     z_re[i] = (g_re[i] + given_re[i]) / 2;
     z_im[i] = (g_im[i] + given_im[i]) / 2;
@@ -113,14 +114,13 @@ TWINBENCH_CPU_CLONES static void turn_back(std::int64_t dim, const Real* __restr
   for (std::int64_t k = 0; k < dim; ++k)
     terms[k] = phase_gradient<Real>({g_re[k], g_im[k]}, turned<Real>({re[k], im[k]}, {sine[k], cosine[k]}));
   for (; i + kLanes <= dim; i += kLanes)
-    for (int lane = 0; lane < kLanes; ++lane)
-      sums[lane] += alpha[i + lane] * terms[i + lane] * intensity[i + lane];
+    for (int lane = 0; lane < kLanes; ++lane) sums[lane] += alpha[i + lane] * terms[i + lane] * intensity[i + lane];
   for (; i < dim; ++i) mean += alpha[i] * terms[i] * intensity[i];
   for (const Real one : sums) mean += one;
   mean /= static_cast<Real>(dim);
   for (std::int64_t k = 0; k < dim; ++k) {
-    const auto result = turned_back<Real>({g_re[k], g_im[k]}, {sine[k], cosine[k]}, {re[k], im[k]},
-                                          alpha[k] * terms[k], mean, floor);
+    const auto result =
+        turned_back<Real>({g_re[k], g_im[k]}, {sine[k], cosine[k]}, {re[k], im[k]}, alpha[k] * terms[k], mean, floor);
     to_re[k] = result.re;
     to_im[k] = result.im;
     terms[k] *= intensity[k];
@@ -219,7 +219,7 @@ class CpuCayley final : public TwoHalves {
   NamedTensors outputs() override { return setting_.backward() ? results_ : forward_results_; }
 
  private:
-  static constexpr std::int64_t kBlock = 256;       // rows whose tiles lie in the second-level cache
+  static constexpr std::int64_t kBlock = 256;      // rows whose tiles lie in the second-level cache
   static constexpr std::int64_t kElements = 8192;  // of a row loop that pay for waking a thread
 
   Rows<Real> planes(const at::Tensor& field, std::int64_t row) const {
@@ -264,8 +264,7 @@ class CpuCayley final : public TwoHalves {
       const Real floor = intensities(psi.re, psi.im, dim_, data<Real>(alpha_), intensity, scratch + dim_);
       turn_by(scratch + dim_, dim_, sine, cosine);
       turn(psi.re, psi.im, sine, cosine, dim_, y, y + count * dim_);
-      factors(dim_, gradient.re, gradient.im, given.re, given.im, x.re, x.im, z, z + count * dim_, y,
-              y + count * dim_);
+      factors(dim_, gradient.re, gradient.im, given.re, given.im, x.re, x.im, z, z + count * dim_, y, y + count * dim_);
       turn_back(dim_, psi.re, psi.im, gradient.re, gradient.im, sine, cosine, intensity, data<Real>(alpha_), floor,
                 data<Real>(terms_) + row * dim_, to.re, to.im);
     });
@@ -274,8 +273,7 @@ class CpuCayley final : public TwoHalves {
   void add_terms(std::int64_t count) {
     const Real* const terms = data<Real>(terms_);
     for (std::int64_t row = 0; row < count; ++row)
-      for (std::int64_t i = 0; i < dim_; ++i)
-        alpha_sums_[static_cast<std::size_t>(i)] += double{terms[row * dim_ + i]};
+      for (std::int64_t i = 0; i < dim_; ++i) alpha_sums_[static_cast<std::size_t>(i)] += double{terms[row * dim_ + i]};
   }
 
   void edges_backward() {
@@ -291,7 +289,8 @@ class CpuCayley final : public TwoHalves {
       of_scale[static_cast<std::size_t>(scale[edge])] += doubles(factors_.of_share)[edge] * across;
     }
     double mean = 0;
-    for (std::int64_t s = 0; s < scales; ++s) mean += doubles(factors_.shares)[s] * of_scale[static_cast<std::size_t>(s)];
+    for (std::int64_t s = 0; s < scales; ++s)
+      mean += doubles(factors_.shares)[s] * of_scale[static_cast<std::size_t>(s)];
     for (std::int64_t s = 0; s < scales; ++s)
       data<Real>(results_["grad_mix"])[s] =
           static_cast<Real>(doubles(factors_.shares)[s] * (of_scale[static_cast<std::size_t>(s)] - mean));
@@ -301,8 +300,8 @@ class CpuCayley final : public TwoHalves {
   const std::int64_t rows_, dim_, block_;
   at::Tensor psi_, alpha_, given_, nodes_;
   NamedTensors forward_results_, results_;
-  at::Tensor matrix_, conjugate_;                // [2 dim, 2 dim]
-  at::Tensor tile_, scratch_;                    // [block, 2 dim], [pieces, 4, dim]
+  at::Tensor matrix_, conjugate_;                  // [2 dim, 2 dim]
+  at::Tensor tile_, scratch_;                      // [block, 2 dim], [pieces, 4, dim]
   at::Tensor gradient_, z_, y_, terms_, product_;  // [2, block, dim], 2 x [2 block, dim], [block, dim], [dim, dim]
   EdgeFactors factors_;
   Pieces pieces_;

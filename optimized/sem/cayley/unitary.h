@@ -22,9 +22,7 @@ struct EdgeFactors {
   at::Tensor scale;               // int64 [edges]
 };
 
-inline at::Tensor scales_of_edges(const NamedTensors& inputs) {
-  return at::repeat_interleave(inputs["starts"].diff());
-}
+inline at::Tensor scales_of_edges(const NamedTensors& inputs) { return at::repeat_interleave(inputs["starts"].diff()); }
 
 inline Unitary unitary_of(const NamedTensors& inputs, const Setting& setting) {
   const std::int64_t dim = setting.size("dim");
@@ -34,7 +32,8 @@ inline Unitary unitary_of(const NamedTensors& inputs, const Setting& setting) {
   const at::Tensor first = inputs["nodes"].select(1, 0), second = inputs["nodes"].select(1, 1);
   const at::Tensor one = at::eye(dim, weights.options());
   at::Tensor hamiltonian = at::zeros({dim, dim}, weights.options());
-  for (const auto& [row, column, sign] : {std::tuple{first, first, 1}, {second, second, 1}, {first, second, -1}, {second, first, -1}})
+  for (const auto& [row, column, sign] :
+       {std::tuple{first, first, 1}, {second, second, 1}, {first, second, -1}, {second, first, -1}})
     hamiltonian.view({-1}).index_add_(0, row * dim + column, weights, sign);
   const at::Tensor shift = hamiltonian.mul_(setting.option("dt") / 2);
   const auto [factor, info] = at::linalg_cholesky_ex(one + at::mm(shift, shift));

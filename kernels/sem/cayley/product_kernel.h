@@ -13,7 +13,8 @@ namespace twinbench::sem::cayley {
 
 namespace simt = kernels::simt;
 
-constexpr int kThreads = 256, kWarps = kThreads / simt::kWarpSize;
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / simt::kWarpSize;
 constexpr int kMostPairs = kMostDim / (2 * simt::kWarpSize);  // of neighbouring columns, of a lane
 
 using Pair = kernels::Floats<2>;
@@ -23,32 +24,37 @@ struct LanePairs {
   Pair re[kMostPairs], im[kMostPairs];
 };
 
-// One plane's pair from column `column` on, zeros past the last column.
-TWINBENCH_DEVICE Pair load_pair(const float* row, int column, int dim, bool wide) {
-  if (wide && column < dim) return kernels::load<2>(row + column);
+// One plane's pair from column `column` on, zeros past the last column. kWide: dim is even and rows start at multiples
+// of eight bytes, so that a pair is one access.
+template <bool kWide>
+TWINBENCH_DEVICE Pair load_pair(const float* row, int column, int dim) {
   Pair pair{};
-  if (column < dim) pair.of[0] = row[column];
-  if (column + 1 < dim) pair.of[1] = row[column + 1];
+  if constexpr (kWide) {
+    if (column < dim) pair = kernels::load<2>(row + column);
+  } else {
+    if (column < dim) pair.of[0] = row[column];
+    if (column + 1 < dim) pair.of[1] = row[column + 1];
+  }
   return pair;
 }
-TWINBENCH_DEVICE void store_pair(float* row, int column, int dim, bool wide, const Pair& pair) {
-  if (wide && column < dim) return kernels::store(row + column, pair);
-  if (column < dim) row[column] = pair.of[0];
-  if (column + 1 < dim) row[column + 1] = pair.of[1];
-}
-// Whether pairs of these fields may be taken in one access.
-template <class... Fields>
-TWINBENCH_DEVICE bool allows_pairs(int dim, const Fields*... fields) {
-  return dim % 2 == 0 && ((reinterpret_cast<std::uintptr_t>(fields) % sizeof(Pair) == 0) && ...);
+template <bool kWide>
+TWINBENCH_DEVICE void store_pair(float* row, int column, int dim, const Pair& pair) {
+  if constexpr (kWide) {
+    if (column < dim) kernels::store(row + column, pair);
+  } else {
+    if (column < dim) row[column] = pair.of[0];
+    if (column + 1 < dim) row[column + 1] = pair.of[1];
+  }
 }
 
-TWINBENCH_DEVICE void load_row(const float* field, std::int64_t rows, std::int64_t row, int dim, int lane, bool wide,
+template <bool kWide>
+TWINBENCH_DEVICE void load_row(const float* field, std::int64_t rows, std::int64_t row, int dim, int lane,
                                LanePairs& values) {
   TWINBENCH_UNROLL
   for (int p = 0; p < kMostPairs; ++p) {
     const int column = 2 * (lane + simt::kWarpSize * p);
-    values.re[p] = load_pair(field + row * dim, column, dim, wide);
-    values.im[p] = load_pair(field + (rows + row) * dim, column, dim, wide);
+    values.re[p] = load_pair<kWide>(field + row * dim, column, dim);
+    values.im[p] = load_pair<kWide>(field + (rows + row) * dim, column, dim);
   }
 }
 
@@ -80,9 +86,7 @@ template <Operand kOperand>
 struct OperandTile {
   static constexpr int kRows = rows_of(kOperand), kRowTiles = kRows / 16, kPlanes = kOperand == Operand::kSplit ? 4 : 2;
   TWINBENCH_HOST_DEVICE static int pitch(int dim) { return static_cast<int>(padded(dim)) + 8; }
-  TWINBENCH_HOST_DEVICE static std::int64_t bytes(int dim) {
-    return std::int64_t{2} * kPlanes * kRows * pitch(dim);
-  }
+  TWINBENCH_HOST_DEVICE static std::int64_t bytes(int dim) { return std::int64_t{2} * kPlanes * kRows * pitch(dim); }
 
   // Writes a row's pair; `words` counts pairs.
   template <class Shared>
@@ -195,32 +199,28 @@ struct ColumnProduct {
 
   static TWINBENCH_DEVICE void add(Sums& chunk, Sums& sums) {
     TWINBENCH_UNROLL
-    for (int t = 0; t < Tile::kRowTiles; ++t)
-      TWINBENCH_UNROLL
-      for (int n = 0; n < 2; ++n)
-        TWINBENCH_UNROLL
-        for (int part = 0; part < 2; ++part)
-          TWINBENCH_UNROLL
-          for (int i = 0; i < 4; ++i) {
-            sums.of[t][n][part].of[i] += chunk.of[t][n][part].of[i];
-            chunk.of[t][n][part].of[i] = 0.0f;
-          }
+    for (int t = 0; t < Tile::kRowTiles; ++t) TWINBENCH_UNROLL
+    for (int n = 0; n < 2; ++n) TWINBENCH_UNROLL
+    for (int part = 0; part < 2; ++part) TWINBENCH_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      sums.of[t][n][part].of[i] += chunk.of[t][n][part].of[i];
+      chunk.of[t][n][part].of[i] = 0.0f;
+    }
   }
 };
 
 // All columns of the block's product, shared among its warps: to [2, rows, dim], scaled back. Returns whether anything
 // that this thread wrote is not finite, with the rows that hold it marked in `bad`.
-template <Operand kOperand, bool kConjugate, class Block, class Shared, class Scales, class Bad>
+template <Operand kOperand, bool kConjugate, bool kWide, class Block, class Shared, class Scales, class Bad>
 TWINBENCH_DEVICE void multiply_rows(Block& block, Shared halves, Scales back, const std::uint32_t* matrix, int dim,
                                     std::int64_t first, std::int64_t rows, float* to, Bad bad) {
   using Product = ColumnProduct<kOperand, kConjugate>;
   using Tile = OperandTile<kOperand>;
   const int steps = static_cast<int>(padded(dim)) / 16, lane = simt::lane(block), pitch = Tile::pitch(dim);
-  const bool wide = allows_pairs(dim, to);
   for (int item = simt::warp(block); item < steps; item += kWarps) {
     typename Product::Sums sums{};
-    Product::run(block, halves, pitch,
-                 matrix + std::int64_t{item} * steps * Product::kVectors * 4 * simt::kWarpSize, steps, sums);
+    Product::run(block, halves, pitch, matrix + std::int64_t{item} * steps * Product::kVectors * 4 * simt::kWarpSize,
+                 steps, sums);
     TWINBENCH_UNROLL
     for (int t = 0; t < Tile::kRowTiles; ++t) {
       TWINBENCH_UNROLL
@@ -241,7 +241,7 @@ TWINBENCH_DEVICE void multiply_rows(Block& block, Shared halves, Scales back, co
               pair.of[i] = sums.of[t][n][part].of[2 * half + i] * scale;
               finite = finite && (kernels::absolute(pair.of[i]) < INFINITY || column + i >= dim);
             }
-            store_pair(to + (part * rows + row) * dim, column, dim, wide, pair);
+            store_pair<kWide>(to + (part * rows + row) * dim, column, dim, pair);
           }
         }
         if (!finite) simt::atomic_max(block, bad + place, 1);
