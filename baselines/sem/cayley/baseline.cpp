@@ -38,6 +38,7 @@ class Baseline final : public Runnable {
     const bool oracle = setting.dtype == Dtype::kFp64 && !setting.on("plus_sign");
     tolerance_ = oracle ? 1e-13 : setting.option("tolerance");
     most_iterations_ = static_cast<std::int64_t>(setting.option("most_iterations"));
+    if (setting.on("plus_sign")) most_iterations_ = static_cast<std::int64_t>(setting.option("plus_sign_iterations"));
     if (oracle) most_iterations_ = std::max(most_iterations_, 8 * setting.size("dim") + 200);
   }
 

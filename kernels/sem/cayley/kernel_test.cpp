@@ -205,7 +205,7 @@ void check_backward(const Sizes& s, Order order) {
       grad_psi(s.field(), "grad_psi", 16), z_out(s.field(), "z", 16), y_out(s.field(), "y", 16),
       terms_out(place(backward_blocks(s.rows) * s.dim), "terms", 16);
   const Words matrix(packed(s.dim, Operand::kSplit), "matrix", 16);
-  kernels::simt::run_clean(Backward{}, static_cast<unsigned>(backward_blocks(s.rows)), kThreads, order,
+  kernels::simt::run_clean(Kernel{}, static_cast<unsigned>(backward_blocks(s.rows)), kThreads, order,
                            BackwardArguments{.rows = s.rows,
                                              .dim = s.dim,
                                              .psi = psi_in.data(),
