@@ -146,6 +146,10 @@ std::vector<OutputSpec> outputs_of(const Signature& signature, const Setting& se
     gradient.element = input.element;
     gradients.push_back(std::move(gradient));
   }
+  for (const auto& output : signature.outputs) {
+    const bool counted = output.element == Element::kInt32 || output.element == Element::kInt64;
+    if (output.tolerance.kind == Tolerance::Kind::kMeasured && counted) gradients.push_back(output);
+  }
   return gradients;
 }
 

@@ -15,7 +15,8 @@ Setting completed(const Signature& signature, Setting setting);
 // Every input tensor of a complete setting, per-layer ones expanded; in backward cases grad_<output> too.
 std::vector<InputSpec> inputs_of(const Signature& signature, const Setting& setting);
 
-// Every output tensor: the signature's, or in backward cases grad_<input> of each differentiable input.
+// Every output tensor: the signature's, or in backward cases grad_<input> of each differentiable input and the measured
+// outputs that are whole numbers: counts of what either pass did, which formulas of its operators need.
 std::vector<OutputSpec> outputs_of(const Signature& signature, const Setting& setting);
 
 // Extents at the setting's sizes. "any" is -1.

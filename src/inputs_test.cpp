@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "src/registry.h"
 #include "src/spec_parts.h"
 
@@ -48,6 +50,16 @@ TEST(Inputs, LayersAlternateAndGradientsFollow) {
   EXPECT_EQ(inputs_of(spec.signature, backward).back().name, "grad_y");
   EXPECT_EQ(names_of(outputs_of(spec.signature, backward)),
             (std::vector<std::string>{"grad_x", "grad_z", "grad_w_0", "grad_b_0", "grad_w_1", "grad_b_1", "grad_v"}));
+}
+
+TEST(Inputs, MeasuredCountsBelongToBothPasses) {
+  ComponentSpec spec = layered();
+  const Tolerance measured{Tolerance::Kind::kMeasured, {}, {}, "measured"};
+  spec.signature.outputs.push_back(output("iterations", "1", measured).of(Element::kInt32));
+  spec.signature.outputs.push_back(output("seconds", "1", measured).of(Element::kDouble));
+  const auto names = names_of(outputs_of(spec.signature, setting_of(spec, Pass::kBackward)));
+  EXPECT_EQ(names.back(), "iterations");  // and no seconds
+  EXPECT_EQ(std::count(names.begin(), names.end(), "seconds"), 0);
 }
 
 TEST(Inputs, DefaultsAndDerivedSizesAreFilledIn) {

@@ -47,6 +47,11 @@ NamedTensors TapeBaseline::outputs() {
 void TapeBaseline::make_leaves(const std::vector<std::string>& unused) {
   if (!backward_) return;
   for (const auto& gradient : outputs_of(*setting_.signature, setting_)) {
+    if (gradient.tolerance.kind == Tolerance::Kind::kMeasured) {  // a count of work that no tape does
+      const auto options = inputs_.begin()->second.options().dtype(scalar_type(gradient.element, setting_.dtype));
+      unused_.set(gradient.name, at::zeros(extents(gradient.shape, setting_), options));
+      continue;
+    }
     const std::string name = gradient.name.substr(5);  // grad_
     results_.set(gradient.name, at::zeros_like(inputs_[name]));
     if (std::find(unused.begin(), unused.end(), name) != unused.end()) {

@@ -206,7 +206,57 @@ def retrieval_pairs(sizes, options, device):
     yield Pair("torch.cdist", data, [], theirs, lambda *given: operator(*given, inspected))
 
 
+def ring_graph(dim, edges, scales):
+    """Nested rings whose half-widths double from scale to scale, as the documents' sparsities give them."""
+    for half in range(1, dim + 1):
+        rings = [
+            sorted({tuple(sorted((i, (i + o) % dim))) for i in range(dim)
+                    for o in range(1, (half << scale) + 1) if (i + o) % dim != i}) for scale in range(scales)
+        ]
+        if sum(map(len, rings)) == edges:
+            starts = [sum(map(len, rings[:scale])) for scale in range(scales + 1)]
+            return torch.tensor([edge for ring in rings for edge in ring]), torch.tensor(starts)
+    raise ValueError(f"no rings of {dim} nodes have {edges} edges in {scales} scales")
+
+
+class CayleyStep(nn.Module):
+    """A soliton layer in complex numbers: rotation, then torch.linalg.solve for what the documents iterate for."""
+
+    def __init__(self, dim, edges, scales, dt=0.1, **_):
+        super().__init__()
+        self.alpha, self.dt = nn.Parameter(torch.full((dim,), 0.1)), dt
+        self.theta, self.mix = nn.Parameter(0.1 * torch.randn(edges)), nn.Parameter(torch.full((scales,), 1 / 3))
+        nodes, starts = ring_graph(dim, edges, scales)
+        self.register_buffer("nodes", nodes), self.register_buffer("starts", starts)
+        self.register_buffer("scale", torch.repeat_interleave(starts.diff()))
+
+    def forward(self, psi):
+        dim = psi.shape[2]
+        weights = nn.functional.softplus(self.theta) * torch.softmax(self.mix, 0)[self.scale]
+        i, j = self.nodes.T
+        off = torch.zeros(dim, dim, dtype=psi.dtype, device=psi.device).index_put((i, j), weights, accumulate=True)
+        shift = self.dt / 2 * (torch.diag((off + off.T).sum(1)) - off - off.T)
+        one = torch.eye(dim, dtype=psi.dtype, device=psi.device)
+        unitary = torch.linalg.solve(torch.complex(one, shift), torch.complex(one, -shift))
+        field = torch.complex(psi[0], psi[1])
+        intensity = field.real**2 + field.imag**2
+        phase = self.alpha * intensity / (intensity.mean(1, keepdim=True) + 1e-8)
+        x = torch.polar(torch.ones_like(phase), phase) * field @ unitary.T
+        return (torch.stack([x.real, x.imag]),)
+
+
+def cayley_pairs(sizes, options, device):
+    module = CayleyStep(**sizes, **{name: options[name] for name in ("dt",) if name in options}).to(device)
+    state = trained_state(module, ["alpha", "theta", "mix"])
+    operator = torch.ops.twinbench.sem_cayley.default
+    given = {name: options[name] for name in ("dt", "tolerance") if name in options}
+    data = [torch.randn(2, sizes["rows"], sizes["dim"], device=device)]
+    yield Pair("torch.linalg", data, state, module,
+               lambda psi: operator(psi, *state, module.nodes, module.starts, **given)[:1])
+
+
 PAIRS = {
+    "sem.cayley": cayley_pairs,
     "trainer2.fused_retrieval": retrieval_pairs,
     "energy_flow.embedding_mapper": mapper_pairs,
     "energy_flow.simple_neuron": neuron_pairs,

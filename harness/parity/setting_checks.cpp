@@ -39,6 +39,18 @@ NamedTensors copied(const NamedTensors& inputs) {
   return copies;
 }
 
+// "; <invariant>: <what a specimen does to it>" for each that it breaks: how wrong the mistake is, in its own measure.
+std::string broken_by(const ComponentSpec& spec, const NamedTensors& inputs, const NamedTensors& outputs,
+                      const Setting& setting) {
+  std::string all;
+  for (const auto& invariant : spec.invariants) {
+    if (setting.backward()) break;  // they are of the forward pass
+    const std::string broken = invariant.broken(inputs, outputs, setting);
+    if (!broken.empty()) all += "; " + invariant.name + ": " + broken;
+  }
+  return all;
+}
+
 std::string refusal_broken(const Component& component, Variant variant, Setting setting, NamedTensors generated,
                            const Refusal& refusal) {
   const std::string wanted = std::string(name_of(refusal.kind)) + " of '" + refusal.field + "'";
@@ -108,10 +120,11 @@ void check_specimen(const Component& component, const Setting& asked, std::uint6
   const auto runnable = component.make(Variant::kBaseline, inputs, setting);
   run_afresh(*runnable);
   CheckResult shown;
-  reference.judge(copied_outputs(*runnable), shown);
+  const NamedTensors outputs = copied_outputs(*runnable);
+  reference.judge(outputs, shown);
   if (shown.verdict == CheckVerdict::kPass)
     return result.fail("the documented mistake '" + mistake + "' cannot be seen: its outputs are accepted");
-  result.reason = "rejected as it must be: " + shown.reason;
+  result.reason = "rejected as it must be: " + shown.reason + broken_by(component.spec, generated, outputs, setting);
 }
 
 }  // namespace twinbench

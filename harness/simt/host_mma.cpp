@@ -1,7 +1,7 @@
 // Tensor-core tiles on the host: fragment layouts of the PTX ISA, products summed in fp32 along k.
 #include "harness/simt/host_mma.h"
 
-#include "kernels/common/float_bits.h"
+#include "kernels/common/half_bits.h"
 
 namespace twinbench::kernels::simt {
 namespace {
@@ -20,17 +20,16 @@ void multiply(void* const* lanes, const float (&left)[kRows][kInner], const floa
     }
 }
 
-}  // namespace
-
-void apply_bf16_product(void* const* lanes) {
+// 16 x 8 x 16 of numbers of two bytes, whose value `value` gives.
+void multiply_pairs(void* const* lanes, float (*value)(std::uint16_t)) {
   constexpr int kInner = 16;
   float left[kRows][kInner], right[kInner][kColumns];
   for (int lane = 0; lane < kWarpSize; ++lane) {
     const MmaLane& own = lane_at(lanes, lane);
     const int group = lane / 4, k = lane % 4 * 2;
     for (int half = 0; half < 2; ++half) {  // of a word: the lower half is the smaller k
-      const auto part = [half](std::uint32_t word) {
-        return float_of_bf16_bits(static_cast<std::uint16_t>(half == 0 ? word & 0xffffu : word >> 16));
+      const auto part = [half, value](std::uint32_t word) {
+        return value(static_cast<std::uint16_t>(half == 0 ? word & 0xffffu : word >> 16));
       };
       for (int i = 0; i < 4; ++i) left[group + i % 2 * 8][k + i / 2 * 8 + half] = part(own.left->of[i]);
       for (int i = 0; i < 2; ++i) right[k + i * 8 + half][group] = part(own.right->of[i]);
@@ -38,6 +37,11 @@ void apply_bf16_product(void* const* lanes) {
   }
   multiply<kInner>(lanes, left, right);
 }
+
+}  // namespace
+
+void apply_bf16_product(void* const* lanes) { multiply_pairs(lanes, float_of_bf16_bits); }
+void apply_half_product(void* const* lanes) { multiply_pairs(lanes, float_of_half_bits); }
 
 void apply_tf32_product(void* const* lanes) {
   constexpr int kInner = 8;

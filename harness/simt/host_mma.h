@@ -15,6 +15,7 @@ struct MmaLane {
   const RightTile* right;
 };
 void apply_bf16_product(void* const* lanes);  // of 32 MmaLane
+void apply_half_product(void* const* lanes);
 void apply_tf32_product(void* const* lanes);
 
 // What one lane brings to a load, and what it gets.
@@ -28,6 +29,12 @@ inline void host_multiply_bf16(HostBlock& block, TileSum& sum, const LeftTile& l
                                Place place = {__builtin_FILE(), __builtin_LINE()}) {
   MmaLane lane{&sum, &left, &right};
   block.warp_collective(WarpOperation::kMmaBf16, lane, apply_bf16_product, place);
+}
+// Counted with bf16's: the same shape at the same rate.
+inline void host_multiply_half(HostBlock& block, TileSum& sum, const LeftTile& left, const RightTile& right,
+                               Place place = {__builtin_FILE(), __builtin_LINE()}) {
+  MmaLane lane{&sum, &left, &right};
+  block.warp_collective(WarpOperation::kMmaBf16, lane, apply_half_product, place);
 }
 inline void host_multiply_tf32(HostBlock& block, TileSum& sum, const LeftTile& left, const RightTile& right,
                                Place place = {__builtin_FILE(), __builtin_LINE()}) {

@@ -104,6 +104,16 @@ def test_every_figure_has_title_finding_and_table(page):
         assert "<figure>" not in section or "<table>" in section
 
 
+def test_documented_mistakes_show_what_was_measured_of_them(load):
+    root = synthetic.full()
+    assert "Documented mistakes" not in render(load(root))
+    reason = "rejected as it must be: output 'x'; solved: the worst relative residual is 4.219"
+    row = synthetic.parity_row("sem.scan", "baseline", "fp32", "specimen", 1, "pass", reason)
+    root["twinbench"]["parity"].append(row)
+    page = render(load(root))
+    assert "Documented mistakes" in page and "the worst relative residual is 4.219" in page
+
+
 def test_extrapolated_numbers_are_marked(page):
     assert page.count('class="mark-x">extrapolated') == 2
 

@@ -1,0 +1,126 @@
+// Optimized sem.cayley on CUDA: one kernel forward; backward two and a product of the library. 0 reads.
+#include <ATen/ATen.h>
+
+#include "kernels/sem/cayley/arguments.h"
+#include "optimized/common/cuda.h"
+#include "optimized/sem/cayley/unitary.h"
+
+namespace twinbench::sem::cayley {
+namespace {
+
+constexpr double kSingleIsEnough = 1e-3;  // the residual that one product of eleven-bit operands stays below
+
+// As ColumnProduct takes it (arguments.h).
+at::Tensor packed(const Unitary& unitary, Operand operand) {
+  const std::int64_t dim = unitary.re.size(0), extent = padded(dim), tiles = extent / 16;
+  const at::Tensor matrix =
+      at::constant_pad_nd(at::stack({unitary.re, unitary.im}), {0, extent - dim, 0, extent - dim}) * kMatrixScale;
+  const at::Tensor high = matrix.to(at::kHalf), low = (matrix - high.to(at::kDouble)).to(at::kHalf);
+  const at::Tensor halves = operand == Operand::kSplit ? at::stack({high, low}) : high.unsqueeze(0);
+  // [half, part, step, upper eight, pair of lanes, place in the word, tile, eight columns, lane group]
+  return halves.view({halves.size(0), 2, tiles, 2, 4, 2, tiles, 2, 8})
+      .permute({6, 2, 7, 0, 8, 4, 1, 3, 5})
+      .contiguous()
+      .view({-1})
+      .view(at::kInt);
+}
+
+class CudaCayley final : public TwoHalves {
+ public:
+  CudaCayley(const NamedTensors& inputs, const Setting& setting)
+      : backward_(setting.backward()),
+        operand_(!backward_ && setting.option("tolerance") >= kSingleIsEnough ? Operand::kSingle : Operand::kSplit),
+        psi_(inputs["psi"].contiguous()),
+        alpha_(inputs["alpha"].contiguous()),
+        matrix_(packed(unitary_of(inputs, setting), operand_)),
+        handover_(at::zeros({3}, psi_.options().dtype(at::kInt))),
+        forward_results_(zero_results(forward_of(setting))) {
+    const std::int64_t rows = setting.size("rows");
+    const int dim = static_cast<int>(setting.size("dim"));
+    auto* const counters = reinterpret_cast<unsigned*>(data<std::int32_t>(handover_));
+    const auto* const matrix = reinterpret_cast<const std::uint32_t*>(matrix_.const_data_ptr<std::int32_t>());
+    forward_ = {.rows = rows,
+                .dim = dim,
+                .psi = psi_.const_data_ptr<float>(),
+                .alpha = alpha_.const_data_ptr<float>(),
+                .matrix = matrix,
+                .x = data<float>(forward_results_["x"]),
+                .nonfinite_rows = data<std::int32_t>(forward_results_["nonfinite_rows"]),
+                .handover = counters};
+    if (!backward_) return;
+    const auto options = psi_.options();
+    given_ = inputs["grad_x"].contiguous();
+    z_ = at::empty({2 * rows, dim}, options);
+    y_ = at::empty({2 * rows, dim}, options);
+    product_ = at::empty({dim, dim}, options);
+    terms_ = at::empty({backward_blocks(rows), dim}, options);
+    nodes_ = inputs["nodes"].to(at::kInt).contiguous();
+    const EdgeFactors factors = edge_factors(inputs, setting);
+    scale_ = factors.scale.to(at::kInt);
+    of_theta_ = factors.of_theta.to(at::kFloat);
+    of_share_ = factors.of_share.to(at::kFloat);
+    shares_ = factors.shares.to(at::kFloat);
+    share_terms_ = at::empty({edge_blocks(scale_.numel()), shares_.numel()}, options);
+    results_ = zero_results(setting);
+    back_ = {.rows = rows,
+             .dim = dim,
+             .psi = forward_.psi,
+             .alpha = forward_.alpha,
+             .matrix = matrix,
+             .x = forward_.x,
+             .grad_x = given_.const_data_ptr<float>(),
+             .grad_psi = data<float>(results_["grad_psi"]),
+             .z = data<float>(z_),
+             .y = data<float>(y_),
+             .alpha_terms = data<float>(terms_)};
+    parameters_ = {.edges = scale_.numel(),
+                   .term_rows = terms_.size(0),
+                   .dim = dim,
+                   .scales = static_cast<int>(shares_.numel()),
+                   .product = data<float>(product_),
+                   .nodes = nodes_.const_data_ptr<std::int32_t>(),
+                   .scale = scale_.const_data_ptr<std::int32_t>(),
+                   .of_theta = of_theta_.const_data_ptr<float>(),
+                   .of_share = of_share_.const_data_ptr<float>(),
+                   .shares = shares_.const_data_ptr<float>(),
+                   .alpha_terms = data<float>(terms_),
+                   .grad_theta = data<float>(results_["grad_theta"]),
+                   .grad_mix = data<float>(results_["grad_mix"]),
+                   .grad_alpha = data<float>(results_["grad_alpha"]),
+                   .share_terms = data<float>(share_terms_),
+                   .finished = counters + 2};
+  }
+
+  void run() override {
+    run_forward();
+    if (backward_) run_backward();
+  }
+  void run_forward() override { launch_forward(operand_, forward_, stream()); }
+  void run_backward() override {
+    launch_backward(back_, stream());
+    multiply(product_, z_.t(), y_);
+    launch_parameters(parameters_, stream());
+  }
+
+  NamedTensors forward_outputs() override { return forward_results_; }
+  std::vector<at::Tensor> kept() override { return {forward_results_["x"]}; }
+  NamedTensors outputs() override { return backward_ ? results_ : forward_results_; }
+
+ private:
+  const bool backward_;
+  const Operand operand_;
+  at::Tensor psi_, alpha_, matrix_, handover_, given_, z_, y_, product_, terms_, nodes_, scale_, of_theta_, of_share_,
+      shares_, share_terms_;
+  NamedTensors forward_results_, results_;
+  ForwardArguments forward_;
+  BackwardArguments back_;
+  ParameterArguments parameters_;
+};
+
+}  // namespace
+
+std::unique_ptr<Runnable> make_cuda(const NamedTensors& inputs, const Setting& setting) {
+  return make_on_device<CudaCayley>(inputs, setting);
+}
+
+}  // namespace twinbench::sem::cayley

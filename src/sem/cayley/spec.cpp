@@ -1,0 +1,277 @@
+// sem.cayley (C05, C06): a unitary step along a sparse Hamiltonian, behind the phase rotation of C04.
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <limits>
+
+#include "src/sem/common/graph.h"
+#include "src/spec_parts.h"
+
+namespace twinbench::sem::cayley {
+namespace {
+
+constexpr double kRoundingFloor = 3e-7;  // of a residual in fp32, beside the solver's tolerance (C05)
+
+Signature signature() {
+  const Tolerance solution{Tolerance::Kind::kBound, {0, 1e-6}, {0, 1e-6}, "C06"};  // times solution_bound
+  const auto table = [](const char* name, const char* shape) {
+    return weight(name, shape, not_drawn()).of(Element::kInt64).without_gradient();
+  };
+  return {
+      .inputs = {data("psi", "2, rows, dim", from_case(1)).of(Element::kPlanar).batch(1),
+                 gain("alpha", "dim", uniform(2, 0, 0.2)), bias("theta", "edges", normal(3, 0.1)),
+                 bias("mix", "scales", normal(4, 0.3)), table("nodes", "edges, 2"), table("starts", "scales + 1")},
+      .outputs = {output("x", "2, rows, dim", solution).of(Element::kPlanar).batch(1).with_nan().with_gradient(5),
+                  exact_output("nonfinite_rows", "1", Element::kInt32).batch(std::nullopt),
+                  output("iterations", "2", {Tolerance::Kind::kMeasured, {}, {}, "measured"})
+                      .batch(std::nullopt)
+                      .of(Element::kInt32)},
+      .gradient = {Tolerance::Kind::kGradient, {2e-5, 1e-7}, {2e-5, 1e-7}, "C06"},  // times solution_bound
+  };
+}
+
+float* floats(const at::Tensor& tensor) { return tensor.mutable_data_ptr<float>(); }
+
+void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) {
+  const std::int64_t rows = setting.size("rows"), dim = setting.size("dim"), edges = setting.size("edges");
+  const ScaledEdges graph = scaled_edges(dim, setting.size("scales"), edges);
+  for (std::int64_t edge = 0; edge < edges; ++edge) {
+    auto* const pair = inputs["nodes"].mutable_data_ptr<std::int64_t>() + 2 * edge;
+    std::tie(pair[0], pair[1]) = graph.list[static_cast<std::size_t>(edge)];
+  }
+  std::copy(graph.starts.begin(), graph.starts.end(), inputs["starts"].mutable_data_ptr<std::int64_t>());
+  if (setting.on("zero_rows"))
+    for (std::int64_t row = 0; row < 2 * rows; row += 2) std::fill_n(floats(inputs["psi"]) + row * dim, dim, 0.0f);
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
+  if (setting.on("nan_rows") && rows > 0) {
+    floats(inputs["psi"])[dim - 1] = kNan;                       // the first row's real part
+    floats(inputs["psi"])[(rows + rows / 2) * dim] = kInfinity;  // the middle row's imaginary part
+  }
+  if (setting.on("nan_weight") && edges > 0) floats(inputs["theta"])[edges / 2] = kNan;
+  if (setting.on("huge_weights")) inputs["theta"].mul_(10).add_(20);  // softplus(x) is x up there
+}
+
+using Row = std::vector<std::complex<double>>;
+
+// What the inputs say, in fp64 and without any of the variants' code.
+class Layer {
+ public:
+  Layer(const NamedTensors& inputs, const Setting& setting)
+      : half_step_(setting.option("dt") / 2), dim_(setting.size("dim")), rows_(setting.size("rows")) {
+    const auto real = [&](const char* name) { return inputs[name].cpu().to(at::kDouble).contiguous(); };
+    psi_ = real("psi"), alpha_ = real("alpha");
+    const at::Tensor theta = real("theta"), mix = real("mix"), nodes = inputs["nodes"].cpu().contiguous(),
+                     starts = inputs["starts"].cpu().contiguous();
+    double sum = 0;
+    for (std::int64_t scale = 0; scale < mix.numel(); ++scale) sum += std::exp(mix.const_data_ptr<double>()[scale]);
+    for (std::int64_t scale = 0; scale < mix.numel(); ++scale)
+      for (std::int64_t edge = starts.const_data_ptr<std::int64_t>()[scale];
+           edge < starts.const_data_ptr<std::int64_t>()[scale + 1]; ++edge) {
+        const auto* const pair = nodes.const_data_ptr<std::int64_t>() + 2 * edge;
+        const double x = theta.const_data_ptr<double>()[edge];
+        edges_.push_back({pair[0], pair[1],
+                          std::exp(mix.const_data_ptr<double>()[scale]) / sum *
+                              (std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))))});
+      }
+  }
+
+  std::int64_t rows() const { return rows_; }
+  double phase_of(std::int64_t row) const { return phases(row).second; }
+
+  Row psi(std::int64_t row) const { return row_of(psi_, row); }
+  Row row_of(const at::Tensor& planes, std::int64_t row) const {
+    Row values(static_cast<std::size_t>(dim_));
+    const double* const from = planes.const_data_ptr<double>() + row * dim_;
+    for (std::int64_t i = 0; i < dim_; ++i) values[static_cast<std::size_t>(i)] = {from[i], from[rows_ * dim_ + i]};
+    return values;
+  }
+  Row rotated(std::int64_t row) const {
+    Row values = psi(row);
+    const auto phase = phases(row).first;
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] *= std::polar(1.0, phase[i]);
+    return values;
+  }
+  // (I + sign * i * dt/2 * H) v
+  Row operated(const Row& v, double sign) const {
+    Row result = v;
+    for (const auto& [i, j, weight] : edges_) {
+      const auto first = static_cast<std::size_t>(i), second = static_cast<std::size_t>(j);
+      const auto flow = std::complex<double>(0, sign * half_step_) * weight * (v[first] - v[second]);
+      result[first] += flow;
+      result[second] -= flow;
+    }
+    return result;
+  }
+  // dt/2 times the largest eigenvalue of H, from below, by the power method.
+  double largest_shift() const {
+    Row v(static_cast<std::size_t>(dim_));
+    for (std::size_t i = 0; i < v.size(); ++i) v[i] = std::cos(3.0 * static_cast<double>(i) + 1);
+    double shift = 0;
+    for (int step = 0; step < 40; ++step) {
+      Row next = operated(v, 1);
+      for (std::size_t i = 0; i < v.size(); ++i) next[i] -= v[i];
+      const double length = norm(next);
+      if (!(length > 1e-200) || !std::isfinite(length)) return 0;
+      shift = length / norm(v);
+      for (auto& value : next) value *= 1 / length;
+      v = std::move(next);
+    }
+    return shift;
+  }
+  static double norm(const Row& v) {
+    double sum = 0;
+    for (const auto& value : v) sum += std::norm(value);
+    return std::sqrt(sum);
+  }
+
+ private:
+  struct WeightedEdge {
+    std::int64_t i, j;
+    double weight;
+  };
+
+  std::pair<std::vector<double>, double> phases(std::int64_t row) const {
+    const Row values = psi(row);
+    double mean = 0, most = 0;
+    for (const auto& value : values) mean += std::norm(value) / static_cast<double>(dim_);
+    std::vector<double> phase;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      phase.push_back(alpha_.const_data_ptr<double>()[i] * std::norm(values[i]) / (mean + 1e-8));
+      most = std::max(most, std::abs(phase.back()));
+    }
+    return {phase, most};
+  }
+
+  double half_step_;
+  std::int64_t dim_, rows_;
+  at::Tensor psi_, alpha_;
+  std::vector<WeightedEdge> edges_;
+};
+
+// Of x in units of 1e-6: twice the residual that is allowed times the largest row, as no singular value of the matrix
+// is below 1, and what the rounding of a phase turns an element by. Of gradients in units of 2e-5: a tenth for psi's.
+double solution_bound(const std::string& output, const NamedTensors& inputs, const Setting& setting) {
+  if (output != "x") return output == "grad_psi" ? 0.1 : 1;
+  const Layer layer(inputs, setting);
+  double most = 0, phase = 0;
+  for (std::int64_t row = 0; row < layer.rows(); ++row)
+    if (const double norm = Layer::norm(layer.psi(row)); std::isfinite(norm)) {
+      most = std::max(most, norm);
+      phase = std::max(phase, layer.phase_of(row));
+    }
+  const double residual = (setting.option("tolerance") + kRoundingFloor) * std::hypot(1, layer.largest_shift());
+  return std::clamp(2e6 * most * residual + 2 * most * std::max(1.0, phase / 2), 1e-3, 1e6);
+}
+
+// psi and x, in the backward pass psi, the given gradient and that of psi; the parameters once. A rotation and one
+// product with the sparse matrix.
+Cost cost(const Setting& setting) {
+  const auto [rows, dim, edges, scales] = real_sizes<4>(setting, {"rows", "dim", "edges", "scales"});
+  const double planes = setting.backward() ? 3 : 2, parameters = setting.backward() ? 2 : 1;
+  return {8 * planes * rows * dim + 4 * parameters * (dim + edges + scales), rows * 20 * dim};
+}
+
+std::int64_t number(const NamedTensors& outputs, const char* name, std::int64_t i) {
+  return outputs[name].cpu().const_data_ptr<std::int32_t>()[i];
+}
+
+// H once: per scale and part 13 operators (C03's eight passes: softplus, two times zeros, two sums of weights, twice a
+// selection, a product and a sum, and two for the diagonal), their scaling and sum; the mix' shares once.
+std::int64_t apply_dispatches(const Setting& setting) { return 2 * (15 * setting.size("scales") - 1) + 1; }
+// An H-apply and 33 more an iteration, the last seven of which the last one does not need.
+std::int64_t solve_dispatches(const Setting& setting, std::int64_t iterations) {
+  return 12 + (iterations > 0 ? iterations * (apply_dispatches(setting) + 33) - 7 : 0);
+}
+
+// Rotation, right side, solution, what is returned; backward instead of that the adjoint solution, the gradient from
+// it, edges scale by scale and the rotation's way back. Optimized: two products of the library for every 256 rows;
+// backward two more and one for the edges.
+std::int64_t dispatches(Variant variant, const NamedTensors& outputs, const Setting& setting) {
+  const bool backward = setting.backward();
+  if (variant != Variant::kBaseline) return (setting.size("rows") + 255) / 256 * (backward ? 5 : 2);
+  const std::int64_t apply = apply_dispatches(setting);
+  const std::int64_t forward = 15 + apply + 2 + solve_dispatches(setting, number(outputs, "iterations", 0));
+  if (!backward) return forward + 9;
+  return forward + solve_dispatches(setting, number(outputs, "iterations", 1)) + apply + 2 + 2 +
+         (7 + 23 * setting.size("scales")) + 23;
+}
+
+std::int64_t reads(Variant variant, const NamedTensors& outputs, const Setting&) {
+  return variant == Variant::kBaseline ? number(outputs, "iterations", 0) + number(outputs, "iterations", 1) : 0;
+}
+
+constexpr std::int64_t kRowsLookedAt = 64;
+
+// The true residual: a check of the norm alone would not see an unconverged solve (C06).
+std::string unsolved(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
+  const Layer layer(inputs, setting);
+  const at::Tensor x = outputs["x"].to(at::kDouble).contiguous();
+  double worst = 0, most = 0;
+  for (std::int64_t row = 0; row < std::min(layer.rows(), kRowsLookedAt); ++row) {
+    const Row solution = layer.row_of(x, row), right = layer.operated(layer.rotated(row), -1);
+    if (!(Layer::norm(right) > 1e-15) || !std::isfinite(Layer::norm(right))) continue;
+    Row left = layer.operated(solution, 1);
+    for (std::size_t i = 0; i < left.size(); ++i) left[i] -= right[i];
+    const double residual = Layer::norm(left) / Layer::norm(right);
+    const double allowed = setting.option("tolerance") + kRoundingFloor + 1e-6 * std::max(1.0, layer.phase_of(row));
+    most = std::max(most, residual);
+    worst = std::max(worst, std::isnan(residual) ? HUGE_VAL : residual / allowed);
+  }
+  return worst <= 1 ? "" : "the worst relative residual is " + std::to_string(most);
+}
+
+std::string not_unitary(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
+  const Layer layer(inputs, setting);
+  const at::Tensor x = outputs["x"].to(at::kDouble).contiguous();
+  const double tolerance = setting.option("tolerance"), allowed = 1e-6 + (tolerance > 1e-6 ? tolerance : 0);
+  for (std::int64_t row = 0; row < std::min(layer.rows(), kRowsLookedAt); ++row) {
+    const double before = Layer::norm(layer.psi(row)), after = Layer::norm(layer.row_of(x, row));
+    if (!(before > 1e-15) || !std::isfinite(before) || setting.on("nan_weight")) continue;
+    if (const double share = after / before; !(std::abs(share * share - 1) <= allowed))
+      return "the squared norm of row " + std::to_string(row) + " becomes " + std::to_string(share * share) + " times";
+  }
+  return "";
+}
+
+// Without a step nothing is solved, and the rotation alone is left: an element keeps its modulus.
+std::string moved_without_step(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
+  if (setting.option("dt") != 0) return "";
+  const Layer layer(inputs, setting);
+  const at::Tensor x = outputs["x"].to(at::kDouble).contiguous();
+  for (std::int64_t row = 0; row < layer.rows(); ++row) {
+    const Row before = layer.psi(row), after = layer.row_of(x, row);
+    for (std::size_t i = 0; i < before.size(); ++i)
+      if (std::isfinite(std::abs(before[i])) &&
+          !(std::abs(std::abs(after[i]) - std::abs(before[i])) <= 5e-7 * std::abs(before[i])))
+        return "row " + std::to_string(row) + " changes a modulus";
+  }
+  return "";
+}
+
+}  // namespace
+
+ComponentSpec make_spec() {
+  ComponentSpec spec;
+  spec.signature = signature();
+  spec.finish_inputs = finish_inputs;
+  spec.bound_factor = solution_bound;
+  spec.proof = {{"dispatches", "", nullptr, nullptr, dispatches}, {"scalar_reads", "", nullptr, nullptr, reads}};
+  spec.cost = cost;
+  spec.most_launches = [](const Setting&) { return 2; };
+  spec.invariants = {{"the system is solved", unsolved},
+                     {"rows keep their norms", not_unitary},
+                     {"without a step moduli stay", moved_without_step}};
+  spec.refusals = {{"a node that is not there",
+                    [](NamedTensors& inputs, Setting& setting) {
+                      inputs["nodes"].mutable_data_ptr<std::int64_t>()[0] = setting.size("dim");
+                    },
+                    ErrorKind::kOutOfRange, "nodes"},
+                   {"scales that overlap",
+                    [](NamedTensors& inputs, Setting&) { inputs["starts"].mutable_data_ptr<std::int64_t>()[0] = 1; },
+                    ErrorKind::kOutOfRange, "starts"}};
+  return spec;
+}
+
+}  // namespace twinbench::sem::cayley
