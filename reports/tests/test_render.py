@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html.parser
 import json
 import re
@@ -15,7 +16,7 @@ import pytest
 import synthetic
 
 from twinbench_reports.documents.load import load_documents, tree
-from twinbench_reports.judge.findings import Finding, Verdict
+from twinbench_reports.judge.findings import Finding
 from twinbench_reports.judge.judge import judge
 from twinbench_reports.load import load_record
 from twinbench_reports.render import numbers
@@ -96,8 +97,13 @@ def test_failures_come_first_with_their_command(page):
     assert command in first[:2000]
 
 
+def page_with(load, findings):
+    record = load(synthetic.full())
+    return html_report(record, dataclasses.replace(judge(record), exit_code=1, findings=findings))
+
+
 def actions_of(load, findings):
-    text = html_report(load(synthetic.full()), Verdict(1, findings))
+    text = page_with(load, findings)
     return text[text.index('class="actions"'):text.index("</ol>")]
 
 
@@ -117,7 +123,7 @@ def test_alike_remarks_fold_on_the_page_as_in_the_terminal(load):
 
 def test_what_the_list_leaves_out_is_counted(load):
     findings = [Finding("fail", "parity", f"a.b/{index}", "m") for index in range(64)]
-    text = html_report(load(synthetic.full()), Verdict(1, findings))
+    text = page_with(load, findings)
     assert "<p>14 more are in verdict.json.</p>" in text
 
 
