@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html.parser
 import json
 import re
@@ -15,6 +16,7 @@ import pytest
 import synthetic
 
 from twinbench_reports.documents.load import load_documents, tree
+from twinbench_reports.judge.findings import Finding
 from twinbench_reports.judge.judge import judge
 from twinbench_reports.load import load_record
 from twinbench_reports.render import numbers
@@ -93,6 +95,36 @@ def test_failures_come_first_with_their_command(page):
     first = page[page.index('class="actions"'):]
     command = "build/cpu/bin/twinbench parity --filter &#39;^energy_flow\\.simple_neuron/optimized/cpu/fp32/train$&#39;"
     assert command in first[:2000]
+
+
+def page_with(load, findings):
+    record = load(synthetic.full())
+    return html_report(record, dataclasses.replace(judge(record), exit_code=1, findings=findings))
+
+
+def actions_of(load, findings):
+    text = page_with(load, findings)
+    return text[text.index('class="actions"'):text.index("</ol>")]
+
+
+def test_alike_remarks_fold_on_the_page_as_in_the_terminal(load):
+    def many(severity, count, words):
+        return [Finding(severity, "ledger", f"{severity}.{words}/{index}", f"{words} {index} of 9", f"again {index}")
+                for index in range(count)]
+
+    page = actions_of(load, many("missing", 240, "lost") + many("inconclusive", 2, "open") + many("fail", 5, "bad"))
+    assert page.count("<details>") == 1 and "237 more" in page and "37 more are in verdict.json" in page
+    assert page.count('<li class="fail">') == 5 and page.count('<li class="missing">') == 3
+    assert page.index("bad 0") < page.index("lost 0") < page.index("open 0")
+    assert page.count("again ") == 5 + 3 + 200 + 2
+    page = actions_of(load, many("fail", 60, "bad") + many("missing", 4, "lost"))
+    assert page.count("<li class=") == 50 and "lost" not in page
+
+
+def test_what_the_list_leaves_out_is_counted(load):
+    findings = [Finding("fail", "parity", f"a.b/{index}", "m") for index in range(64)]
+    text = page_with(load, findings)
+    assert "<p>14 more are in verdict.json.</p>" in text
 
 
 def test_every_figure_has_title_finding_and_table(page):

@@ -1,4 +1,4 @@
-"""What `gate` prints: alike remarks in groups, each failure, then the verdict: the end of a log says why."""
+"""Alike remarks in groups; and what `gate` prints: the groups, each failure, then the verdict: a log's end says why."""
 
 from __future__ import annotations
 
@@ -22,17 +22,24 @@ def _lines(verdict: Verdict, style: Style) -> Iterator[str]:
     for finding in verdict.waived:
         yield f"waived {finding.kind} {plain(finding.subject)}: {plain(finding.waiver)}"
     for severity in reversed(SEVERITIES):
-        ordered = sorted(verdict.of(severity), key=_group)
-        for _, group in groupby(ordered, key=_group):
-            findings = list(group)
-            shown = findings if severity == "fail" else findings[:SHOWN]
+        for shown, more in alike(verdict.of(severity)):
             for finding in shown:
                 yield (f"{style.paint(finding.severity, finding.severity)} {finding.kind} {plain(finding.subject)}: "
                        f"{plain(finding.text)}")
                 if finding.reproduce and severity != "notice":
                     yield f"    {plain(finding.reproduce)}"
-            if len(findings) > len(shown):
-                yield f"    and {len(findings) - len(shown)} more like it (all of them: --verdict FILE)"
+            if more:
+                yield f"    and {len(more)} more like it (all of them: --verdict FILE)"
+
+
+def alike(findings: list[Finding]) -> list[tuple[list[Finding], list[Finding]]]:
+    """Groups of findings of one severity: those to show, and those more that are like them. Every failure is shown."""
+    groups = []
+    for _, members in groupby(sorted(findings, key=_group), key=_group):
+        group = list(members)
+        shown = len(group) if group[0].severity == "fail" else SHOWN
+        groups.append((group[:shown], group[shown:]))
+    return groups
 
 
 def _group(finding: Finding) -> tuple[str, str]:

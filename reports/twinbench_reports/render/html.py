@@ -12,7 +12,7 @@ from twinbench_reports import machine
 from twinbench_reports.documents.coverage import MEANING, STAGES, Coverage, coverage, stages_text
 from twinbench_reports.documents.load import Documents
 from twinbench_reports.documents.measured import LedgerRow, ledger_rows
-from twinbench_reports.judge.findings import Verdict
+from twinbench_reports.judge.findings import SEVERITIES, Finding, Verdict
 from twinbench_reports.judge.reproduce import program
 from twinbench_reports.judge.timing import disbelief, null_test_word, qualification_text, smallest_loss
 from twinbench_reports.load import Record
@@ -30,6 +30,7 @@ from twinbench_reports.render.figures.speedups import speedup_drawings, speedup_
 from twinbench_reports.render.figures.stages import coverage_drawings, ledger_drawings
 from twinbench_reports.render.figures.theme import DARK, LIGHT, css_variables
 from twinbench_reports.render.figures.timeline import timeline_drawings
+from twinbench_reports.render.findings import alike
 from twinbench_reports.render.glossary import GLOSSARY, METHOD
 from twinbench_reports.render.ledger import account
 from twinbench_reports.render.modelled import gather_modelled, limiter_parts, modelled_finding
@@ -37,6 +38,7 @@ from twinbench_reports.render.twins import Twin, gather_claims, gather_parity, g
 from twinbench_reports.statistics.speedups import geometric_mean, minimum_detectable
 
 _TEMPLATES = Path(__file__).parent / "templates"
+MOST_ACTIONS = 50
 COUNTERS = ("dispatches", "scalar_reads", "sync_calls", "copies", "allocations", "peak_bytes")
 
 
@@ -76,6 +78,7 @@ def html_report(record: Record, verdict: Verdict, before: Record | None = None,
         "provenance": record.provenance,
         "before": before,
         "verdict": verdict,
+        "actions": _actions(verdict),
         "program": program("cuda" if record.provenance["gpu"] else "cpu"),
         "machine": machine.label(record.provenance),
         "null_test": (block["session"] or {}).get("null_test"),
@@ -114,6 +117,17 @@ def html_report(record: Record, verdict: Verdict, before: Record | None = None,
         "light": css_variables(LIGHT),
         "dark": css_variables(DARK), }
     return _environment().get_template("report.html.j2").render(context)
+
+
+def _actions(verdict: Verdict) -> list[tuple[list[Finding], list[Finding]]]:
+    """What to do, the worst first, in groups of alike findings; the first fifty."""
+    groups, shown = [], 0
+    for severity in SEVERITIES[:-1]:
+        for first, more in alike(verdict.of(severity)):
+            if shown < MOST_ACTIONS:
+                groups.append((first[:MOST_ACTIONS - shown], more))
+            shown += len(first)
+    return groups
 
 
 def _documented(documents: Documents | None, block: dict[str, Any],
