@@ -21,6 +21,7 @@ class SpecCheck {
   void run() {
     check_record();
     check_symbols();
+    check_card_limits();
     check_tensors();
     for (const auto& one : spec_.cases) check_case(one);
     for (const auto& one : spec_.cases) check_draw_numbers(one);
@@ -75,6 +76,15 @@ class SpecCheck {
       unique(options, "option", option.name);
       need(option.otherwise >= option.low && option.otherwise <= option.high, "option " + option.name,
            c10::str(option.otherwise), "the default lies outside the option's own range");
+    }
+  }
+
+  void check_card_limits() const {
+    for (const auto& limit : spec_.card_limits) {
+      const std::string entry = "card_limits " + limit.of.text();
+      check_expression(entry, limit.of, false);
+      need(limit.most > 0 && !limit.meaning.empty(), entry, std::to_string(limit.most),
+           "give the largest allowed number and what it counts");
     }
   }
 

@@ -40,6 +40,19 @@ void expect_refused(const ComponentSpec& spec, std::vector<std::string> parts) {
 
 TEST(CheckSpec, AcceptsACorrectOne) { EXPECT_NO_THROW(check_spec(correct())); }
 
+TEST(CheckSpec, CardLimits) {
+  ComponentSpec spec = correct();
+  const std::string size = spec.signature.sizes.front().name;
+  spec.card_limits = {{Expression("4 * " + size), 96, std::nullopt, "bytes"}};
+  EXPECT_NO_THROW(check_spec(spec));
+  spec.card_limits = {{Expression("4 * widht"), 96, std::nullopt, "bytes"}};
+  expect_refused(spec, {"card_limits 4 * widht", "no such size"});
+  spec.card_limits = {{Expression(size), 0, std::nullopt, "bytes"}};
+  expect_refused(spec, {"card_limits " + size, "largest allowed number"});
+  spec.card_limits = {{Expression(size), 96, std::nullopt, ""}};
+  expect_refused(spec, {"card_limits " + size, "what it counts"});
+}
+
 TEST(CheckSpec, AnotherNameThanThatOfItsFolder) {
   ComponentSpec spec;
   EXPECT_NO_THROW(set_id(spec, "test", "sample"));

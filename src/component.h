@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "src/common/error.h"
+#include "src/expression.h"
 #include "src/named_tensors.h"
 #include "src/setting.h"
 #include "src/signature.h"
@@ -95,6 +96,15 @@ struct Refusal {
   std::string field;
 };
 
+// Sizes that the kernels do not hold, most often for a block's shared memory: where the optimized variant takes the
+// CUDA path, Component::make refuses a setting in which `of` is larger than `most`. Each size up to there must run.
+struct CardLimit {
+  Expression of;
+  std::int64_t most = 0;
+  std::optional<Pass> pass;  // none: both
+  std::string meaning;       // of the number: "bytes of shared memory"
+};
+
 struct ComponentSpec {
   std::string pipeline, name;  // set by the registry, from components.def
   std::string summary;         // one sentence
@@ -128,6 +138,7 @@ struct ComponentSpec {
   std::vector<Invariant> invariants;
   std::vector<Relation> relations;
   std::vector<Refusal> refusals;
+  std::vector<CardLimit> card_limits;
 
   std::string id() const { return pipeline + "." + name; }
 };

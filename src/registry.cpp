@@ -75,6 +75,16 @@ bool fits_device(const Cell& cell) {
 
 }  // namespace
 
+void check_card_limits(const ComponentSpec& spec, const Setting& setting) {
+  for (const auto& limit : spec.card_limits) {
+    if (limit.pass && *limit.pass != setting.input_case.pass) continue;
+    const std::int64_t value = limit.of.evaluate([&](const std::string& size) { return setting.size(size); });
+    if (value > limit.most)
+      throw Error(ErrorKind::kOutOfRange, limit.of.text(), std::to_string(value),
+                  "at most " + std::to_string(limit.most) + " on a card: " + limit.meaning);
+  }
+}
+
 const std::vector<Component>& components() {
   static const std::vector<Component> list = expand_list();
   return list;
@@ -112,7 +122,9 @@ Factory Component::factory(Variant variant, Device device) const {
 
 std::unique_ptr<Runnable> Component::make(Variant variant, Device path, const NamedTensors& inputs,
                                           const Setting& setting) const {
-  return factory(variant, path)(inputs, bound(spec.signature, inputs, setting));
+  const Setting complete = bound(spec.signature, inputs, setting);
+  if (variant == Variant::kOptimized && path.takes_cuda_path()) check_card_limits(spec, complete);
+  return factory(variant, path)(inputs, complete);
 }
 
 std::string Cell::name() const {

@@ -19,7 +19,7 @@ struct Component {
 
   bool supports(Variant variant, Device device, Dtype dtype) const;
   Factory factory(Variant variant, Device device) const;  // throws kUnknownName where there is none
-  // A runnable of that variant on setting.device. The only way to one: inputs and options are checked here.
+  // A runnable of that variant on setting.device. The only way to one: inputs, options, card limits are checked here.
   std::unique_ptr<Runnable> make(Variant variant, const NamedTensors& inputs, const Setting& setting) const {
     return make(variant, setting.device, inputs, setting);
   }
@@ -27,6 +27,10 @@ struct Component {
   std::unique_ptr<Runnable> make(Variant variant, Device path, const NamedTensors& inputs,
                                  const Setting& setting) const;
 };
+
+// Throws kOutOfRange, naming the expression, its value and the largest allowed one, where the kernels do not hold the
+// setting's sizes.
+void check_card_limits(const ComponentSpec& spec, const Setting& setting);
 
 // All components, in the order of components.def. Built once, on first use.
 const std::vector<Component>& components();

@@ -32,8 +32,8 @@ class TableReader {
  private:
   void read(const json& tables) {
     check_keys("", tables,
-               {"summary", "source", "sin", "no_library", "regime", "batch_size", "dtypes", "sizes", "options", "cases",
-                "proof", "claims"});
+               {"summary", "source", "sin", "no_library", "regime", "batch_size", "dtypes", "sizes", "options",
+                "card_limits", "cases", "proof", "claims"});
     take(tables, "summary", spec_.summary);
     take(tables, "source", spec_.source);
     take(tables, "sin", spec_.sin);
@@ -44,6 +44,7 @@ class TableReader {
     for (const auto& name : part(tables, "dtypes")) spec_.dtypes.push_back(dtype(name));
     for (const auto& size : part(tables, "sizes")) spec_.signature.sizes.push_back(read_size(size));
     for (const auto& option : part(tables, "options")) spec_.signature.options.push_back(read_option(option));
+    for (const auto& limit : part(tables, "card_limits")) spec_.card_limits.push_back(read_card_limit(limit));
     if (tables.contains("cases")) read_cases(tables["cases"]);
     at_ = "proof";
     read_proof(tables.value("proof", json::object()));
@@ -97,6 +98,29 @@ class TableReader {
     return entry.value("of_inputs", false) ? of_inputs(option) : option;
   }
 
+  CardLimit read_card_limit(const json& entry) const {
+    check_keys("card_limits", entry, {"of", "most", "pass", "meaning"});
+    CardLimit limit{expression(entry.at("of").get<std::string>()), entry.at("most").get<std::int64_t>(), std::nullopt,
+                    entry.at("meaning").get<std::string>()};
+    if (entry.contains("pass")) limit.pass = pass(entry["pass"].get<std::string>());
+    return limit;
+  }
+
+  Expression expression(const std::string& text) const {
+    try {
+      return Expression(text);
+    } catch (const Error& error) {
+      throw Error(ErrorKind::kBadFile, file_ + ": " + at_, text, error.what());
+    }
+  }
+
+  Pass pass(const std::string& name) const {
+    if (name == "forward") return Pass::kForward;
+    if (name == "backward") return Pass::kBackward;
+    throw Error(ErrorKind::kUnknownName, file_ + (at_.empty() ? "" : ": " + at_), name,
+                "there are forward and backward");
+  }
+
   void read_cases(const json& table) {
     at_ = "cases";
     check_keys("cases", table, {"order", "list"});
@@ -117,7 +141,8 @@ class TableReader {
       for (std::size_t i = 0; i < order.size(); ++i) one.sizes[order[i]] = lengths[i];
       take(entry, "options", one.options);
       take(entry, "distribution", one.distribution);
-      if (entry.value("pass", "forward") == "backward") one.pass = Pass::kBackward;
+      at_ = within_ + "pass";
+      one.pass = pass(entry.value("pass", "forward"));
       take(entry, "degenerate", one.degenerate);
       take(entry, "fixed", one.fixed);
       take(entry, "timed", one.timed);

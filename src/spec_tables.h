@@ -19,6 +19,8 @@ const char* spec_text(const std::string& component_id);
 //   cases     {"order": ["flows", "hidden"], "list": [{"name": "tiny", "sizes": [4, 4]}, ...]}; besides "options",
 //             "distribution", "pass", "degenerate", "fixed", "timed", "specimen", as in Case, and a "note" for the
 //             reader
+//   card_limits  [{"of": "hidden * outputs", "most": 4096, "meaning": "floats of shared memory"}], as in CardLimit;
+//             "pass" where it holds for one alone
 //   proof     {"dispatches": "9 * flows + 1"}: the formulas in words, of the proof counters that spec.cpp computes
 //   claims    [{"document": "D0", "text": "...", "figure": "5x", "ratio": 5, "verdict": "ok"}]
 // No text is right for a specification that says all in code; one without a summary lacks its file.

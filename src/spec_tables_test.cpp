@@ -26,6 +26,8 @@ TEST(SpecTables, EveryTableArrives) {
     "cases": {"order": ["rows", "width"], "list": [
       {"name": "tiny", "sizes": [4, 3]},
       {"name": "backward_odd", "sizes": [37, 61], "pass": "backward", "options": {"scale": 0.25}, "timed": true}]},
+    "card_limits": [{"of": "4 * width", "most": 96, "meaning": "bytes"},
+                    {"of": "rows", "most": 9, "pass": "backward", "meaning": "rows"}],
     "proof": {"dispatches": "rows + 1"},
     "claims": [{"document": "D0", "text": "t", "figure": "5x", "ratio": 5, "verdict": "ok"}]})");
   EXPECT_EQ(spec.summary + spec.source + spec.sin + spec.batch_size, "stest C01slowrows");
@@ -40,6 +42,10 @@ TEST(SpecTables, EveryTableArrives) {
   EXPECT_EQ(spec.cases[1].pass, Pass::kBackward);
   EXPECT_EQ(spec.cases[1].options.at("scale"), 0.25);
   EXPECT_TRUE(spec.cases[1].timed && !spec.cases[0].timed);
+  ASSERT_EQ(spec.card_limits.size(), 2u);
+  EXPECT_EQ(spec.card_limits[0].of.text() + " " + spec.card_limits[0].meaning, "4 * width bytes");
+  EXPECT_TRUE(spec.card_limits[0].most == 96 && !spec.card_limits[0].pass);
+  EXPECT_EQ(spec.card_limits[1].pass, Pass::kBackward);
   EXPECT_EQ(spec.proof[0].formula, "rows + 1");
   ASSERT_EQ(spec.claims.size(), 1u);
   EXPECT_EQ(spec.claims[0].ratio, 5.0);
@@ -70,6 +76,10 @@ TEST(SpecTables, RefusesByFileAndEntry) {
   expect_refused(R"({"sizes": [["rows", "many"]]})", ErrorKind::kBadFile, {"spec.json: sizes", "type must be number"});
   expect_refused(R"({"options": [{"switch": "gate", "default": 1, "meaning": "m"}]})", ErrorKind::kBadFile,
                  {"spec.json: options", "type must be boolean"});
+  expect_refused(with_case(R"({"name": "tiny", "sizes": [4], "pass": "back"})"), ErrorKind::kUnknownName,
+                 {"case tiny: pass", "back", "forward and backward"});
+  expect_refused(R"({"card_limits": [{"of": "rows *", "most": 9, "meaning": "m"}]})", ErrorKind::kBadFile,
+                 {"spec.json: card_limits", "rows *", "at character 7"});
   expect_refused(with_case(R"({"name": "tiny", "sizes": "4"})"), ErrorKind::kBadFile, {"case tiny: sizes"});
   expect_refused(with_case(R"({"name": "tiny", "sizes": [4, 3]})"), ErrorKind::kBadFile, {"case tiny", "2 sizes"});
   expect_refused(with_case(R"({"name": "tiny", "sizes": [4], "timd": true})"), ErrorKind::kUnknownName,

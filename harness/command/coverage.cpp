@@ -49,6 +49,14 @@ void add_component(const Component& component, Facts& facts) {
   for (const auto& invariant : spec.invariants) add("invariant " + invariant.name);
   for (const auto& relation : spec.relations) add("relation " + relation.name + (relation.exact ? " exact" : ""));
   for (const auto& refusal : spec.refusals) add("refusal " + refusal.name + ": " + name_of(refusal.kind));
+  // Ranges and limits: sizes outside them are never drawn.
+  for (const auto& size : spec.signature.sizes)
+    add("size " + size.name + " " + std::to_string(size.low) + " to " + std::to_string(size.high));
+  std::string limits;
+  for (const auto& limit : spec.card_limits)
+    limits += " " + limit.of.text() + " <= " + std::to_string(limit.most) +
+              (limit.pass ? " (" + to_string(*limit.pass) + ")" : "") + ";";
+  add("card limits:" + (limits.empty() ? " none" : limits));
   for (const auto& claim : spec.claims) add("claim " + claim.document + ": " + claim.figure);
   for (const auto& input : spec.cases) {
     std::string line = "case " + input.name + " " + input.distribution + (input.timed ? " timed" : "") +

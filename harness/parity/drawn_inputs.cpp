@@ -61,6 +61,7 @@ std::vector<CheckResult> judge_held_out(const Cell& cell, const std::string& tex
     try {
       const Cell drawn{cell.component, cell.variant, cell.device, cell.dtype, &draw.input_case};
       const Setting setting = drawn.setting();
+      if (drawn.device.takes_cuda_path()) check_card_limits(cell.component->spec, setting);
       SharedCase& drawn_case = cases.of(*cell.component, setting, draw.seed);
       // Of one or two elements, say, from which no wrong answer can be told. A baseline that fails itself has no such
       // excuse.

@@ -11,11 +11,6 @@ namespace {
 class CudaNeuron final : public Neuron<float> {
  public:
   CudaNeuron(const NamedTensors& inputs, const Setting& setting) : Neuron(inputs, setting) {
-    const Layout& layout = arguments_.layout;
-    const std::int64_t shared = setting.backward() ? backward_shared_bytes(layout) : forward_shared_bytes(layout);
-    if (shared > kernels::simt::kMaxSharedBytes)
-      throw Error(ErrorKind::kOutOfRange, "hidden, outputs", c10::str(layout.hidden, ", ", layout.outputs),
-                  "the weights must fit into a block's shared memory");
     if (setting.backward()) make_partial(backward_blocks(arguments_.flows));
   }
 

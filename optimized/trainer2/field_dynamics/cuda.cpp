@@ -7,12 +7,7 @@ namespace {
 
 class CudaWindow final : public WindowState {
  public:
-  CudaWindow(const NamedTensors& inputs, const Setting& setting) : WindowState(inputs, setting) {
-    const std::int64_t elements = setting.size("width") * setting.size("height") * setting.size("dimension");
-    if (elements > kMostElements)
-      throw Error(ErrorKind::kOutOfRange, "width * height * dimension", std::to_string(elements),
-                  "at most " + std::to_string(kMostElements) + ": a block holds one row of the field");
-  }
+  using WindowState::WindowState;
 
   void run() override { launch(arguments(), stream()); }
 };
