@@ -99,9 +99,9 @@ class Baseline final : public Runnable {
     }
     const at::Tensor shrinking = at::real(of_decay), turning = at::imag(of_decay);
     const at::Tensor growing = at::real(at::mul(conjugate(of_state), projected_));
-    const at::Tensor of_length = at::sum(at::sub(growing, at::mul(shrinking, rate_)), {3});
-    const at::Tensor of_turn = at::sum(at::mul(turning, inputs_["a_phase"]), {3});
-    const at::Tensor of_rate = at::neg(at::sum(at::mul(shrinking, length_), {0, 1}));
+    const at::Tensor of_length = at::sum(at::sub(growing, at::mul(shrinking, rate_)), at::IntArrayRef{3});
+    const at::Tensor of_turn = at::sum(at::mul(turning, inputs_["a_phase"]), at::IntArrayRef{3});
+    const at::Tensor of_rate = at::neg(at::sum(at::mul(shrinking, length_), at::IntArrayRef{0, 1}));
     const at::Tensor inside = at::logical_and(at::gt(exponential_, kShortestStep), at::lt(exponential_, kLongestStep));
     const at::Tensor of_logits = at::where(inside, at::mul(rows(at::stack({of_length, of_turn}, 3), 2), exponential_),
                                            at::zeros_like(exponential_));
@@ -112,11 +112,11 @@ class Baseline final : public Runnable {
                      of_imaginary = at::add(at::imag(of_input), of_both.narrow(1, width_, width_));
     results_ = {{"grad_input", at::stack({by_step(of_real, width_), by_step(of_imaginary, width_)})},
                 {"grad_a_raw", at::mul(of_rate, at::sigmoid(inputs_["a_raw"]))},
-                {"grad_a_phase", at::sum(at::mul(turning, turn_), {0, 1})},
+                {"grad_a_phase", at::sum(at::mul(turning, turn_), at::IntArrayRef{0, 1})},
                 {"grad_input_projection", planes_of(at::mm(of_projected.t(), conjugate(input_)))},
                 {"grad_output_projection", planes_of(of_out_of)},
                 {"grad_dt_weight", at::mm(of_logits.t(), both_)},
-                {"grad_dt_bias", at::sum(of_logits, {0})}};
+                {"grad_dt_bias", at::sum(of_logits, at::IntArrayRef{0})}};
   }
 
   NamedTensors inputs_, results_;

@@ -54,4 +54,24 @@ struct ScanArguments {
 // Two kernels, or one where there is one chunk. All launchers throw CudaError if a launch is refused.
 void launch_scan(const ScanArguments& arguments, kernels::Stream stream);
 
+// Backward: the gradients of the input, and every item's share of those of the parameters, to be added up in order.
+struct BackwardArguments {
+  kernels::DesignatedOnly designated = kernels::DesignatedOnly();
+  ScanArguments scan = {};             // one chunk; with starts, without output and what belongs to it
+  const float* grad_output = nullptr;  // as the output
+  float* grad_input = nullptr;         // as the input
+  float* of_decays = nullptr;          // [batch, 2, groups, states]: of a_raw, then of a_phase
+  // [items, shared_stride]: [2, states, width] of the input projection, [2, width, states] of the output projection,
+  // [2, 2 * width] of dt_weight, [2] of dt_bias.
+  float* of_shared = nullptr;
+  std::int32_t shared_stride = 0;
+  float* decay_sums = nullptr;   // [2, groups, states]
+  float* shared_sums = nullptr;  // [shared_size]
+};
+TWINBENCH_HOST_DEVICE std::int32_t shared_size(const Shape& shape) {
+  return 4 * shape.states * shape.width + 4 * shape.width + 2;
+}
+// Two kernels, and two that add up.
+void launch_backward(const BackwardArguments& arguments, kernels::Stream stream);
+
 }  // namespace twinbench::sem::selective_scan

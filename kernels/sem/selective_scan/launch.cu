@@ -10,11 +10,13 @@
 // cosine, 8 of the exponential and 30 others a state and step, so 190 instructions: 1,540 us (H200), 975 us (RTX 5090),
 // bound by instruction issue; one launch.
 #include "kernels/common/simt_device.h"
-#include "kernels/sem/selective_scan/kernel.h"
+#include "kernels/sem/selective_scan/backward_kernel.h"
 
 namespace twinbench::sem::selective_scan {
 
-void launch_scan(const ScanArguments& a, kernels::Stream stream) {
+using kernels::Stream;
+
+void launch_scan(const ScanArguments& a, Stream stream) {
   const bool at_once = a.shape.at_once();
   const auto shared = [&](bool outputs) {
     return std::int64_t{4} * Layout::of(a.shape, a.shape.tile_steps(), outputs).end;
@@ -27,6 +29,29 @@ void launch_scan(const ScanArguments& a, kernels::Stream stream) {
     if (a.chunks > 1) simt::launch(EndsOfMany{}, but_last, kThreads, shared(false), stream, a);
     simt::launch(OutputsOfMany{}, all, kThreads, shared(true), stream, a);
   }
+}
+
+void launch_backward(const BackwardArguments& b, Stream stream) {
+  const Shape& shape = b.scan.shape;
+  const dim3 items = simt::grid(shape.items());
+  const std::int64_t of_starts = std::int64_t{4} * Layout::of(shape, shape.tile_steps(), false).end,
+                     of_back = std::int64_t{4} * BackLayout::of(shape, shape.tile_steps()).end;
+  if (shape.at_once()) {
+    simt::launch(Starts{}, items, kThreads, of_starts, stream, b.scan);
+    simt::launch(Back{}, items, kThreads, of_back, stream, b);
+  } else {
+    simt::launch(StartsOfMany{}, items, kThreads, of_starts, stream, b.scan);
+    simt::launch(BackOfMany{}, items, kThreads, of_back, stream, b);
+  }
+  const std::int32_t decays = 2 * shape.groups * shape.states;
+  kernels::launch_column_sums(
+      {.rows = b.of_decays, .sums = b.decay_sums, .count = shape.batch, .columns = decays, .stride = decays}, stream);
+  kernels::launch_column_sums({.rows = b.of_shared,
+                               .sums = b.shared_sums,
+                               .count = shape.items(),
+                               .columns = shared_size(shape),
+                               .stride = b.shared_stride},
+                              stream);
 }
 
 }  // namespace twinbench::sem::selective_scan

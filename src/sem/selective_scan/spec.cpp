@@ -53,7 +53,7 @@ double largest(const at::Tensor& tensor) {
   return tensor.numel() == 0 ? 0 : tensor.nan_to_num().abs().max().item().toDouble();
 }
 double longest_row(const at::Tensor& planes) {  // of [2, rows, columns] complex numbers
-  return planes.numel() == 0 ? 0 : planes.nan_to_num().square().sum({0, 2}).max().sqrt().item().toDouble();
+  return planes.numel() == 0 ? 0 : planes.nan_to_num().square().sum(at::IntArrayRef{0, 2}).max().sqrt().item().toDouble();
 }
 
 Reach reach_of(const NamedTensors& inputs, const Setting& setting) {
