@@ -80,7 +80,7 @@ struct BackAs {
             load_projection(block, a, at, slab, channel);
             block.barrier();
           }
-          project_out<kSteps, true>(block, at, shape.width, channel, slab > 0);
+          project_out<kSteps, true>(block, shape, at, slab, channel);
           if constexpr (!kAtOnce) block.barrier();
         }
       }
@@ -115,6 +115,7 @@ struct BackAs {
                                                int channel) {
     auto to = floats_at(block, at.projection);
     const int thread = simt::thread_rank(block), n = slab + thread;
+    if (thread >= work_of(a.shape, slab)) return;
     TWINBENCH_UNROLL
     for (int p = 0; p < 2 * kChannels; ++p) {
       const int column = channel + p % kChannels;
@@ -131,6 +132,7 @@ struct BackAs {
     auto input = vectors_at(block, at.input);
     auto projected = floats_at(block, at.states);
     const int thread = simt::thread_rank(block), row = input_row(a.shape.width) / 4;
+    if (thread >= work_of(a.shape, slab)) return;
     for (int channel = 0; channel < a.shape.width; channel += kChannels) {
       if constexpr (!kAtOnce) load_into(weights, a, slab + thread, channel);
       TWINBENCH_ROLLED
@@ -158,6 +160,7 @@ struct BackAs {
     const int thread = simt::thread_rank(block), n = slab + thread, states = a.shape.states;
     const float rate = rates[n], phase = rates[whole_slabs(states) + n];
     Number<float> start{0.0f, 0.0f};
+    if (thread >= work_of(a.shape, slab)) return start;
     if (n < states) {
       const std::int64_t tiles = kernels::blocks_of(a.shape.steps, kSteps);
       const float* const from = a.starts + (item * tiles + tile) * 2 * states + n;
@@ -193,11 +196,12 @@ struct BackAs {
     const int row = input_row(a.shape.width) / 4;
     const float rate = rates[n], phase = rates[all + n], last_real = last[n], last_imaginary = last[all + n];
     float of_rate = of_rates[n], of_phase = of_rates[all + n];
+    const int steps_with_work = thread < work_of(a.shape, slab) ? count : 0;
     Number<float> carried{last_real, last_imaginary};
     TWINBENCH_ROLLED
     for (int t = kSteps - 1; t >= 0; --t) {
       float sums[2] = {0.0f, 0.0f};  // of the step's length and turn
-      if (t < count) {
+      if (t < steps_with_work) {
         Number<float> of_state = carried;
         for (int channel = 0; channel < a.shape.width; channel += kChannels) {
           if constexpr (!kAtOnce) load_out_of(out_of, a, n, channel);
@@ -265,6 +269,7 @@ struct BackAs {
     auto kept = floats_at(block, at.kept);
     const Shape& shape = b.scan.shape;
     const int thread = simt::thread_rank(block), n = slab + thread, row = input_row(shape.width) / 4;
+    if (thread >= work_of(shape, slab)) return;
     for (int channel = 0; channel < shape.width; channel += kChannels) {
       if (first) rows.of_into = {}, rows.of_out_of = {};
       if (!kAtOnce && !first) load_sums(rows, b, item, n, channel);

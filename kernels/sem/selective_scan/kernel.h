@@ -61,7 +61,7 @@ struct PassAs {
               load_projection(block, a, at, slab, channel);
               block.barrier();
             }
-            project_out<kSteps, false>(block, at, shape.width, channel, slab > 0);
+            project_out<kSteps, false>(block, shape, at, slab, channel);
             if constexpr (!kAtOnce) block.barrier();
           }
         }
@@ -103,6 +103,7 @@ struct PassAs {
                                                int channel) {
     auto to = floats_at(block, at.projection);
     const int thread = simt::thread_rank(block), n = slab + thread;
+    if (thread >= work_of(a.shape, slab)) return;
     TWINBENCH_UNROLL
     for (int p = 0; p < 2 * kChannels; ++p) {
       const int row = channel + p % kChannels;
@@ -119,6 +120,7 @@ struct PassAs {
     auto input = vectors_at(block, at.input);
     auto states = floats_at(block, at.states);
     const int thread = simt::thread_rank(block), row = input_row(a.shape.width) / 4;
+    if (thread >= work_of(a.shape, slab)) return;
     for (int channel = 0; channel < a.shape.width; channel += kChannels) {
       if constexpr (!kAtOnce) load_state_weights(weights, a, slab + thread, channel);
       TWINBENCH_UNROLL
@@ -144,6 +146,7 @@ struct PassAs {
     auto last = floats_at(block, at.last);
     auto rates = floats_at(block, at.rates);
     const int thread = simt::thread_rank(block), n = slab + thread, all = whole_slabs(a.shape.states);
+    if (thread >= work_of(a.shape, slab)) return;
     const float rate = rates[n], phase = rates[all + n];
     const float last_real = last[n], last_imaginary = last[all + n];
     Number<float> state{last_real, last_imaginary};

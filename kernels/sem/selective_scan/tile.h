@@ -24,6 +24,12 @@ TWINBENCH_HOST_DEVICE int output_row(int width) {
   return whole_blocks(width) % 32 == 16 ? whole_blocks(width) : whole_blocks(width) + 16;
 }
 
+// States of a slab that there is work for: as many as project_out takes at a time.
+TWINBENCH_HOST_DEVICE int work_of(const Shape& shape, int slab) {
+  const int rest = (shape.states - slab + kChannels - 1) / kChannels * kChannels;
+  return rest < kSlab ? rest : kSlab;
+}
+
 // Floats from the start of shared memory; every array but the steps is two planes.
 struct Layout {
   int input, output, weights, steps, rates, last, products, states, projection, end;
@@ -194,16 +200,17 @@ TWINBENCH_DEVICE Number<float> weighted_row(const Weights& weights, Shared rows,
   return sum;
 }
 
-// out[t][channel] of kChannels channels = or += sum over a slab's states of projection[channel][n] * states[t][n].
-// `conjugate`: of the projection's conjugate.
+// out[t][channel] of kChannels channels = or += sum over a slab's states of projection[channel][n] * states[t][n], or of
+// the projection's conjugate.
 template <int kSteps, bool kConjugate, class Block>
-TWINBENCH_DEVICE void project_out(Block& block, const Layout& at, int width, int first_channel, bool add) {
+TWINBENCH_DEVICE void project_out(Block& block, const Shape& shape, const Layout& at, int slab, int first_channel) {
   constexpr int kTimes = kSteps / 8, kVectors = kRow / 4;
   auto states = vectors_at(block, at.states);
   auto projection = vectors_at(block, at.projection);
   const int thread = simt::thread_rank(block), part = thread % kParts, channel = thread / kParts % 4, t = thread / 16;
   Number<float> sums[kTimes][4] = {};
-  for (int i = 0; i < kSlab / 4 / kParts; ++i) {
+  const int work = work_of(shape, slab) / (4 * kParts);
+  for (int i = 0; i < work; ++i) {
     const int n = i * kParts + part;
     Floats<4> real[kTimes], imaginary[kTimes];
     TWINBENCH_UNROLL
@@ -230,7 +237,7 @@ TWINBENCH_DEVICE void project_out(Block& block, const Layout& at, int width, int
     }
   }
   auto out = floats_at(block, at.output);
-  const int row_length = output_row(width);
+  const int row_length = output_row(shape.width);
   TWINBENCH_UNROLL
   for (int k = 0; k < kTimes; ++k) {
     Number<float> mine{0.0f, 0.0f};
@@ -242,7 +249,7 @@ TWINBENCH_DEVICE void project_out(Block& block, const Layout& at, int width, int
     }
     const int column = first_channel + channel + 4 * part;
     auto real = out + ((t + 8 * k) * row_length + column), imaginary = out + ((kSteps + t + 8 * k) * row_length + column);
-    if (add) {
+    if (slab > 0) {
       const float before_real = real[0], before_imaginary = imaginary[0];
       mine = {before_real + mine.real, before_imaginary + mine.imaginary};
     }

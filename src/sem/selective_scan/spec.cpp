@@ -88,17 +88,19 @@ double scan_bound(const std::string& output, const NamedTensors& inputs, const S
 
 // Dispatches. Forward: the numbers become complex (1, and one each of the two projections), both planes of the input in
 // a row 1, step sizes 3, rates 1, decays 3, turns 1, both joined 1, inputs of the states 2, the state before the first
-// step 1; a product and a sum a step; output 2, its planes 1, largest state 2.
+// step 1; a product and a sum a step; output and its planes 2, largest state 2. Backward all of that but the last four;
+// complex numbers 2, gradients of states and projection by the output 4, arrays to fill and the first gradient 2; five a
+// step, two fewer at the first; lengths and turns 7, rates 5, phases 2, logits 8, input and projections 14, weights 2.
 std::int64_t baseline_dispatches(const Setting& s) {
   const std::int64_t steps = s.size("steps");
   if (s.size("batch") * steps == 0) return 0;
-  return s.backward() ? 7 * steps + 60 : 2 * steps + 20;
+  return s.backward() ? 7 * steps + 55 : 2 * steps + 20;
 }
 
 // The state of every step goes to its place; backwards that too and the error terms.
 std::int64_t baseline_copies(const Setting& s) {
   if (s.size("batch") == 0) return 0;
-  return (s.backward() ? 3 : 1) * s.size("steps");
+  return s.backward() && s.size("steps") > 0 ? 3 * s.size("steps") - 1 : s.size("steps");
 }
 
 // Read: the input and the parameters; written: the output. Backward: the output's gradient and all other ones, too.
