@@ -57,24 +57,28 @@ class Library final : public TapeBaseline {
   // [batch, steps, groups, states] both.
   at::Tensor scan(const at::Tensor& decay, const at::Tensor& added) const {
     const std::int64_t chunks = (steps_ + chunk_ - 1) / chunk_, past = chunks * chunk_ - steps_;
-    const auto split = [&](const at::Tensor& all) {
+    const auto in_chunks = [&](const at::Tensor& all) {
       const at::Tensor whole = past == 0 ? all : at::constant_pad_nd(all, {0, 0, 0, 0, 0, past});
-      return whole.view({batch_, chunks, chunk_, groups_, states_}).unbind(2);
+      return whole.view({batch_, chunks, chunk_, groups_, states_});
     };
-    const auto decays = split(decay), inputs = split(added);
-    // From the start of every chunk: the product of decays and the state that began with nothing.
+    const at::Tensor whole_decays = in_chunks(decay), whole_inputs = in_chunks(added);
+    const auto decays = whole_decays.unbind(2), inputs = whole_inputs.unbind(2);
+    // From the start of every chunk: the product of decays and the state that began with nothing. Without a tape the
+    // arrays that are there take them.
     std::vector<at::Tensor> products = {decays[0]}, states = {inputs[0]};
     for (std::size_t i = 1; i < decays.size(); ++i) {
-      products.push_back(decays[i] * products.back());
-      states.push_back(at::addcmul(inputs[i], decays[i], states.back()));
+      states.push_back(backward_ ? at::addcmul(inputs[i], decays[i], states.back())
+                                 : inputs[i].addcmul_(decays[i], states.back()));
+      products.push_back(backward_ ? decays[i] * products.back() : decays[i].mul_(products.back()));
     }
     // The state at the start of every chunk.
     const auto end_products = products.back().unbind(1), end_states = states.back().unbind(1);
     std::vector<at::Tensor> starts = {at::zeros_like(end_states[0])};
     for (std::size_t i = 0; i + 1 < end_states.size(); ++i)
       starts.push_back(at::addcmul(end_states[i], end_products[i], starts.back()));
-    const at::Tensor all =
-        at::addcmul(at::stack(states, 2), at::stack(products, 2), at::stack(starts, 1).unsqueeze(2));
+    const at::Tensor start = at::stack(starts, 1).unsqueeze(2);
+    const at::Tensor all = backward_ ? at::addcmul(at::stack(states, 2), at::stack(products, 2), start)
+                                     : whole_inputs.addcmul_(whole_decays, start);
     return all.view({batch_, chunks * chunk_, groups_, states_}).narrow(1, 0, steps_);
   }
 

@@ -21,6 +21,7 @@ struct Shape {
   // Whether a block's states and channels are all taken at once; then they stay in registers and shared memory.
   TWINBENCH_HOST_DEVICE bool at_once() const { return width <= kChannels && states <= kSlab; }
   TWINBENCH_HOST_DEVICE int tile_steps() const { return at_once() ? 16 : 8; }
+  TWINBENCH_HOST_DEVICE int tiles() const { return (steps + tile_steps() - 1) / tile_steps(); }
 };
 
 // Steps of a chunk: all of them where batch items and groups fill the chip, else as few as fill it.

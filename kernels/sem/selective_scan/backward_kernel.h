@@ -59,7 +59,7 @@ struct BackAs {
       load_projection(block, a, at, 0, 0);
     }
     float of_bias = 0.0f;  // of the thread's step and kind of logit
-    const int tiles = static_cast<int>(kernels::blocks_of(shape.steps, kSteps));
+    const int tiles = shape.tiles();
     for (int tile = tiles - 1; tile >= 0; --tile) {
       const int first = tile * kSteps, count = shape.steps - first < kSteps ? shape.steps - first : kSteps;
       block.barrier();
@@ -162,8 +162,7 @@ struct BackAs {
     Number<float> start{0.0f, 0.0f};
     if (thread >= work_of(a.shape, slab)) return start;
     if (n < states) {
-      const std::int64_t tiles = kernels::blocks_of(a.shape.steps, kSteps);
-      const float* const from = a.starts + (item * tiles + tile) * 2 * states + n;
+      const float* const from = a.starts + (item * a.shape.tiles() + tile) * 2 * states + n;
       start = {from[0], from[states]};
     }
     Number<float> state = start;

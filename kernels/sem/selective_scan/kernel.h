@@ -152,8 +152,7 @@ struct PassAs {
     Number<float> state{last_real, last_imaginary};
     if constexpr (kPurpose == Purpose::kStarts) {
       if (n < a.shape.states) {
-        const std::int64_t tiles = kernels::blocks_of(a.shape.steps, kSteps);
-        float* const to = a.starts + (item * tiles + first / kSteps) * 2 * a.shape.states + n;
+        float* const to = a.starts + (item * a.shape.tiles() + first / kSteps) * 2 * a.shape.states + n;
         to[0] = state.real;
         to[a.shape.states] = state.imaginary;
       }

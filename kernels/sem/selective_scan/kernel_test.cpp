@@ -186,10 +186,10 @@ void check_backward(const Shape& shape, Order order) {
   const Scan scan(shape);
   const Given given(scan);
   const Values grad_output = spread(2 * scan.numbers(), 9, 1);
-  const std::int64_t tiles = kernels::blocks_of(shape.steps, shape.tile_steps()), decays = 2 * shape.groups * shape.states;
+  const std::int64_t decays = 2 * shape.groups * shape.states;
   const std::int32_t size = shared_size(shape);
   const Buffer gradient(floats(grad_output)), grad_input(2 * scan.numbers()),
-      starts(shape.items() * tiles * 2 * shape.states), of_decays(shape.batch * decays),
+      starts(shape.items() * shape.tiles() * 2 * shape.states), of_decays(shape.batch * decays),
       of_shared(shape.items() * size), decay_sums(decays), shared_sums(size);
   BackwardArguments b{.scan = given.arguments,
                       .grad_output = gradient.data(),

@@ -269,24 +269,25 @@ class CpuScan final : public Runnable {
     sum_columns<Real>(of_decays_, decay_sums_);
     sum_columns<Real>(of_shared_, shared_sums_);
     const Real *const decays = data<Real>(decay_sums_), *const shared = data<Real>(shared_sums_);
+    const auto gradient = [&](const char* name) { return data<Real>(results_[name]); };
+    Real *const of_raw = gradient("grad_a_raw"), *const of_phase = gradient("grad_a_phase");
     for (std::int64_t group = 0; group < groups_; ++group)
       for (std::int64_t n = 0; n < states_; ++n) {
         const std::int64_t at = group * states_ + n;
-        data<Real>(results_["grad_a_raw"])[at] =
-            kernels::sigmoid(data<Real>(a_raw_)[at]) * decays[group * 2 * lanes_ + n];
-        data<Real>(results_["grad_a_phase"])[at] = decays[(group * 2 + 1) * lanes_ + n];
+        of_raw[at] = kernels::sigmoid(data<Real>(a_raw_)[at]) * decays[group * 2 * lanes_ + n];
+        of_phase[at] = decays[(group * 2 + 1) * lanes_ + n];
       }
     const std::int64_t of_product = width_ * lanes_;
-    for (int plane = 0; plane < 2; ++plane)
+    Real *of_into = gradient("grad_input_projection"), *of_out_of = gradient("grad_output_projection");
+    for (int plane = 0; plane < 2; ++plane) {
+      const Real *const rows = shared + plane * of_product, sign = plane == 0 ? Real(1) : Real(-1);
+      for (std::int64_t n = 0; n < states_; ++n)
+        for (std::int64_t p = 0; p < width_; ++p) *of_into++ = rows[p * lanes_ + n];
       for (std::int64_t p = 0; p < width_; ++p)
-        for (std::int64_t n = 0; n < states_; ++n) {
-          const Real *const row = shared + plane * of_product + p * lanes_, sign = plane == 0 ? Real(1) : Real(-1);
-          data<Real>(results_["grad_input_projection"])[(plane * states_ + n) * width_ + p] = row[n];
-          data<Real>(results_["grad_output_projection"])[(plane * width_ + p) * states_ + n] =
-              sign * row[2 * of_product + n];
-        }
-    std::copy_n(shared + 4 * of_product, 4 * width_, data<Real>(results_["grad_dt_weight"]));
-    std::copy_n(shared + 4 * of_product + 4 * width_, 2, data<Real>(results_["grad_dt_bias"]));
+        for (std::int64_t n = 0; n < states_; ++n) *of_out_of++ = sign * rows[2 * of_product + p * lanes_ + n];
+    }
+    std::copy_n(shared + 4 * of_product, 4 * width_, gradient("grad_dt_weight"));
+    std::copy_n(shared + 4 * of_product + 4 * width_, 2, gradient("grad_dt_bias"));
   }
 
   const bool backward_;

@@ -67,8 +67,8 @@ class CudaScan final : public Runnable {
   void prepare_backward() {
     const Shape& shape = arguments_.shape;
     const auto floats = inputs_["input"].options();
-    const std::int64_t tiles = kernels::blocks_of(shape.steps, shape.tile_steps()), stride = (shared_size(shape) + 7) / 8 * 8;
-    starts_ = at::empty({shape.items(), tiles, 2, shape.states}, floats);
+    const std::int64_t stride = (shared_size(shape) + 7) / 8 * 8;  // whole sectors
+    starts_ = at::empty({shape.items(), shape.tiles(), 2, shape.states}, floats);
     of_decays_ = at::empty({shape.batch, 2, shape.groups, shape.states}, floats);
     of_shared_ = at::empty({shape.items(), stride}, floats);
     decay_sums_ = at::zeros({2, shape.groups, shape.states}, floats);

@@ -47,14 +47,20 @@ inline __attribute__((always_inline)) void product_block(std::int64_t inner, con
   }
   for (std::int64_t k = 0; k < inner; ++k) {
     const Real *const x = matrix.real + k * matrix_stride, *const y = matrix.imaginary + k * matrix_stride;
+    Real turned_real[kLanes], turned_imaginary[kLanes];  // times i, and the rows' sign
+#pragma GCC unroll 1
+    for (int lane = 0; lane < kLanes; ++lane) {
+      turned_real[lane] = -rows.sign * y[lane];
+      turned_imaginary[lane] = rows.sign * x[lane];
+    }
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
       const std::int64_t at = r * rows.row_stride + k * rows.inner_stride;
-      const Real a = rows.of.real[at], b = rows.sign * rows.of.imaginary[at];
+      const Real a = rows.of.real[at], b = rows.of.imaginary[at];
 #pragma GCC unroll 1
       for (int lane = 0; lane < kLanes; ++lane) {
-        real[r][lane] = fused(-b, y[lane], fused(a, x[lane], real[r][lane]));
-        imaginary[r][lane] = fused(b, x[lane], fused(a, y[lane], imaginary[r][lane]));
+        real[r][lane] = fused(b, turned_real[lane], fused(a, x[lane], real[r][lane]));
+        imaginary[r][lane] = fused(b, turned_imaginary[lane], fused(a, y[lane], imaginary[r][lane]));
       }
     }
   }
