@@ -54,7 +54,6 @@ struct BackAs {
       floats_at(block, at.of_weights)[k] = 0.0f;
     Rows rows{};
     if constexpr (kAtOnce) {
-      load_into(rows.into, a, thread, 0);
       load_out_of(rows.out_of, a, thread, 0);
       load_projection(block, a, at, 0, 0);
     }
@@ -70,7 +69,7 @@ struct BackAs {
       find_steps<kSteps>(block, a, at, [&](int j, int t, float value) { exponentials[j * kSteps + t] = value; });
       block.barrier();
       for (int slab = 0; slab < all; slab += kSlab) {
-        project_in(block, a, at, slab, rows.into);
+        project_in(block, a, at, slab);
         const Number<float> start = scan_again(block, a, at, slab, item, tile, count);
         scan_back(block, a, at, slab, start, count, rows.out_of);
         add_outer_products(block, b, at, slab, item, tile == tiles - 1, count, rows);
@@ -95,14 +94,24 @@ struct BackAs {
   }
 
  private:
-  // A state's parameters, and the sums of its share in their gradients: of_out_of, and the conjugate of of_into.
+  // A state's column of the output projection, and the sums of its share in the gradients: of_out_of, and the conjugate
+  // of of_into.
   struct Rows {
-    Weights into, out_of, of_into, of_out_of;
+    Weights out_of, of_into, of_out_of;
   };
 
   TWINBENCH_DEVICE static void load_into(Weights& weights, const ScanArguments& a, int n, int channel) {
     load_weights(weights, a.input_projection + std::int64_t{n} * a.shape.width + channel, 1,
                  std::int64_t{a.shape.states} * a.shape.width, n < a.shape.states ? a.shape.width - channel : 0);
+  }
+  // The same from where project_out has them: fewer registers are taken for long.
+  template <class Shared>
+  TWINBENCH_DEVICE static void take_into(Weights& weights, Shared projection, int n) {
+    TWINBENCH_UNROLL
+    for (int p = 0; p < kChannels; ++p) {
+      const float real = projection[p * kRow + n], imaginary = projection[(kChannels + p) * kRow + n];
+      weights.real[p] = real, weights.imaginary[p] = imaginary;
+    }
   }
   TWINBENCH_DEVICE static void load_out_of(Weights& weights, const ScanArguments& a, int n, int channel) {
     load_weights(weights, a.output_projection + std::int64_t{channel} * a.shape.states + n, a.shape.states,
@@ -127,14 +136,17 @@ struct BackAs {
 
   // The tile's projected inputs of a thread's state, to where their gradients will be.
   template <class Block>
-  TWINBENCH_DEVICE static void project_in(Block& block, const ScanArguments& a, const Layout& at, int slab,
-                                          Weights& weights) {
+  TWINBENCH_DEVICE static void project_in(Block& block, const ScanArguments& a, const Layout& at, int slab) {
     auto input = vectors_at(block, at.input);
     auto projected = floats_at(block, at.states);
     const int thread = simt::thread_rank(block), row = input_row(a.shape.width) / 4;
     if (thread >= work_of(a.shape, slab)) return;
     for (int channel = 0; channel < a.shape.width; channel += kChannels) {
-      if constexpr (!kAtOnce) load_into(weights, a, slab + thread, channel);
+      Weights weights;
+      if constexpr (kAtOnce)
+        take_into(weights, floats_at(block, at.projection), thread);
+      else
+        load_into(weights, a, slab + thread, channel);
       TWINBENCH_ROLLED
       for (int t = 0; t < kSteps; ++t) {
         Number<float> sum{0.0f, 0.0f};

@@ -123,7 +123,7 @@ struct PassAs {
     if (thread >= work_of(a.shape, slab)) return;
     for (int channel = 0; channel < a.shape.width; channel += kChannels) {
       if constexpr (!kAtOnce) load_state_weights(weights, a, slab + thread, channel);
-      TWINBENCH_UNROLL
+      TWINBENCH_ROLLED
       for (int t = 0; t < kSteps; ++t) {
         Number<float> sum{0.0f, 0.0f};
         if (!kAtOnce && channel > 0) {
@@ -158,18 +158,27 @@ struct PassAs {
       }
     }
     Number<float> product{1.0f, 0.0f};
-    TWINBENCH_UNROLL
-    for (int t = 0; t < kSteps; ++t) {
-      if (t >= count) break;
-      const float length = steps[t], turn = steps[kSteps + t];
-      const float real = states[t * kRow + thread], imaginary = states[(kSteps + t) * kRow + thread];
-      const Number<float> decay = decay_of(length, rate, turn, phase);
-      state = next_state(decay, state, {real, imaginary}, length);
-      if constexpr (kPurpose == Purpose::kEnds) product = add_product(decay, product, Number<float>{0.0f, 0.0f});
-      if constexpr (kOutputs) {
-        states[t * kRow + thread] = state.real;
-        states[(kSteps + t) * kRow + thread] = state.imaginary;
-        most = simt::Larger{}(kernels::multiply_add(state.real, state.real, state.imaginary * state.imaginary), most);
+    constexpr int kAhead = 4;  // decays that do not wait for each other
+    TWINBENCH_ROLLED
+    for (int next = 0; next < count; next += kAhead) {
+      Number<float> decays[kAhead];
+      TWINBENCH_UNROLL
+      for (int k = 0; k < kAhead; ++k) {
+        const float length = steps[next + k], turn = steps[kSteps + next + k];
+        decays[k] = decay_of(length, rate, turn, phase);
+      }
+      TWINBENCH_UNROLL
+      for (int k = 0; k < kAhead; ++k) {
+        const int t = next + k;
+        if (t >= count) break;
+        const float length = steps[t], real = states[t * kRow + thread], imaginary = states[(kSteps + t) * kRow + thread];
+        state = next_state(decays[k], state, {real, imaginary}, length);
+        if constexpr (kPurpose == Purpose::kEnds) product = add_product(decays[k], product, Number<float>{0.0f, 0.0f});
+        if constexpr (kOutputs) {
+          states[t * kRow + thread] = state.real;
+          states[(kSteps + t) * kRow + thread] = state.imaginary;
+          most = simt::Larger{}(kernels::multiply_add(state.real, state.real, state.imaginary * state.imaginary), most);
+        }
       }
     }
     last[n] = state.real;
