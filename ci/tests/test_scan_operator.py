@@ -1,4 +1,4 @@
-"""The operator of sem.selective_scan: values and gradients against a plain loop over time, gradcheck, opcheck, errors."""
+"""The operator of sem.selective_scan: values and gradients against a plain loop, gradcheck, opcheck, errors."""
 import os
 import sys
 from pathlib import Path

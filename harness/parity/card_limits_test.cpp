@@ -61,9 +61,8 @@ TEST(CardLimits, TheLargestAllowedSizeRunsAndTheNextIsRefused) {
   for (const auto& component : components())
     for (const auto& limit : component.spec.card_limits)
       for (const auto& symbol : limit.of.symbols()) {
-        const auto base = std::find_if(component.spec.cases.begin(), component.spec.cases.end(), [&](const Case& one) {
-          return !limit.pass || one.pass == *limit.pass;
-        });
+        const auto base = std::find_if(component.spec.cases.begin(), component.spec.cases.end(),
+                                       [&](const Case& one) { return !limit.pass || one.pass == *limit.pass; });
         ASSERT_NE(base, component.spec.cases.end()) << component.spec.id();
         Case one = *base;
         for (auto& [name, length] : one.sizes) length = std::max<std::int64_t>(length, name == symbol ? 1 : 8);

@@ -55,8 +55,7 @@ class ScanWorkload final : public Workload {
   std::unique_ptr<TrainingRun> make(const RunSetting& run) const override {
     Setting setting{case_, run.dtype, run.device};
     if (run.items > 0) setting.input_case.sizes["batch"] = std::min(run.items, items());
-    const NamedTensors inputs =
-        placed_inputs(generated_inputs(component_.spec, setting, seed_), run.dtype, run.device);
+    const NamedTensors inputs = placed_inputs(generated_inputs(component_.spec, setting, seed_), run.dtype, run.device);
     return std::make_unique<ScanRun>(component_, setting, run.variant, inputs);
   }
 
@@ -75,7 +74,8 @@ RunSource make_source() {
   RunSource source;
   source.summary = "one selective scan forward and backward on given inputs; nothing is trained";
   source.sizes = {count_key("batch", 1, kMost, "sequences"), count_key("steps", 1, kMost, "of a sequence"),
-                  count_key("groups", 1, kMost, "groups of channels"), count_key("width", 1, 4096, "channels of a group"),
+                  count_key("groups", 1, kMost, "groups of channels"),
+                  count_key("width", 1, 4096, "channels of a group"),
                   count_key("states", 1, 65536, "states of a group")};
   source.components = {"sem.selective_scan"};
   source.gives_state = false;

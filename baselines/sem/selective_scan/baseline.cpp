@@ -42,7 +42,8 @@ class Baseline final : public Runnable {
     const at::Tensor out_of = from_planes(inputs_["output_projection"]);
     if (backward_) return run_backward(out_of);
     const at::Tensor output = at::mm(rows(state_, states_), out_of.t());
-    results_ = {{"output", planes_of(by_step(output, width_))}, {"largest_state", at::amax(at::abs(state_), {1, 2, 3})}};
+    results_ = {{"output", planes_of(by_step(output, width_))},
+                {"largest_state", at::amax(at::abs(state_), {1, 2, 3})}};
   }
 
   NamedTensors outputs() override { return results_; }

@@ -42,8 +42,8 @@ class Library final : public TapeBaseline {
     const at::Tensor both = at::cat({planes.select(0, 0), planes.select(0, 1)}, 1);
     const at::Tensor logits = at::addmm(inputs_["dt_bias"], both, inputs_["dt_weight"].t());
     // Clamped before the exponential: after it, an infinite one would make the gradient NaN.
-    const at::Tensor step = at::exp(at::clamp(logits, std::log(kShortestStep), std::log(kLongestStep)))
-                                .view({batch_, steps_, groups_, 2});
+    const at::Tensor step =
+        at::exp(at::clamp(logits, std::log(kShortestStep), std::log(kLongestStep))).view({batch_, steps_, groups_, 2});
     const at::Tensor length = step.narrow(3, 0, 1), turn = step.narrow(3, 1, 1);
     const at::Tensor rate = at::softplus(inputs_["a_raw"], 1, 40);
     const at::Tensor decay = at::polar(at::exp(length * -rate), turn * inputs_["a_phase"]);

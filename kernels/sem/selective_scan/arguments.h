@@ -8,10 +8,10 @@
 
 namespace twinbench::sem::selective_scan {
 
-constexpr int kThreads = 128;     // of a block, a state each
-constexpr int kSlab = kThreads;   // states that a block takes at once
-constexpr int kChannels = 16;     // channels that a thread takes at once
-constexpr int kFewestChunk = 64;  // steps: less is spent in starting blocks
+constexpr int kThreads = 128;                // of a block, a state each
+constexpr int kSlab = kThreads;              // states that a block takes at once
+constexpr int kChannels = 16;                // channels that a thread takes at once
+constexpr int kFewestChunk = 64;             // steps: less is spent in starting blocks
 constexpr std::int64_t kFewestBlocks = 680;  // four on each multiprocessor of the larger card
 
 struct Shape {

@@ -227,8 +227,8 @@ struct BackAs {
                       before_imaginary = kept[(kSteps + t - 1) * kRow + thread];
           before = {before_real, before_imaginary};
         }
-        const StepGradient<float> step = step_gradient(of_state, decay_of(length, rate, turn, phase), before,
-                                                       {real, imaginary}, rate, phase);
+        const StepGradient<float> step =
+            step_gradient(of_state, decay_of(length, rate, turn, phase), before, {real, imaginary}, rate, phase);
         carried = step.carried;
         of_rate = kernels::multiply_add(-length, step.shrinking, of_rate);
         of_phase = kernels::multiply_add(turn, step.turning, of_phase);

@@ -171,7 +171,8 @@ struct PassAs {
       for (int k = 0; k < kAhead; ++k) {
         const int t = next + k;
         if (t >= count) break;
-        const float length = steps[t], real = states[t * kRow + thread], imaginary = states[(kSteps + t) * kRow + thread];
+        const float length = steps[t], real = states[t * kRow + thread],
+                    imaginary = states[(kSteps + t) * kRow + thread];
         state = next_state(decays[k], state, {real, imaginary}, length);
         if constexpr (kPurpose == Purpose::kEnds) product = add_product(decays[k], product, Number<float>{0.0f, 0.0f});
         if constexpr (kOutputs) {

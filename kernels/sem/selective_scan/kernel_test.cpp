@@ -1,4 +1,4 @@
-// sem.selective_scan's kernels on the host executor, in every thread order, against a plain loop in fp64 and its slopes.
+// The kernels of sem.selective_scan on the host executor, in every thread order, against a plain loop in fp64.
 #include "kernels/sem/selective_scan/backward_kernel.h"
 
 #include <complex>
@@ -128,8 +128,8 @@ void check(const Shape& shape, int chunk, Order order) {
   const Scan::Result expected = scan.run();
   const Given given(scan);
   const int chunks = (shape.steps + chunk - 1) / chunk;
-  const Buffer output(2 * scan.numbers()), largest_state(shape.batch),
-      ends(shape.items() * chunks * 4 * shape.states), largest(shape.items() * chunks);
+  const Buffer output(2 * scan.numbers()), largest_state(shape.batch), ends(shape.items() * chunks * 4 * shape.states),
+      largest(shape.items() * chunks);
   std::vector<unsigned> finished(static_cast<std::size_t>(shape.batch), 0);
   ScanArguments a = given.arguments;
   a.chunk = chunk, a.chunks = chunks;

@@ -75,7 +75,7 @@ TWINBENCH_HOST_DEVICE Number<Real> next_state(Number<Real> decay, Number<Real> s
 // Shares of a state in the gradients at one step, from the gradient of the state itself, `of_state`.
 template <class Real>
 struct StepGradient {
-  Number<Real> carried;    // of the state before, through the decay
+  Number<Real> carried;     // of the state before, through the decay
   Real of_length, of_turn;  // of the step's length and turn
   Real shrinking, turning;  // times the step's length: of minus the rate; times its turn: of the phase
 };

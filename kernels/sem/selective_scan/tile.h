@@ -14,7 +14,7 @@ using kernels::Floats;
 // Of a [step or channel][state] matrix: neighbouring rows lie half the banks apart.
 constexpr int kRow = kSlab + 16;
 constexpr int kColumnThreads = 16, kRowThreads = kThreads / kColumnThreads;  // that move a tile, a channel each
-constexpr int kParts = 4;                                                   // threads that share a sum
+constexpr int kParts = 4;                                                    // threads that share a sum
 
 TWINBENCH_HOST_DEVICE int whole_blocks(int width) { return (width + kChannels - 1) / kChannels * kChannels; }
 TWINBENCH_HOST_DEVICE int whole_slabs(int states) { return (states + kSlab - 1) / kSlab * kSlab; }
@@ -80,8 +80,8 @@ TWINBENCH_DEVICE void each_of_tile(Block& block, int width, Body body) {
   }
 }
 
-// Steps [first, first + kSteps) of [2, batch, steps, groups, width] to shared memory, zeros from `count` on and past the
-// last channel.
+// Steps [first, first + kSteps) of [2, batch, steps, groups, width] to shared memory, zeros from `count` on and past
+// the last channel.
 template <int kSteps, class Block>
 TWINBENCH_DEVICE void load_tile(Block& block, const Shape& shape, const float* from, std::int64_t item, int first,
                                 int count, int to) {
@@ -190,7 +190,8 @@ TWINBENCH_DEVICE Number<float> weighted_row(const Weights& weights, Shared rows,
     const Floats<4> x = rows[real + i], y = rows[imaginary + i];
     TWINBENCH_UNROLL
     for (int k = 0; k < 4; ++k) {
-      const float a = weights.real[4 * i + k], b = kConjugate ? -weights.imaginary[4 * i + k] : weights.imaginary[4 * i + k];
+      const float a = weights.real[4 * i + k],
+                  b = kConjugate ? -weights.imaginary[4 * i + k] : weights.imaginary[4 * i + k];
       sum.real = kernels::multiply_add(a, x.of[k], sum.real);
       sum.real = kernels::multiply_add(-b, y.of[k], sum.real);
       sum.imaginary = kernels::multiply_add(a, y.of[k], sum.imaginary);
@@ -200,8 +201,8 @@ TWINBENCH_DEVICE Number<float> weighted_row(const Weights& weights, Shared rows,
   return sum;
 }
 
-// out[t][channel] of kChannels channels = or += sum over a slab's states of projection[channel][n] * states[t][n], or of
-// the projection's conjugate.
+// out[t][channel] of kChannels channels = or += sum over a slab's states of projection[channel][n] * states[t][n], or
+// of the projection's conjugate.
 template <int kSteps, bool kConjugate, class Block>
 TWINBENCH_DEVICE void project_out(Block& block, const Shape& shape, const Layout& at, int slab, int first_channel) {
   constexpr int kTimes = kSteps / 8, kVectors = kRow / 4;
@@ -248,7 +249,8 @@ TWINBENCH_DEVICE void project_out(Block& block, const Shape& shape, const Layout
       if (p == part) mine = {real, imaginary};
     }
     const int column = first_channel + channel + 4 * part;
-    auto real = out + ((t + 8 * k) * row_length + column), imaginary = out + ((kSteps + t + 8 * k) * row_length + column);
+    auto real = out + ((t + 8 * k) * row_length + column),
+         imaginary = out + ((kSteps + t + 8 * k) * row_length + column);
     if (slab > 0) {
       const float before_real = real[0], before_imaginary = imaginary[0];
       mine = {before_real + mine.real, before_imaginary + mine.imaginary};

@@ -1,4 +1,4 @@
-// Optimized sem.selective_scan on the CPU: one pass over time a batch item and group, a tile of steps after the other in
+// Optimized sem.selective_scan on the CPU: one pass over time a batch item and group, tile after tile of steps in the
 // the first-level cache. Backward: a first pass leaves the state at every tile's start, a second one goes back.
 #include <ATen/ATen.h>
 
@@ -48,8 +48,8 @@ class CpuScan final : public Runnable {
       out_of_ = matrix(out_of.transpose(1, 2), columns_, 1);
       largest_ = at::empty({items}, input_.options());
     }
-    scratch_ = at::empty({std::max<std::int64_t>(pieces_.number(), 1), Scratch(*this, nullptr).floats},
-                         input_.options());
+    scratch_ =
+        at::empty({std::max<std::int64_t>(pieces_.number(), 1), Scratch(*this, nullptr).floats}, input_.options());
   }
 
   void run() override {
@@ -67,7 +67,7 @@ class CpuScan final : public Runnable {
 
   // A thread's own arrays: of one tile, but for what the way back needs of all of them.
   struct Scratch {
-    Real *parts, *steps, *exponentials, *most;  // [2 width][kTile]; [2][steps] twice; [lanes]
+    Real *parts, *steps, *exponentials, *most;   // [2 width][kTile]; [2][steps] twice; [lanes]
     Numbers projected, state, decay, of_output;  // [kTile][lanes]
     Numbers last;                                // [lanes]: the state, later the gradient carried back
     Numbers out;                                 // [kTile][columns]
@@ -201,7 +201,8 @@ class CpuScan final : public Runnable {
       if (tile == 0) clear(scratch.last);
       std::copy_n(scratch.last.real, lanes_, start.real);
       std::copy_n(scratch.last.imaginary, lanes_, start.imaginary);
-      Real *const steps = scratch.steps + tile * 2 * kTile, *const exponentials = scratch.exponentials + tile * 2 * kTile;
+      Real *const steps = scratch.steps + tile * 2 * kTile, *const exponentials =
+                                                                scratch.exponentials + tile * 2 * kTile;
       prepare(item, tile * kTile, count_of(tile * kTile), scratch, steps, exponentials);
       scan(item, count_of(tile * kTile), scratch, steps);
     }
@@ -220,7 +221,8 @@ class CpuScan final : public Runnable {
     prepare(item, first, count, scratch, steps, exponentials);
     for (std::int64_t t = 0; t < count; ++t) {
       const Numbers in = scratch.projected.from(t * lanes_), out = scratch.state.from(t * lanes_),
-                    decay = scratch.decay.from(t * lanes_), before = t == 0 ? start : scratch.state.from((t - 1) * lanes_);
+                    decay = scratch.decay.from(t * lanes_),
+                    before = t == 0 ? start : scratch.state.from((t - 1) * lanes_);
       scan_step_kept<Real>(lanes_, step_of(item, steps, t), in.real, in.imaginary, out.real, out.imaginary, decay.real,
                            decay.imaginary, before.real, before.imaginary);
     }
@@ -296,10 +298,10 @@ class CpuScan final : public Runnable {
   at::Tensor input_, dt_weight_, dt_bias_, a_raw_, grad_output_;
   at::Tensor into_, out_of_, out_of_back_, into_back_, rate_, phase_;  // packed parameters
   NamedTensors results_;
-  Pieces pieces_;                                  // of the batch items' groups
-  at::Tensor scratch_, largest_;                   // a row a piece; [items], squared
-  at::Tensor of_decays_, of_shared_;               // [batch, groups][rates, phases][lanes]; [items][shared parameters]
-  at::Tensor decay_sums_, shared_sums_;            // down their columns
+  Pieces pieces_;                        // of the batch items' groups
+  at::Tensor scratch_, largest_;         // a row a piece; [items], squared
+  at::Tensor of_decays_, of_shared_;     // [batch, groups][rates, phases][lanes]; [items][shared parameters]
+  at::Tensor decay_sums_, shared_sums_;  // down their columns
 };
 
 }  // namespace

@@ -78,7 +78,8 @@ class CudaScan final : public Runnable {
     std::int64_t from = 0;
     for (const char* name : {"input_projection", "output_projection", "dt_weight", "dt_bias"}) {
       const at::Tensor& parameter = inputs_[name];
-      results_.set(std::string("grad_") + name, shared_sums_.narrow(0, from, parameter.numel()).view(parameter.sizes()));
+      results_.set(std::string("grad_") + name,
+                   shared_sums_.narrow(0, from, parameter.numel()).view(parameter.sizes()));
       from += parameter.numel();
     }
     arguments_.chunk = std::max(shape.steps, 1), arguments_.chunks = 1;

@@ -131,10 +131,9 @@ TWINBENCH_CPU_CLONES static void scan_step(std::int64_t lanes, Step<Real> step, 
 template <class Real>
 TWINBENCH_CPU_CLONES static void scan_step_kept(std::int64_t lanes, Step<Real> step,
                                                 const Real* __restrict projected_real,
-                                                const Real* __restrict projected_imaginary,
-                                                Real* __restrict state_real, Real* __restrict state_imaginary,
-                                                Real* __restrict decay_real, Real* __restrict decay_imaginary,
-                                                const Real* __restrict before_real,
+                                                const Real* __restrict projected_imaginary, Real* __restrict state_real,
+                                                Real* __restrict state_imaginary, Real* __restrict decay_real,
+                                                Real* __restrict decay_imaginary, const Real* __restrict before_real,
                                                 const Real* __restrict before_imaginary) {
   for (std::int64_t n = 0; n < lanes; ++n) {
     const Number<Real> decay = decay_of(step.length, step.rate[n], step.turn, step.phase[n]);

@@ -53,7 +53,8 @@ double largest(const at::Tensor& tensor) {
   return tensor.numel() == 0 ? 0 : tensor.nan_to_num().abs().max().item().toDouble();
 }
 double longest_row(const at::Tensor& planes) {  // of [2, rows, columns] complex numbers
-  return planes.numel() == 0 ? 0 : planes.nan_to_num().square().sum(at::IntArrayRef{0, 2}).max().sqrt().item().toDouble();
+  return planes.numel() == 0 ? 0
+                             : planes.nan_to_num().square().sum(at::IntArrayRef{0, 2}).max().sqrt().item().toDouble();
 }
 
 Reach reach_of(const NamedTensors& inputs, const Setting& setting) {
@@ -89,8 +90,8 @@ double scan_bound(const std::string& output, const NamedTensors& inputs, const S
 // Dispatches. Forward: the numbers become complex (1, and one each of the two projections), both planes of the input in
 // a row 1, step sizes 3, rates 1, decays 3, turns 1, both joined 1, inputs of the states 2, the state before the first
 // step 1; a product and a sum a step; output and its planes 2, largest state 2. Backward all of that but the last four;
-// complex numbers 2, gradients of states and projection by the output 4, arrays to fill and the first gradient 2; five a
-// step, two fewer at the first; lengths and turns 7, rates 5, phases 2, logits 8, input and projections 14, weights 2.
+// complex numbers 2, gradients of states and projection by the output 4, arrays to fill and the first gradient 2; five
+// a step, two fewer at the first; lengths and turns 7, rates 5, phases 2, logits 8, input and projections 14, weights 2.
 std::int64_t baseline_dispatches(const Setting& s) {
   const std::int64_t steps = s.size("steps");
   if (s.size("batch") * steps == 0) return 0;
@@ -107,8 +108,7 @@ std::int64_t baseline_copies(const Setting& s) {
 // FLOPs a step, group and batch item: the two projections, 8 a product; the step sizes; ten a state. Backward: the
 // first projection again, and the gradients of both operands of both.
 Cost cost(const Setting& s) {
-  const auto [batch, steps, groups, width, states] =
-      real_sizes<5>(s, {"batch", "steps", "groups", "width", "states"});
+  const auto [batch, steps, groups, width, states] = real_sizes<5>(s, {"batch", "steps", "groups", "width", "states"});
   const double rows = batch * steps * groups;
   const double parameters = 4 * (2 * groups * states + 4 * states * width + 4 * width + 2);
   if (!s.backward())
