@@ -1,5 +1,5 @@
 // Optimized sem.selective_scan on the CPU: one pass over time a batch item and group, tile after tile of steps in the
-// the first-level cache. Backward: a first pass leaves the state at every tile's start, a second one goes back.
+// first-level cache. Backward: a first pass leaves the state at every tile's start, a second one goes back.
 #include <ATen/ATen.h>
 
 #include <cmath>

@@ -90,8 +90,9 @@ double scan_bound(const std::string& output, const NamedTensors& inputs, const S
 // Dispatches. Forward: the numbers become complex (1, and one each of the two projections), both planes of the input in
 // a row 1, step sizes 3, rates 1, decays 3, turns 1, both joined 1, inputs of the states 2, the state before the first
 // step 1; a product and a sum a step; output and its planes 2, largest state 2. Backward all of that but the last four;
-// complex numbers 2, gradients of states and projection by the output 4, arrays to fill and the first gradient 2; five
-// a step, two fewer at the first; lengths and turns 7, rates 5, phases 2, logits 8, input and projections 14, weights 2.
+// its output's gradient 1, gradients of the states and of the output projection 5, zeros 2; five a step, two fewer at
+// the first; lengths and turns 7, rates 5, phases 2, logits 7, projected inputs 1, input 6, input projection 3, step
+// sizes' parameters 2.
 std::int64_t baseline_dispatches(const Setting& s) {
   const std::int64_t steps = s.size("steps");
   if (s.size("batch") * steps == 0) return 0;
