@@ -15,7 +15,7 @@ struct SineCosine {
 
 TWINBENCH_HOST_DEVICE SineCosine<double> sine_cosine(double angle) { return {std::sin(angle), std::cos(angle)}; }
 
-// For angles up to 2^13 either way, absolute errors below 1e-7; beyond, fewer and fewer digits. NaN gives NaN.
+// For angles up to 2^11 either way, absolute errors below 1.5e-7; beyond, fewer and fewer digits. NaN gives NaN.
 TWINBENCH_HOST_DEVICE SineCosine<float> sine_cosine(float angle) {
   // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits: quarters = round(angle / (pi / 2)).
   const float shifted = multiply_add(angle, 0.636619772f, 12582912.0f);

@@ -63,11 +63,11 @@ struct BackwardArguments {
   float* grad_input = nullptr;         // as the input
   float* of_decays = nullptr;          // [batch, 2, groups, states]: of a_raw, then of a_phase
   // [items, shared_stride]: [2, states, width] of the input projection, [2, width, states] of the output projection,
-  // [2, 2 * width] of dt_weight, [2] of dt_bias.
+  // [2, 2 * width] of dt_weight, [2] of dt_bias; zeros up to the stride.
   float* of_shared = nullptr;
   std::int32_t shared_stride = 0;
   float* decay_sums = nullptr;   // [2, groups, states]
-  float* shared_sums = nullptr;  // [shared_size]
+  float* shared_sums = nullptr;  // [shared_stride]
 };
 TWINBENCH_HOST_DEVICE std::int32_t shared_size(const Shape& shape) {
   return 4 * shape.states * shape.width + 4 * shape.width + 2;

@@ -2,7 +2,6 @@
 // tile's states are computed again from the one before it, which the pass for Purpose::kStarts has left.
 #pragma once
 
-#include "kernels/common/warp_sums.h"
 #include "kernels/sem/selective_scan/kernel.h"
 
 namespace twinbench::sem::selective_scan {
@@ -357,7 +356,7 @@ struct BackAs {
       const int t = row % kSteps, part = row / kSteps * whole_blocks(shape.width) + channel;
       const float of_length = of_logits[t], of_turn = of_logits[kSteps + t];
       const float length_weight = weights[part], turn_weight = weights[weight_row + part];
-      float value = out[row * row_length + channel];
+      float value = out[row / kSteps * output_plane(shape.width, kSteps) + t * row_length + channel];
       value = kernels::multiply_add(of_length, length_weight, value);
       value = kernels::multiply_add(of_turn, turn_weight, value);
       if (t < count) start[row / kSteps * plane + t * step + channel] = value;
@@ -372,7 +371,7 @@ struct BackAs {
     auto sums = floats_at(block, at.of_weights);
     const int blocks = whole_blocks(shape.width), row_length = input_row(shape.width);
     for (int i = simt::thread_rank(block); i < 4 * blocks; i += kThreads) {
-      const int j = i / (2 * blocks), part = i / blocks % 2, channel = i % blocks;
+      const int part = i / (2 * blocks), j = i / blocks % 2, channel = i % blocks;
       const int place = j * Layout::weight_row(shape.width) + part * blocks + channel;
       float sum = sums[place];
       for (int t = 0; t < count; ++t) {

@@ -15,6 +15,7 @@ enum class Purpose { kOutputs, kEnds, kStarts };
 template <Purpose kPurpose, bool kAtOnce>
 struct PassAs {
   static constexpr int kMaxThreads = kThreads;
+  static constexpr int kMinBlocksPerSm = 2;  // as many as shared memory leaves on the RTX 5090; no registers to spare
   static constexpr int kSteps = kAtOnce ? 16 : 8;
   static constexpr bool kOutputs = kPurpose == Purpose::kOutputs;
 

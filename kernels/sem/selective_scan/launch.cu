@@ -49,7 +49,7 @@ void launch_backward(const BackwardArguments& b, Stream stream) {
   kernels::launch_column_sums({.rows = b.of_shared,
                                .sums = b.shared_sums,
                                .count = shape.items(),
-                               .columns = shared_size(shape),
+                               .columns = b.shared_stride,
                                .stride = b.shared_stride},
                               stream);
 }

@@ -3,6 +3,7 @@
 
 #include "kernels/common/simt_scan.h"
 #include "kernels/common/vectors.h"
+#include "kernels/common/warp_sums.h"
 #include "kernels/sem/selective_scan/arguments.h"
 #include "kernels/sem/selective_scan/math.h"
 
@@ -14,15 +15,17 @@ using kernels::Floats;
 // Of a [step or channel][state] matrix: neighbouring rows lie half the banks apart.
 constexpr int kRow = kSlab + 16;
 constexpr int kColumnThreads = 16, kRowThreads = kThreads / kColumnThreads;  // that move a tile, a channel each
-constexpr int kParts = 4;                                                    // threads that share a sum
+constexpr int kParts = 16;                                                   // threads that share a sum
 
 TWINBENCH_HOST_DEVICE int whole_blocks(int width) { return (width + kChannels - 1) / kChannels * kChannels; }
 TWINBENCH_HOST_DEVICE int whole_slabs(int states) { return (states + kSlab - 1) / kSlab * kSlab; }
-// Rows of channels: four threads a row read four rows; sixteen threads a row write two.
-TWINBENCH_HOST_DEVICE int input_row(int width) { return whole_blocks(width) + 4; }
-TWINBENCH_HOST_DEVICE int output_row(int width) {
+// Neighbouring rows of channels lie half the banks apart, and the planes of the output a quarter.
+TWINBENCH_HOST_DEVICE int channel_row(int width) {
   return whole_blocks(width) % 32 == 16 ? whole_blocks(width) : whole_blocks(width) + 16;
 }
+TWINBENCH_HOST_DEVICE int input_row(int width) { return channel_row(width); }
+TWINBENCH_HOST_DEVICE int output_row(int width) { return channel_row(width); }
+TWINBENCH_HOST_DEVICE int output_plane(int width, int steps) { return steps * output_row(width) + 8; }
 
 // States of a slab that there is work for: as many as project_out takes at a time.
 TWINBENCH_HOST_DEVICE int work_of(const Shape& shape, int slab) {
@@ -39,7 +42,7 @@ struct Layout {
     Layout at{};
     at.input = 0;
     at.output = at.input + 2 * steps * input_row(shape.width);
-    at.weights = at.output + (outputs ? 2 * steps * output_row(shape.width) : 0);
+    at.weights = at.output + (outputs ? 2 * output_plane(shape.width, steps) : 0);
     at.steps = at.weights + 2 * weight_row(shape.width);
     at.rates = at.steps + 2 * steps;
     at.last = at.rates + 2 * whole_slabs(shape.states);
@@ -49,7 +52,7 @@ struct Layout {
     at.end = at.projection + (outputs ? 2 * kChannels * kRow : 0);
     return at;
   }
-  TWINBENCH_HOST_DEVICE static int weight_row(int width) { return 2 * whole_blocks(width) + 4; }
+  TWINBENCH_HOST_DEVICE static int weight_row(int width) { return 2 * whole_blocks(width) + 16; }
 };
 
 template <class Block>
@@ -113,7 +116,7 @@ TWINBENCH_DEVICE void store_tile(Block& block, const Shape& shape, float* to, st
   float* const start = to + place_of(shape, item, first);
   const std::int64_t plane = plane_of(shape), step = std::int64_t{shape.groups} * shape.width;
   each_of_tile<kSteps>(block, shape.width, [&](int row, int channel) {
-    const float value = tile[row * row_length + channel];
+    const float value = tile[row / kSteps * output_plane(shape.width, kSteps) + row % kSteps * row_length + channel];
     if (row % kSteps < count) start[row / kSteps * plane + row % kSteps * step + channel] = value;
   });
 }
@@ -140,28 +143,34 @@ TWINBENCH_DEVICE void load_parameters(Block& block, const ScanArguments& a, std:
   }
 }
 
-// Lengths, then turns of the tile's steps, from its input: kParts threads a sum. `exponential(j, t, value)` gets what
+// Lengths, then turns of the tile's steps, from its input: kParts threads a step. `exponential(j, t, value)` gets what
 // the clamp is applied to. A barrier before and after.
 template <int kSteps, class Block, class Keep>
 TWINBENCH_DEVICE void find_steps(Block& block, const ScanArguments& a, const Layout& at, Keep exponential) {
   auto input = floats_at(block, at.input);
   auto weights = floats_at(block, at.weights);
   auto steps = floats_at(block, at.steps);
-  const int thread = simt::thread_rank(block), part = thread % kParts, j = thread / kParts % 2;
-  const int t = thread / (2 * kParts) % kSteps, row_length = input_row(a.shape.width);
-  const int blocks = whole_blocks(a.shape.width), weight = j * Layout::weight_row(a.shape.width);
-  float sum = 0.0f;
-  for (int k = part; k < blocks; k += kParts) {
-    const float of_real = weights[weight + k], real = input[t * row_length + k];
-    const float of_imaginary = weights[weight + blocks + k], imaginary = input[(kSteps + t) * row_length + k];
-    sum = kernels::multiply_add(of_real, real, sum);
-    sum = kernels::multiply_add(of_imaginary, imaginary, sum);
-  }
-  sum = simt::group_sum<kParts>(block, sum);
-  if (part == 0 && thread / (2 * kParts) < kSteps) {
-    const float value = kernels::exp(sum + a.dt_bias[j]);
-    exponential(j, t, value);
-    steps[j * kSteps + t] = clamped_step(value);
+  const int thread = simt::thread_rank(block), part = thread % kParts, j = part % 2;
+  const int row_length = input_row(a.shape.width), blocks = whole_blocks(a.shape.width);
+  const int weight_row = Layout::weight_row(a.shape.width);
+  const float bias = a.dt_bias[j];
+  TWINBENCH_UNROLL
+  for (int t = thread / kParts; t < kSteps; t += kThreads / kParts) {
+    float lengths = 0.0f, turns = 0.0f;
+    for (int k = part; k < blocks; k += kParts) {
+      const float real = input[t * row_length + k], imaginary = input[(kSteps + t) * row_length + k];
+      const float length_real = weights[k], length_imaginary = weights[blocks + k];
+      const float turn_real = weights[weight_row + k], turn_imaginary = weights[weight_row + blocks + k];
+      lengths = kernels::multiply_add(length_imaginary, imaginary, kernels::multiply_add(length_real, real, lengths));
+      turns = kernels::multiply_add(turn_imaginary, imaginary, kernels::multiply_add(turn_real, real, turns));
+    }
+    lengths = simt::group_sum<kParts>(block, lengths);
+    turns = simt::group_sum<kParts>(block, turns);
+    const float value = kernels::exp((j == 0 ? lengths : turns) + bias);
+    if (part < 2) {
+      exponential(j, t, value);
+      steps[j * kSteps + t] = clamped_step(value);
+    }
   }
 }
 
@@ -202,61 +211,52 @@ TWINBENCH_DEVICE Number<float> weighted_row(const Weights& weights, Shared rows,
 }
 
 // out[t][channel] of kChannels channels = or += sum over a slab's states of projection[channel][n] * states[t][n], or
-// of the projection's conjugate.
+// of the projection's conjugate. A warp takes two steps and eight channels at a time, a lane four states of them.
 template <int kSteps, bool kConjugate, class Block>
 TWINBENCH_DEVICE void project_out(Block& block, const Shape& shape, const Layout& at, int slab, int first_channel) {
-  constexpr int kTimes = kSteps / 8, kVectors = kRow / 4;
+  constexpr int kTimes = 2, kEach = 8, kVectors = kRow / 4, kTiles = kSteps / kTimes * (kChannels / kEach);
   auto states = vectors_at(block, at.states);
   auto projection = vectors_at(block, at.projection);
-  const int thread = simt::thread_rank(block), part = thread % kParts, channel = thread / kParts % 4, t = thread / 16;
-  Number<float> sums[kTimes][4] = {};
-  const int work = work_of(shape, slab) / (4 * kParts);
-  for (int i = 0; i < work; ++i) {
-    const int n = i * kParts + part;
-    Floats<4> real[kTimes], imaginary[kTimes];
-    TWINBENCH_UNROLL
-    for (int k = 0; k < kTimes; ++k) {
-      real[k] = states[(t + 8 * k) * kVectors + n];
-      imaginary[k] = states[(kSteps + t + 8 * k) * kVectors + n];
-    }
-    TWINBENCH_UNROLL
-    for (int p = 0; p < 4; ++p) {
-      const Floats<4> x = projection[(channel + 4 * p) * kVectors + n],
-                      y = projection[(kChannels + channel + 4 * p) * kVectors + n];
+  auto out = floats_at(block, at.output);
+  const int lane = simt::lane(block), row_length = output_row(shape.width), plane = output_plane(shape.width, kSteps);
+  const bool works = 4 * lane < work_of(shape, slab);
+  TWINBENCH_ROLLED
+  for (int tile = simt::warp(block); tile < kTiles; tile += kThreads / simt::kWarpSize) {
+    const int t = tile / (kChannels / kEach) * kTimes, channel = tile % (kChannels / kEach) * kEach;
+    float sums[2 * kTimes * kEach] = {};  // real parts, then imaginary ones, of [kTimes][kEach]
+    if (works) {
+      Floats<4> real[kTimes], imaginary[kTimes];
       TWINBENCH_UNROLL
       for (int k = 0; k < kTimes; ++k) {
+        real[k] = states[(t + k) * kVectors + lane];
+        imaginary[k] = states[(kSteps + t + k) * kVectors + lane];
+      }
+      TWINBENCH_UNROLL
+      for (int p = 0; p < kEach; ++p) {
+        const Floats<4> x = projection[(channel + p) * kVectors + lane],
+                        y = projection[(kChannels + channel + p) * kVectors + lane];
         TWINBENCH_UNROLL
-        for (int e = 0; e < 4; ++e) {
-          const float a = x.of[e], b = kConjugate ? -y.of[e] : y.of[e];
-          Number<float>& sum = sums[k][p];
-          sum.real = kernels::multiply_add(a, real[k].of[e], sum.real);
-          sum.real = kernels::multiply_add(-b, imaginary[k].of[e], sum.real);
-          sum.imaginary = kernels::multiply_add(a, imaginary[k].of[e], sum.imaginary);
-          sum.imaginary = kernels::multiply_add(b, real[k].of[e], sum.imaginary);
+        for (int k = 0; k < kTimes; ++k) {
+          float &to_real = sums[k * kEach + p], &to_imaginary = sums[(kTimes + k) * kEach + p];
+          TWINBENCH_UNROLL
+          for (int e = 0; e < 4; ++e) {
+            const float b = kConjugate ? -y.of[e] : y.of[e];
+            to_real = kernels::multiply_add(x.of[e], real[k].of[e], to_real);
+            to_real = kernels::multiply_add(-b, imaginary[k].of[e], to_real);
+            to_imaginary = kernels::multiply_add(x.of[e], imaginary[k].of[e], to_imaginary);
+            to_imaginary = kernels::multiply_add(b, real[k].of[e], to_imaginary);
+          }
         }
       }
     }
-  }
-  auto out = floats_at(block, at.output);
-  const int row_length = output_row(shape.width);
-  TWINBENCH_UNROLL
-  for (int k = 0; k < kTimes; ++k) {
-    Number<float> mine{0.0f, 0.0f};
-    TWINBENCH_UNROLL
-    for (int p = 0; p < 4; ++p) {
-      const float real = simt::group_sum<kParts>(block, sums[k][p].real);
-      const float imaginary = simt::group_sum<kParts>(block, sums[k][p].imaginary);
-      if (p == part) mine = {real, imaginary};
-    }
-    const int column = first_channel + channel + 4 * part;
-    auto real = out + ((t + 8 * k) * row_length + column),
-         imaginary = out + ((kSteps + t + 8 * k) * row_length + column);
+    float sum = kernels::scattered_sums(block, sums);  // every lane its own one
+    const int place = lane / (kTimes * kEach) * plane + (t + lane / kEach % kTimes) * row_length + first_channel +
+                      channel + lane % kEach;
     if (slab > 0) {
-      const float before_real = real[0], before_imaginary = imaginary[0];
-      mine = {before_real + mine.real, before_imaginary + mine.imaginary};
+      const float before = out[place];
+      sum += before;
     }
-    real[0] = mine.real;
-    imaginary[0] = mine.imaginary;
+    out[place] = sum;
   }
 }
 

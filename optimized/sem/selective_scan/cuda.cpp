@@ -70,9 +70,9 @@ class CudaScan final : public Runnable {
     const std::int64_t stride = (shared_size(shape) + 7) / 8 * 8;  // whole sectors
     starts_ = at::empty({shape.items(), shape.tiles(), 2, shape.states}, floats);
     of_decays_ = at::empty({shape.batch, 2, shape.groups, shape.states}, floats);
-    of_shared_ = at::empty({shape.items(), stride}, floats);
+    of_shared_ = at::zeros({shape.items(), stride}, floats);
     decay_sums_ = at::zeros({2, shape.groups, shape.states}, floats);
-    shared_sums_ = at::zeros({shared_size(shape)}, floats);
+    shared_sums_ = at::zeros({stride}, floats);
     results_.set("grad_a_raw", decay_sums_.select(0, 0));
     results_.set("grad_a_phase", decay_sums_.select(0, 1));
     std::int64_t from = 0;
