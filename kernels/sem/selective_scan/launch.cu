@@ -7,12 +7,12 @@
 // Floor of a layer, 128 sequences of 1,024 steps, 16 groups of 16 channels, 128 states each: 554 MB are 129 us (H200)
 // and 357 us (RTX 5090); 72 GFLOP on FMA units 1,070 us and 690 us, on tensor cores in TF32 222 us and 650 us; 0.8 G
 // special functions 192 us and 123 us. Predicted for version 1, before it was written: 128 FMA, 25 of the sine and
-// cosine, 8 of the exponential and 30 others a state and step, so 190 instructions: 1,540 us (H200), 975 us (RTX 5090),
-// bound by instruction issue; one launch. Modelled: 1,606 us and 993 us, by instruction issue: 94 % of what its products
+// cosine, 8 of the exponential and 30 others a state and step, so 190 instructions: 1,540 us (H200) and 975 us (RTX
+// 5090), bound by instruction issue; one launch. Modelled: 1,606 us and 993 us, by instruction issue, what its products
 // alone take in fp32. Twice the floor on tensor cores is out of reach without them: next, tiles of multiply_tf32 whose
-// sums hold consecutive steps a lane, in a numeric mode that allows TF32. Backward, where the projection's gradients are
-// five products: modelled 5,334 us and 3,407 us, 3.3 and 3.4 times the forward pass; states at every sixteenth step are
-// kept, 2 % of the arrays of all states.
+// sums hold consecutive steps a lane, in a numeric mode that allows TF32. Backward, where the gradients of projections
+// make it five products: modelled 5,334 us and 3,407 us, 3.3 and 3.4 times the forward pass; states at every sixteenth
+// step are kept, 2 % of the arrays of all states.
 #include "kernels/common/simt_device.h"
 #include "kernels/sem/selective_scan/backward_kernel.h"
 
