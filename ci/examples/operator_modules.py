@@ -255,8 +255,36 @@ def cayley_pairs(sizes, options, device):
                lambda psi: operator(psi, *state, module.nodes, module.starts, **given)[:1])
 
 
+def scanned(input, a_raw, a_phase, input_projection, output_projection, dt_weight, dt_bias):
+    """Complex selective scan: planes of real and imaginary parts, one step of the host's loop after the other."""
+    u = torch.complex(input[0], input[1])
+    step = torch.exp(torch.cat([input[0], input[1]], -1) @ dt_weight.T + dt_bias).clamp(1e-4, 2)
+    length, turn = step[..., :1], step[..., 1:]
+    decay = torch.polar(torch.exp(-length * nn.functional.softplus(a_raw)), turn * a_phase)
+    added = length * (u @ torch.complex(input_projection[0], input_projection[1]).T)
+    state, states = torch.zeros_like(decay[:, 0]), []
+    for t in range(u.shape[1]):
+        state = decay[:, t] * state + added[:, t]
+        states.append(state)
+    output = torch.stack(states, 1) @ torch.complex(output_projection[0], output_projection[1]).T
+    return torch.stack([output.real, output.imag])
+
+
+def scan_pairs(sizes, options, device):
+    batch, steps, groups, width, states = (sizes[name] for name in ("batch", "steps", "groups", "width", "states"))
+    data = [torch.randn(2, batch, steps, groups, width, device=device)]
+    state = [0.5 + 0.5 * torch.rand(groups, states), 0.1 * torch.randn(groups, states),
+             torch.randn(2, states, width) / (2 * width)**0.5, torch.randn(2, width, states) / (2 * states)**0.5,
+             torch.randn(2, 2 * width) / (2 * width)**0.5, torch.zeros(2)]
+    state = [tensor.to(device).requires_grad_() for tensor in state]
+    operator = torch.ops.twinbench.sem_selective_scan.default
+    yield Pair("a loop over time", data, state, lambda given: (scanned(given, *state),),
+               lambda given: (operator(given, *state)[0],))
+
+
 PAIRS = {
     "sem.cayley": cayley_pairs,
+    "sem.selective_scan": scan_pairs,
     "trainer2.fused_retrieval": retrieval_pairs,
     "energy_flow.embedding_mapper": mapper_pairs,
     "energy_flow.simple_neuron": neuron_pairs,

@@ -1,0 +1,61 @@
+// Launches sem.selective_scan's kernels.
+//
+// version | idea                                                                | state
+// 1       | a batch item's group a block, a state a thread, tiles of 16 steps;  | in use
+//         | projections by FMA from registers and shared memory; chunks where   |
+//         | there are few groups                                                |
+// Floor of a layer, 128 sequences of 1,024 steps, 16 groups of 16 channels, 128 states each: 554 MB are 129 us (H200)
+// and 357 us (RTX 5090); 72 GFLOP on FMA units 1,070 us and 690 us, on tensor cores in TF32 222 us and 650 us; 0.8 G
+// special functions 192 us and 123 us. Predicted for version 1, before it was written: 128 FMA, 25 of the sine and
+// cosine, 8 of the exponential and 30 others a state and step, so 190 instructions: 1,540 us (H200) and 975 us (RTX
+// 5090), bound by instruction issue; one launch. Modelled: 1,606 us and 993 us, by instruction issue, what its products
+// alone take in fp32. Twice the floor on tensor cores is out of reach without them: next, tiles of multiply_tf32 whose
+// sums hold consecutive steps a lane, in a numeric mode that allows TF32. Backward, where the gradients of projections
+// make it five products: modelled 5,334 us and 3,407 us, 3.3 and 3.4 times the forward pass; states at every sixteenth
+// step are kept, 2 % of the arrays of all states.
+#include "kernels/common/simt_device.h"
+#include "kernels/sem/selective_scan/backward_kernel.h"
+
+namespace twinbench::sem::selective_scan {
+
+using kernels::Stream;
+
+void launch_scan(const ScanArguments& a, Stream stream) {
+  const bool at_once = a.shape.at_once();
+  const auto shared = [&](bool outputs) {
+    return std::int64_t{4} * Layout::of(a.shape, a.shape.tile_steps(), outputs).end;
+  };
+  const dim3 all = simt::grid(a.shape.items() * a.chunks), but_last = simt::grid(a.shape.items() * (a.chunks - 1));
+  if (at_once) {
+    if (a.chunks > 1) simt::launch(Ends{}, but_last, kThreads, shared(false), stream, a);
+    simt::launch(Outputs{}, all, kThreads, shared(true), stream, a);
+  } else {
+    if (a.chunks > 1) simt::launch(EndsOfMany{}, but_last, kThreads, shared(false), stream, a);
+    simt::launch(OutputsOfMany{}, all, kThreads, shared(true), stream, a);
+  }
+}
+
+void launch_backward(const BackwardArguments& b, Stream stream) {
+  const Shape& shape = b.scan.shape;
+  const dim3 items = simt::grid(shape.items());
+  const std::int64_t of_starts = std::int64_t{4} * Layout::of(shape, shape.tile_steps(), false).end,
+                     of_back = std::int64_t{4} * BackLayout::of(shape, shape.tile_steps()).end;
+  if (shape.at_once()) {
+    simt::launch(Starts{}, items, kThreads, of_starts, stream, b.scan);
+    simt::launch(Back{}, items, kThreads, of_back, stream, b);
+  } else {
+    simt::launch(StartsOfMany{}, items, kThreads, of_starts, stream, b.scan);
+    simt::launch(BackOfMany{}, items, kThreads, of_back, stream, b);
+  }
+  const std::int32_t decays = 2 * shape.groups * shape.states;
+  kernels::launch_column_sums(
+      {.rows = b.of_decays, .sums = b.decay_sums, .count = shape.batch, .columns = decays, .stride = decays}, stream);
+  kernels::launch_column_sums({.rows = b.of_shared,
+                               .sums = b.shared_sums,
+                               .count = shape.items(),
+                               .columns = b.shared_stride,
+                               .stride = b.shared_stride},
+                              stream);
+}
+
+}  // namespace twinbench::sem::selective_scan
