@@ -19,6 +19,8 @@ class Library final : public HostDecidedSteps {
     }
   }
 
+  // Accumulated in fp64 as specified, for which ATen copies every tensor first: at 29.9 M parameters 90 ms of a step's
+  // 217 on two cores. Norms in fp32 would take 7, miss the bound of the norm, and overflow from 1e19 on.
   at::Tensor norm_of(std::int64_t step) override {
     return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients(step), 2, at::kDouble)), 2);
   }
