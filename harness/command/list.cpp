@@ -26,7 +26,7 @@ void print_component(const Component& component) {
     }
   for (const auto& proof : spec.proof) {
     std::cout << "  proof: " << proof.counter << ", baseline " << proof.formula;
-    if (shown) {
+    if (shown && proof.baseline) {  // not where only a run tells
       const Setting setting = completed(spec.signature, {*shown, spec.dtypes.front()});
       std::cout << "; in " << shown->name << ": baseline " << proof.baseline(setting) << ", optimized "
                 << proof.optimized(setting);

@@ -42,7 +42,7 @@ static bool is_too_long(const Component& component, const Case& input_case) {
   const Setting setting =
       Cell{&component, Variant::kBaseline, {}, component.spec.dtypes.front(), &input_case}.setting();
   for (const ProofCounter& counter : component.spec.proof)
-    if (counter.counter == "dispatches" && counter.baseline(setting) > kMostDispatches) return true;
+    if (counter.counter == "dispatches" && counter.baseline && counter.baseline(setting) > kMostDispatches) return true;
   return false;
 }
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels/common/simt_mma_half.h"
+
 namespace twinbench::kernels {
 namespace {
 
@@ -42,6 +44,24 @@ TEST(HalfBits, RoundsAsTheCompilerDoes) {
       expect_rounded(x);
       expect_rounded(-x);
     }
+  }
+}
+
+TEST(HalfBits, PairsHoldTheRoundedBits) {
+  const auto bits_of_half = [](float x) {
+    const auto half = static_cast<_Float16>(x);
+    std::uint16_t bits;
+    std::memcpy(&bits, &half, sizeof bits);
+    return std::uint32_t{bits};
+  };
+  for (std::uint64_t bits = 0; bits < (1ull << 32); bits += 65521) {
+    const float x = float_of_bits(static_cast<std::uint32_t>(bits));
+    const std::uint32_t pair = half_pair(x, -x);
+    if (std::isnan(x)) {
+      ASSERT_TRUE(std::isnan(float_of_half_bits(static_cast<std::uint16_t>(pair)))) << bits;
+      continue;
+    }
+    ASSERT_EQ(pair, bits_of_half(x) | bits_of_half(-x) << 16) << bits;
   }
 }
 

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cfloat>
 #include <cmath>
 #include <limits>
 
 #include "kernels/common/layer_norm.h"
+#include "kernels/common/sine_cosine.h"
 #include "src/common/cpu_clones.h"
 
 namespace twinbench::kernels {
@@ -158,6 +160,27 @@ TEST(MathTest, MomentsMergeLikeOneSet) {
   EXPECT_NEAR(merged.mean, whole.mean, 1e-11);
   EXPECT_NEAR(merged.variance(), whole.variance(), 1e-11);
   EXPECT_EQ(merge(Moments<double>{}, Moments<double>{}).count, 0);
+}
+
+// Both forms: without a branch up to moderate phases, and any.
+TEST(MathTest, SineAndCosine) {
+  double worst = 0, worst_of_any = 0;
+  for (std::int64_t i = -2'000'000; i <= 2'000'000; ++i) {
+    const float x = 0.00409f * static_cast<float>(i);  // to 8,180
+    const auto got = moderate_sine_cosine(x);
+    worst = std::max({worst, std::abs(got.sine - std::sin(double{x})), std::abs(got.cosine - std::cos(double{x}))});
+  }
+  EXPECT_LT(worst, 2e-7);
+  for (float x = 1e-30f; x < 1e30f; x *= 1.37f)
+    for (const float phase : {x, -x}) {
+      const auto got = sine_cosine(phase);
+      worst_of_any = std::max(
+          {worst_of_any, std::abs(got.sine - std::sin(double{phase})), std::abs(got.cosine - std::cos(double{phase}))});
+    }
+  EXPECT_LT(worst_of_any, 2e-7);
+  EXPECT_EQ(moderate_sine_cosine(0.0f).sine, 0.0f);
+  EXPECT_EQ(moderate_sine_cosine(0.0f).cosine, 1.0f);
+  EXPECT_TRUE(std::isnan(sine_cosine(kNan).sine) && std::isnan(moderate_sine_cosine(kNan).cosine));
 }
 
 TWINBENCH_CPU_CLONES void gelu_loop(const float* __restrict x, float* __restrict y, int n) {

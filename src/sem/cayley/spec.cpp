@@ -208,6 +208,7 @@ constexpr std::int64_t kRowsLookedAt = 64;
 std::string unsolved(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
   const Layer layer(inputs, setting);
   const at::Tensor x = outputs["x"].to(at::kDouble).contiguous();
+  const double grown = std::hypot(1, layer.largest_shift());  // as the matrix does, and with it its rounding
   double worst = 0, most = 0;
   for (std::int64_t row = 0; row < std::min(layer.rows(), kRowsLookedAt); ++row) {
     const Row solution = layer.row_of(x, row), right = layer.operated(layer.rotated(row), -1);
@@ -215,7 +216,8 @@ std::string unsolved(const NamedTensors& inputs, const NamedTensors& outputs, co
     Row left = layer.operated(solution, 1);
     for (std::size_t i = 0; i < left.size(); ++i) left[i] -= right[i];
     const double residual = Layer::norm(left) / Layer::norm(right);
-    const double allowed = setting.option("tolerance") + kRoundingFloor + 1e-6 * std::max(1.0, layer.phase_of(row));
+    const double allowed =
+        (setting.option("tolerance") + kRoundingFloor) * grown + 1e-6 * std::max(1.0, layer.phase_of(row));
     most = std::max(most, residual);
     worst = std::max(worst, std::isnan(residual) ? HUGE_VAL : residual / allowed);
   }
@@ -225,7 +227,8 @@ std::string unsolved(const NamedTensors& inputs, const NamedTensors& outputs, co
 std::string not_unitary(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
   const Layer layer(inputs, setting);
   const at::Tensor x = outputs["x"].to(at::kDouble).contiguous();
-  const double tolerance = setting.option("tolerance"), allowed = 1e-6 + (tolerance > 1e-6 ? tolerance : 0);
+  const double tolerance = setting.option("tolerance"),
+               allowed = 1e-6 * std::hypot(1, layer.largest_shift()) + (tolerance > 1e-6 ? tolerance : 0);
   for (std::int64_t row = 0; row < std::min(layer.rows(), kRowsLookedAt); ++row) {
     const double before = Layer::norm(layer.psi(row)), after = Layer::norm(layer.row_of(x, row));
     if (!(before > 1e-15) || !std::isfinite(before) || setting.on("nan_weight")) continue;
