@@ -42,6 +42,7 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) 
     std::tie(pair[0], pair[1]) = graph.list[static_cast<std::size_t>(edge)];
   }
   std::copy(graph.starts.begin(), graph.starts.end(), inputs["starts"].mutable_data_ptr<std::int64_t>());
+  if (dim == 1) inputs["theta"].fill_(-100);  // a node alone has no edge: those that must be there weigh nothing
   if (setting.on("zero_rows"))
     for (std::int64_t row = 0; row < 2 * rows; row += 2) std::fill_n(floats(inputs["psi"]) + row * dim, dim, 0.0f);
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
