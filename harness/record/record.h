@@ -28,9 +28,9 @@ class Record {
   void set_ledger(nlohmann::json ledger);
 
   const nlohmann::json& json() const { return root_; }
-  // Validates, then writes atomically (temporary file, rename). Throws Error(kInternal) naming the JSON path that breaks
-  // the schema, or Error(kInputOutput): the record then lies in the system's temporary folder, under a name that the
-  // message tells. Leaves no partial file.
+  // Validates, then writes atomically (temporary file, rename). Throws Error(kInternal) naming the JSON path that
+  // breaks the schema, or Error(kInputOutput): the record then lies in the system's temporary folder, under a name that
+  // the message tells. Leaves no partial file.
   void write(const std::string& path) const;
 
  private:

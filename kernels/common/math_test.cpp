@@ -170,7 +170,7 @@ TEST(MathTest, SineAndCosine) {
     const auto got = moderate_sine_cosine(x);
     worst = std::max({worst, std::abs(got.sine - std::sin(double{x})), std::abs(got.cosine - std::cos(double{x}))});
   }
-  EXPECT_LT(worst, 2e-7);
+  EXPECT_LT(worst, 1e-7);
   for (float x = 1e-30f; x < 1e30f; x *= 1.37f)
     for (const float phase : {x, -x}) {
       const auto got = sine_cosine(phase);

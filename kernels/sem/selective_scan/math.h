@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/common/math.h"
-#include "kernels/common/trigonometry.h"
+#include "kernels/common/sine_cosine.h"
 
 namespace twinbench::sem::selective_scan {
 
@@ -33,7 +33,7 @@ TWINBENCH_HOST_DEVICE Real softplus(Real x) {
 template <class Real>
 TWINBENCH_HOST_DEVICE Number<Real> decay_of(Real length, Real rate, Real turn, Real phase) {
   const Real modulus = kernels::exp(-(length * rate));
-  const auto direction = kernels::sine_cosine(turn * phase);
+  const auto direction = kernels::moderate_sine_cosine(turn * phase);
   return {modulus * direction.cosine, modulus * direction.sine};
 }
 
