@@ -201,9 +201,10 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
   // A gradient class is itself a bound on the whole tensor: a baseline within twice that bound is as good as it claims.
   const double poor = gradient ? std::max(kPoorBaseline, 2 * bound.relative) : kPoorBaseline;
   if (!(s.baseline_rmse <= poor * s.oracle_rms)) {
-    if (s.baseline_rmse <= bound.absolute && s.oracle_rms <= bound.absolute) {
+    const double nothing = gradient ? std::max(bound.absolute, kVanishedGradient) : bound.absolute;
+    if (s.baseline_rmse <= nothing && s.oracle_rms <= nothing) {
       result.negligible = true;
-      compare_elements<Value>(oracle, baseline, candidate, {0, bound.absolute, none, flipped}, {marks.unsettled}, shape,
+      compare_elements<Value>(oracle, baseline, candidate, {0, nothing, none, flipped}, {marks.unsettled}, shape,
                               result);
       return;
     }

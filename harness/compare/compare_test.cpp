@@ -202,6 +202,16 @@ TEST(Compare, PoorBaselineIsInvalidUnlessNegligible) {
   EXPECT_FALSE(judge(cancelled, at::full({40}, std::nan(""))).accepted());
 }
 
+TEST(Compare, AGradientThatIsFp64sOwnRoundingIsNothing) {
+  const OutputSpec spec = output(Tolerance::Kind::kGradient, {1e-4, 0});
+  const Twin vanished{at::full({40}, 4.5e-29, at::kDouble), at::zeros({40})};
+  EXPECT_TRUE(judge(vanished, at::zeros({40}), spec).accepted());
+  EXPECT_TRUE(judge(vanished, at::full({40}, -3e-28), spec).accepted());
+  EXPECT_FALSE(judge(vanished, at::full({40}, 1e-20), spec).accepted());
+  const Twin small{at::full({40}, 4.5e-20, at::kDouble), at::zeros({40})};
+  EXPECT_EQ(judge(small, at::zeros({40}), spec).judgement, Judgement::kInvalid);
+}
+
 TEST(Compare, SpecificationBoundOfAModeThatRounds) {
   // In bf16 mode the oracle rules are wide where nobody looked at the roundings; the specification's bound is what
   // catches a twin that rounds other operands, or none.

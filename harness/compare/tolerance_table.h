@@ -40,7 +40,9 @@ inline double epsilon_of(c10::ScalarType dtype) {
 // The fewer elements, the less the baseline's RMSE says about the error that is usual here.
 constexpr std::int64_t kFewElements = 1000, kVeryFewElements = 16;
 constexpr double kFewFactor = 5, kVeryFewFactor = 10;
-constexpr double kPoorBaseline = 0.05;    // RMSE(baseline) above this share of rms(oracle): the case is invalid
+constexpr double kPoorBaseline = 0.05;  // RMSE(baseline) above this share of rms(oracle): the case is invalid
+// A gradient that is nothing but fp64's own rounding, as LayerNorm's over a single value: 0 is as right as 1e-29.
+constexpr double kVanishedGradient = 1e-24;
 constexpr double kMagnitudeFloor = 0.01;  // share of rms(oracle) that caps the absolute tolerance: zeros must fail
 constexpr double kHonestFactor = 8;       // an element may err by 8 baseline RMSE, or 8 times its largest error
 
