@@ -31,7 +31,7 @@ def test_help_everywhere(command):
     (["bench", "--benchmark_fliter=x"], "--benchmark_filter"),
     (["bench", "--quik"], "--quick"),
     (["parity", "--filter", "energy_flow.simple_nueron"], "energy_flow.simple_neuron"),
-    (["dump", "energy_flow.simple_neuron/optimized/cpu/fp32/tinny", "--out", "/dev/null/x"], "tiny"),
+    (["dump", "energy_flow.simple_neuron/optimized/cpu/fp32/tinny", "--out", "never.safetensors"], "tiny"),
 ])
 def test_unknown_names_suggest_the_nearest(arguments, hint):
     result = run(*arguments)

@@ -19,7 +19,7 @@ def table(*arguments):
 
 
 def test_every_operator_has_rows_and_right_values():
-    rows = "unit|debug|backward_train|flows_64|simple_neuron/train|retrieval/short"
+    rows = "unit|debug|backward_train|flows_64|simple_neuron/train|retrieval/short|scan/short"
     done = table("--seconds", "0.01", "--filter", rows)
     assert "differ" not in done.stderr and "result " not in done.stderr, done.stderr  # times are not judged here
     names = {line.split()[0].split("/")[0] for line in done.stdout.splitlines() if "x [" in line}

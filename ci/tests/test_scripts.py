@@ -134,7 +134,7 @@ def test_the_engines_tests_share_out_their_seconds_however_many_there_are():
     if not minutes and engines:
         pytest.skip("a build with sanitizers has no budget: ci/slow has the time")
     assert len(minutes) == len(engines) > 10
-    assert 0.49 / 60 < min(minutes) and sum(minutes) <= (9 if len(engines) >= 60 else 36)
+    assert 0.49 / 60 < min(minutes) and sum(minutes) <= (9 if len(engines) >= 100 else 36)  # five tests a kernel
 
 
 def test_what_lands_may_be_undecided_in_time_but_in_nothing_else(tree):

@@ -36,6 +36,7 @@ std::string lost_output() {
 void require_writable(const std::string& flag, const std::string& path) {
   if (path.empty()) return;
   try {
+    make_directory_of(path);
     check_writable(path);
   } catch (const Error& error) {
     throw Error(ErrorKind::kInputOutput, flag, path, error.what());

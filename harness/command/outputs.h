@@ -13,7 +13,7 @@ void keep_standard_streams();
 // Why not all that was printed arrived ("standard output: No space left on device"); empty where it did. Flushes.
 std::string lost_output();
 
-// Throws kInputOutput, naming the flag, where a file cannot be written. An empty path is none.
+// Throws kInputOutput, naming the flag, where a file cannot be written. Makes missing folders. An empty path is none.
 void require_writable(const std::string& flag, const std::string& path);
 
 }  // namespace twinbench

@@ -99,6 +99,7 @@ void Record::write(const std::string& path) const {
   if (!breaches.empty()) throw Error(ErrorKind::kInternal, "record", path, "it breaks the schema: " + breaches);
   const std::string text = root_.dump(1) + '\n';
   try {
+    make_directory_of(path);
     write_file(path, as_bytes(text));
   } catch (const Error& refused) {
     // Hours may lie in it: it goes where it can, and the run is an error all the same.

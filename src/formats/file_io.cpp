@@ -42,11 +42,6 @@ std::string end_of_links(const std::string& path) {
   return end.string();
 }
 
-void make_directory(const std::string& path) {
-  std::error_code error;
-  std::filesystem::create_directories(path, error);  // what fails here fails with a better message where it is used
-}
-
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
@@ -96,9 +91,8 @@ AtomicFile::AtomicFile(const std::string& path)
   const bool there = ::stat(target_.c_str(), &status) == 0;
   if (there && !S_ISREG(status.st_mode))
     throw Error(ErrorKind::kInputOutput, path, "not a regular file", "give a regular file, or a name that is free");
-  make_directory(directory_of(target_));
   descriptor_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
-  if (descriptor_ < 0) fail(path, "give a path in a directory that may be written");
+  if (descriptor_ < 0) fail(path, "give a path in a directory that exists and may be written");
   ::fchmod(descriptor_, there ? status.st_mode & 07777 : 0644);
 }
 
@@ -142,6 +136,11 @@ void AtomicFile::commit() {
     ::fsync(directory);
     ::close(directory);
   }
+}
+
+void make_directory_of(const std::string& path) {
+  std::error_code ignored;  // what fails here fails with a better message where the file is written
+  std::filesystem::create_directories(directory_of(path), ignored);
 }
 
 void write_file(const std::string& path, ByteSpan bytes) {

@@ -29,9 +29,9 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
-// Writes to a temporary file in the target's directory, which is made where it is missing; commit() makes it durable
-// (fsync) and renames it into place. Without commit() the destructor removes it, so that a failed write leaves nothing
-// behind. A link is followed, so that it stays one, and the file's permissions are kept.
+// Writes to a temporary file in the target's directory; commit() makes it durable (fsync) and renames it into place.
+// Without commit() the destructor removes it, so that a failed write leaves nothing behind. A link is followed, so that
+// it stays one, and the file's permissions are kept.
 class AtomicFile {
  public:
   // Throws kInputOutput, also where the path is there and no regular file: a device, FIFO or folder is not replaced.
@@ -54,8 +54,11 @@ class AtomicFile {
 // Replaces the file at `path` by these bytes, atomically.
 void write_file(const std::string& path, ByteSpan bytes);
 
+// Makes the folders above a file, where they are missing; says nothing where it cannot.
+void make_directory_of(const std::string& path);
+
 // Throws kInputOutput where write_file would fail now: for results that take hours, before they are measured. Leaves
-// nothing behind but the folders that were missing.
+// nothing behind.
 void check_writable(const std::string& path);
 
 // A new private directory under the system's temporary one; removed with its contents by the destructor.
