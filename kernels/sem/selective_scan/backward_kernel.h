@@ -68,7 +68,13 @@ struct BackAs {
       find_steps<kSteps>(block, a, at, [&](int j, int t, float value) { exponentials[j * kSteps + t] = value; });
       block.barrier();
       for (int slab = 0; slab < all; slab += kSlab) {
-        project_in(block, a, at, slab);
+        Weights weights;
+        project_in<kSteps, kAtOnce>(block, a, at, slab, weights, [&](Weights& row, int channel) {
+          if constexpr (kAtOnce)
+            take_into(row, floats_at(block, at.projection), thread);
+          else
+            load_into(row, a, slab + thread, channel);
+        });
         const Number<float> start = scan_again(block, a, at, slab, item, tile, count);
         scan_back(block, a, at, slab, start, count, rows.out_of);
         add_outer_products(block, b, at, slab, item, tile == tiles - 1, count, rows);
@@ -99,11 +105,7 @@ struct BackAs {
     Weights out_of, of_into, of_out_of;
   };
 
-  TWINBENCH_DEVICE static void load_into(Weights& weights, const ScanArguments& a, int n, int channel) {
-    load_weights(weights, a.input_projection + std::int64_t{n} * a.shape.width + channel, 1,
-                 std::int64_t{a.shape.states} * a.shape.width, n < a.shape.states ? a.shape.width - channel : 0);
-  }
-  // The same from where project_out has them: fewer registers are taken for long.
+  // The input projection's row from where project_out has it: fewer registers are taken for long.
   template <class Shared>
   TWINBENCH_DEVICE static void take_into(Weights& weights, Shared projection, int n) {
     TWINBENCH_UNROLL
@@ -130,33 +132,6 @@ struct BackAs {
       const bool there = column < a.shape.width && n < a.shape.states;
       const std::int64_t from = (std::int64_t{p / kChannels} * a.shape.states + n) * a.shape.width + column;
       to[p * kRow + thread] = there ? a.input_projection[from] : 0.0f;
-    }
-  }
-
-  // The tile's projected inputs of a thread's state, to where their gradients will be.
-  template <class Block>
-  TWINBENCH_DEVICE static void project_in(Block& block, const ScanArguments& a, const Layout& at, int slab) {
-    auto input = vectors_at(block, at.input);
-    auto projected = floats_at(block, at.states);
-    const int thread = simt::thread_rank(block), row = input_row(a.shape.width) / 4;
-    if (thread >= work_of(a.shape, slab)) return;
-    for (int channel = 0; channel < a.shape.width; channel += kChannels) {
-      Weights weights;
-      if constexpr (kAtOnce)
-        take_into(weights, floats_at(block, at.projection), thread);
-      else
-        load_into(weights, a, slab + thread, channel);
-      TWINBENCH_ROLLED
-      for (int t = 0; t < kSteps; ++t) {
-        Number<float> sum{0.0f, 0.0f};
-        if (!kAtOnce && channel > 0) {
-          const float real = projected[t * kRow + thread], imaginary = projected[(kSteps + t) * kRow + thread];
-          sum = {real, imaginary};
-        }
-        sum = weighted_row<false>(weights, input, t * row + channel / 4, (kSteps + t) * row + channel / 4, sum);
-        projected[t * kRow + thread] = sum.real;
-        projected[(kSteps + t) * kRow + thread] = sum.imaginary;
-      }
     }
   }
 

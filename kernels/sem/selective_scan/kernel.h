@@ -41,7 +41,7 @@ struct PassAs {
     }
     Weights weights;
     if constexpr (kAtOnce) {
-      load_state_weights(weights, a, thread, 0);
+      load_into(weights, a, thread, 0);
       if constexpr (kOutputs) load_projection(block, a, at, 0, 0);
     }
     float most = 0.0f;
@@ -53,7 +53,9 @@ struct PassAs {
       find_steps<kSteps>(block, a, at, [](int, int, float) {});
       block.barrier();
       for (int slab = 0; slab < all; slab += kSlab) {
-        project_in(block, a, at, slab, weights);
+        project_in<kSteps, kAtOnce>(block, a, at, slab, weights, [&](Weights& row, int channel) {
+          if constexpr (!kAtOnce) load_into(row, a, slab + thread, channel);
+        });
         scan(block, a, at, slab, item, first, count, most);
         if constexpr (kOutputs) {
           block.barrier();
@@ -92,12 +94,6 @@ struct PassAs {
     last[all + n] = state.imaginary;
   }
 
-  TWINBENCH_DEVICE static void load_state_weights(Weights& weights, const ScanArguments& a, int n, int channel) {
-    const std::int64_t row = std::int64_t{n} * a.shape.width + channel;
-    load_weights(weights, a.input_projection + row, 1, std::int64_t{a.shape.states} * a.shape.width,
-                 n < a.shape.states ? a.shape.width - channel : 0);
-  }
-
   // Channels and states of the output projection that project_out takes at once.
   template <class Block>
   TWINBENCH_DEVICE static void load_projection(Block& block, const ScanArguments& a, const Layout& at, int slab,
@@ -111,30 +107,6 @@ struct PassAs {
       const bool there = row < a.shape.width && n < a.shape.states;
       const std::int64_t from = (std::int64_t{p / kChannels} * a.shape.width + row) * a.shape.states + n;
       to[p * kRow + thread] = there ? a.output_projection[from] : 0.0f;
-    }
-  }
-
-  // The tile's projected inputs of a thread's state, to where its states will be: no other thread reads them.
-  template <class Block>
-  TWINBENCH_DEVICE static void project_in(Block& block, const ScanArguments& a, const Layout& at, int slab,
-                                          Weights& weights) {
-    auto input = vectors_at(block, at.input);
-    auto states = floats_at(block, at.states);
-    const int thread = simt::thread_rank(block), row = input_row(a.shape.width) / 4;
-    if (thread >= work_of(a.shape, slab)) return;
-    for (int channel = 0; channel < a.shape.width; channel += kChannels) {
-      if constexpr (!kAtOnce) load_state_weights(weights, a, slab + thread, channel);
-      TWINBENCH_ROLLED
-      for (int t = 0; t < kSteps; ++t) {
-        Number<float> sum{0.0f, 0.0f};
-        if (!kAtOnce && channel > 0) {
-          const float real = states[t * kRow + thread], imaginary = states[(kSteps + t) * kRow + thread];
-          sum = {real, imaginary};
-        }
-        sum = weighted_row<false>(weights, input, t * row + channel / 4, (kSteps + t) * row + channel / 4, sum);
-        states[t * kRow + thread] = sum.real;
-        states[(kSteps + t) * kRow + thread] = sum.imaginary;
-      }
     }
   }
 

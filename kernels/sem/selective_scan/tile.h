@@ -210,6 +210,37 @@ TWINBENCH_DEVICE Number<float> weighted_row(const Weights& weights, Shared rows,
   return sum;
 }
 
+// The input projection's row of state n, from `channel` on.
+TWINBENCH_DEVICE void load_into(Weights& weights, const ScanArguments& a, int n, int channel) {
+  load_weights(weights, a.input_projection + std::int64_t{n} * a.shape.width + channel, 1,
+               std::int64_t{a.shape.states} * a.shape.width, n < a.shape.states ? a.shape.width - channel : 0);
+}
+
+// The tile's projected inputs of a thread's state, to the place of states: no other thread reads them.
+// `load(weights, channel)` puts the state's row into the weights, unless they hold it already.
+template <int kSteps, bool kAtOnce, class Block, class Load>
+TWINBENCH_DEVICE void project_in(Block& block, const ScanArguments& a, const Layout& at, int slab, Weights& weights,
+                                 Load load) {
+  auto input = vectors_at(block, at.input);
+  auto projected = floats_at(block, at.states);
+  const int thread = simt::thread_rank(block), row = input_row(a.shape.width) / 4;
+  if (thread >= work_of(a.shape, slab)) return;
+  for (int channel = 0; channel < a.shape.width; channel += kChannels) {
+    load(weights, channel);
+    TWINBENCH_ROLLED
+    for (int t = 0; t < kSteps; ++t) {
+      Number<float> sum{0.0f, 0.0f};
+      if (!kAtOnce && channel > 0) {
+        const float real = projected[t * kRow + thread], imaginary = projected[(kSteps + t) * kRow + thread];
+        sum = {real, imaginary};
+      }
+      sum = weighted_row<false>(weights, input, t * row + channel / 4, (kSteps + t) * row + channel / 4, sum);
+      projected[t * kRow + thread] = sum.real;
+      projected[(kSteps + t) * kRow + thread] = sum.imaginary;
+    }
+  }
+}
+
 // out[t][channel] of kChannels channels = or += sum over a slab's states of projection[channel][n] * states[t][n], or
 // of the projection's conjugate. A warp takes two steps and eight channels at a time, a lane four states of them.
 template <int kSteps, bool kConjugate, class Block>
