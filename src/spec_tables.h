@@ -22,7 +22,8 @@ const char* spec_text(const std::string& component_id);
 //   card_limits  [{"of": "hidden * outputs", "most": 4096, "meaning": "floats of shared memory"}], as in CardLimit;
 //             "pass" where it holds for one alone
 //   proof     {"dispatches": "9 * flows + 1"}: the formulas in words, of the proof counters that spec.cpp computes
-//   claims    [{"document": "D0", "text": "...", "figure": "5x", "ratio": 5, "verdict": "ok"}]
+//   claims    [{"document": "D0", "text": "...", "figure": "5x", "ratio": 5, "verdict": "ok"}]; "row", "place",
+//             "recomputed", "instead" and "measures" of a row of the claims ledger, which the reports read
 // No text is right for a specification that says all in code; one without a summary lacks its file.
 // Throws kBadFile or kUnknownName, naming file and entry.
 void read_tables(ComponentSpec& spec, const std::string& text);

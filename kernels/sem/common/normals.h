@@ -9,8 +9,6 @@
 
 namespace twinbench::sem {
 
-constexpr std::uint32_t kOptimizerNoiseStream = 0x2000;
-
 struct FourNormals {
   float of[4];
 };

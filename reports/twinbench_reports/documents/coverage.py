@@ -76,12 +76,8 @@ def coverage(documents: Documents, block: dict[str, Any], twins: Sequence[Twin])
 
 def coverage_finding(found: Coverage) -> str:
     """The section in one sentence."""
-    parts = []
-    for name, items in (("component", found.components), ("scenario", found.scenarios)):
-        stages = Counter(item.stage for item in items)
-        parts.append(f"Of {numbers.plural(len(items), f'documented {name}')} "
-                     + ", ".join(f"{stages[stage]} {stage}" for stage in STAGES if stages[stage]))
-    return ". ".join(parts) + "."
+    return ". ".join(f"Of {numbers.plural(len(items), f'documented {name}')} {stages_text(items)}"
+                     for name, items in (("component", found.components), ("scenario", found.scenarios))) + "."
 
 
 def stages_text(items: Sequence[Item]) -> str:
