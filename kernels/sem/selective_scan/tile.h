@@ -212,15 +212,16 @@ TWINBENCH_DEVICE Number<float> weighted_row(const Weights& weights, Shared rows,
 
 // The input projection's row of state n, from `channel` on.
 TWINBENCH_DEVICE void load_into(Weights& weights, const ScanArguments& a, int n, int channel) {
-  load_weights(weights, a.input_projection + std::int64_t{n} * a.shape.width + channel, 1,
-               std::int64_t{a.shape.states} * a.shape.width, n < a.shape.states ? a.shape.width - channel : 0);
+  const std::int64_t row = std::int64_t{n} * a.shape.width + channel;
+  load_weights(weights, a.input_projection + row, 1, std::int64_t{a.shape.states} * a.shape.width,
+               n < a.shape.states ? a.shape.width - channel : 0);
 }
 
 // The tile's projected inputs of a thread's state, to the place of states: no other thread reads them.
 // `load(weights, channel)` puts the state's row into the weights, unless they hold it already.
 template <int kSteps, bool kAtOnce, class Block, class Load>
 TWINBENCH_DEVICE void project_in(Block& block, const ScanArguments& a, const Layout& at, int slab, Weights& weights,
-                                 Load load) {
+                                 const Load& load) {
   auto input = vectors_at(block, at.input);
   auto projected = floats_at(block, at.states);
   const int thread = simt::thread_rank(block), row = input_row(a.shape.width) / 4;
