@@ -15,7 +15,7 @@ if(NOT TWINBENCH_SANITIZE)
     -fno-tree-sra -fno-ipa-sra -fno-tree-vectorize -fno-tree-slp-vectorize -fno-store-merging
     -fno-tree-loop-distribute-patterns)
   # Counts are pinned, so the level is the same in every build.
-  target_compile_options(twinbench_counted INTERFACE -O2)
+  target_compile_options(twinbench_counted INTERFACE -O1)
 
   set(levels "")
   foreach(level 1 2 3)
