@@ -11,6 +11,7 @@ import pytest
 
 from twinbench_reports.cli import main
 from twinbench_reports.load import Record, load_record
+from twinbench_reports.render.figures.drawing import Drawing
 
 
 @pytest.fixture
@@ -42,3 +43,11 @@ def cli() -> Callable[..., int]:
             return int(stop.code or 0)
 
     return run
+
+
+@pytest.fixture(autouse=True)
+def words_only(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures take nearly all of a page's time. Tests of words get an empty one; those marked `drawn`, and what fixtures
+    of a whole module make, the real ones."""
+    if not request.node.get_closest_marker("drawn"):
+        monkeypatch.setattr(Drawing, "inline_svg", lambda drawing: f'<svg role="img" aria-label="{drawing.key}"></svg>')
