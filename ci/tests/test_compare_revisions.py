@@ -101,7 +101,7 @@ STILL = "sem.retrieval/optimized/cpu/fp32/train"
 
 @pytest.fixture(scope="module")
 def two_slower(tmp_path_factory):
-    """One comparison on a machine that drifts: the scan waits 30 % longer, cayley works 5 % longer, a third is the same."""
+    """One comparison on a machine that drifts: the scan waits 30 % longer, cayley works 5 % more, a third the same."""
     base = behaviour() | DRIFTING
     base["cells"][STILL] = dict(base["cells"][SCAN])
     head = copy.deepcopy(base) | {"seed": 2}
