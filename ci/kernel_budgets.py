@@ -2,8 +2,8 @@
 """Holds every kernel to its pinned registers, spills, stack, shared memory and occupancy, for sm_90 and sm_120.
 
 Compiles kernels/*/*/launch.cu with the flags of the build (kernel_compile.py), or reads what an earlier run stored
-(--report), and compares with ci/kernel_budgets.json. More of anything, or fewer warps on a multiprocessor, fails and is named: kernel,
-architecture, field, old -> new. --pin writes the file anew. Needs no GPU.
+(--report), and compares with ci/kernel_budgets.json. More of anything, or fewer warps on a multiprocessor, fails
+and is named: kernel, architecture, field, old -> new. --pin writes the file anew. Needs no GPU.
 Exit 0 pass, 1 a budget is exceeded, 2 usage or tool error, 3 nothing measured or another compiler than the pinned one.
 """
 import argparse

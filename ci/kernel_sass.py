@@ -2,8 +2,8 @@
 """What the kernels' machine code does, for the model of their times: instructions by kind, loads in flight of one warp.
 
 Compiles kernels/*/*/launch.cu with the flags of the build (kernel_compile.py) and reads the machine code with cuobjdump
-(nvdisasm beside it; the torch wheel's Triton has both). Compares with ci/kernel_sass.json; --pin writes the file anew. Needs no GPU.
-Exit 0 equal, 1 changed, 2 usage or tool error, 3 another compiler than the pinned one.
+(nvdisasm beside it; the torch wheel's Triton has both). Compares with ci/kernel_sass.json; --pin writes the file anew.
+Needs no GPU. Exit 0 equal, 1 changed, 2 usage or tool error, 3 another compiler than the pinned one.
 """
 import argparse
 import json

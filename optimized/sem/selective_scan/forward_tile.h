@@ -105,7 +105,7 @@ inline __attribute__((always_inline)) void scan_block(std::int64_t count, const 
 #pragma GCC unroll 1
   for (int n = 0; n < kLanes; ++n)
     state_real[n] = block.real[n], state_imaginary[n] = block.imaginary[n], most[n] = block.most[n];
-  Real *__restrict real = kept.real, *__restrict imaginary = kept.imaginary, *__restrict sum = kept.sum;
+  Real* __restrict real = kept.real, * __restrict imaginary = kept.imaginary, * __restrict sum = kept.sum;
   for (std::int64_t t = 0; t < count; ++t) {
     const Real length = steps[t], turn = steps[kTile + t];
 #pragma GCC unroll 1
