@@ -59,8 +59,8 @@ TWINBENCH_HOST_DEVICE bool is_sample(std::int32_t sample, std::int64_t samples) 
   return sample >= 0 && sample < samples;
 }
 
-constexpr int kThreads = 128;               // a flow each: the documents' 20,000 flows give 157 blocks
-constexpr std::int64_t kMostBlocks = 1056;  // eight on each of an H200's 132 multiprocessors: all resident at once
+constexpr int kThreads = 64;                // a flow each: the documents' 20,000 flows give 313 blocks
+constexpr std::int64_t kMostBlocks = 2112;  // sixteen on each of an H200's 132 multiprocessors: all resident at once
 
 // One kernel each. Throw CudaError if the launch is refused. No flows: the counts alone are written.
 void launch_forward(const ForwardArguments<float>& arguments, kernels::Stream stream);
