@@ -282,7 +282,52 @@ def scan_pairs(sizes, options, device):
                lambda given: (operator(given, *state)[0],))
 
 
+def flow_step(raw, position, energy, next_energy, age, sample, stopped, boundary="reflect", projection_age=3,
+              on_stop="project"):
+    """One step of every flow by masks: new position and energy, age, status, distance, and counts of each sample."""
+    rests = stopped[sample]
+    moves, place = ~rests, torch.where(rests[:, None], position, raw)
+    z = place[:, 2]
+    broken = ~raw.isfinite().all(1) & moves
+    outside = (raw[:, :2].abs() > 1).any(1) & moves & ~broken & (boundary == "kill")
+    gone = broken | outside | (rests & (on_stop == "drop"))
+    low, high = (z <= -1) & moves & ~gone, (z >= 1) & moves & ~gone
+    inside = ~(gone | low | high)
+    aged = (age + 1 >= projection_age) & moves & inside & (projection_age > 0)
+    projected = aged | (rests & ~gone)
+    active = inside & ~projected
+    folded = torch.where(raw > 1, 2 - raw, torch.where(raw < -1, -2 - raw, raw)).clamp(-1, 1)
+    across = torch.where(rests[:, None], position, folded)[:, :2]
+    plane = torch.where(low | (projected & (z <= 0)), -1.0, 1.0).to(raw.dtype)
+    new_position = torch.cat([across, torch.where(active, z, plane)[:, None]], 1)
+    column = 7 * broken + 6 * outside + 5 * (rests & gone) + 4 * (rests & ~gone) + 3 * aged + 2 * high + low.int()
+    counts = torch.zeros(len(stopped), 8, dtype=torch.int32, device=raw.device)
+    counts.index_put_((sample, column), torch.ones_like(age), accumulate=True)
+    status = torch.where(gone, 4, torch.where(active, 1, torch.where(plane < 0, 2, 3))).byte()
+    distance = torch.where(projected, 1 - z.abs(), 0)
+    return (torch.where(gone[:, None], 0, new_position), torch.where(gone, 0, torch.where(rests, energy, next_energy)),
+            torch.where(gone, 0, age + moves), status, distance, counts)
+
+
+def flow_step_data(flows, samples, device="cpu", dtype=torch.float32):
+    keys = torch.arange(flows, device=device, dtype=torch.int32)
+    return [torch.randn(flows, 3, device=device, dtype=dtype), 2 * torch.rand(flows, 3, device=device, dtype=dtype) - 1,
+            torch.randn(flows, device=device, dtype=dtype), torch.randn(flows, device=device, dtype=dtype), keys % 5,
+            keys * samples // flows, torch.arange(samples, device=device) % 3 == 1]
+
+
+def flow_step_pairs(sizes, options, device):
+    given = {}
+    if "projection_age" in options:
+        given["projection_age"] = int(options["projection_age"])
+    operator = torch.ops.twinbench.energy_flow_flow_movement.default
+    # Only the results that the caller's loss can reach: the others carry no gradient.
+    yield Pair("masks", flow_step_data(sizes["flows"], sizes["samples"], device), [],
+               lambda *data: flow_step(*data, **given)[:2], lambda *data: operator(*data, **given)[:2])
+
+
 PAIRS = {
+    "energy_flow.flow_movement": flow_step_pairs,
     "sem.cayley": cayley_pairs,
     "sem.selective_scan": scan_pairs,
     "trainer2.fused_retrieval": retrieval_pairs,

@@ -1,0 +1,87 @@
+// The flow step's tensors, the same on both paths; a path says how a pass is done.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string>
+
+#include "kernels/energy_flow/flow_movement/arguments.h"
+#include "optimized/common/tensors.h"
+#include "src/energy_flow/common/flow_samples.h"
+
+namespace twinbench::energy_flow::flow_movement {
+
+inline Rule rule_of(const Setting& setting) {
+  return {.kill = setting.on("boundary"),
+          .drop = setting.on("on_stop"),
+          .projection_age = static_cast<std::int32_t>(setting.option("projection_age"))};
+}
+
+// The backward pass needs nothing of the forward one but its inputs: it is one pass, not two.
+template <class Real>
+class Step : public Runnable {
+ public:
+  Step(const NamedTensors& inputs, const Setting& setting)
+      : backward_(setting.backward()), inputs_(inputs), results_(zero_results(setting)) {
+    const std::int64_t flows = setting.size("flows"), samples = setting.size("samples");
+    check_samples(inputs["sample"], samples);
+    const FlowsRead<Real> read = {.raw = given<Real>("raw"),
+                                  .position = given<Real>("position"),
+                                  .age = given<std::int32_t>("age"),
+                                  .sample = given<std::int32_t>("sample"),
+                                  .stopped = given<bool>("stopped")};
+    if (backward_)
+      back_ = {.rule = rule_of(setting),
+               .flows = flows,
+               .samples = samples,
+               .read = read,
+               .grad_new_position = given<Real>("grad_new_position"),
+               .grad_new_energy = given<Real>("grad_new_energy"),
+               .grad_raw = result<Real>("grad_raw"),
+               .grad_position = result<Real>("grad_position"),
+               .grad_energy = result<Real>("grad_energy"),
+               .grad_next_energy = result<Real>("grad_next_energy")};
+    else
+      forward_ = {.rule = rule_of(setting),
+                  .flows = flows,
+                  .samples = samples,
+                  .read = read,
+                  .energy = given<Real>("energy"),
+                  .next_energy = given<Real>("next_energy"),
+                  .new_position = result<Real>("new_position"),
+                  .new_energy = result<Real>("new_energy"),
+                  .new_age = result<std::int32_t>("new_age"),
+                  .status = result<std::uint8_t>("status"),
+                  .distance = result<Real>("distance"),
+                  .counts = result<std::int32_t>("counts")};
+  }
+
+  void run() override { backward_ ? move_back(back_) : move(forward_); }
+  NamedTensors outputs() override { return results_; }
+
+ protected:
+  virtual void move(const ForwardArguments<Real>& a) = 0;
+  virtual void move_back(const BackwardArguments<Real>& a) = 0;
+
+  // int32, zeros.
+  at::Tensor counters(std::int64_t count) const { return at::zeros({count}, inputs_["age"].options().dtype(at::kInt)); }
+  ForwardArguments<Real> forward_;
+
+ private:
+  template <class T>
+  const T* given(const std::string& name) {
+    inputs_.set(name, inputs_[name].contiguous());
+    return inputs_[name].template const_data_ptr<T>();
+  }
+  template <class T>
+  T* result(const std::string& name) const {
+    return data<T>(results_[name]);
+  }
+
+  const bool backward_;
+  NamedTensors inputs_;  // kept alive: the arguments point into them
+  NamedTensors results_;
+  BackwardArguments<Real> back_;
+};
+
+}  // namespace twinbench::energy_flow::flow_movement
