@@ -162,11 +162,11 @@ Cell find_cell(const std::string& name) {
 }
 
 std::vector<Cell> filter_cells(const std::string& regular_expression) {
-  const std::regex pattern = filter_pattern(regular_expression);
+  const FilterPattern pattern(regular_expression);
   std::vector<Cell> matching;
   std::vector<std::string> ids;
   for (const auto& cell : all_cells())
-    if (std::regex_search(cell.name(), pattern)) matching.push_back(cell);
+    if (pattern.found_in(cell.name())) matching.push_back(cell);
   if (!matching.empty()) return matching;
   for (const auto& component : components()) ids.push_back(component.spec.id());
   throw Error(ErrorKind::kUnknownName, "--filter", regular_expression,

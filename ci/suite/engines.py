@@ -16,7 +16,7 @@ from suite.plan import Step
 from suite.process import GRACE_S, Ended, run_limited
 from suite.state import StepResult
 
-_VERDICT_OF_CODE = {0: "pass", 1: "fail", 2: "error", 3: "inconclusive"}
+_VERDICT_OF_CODE = {0: "pass", 1: "fail", 2: "error", 3: "inconclusive", 4: "error"}  # 4: a limit was reached
 
 
 @dataclass

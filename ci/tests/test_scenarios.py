@@ -71,7 +71,7 @@ def test_a_missing_device_is_refused_or_skipped_and_never_replaced(folder):
     assert skipped.returncode == 0 and [row["device"] for row in block["scenarios"]] == ["cpu", "simt"]
     assert any("missing_device" in reason for reason in block["ledger"]["skip_reasons"])
     required = run("scenario", *arguments, "--device", "all", "--require-device", cwd=folder)
-    assert required.returncode == 1 and "energy_flow/flow_scaling/cuda" in required.stdout
+    assert required.returncode == 2 and "energy_flow/flow_scaling/cuda" in required.stdout
 
 
 def test_shards_are_disjoint_and_a_spent_budget_is_never_a_pass(folder):

@@ -2,13 +2,13 @@
 #include "harness/bench/twin_order.h"
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "harness/runner/share.h"
 #include "src/common/error.h"
+#include "src/formats/json_text.h"
 
 namespace twinbench {
 
@@ -32,15 +32,15 @@ std::vector<Twin> most_valuable_first(std::vector<Twin> twins, const std::set<st
 std::set<std::string> decided_twins(const std::vector<std::string>& files) {
   std::set<std::string> decided;
   for (const auto& path : files) {
-    std::ifstream file(path);
-    if (!file) throw Error(ErrorKind::kInputOutput, "--earlier", path, "it cannot be read");
-    const auto root = nlohmann::json::parse(file, nullptr, false);
-    if (!root.is_object() || !root.contains("twinbench") || !root["twinbench"].contains("speedups"))
+    const auto root = read_json_file(path, "--earlier");
+    try {
+      for (const auto& row : root.at("twinbench").at("speedups"))
+        if (row.at("verdict") != "inconclusive")
+          decided.insert(row.at("component").get<std::string>() + "/" + row.at("device").get<std::string>() + "/" +
+                         row.at("dtype").get<std::string>() + "/" + row.at("case").get<std::string>());
+    } catch (const nlohmann::json::exception&) {
       throw Error(ErrorKind::kBadFile, "--earlier", path, "give a record that `twinbench bench --out` wrote");
-    for (const auto& row : root["twinbench"]["speedups"])
-      if (row["verdict"] != "inconclusive")
-        decided.insert(row["component"].get<std::string>() + "/" + row["device"].get<std::string>() + "/" +
-                       row["dtype"].get<std::string>() + "/" + row["case"].get<std::string>());
+    }
   }
   return decided;
 }

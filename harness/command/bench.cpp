@@ -254,10 +254,10 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
   });
   if (session_options.null_blocks > 0)
     session_opening.limits.wall_s =
-        std::max(options.time_limit_s, 60 + 2.0 * session_options.null_cells * session_options.null_blocks);
+        time_limit(options, 60 + 2.0 * session_options.null_cells * session_options.null_blocks);
   bool going = run_with_progress({session_opening}, record, [&](const JobResult& result) {
     if (!result.ok()) {
-      ledger.record(session, Outcome::kError, failure_of(result));
+      record_failure(ledger, session, result);
       return;
     }
     for (const auto& row : result.value["ceilings"]) record.add("ceilings", row);
@@ -286,7 +286,7 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
         jobs, record,
         [&](const JobResult& result) {
           if (!result.ok()) {
-            ledger.record(result.name, Outcome::kError, failure_of(result));
+            record_failure(ledger, result.name, result);
             return;
           }
           judged.add(result);

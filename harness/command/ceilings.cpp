@@ -11,6 +11,7 @@
 #include "harness/ledger/ledger.h"
 #include "harness/record/record.h"
 #include "src/common/error.h"
+#include "src/common/filter_pattern.h"
 
 namespace twinbench {
 namespace {
@@ -22,6 +23,8 @@ nlohmann::json measure_ceilings(c10::DeviceType device, bool quick) {
   for (const auto& ceiling : measure_cpu_ceilings(quick)) rows.push_back(to_json(ceiling));
   return {{"ceilings", rows}, {"refused", nlohmann::json::array()}};
 }
+
+std::string name_of(c10::DeviceType type) { return type == c10::DeviceType::CUDA ? "ceilings cuda" : "ceilings cpu"; }
 
 void print_ceiling(const nlohmann::json& row) {
   const auto text = [&](const char* field) { return row[field].get<std::string>(); };
@@ -42,17 +45,21 @@ int ceilings_command(const CommandOptions& options) {
   if (options.device == "cuda" || (options.device == "all" && cuda_is_present()))
     devices.push_back(c10::DeviceType::CUDA);
 
+  const FilterPattern wanted(options.filter);
+  std::erase_if(devices, [&](c10::DeviceType type) { return !wanted.found_in(name_of(type)); });
+  if (devices.empty())
+    throw Error(ErrorKind::kUnknownName, "--filter", options.filter, "there are 'ceilings cpu' and 'ceilings cuda'");
   Ledger ledger;
   Record record = open_record(options, "ceilings");
   std::vector<Job> jobs;
   for (const auto type : devices) {
-    const std::string name = type == c10::DeviceType::CUDA ? "ceilings cuda" : "ceilings cpu";
+    const std::string name = name_of(type);
     ledger.plan(name);
     jobs.push_back(limited_job(options, name, [type, quick = options.quick] { return measure_ceilings(type, quick); }));
   }
   run_with_progress(jobs, record, [&](const JobResult& result) {
     if (!result.ok()) {
-      ledger.record(result.name, Outcome::kError, failure_of(result));
+      record_failure(ledger, result.name, result);
       return;
     }
     for (const auto& row : result.value["ceilings"]) {
@@ -68,11 +75,7 @@ int ceilings_command(const CommandOptions& options) {
     else
       ledger.record(result.name, Outcome::kPass);
   });
-  std::cout << "ceilings: " << ledger.summary_line() << '\n';
-  for (const auto& failure : ledger.failures()) std::cout << "  " << failure << '\n';
-  record.set_ledger(ledger.to_json());
-  if (!options.out.empty()) record.write(options.out);
-  return ledger.exit_code();
+  return finish("ceilings", options, ledger, record);
 }
 
 }  // namespace twinbench

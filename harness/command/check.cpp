@@ -12,6 +12,7 @@
 #include "harness/compare/inputs.h"
 #include "harness/parity/reference.h"
 #include "src/common/error.h"
+#include "src/formats/json_text.h"
 #include "src/inputs.h"
 
 namespace twinbench {
@@ -23,7 +24,7 @@ void take_from(const std::map<std::string, std::string>& metadata, const std::st
   const auto found = metadata.find(key);
   if (found == metadata.end()) return;
   try {
-    const nlohmann::json given = nlohmann::json::parse(found->second);
+    const nlohmann::json given = parse_json_text(found->second, "metadata", key);
     for (const auto& [name, value] : given.get<std::map<std::string, nlohmann::json>>()) {
       if (!into.count(name)) throw Error(ErrorKind::kUnknownName, "metadata " + key, name, "the case has no such name");
       if (std::is_integral_v<typename Map::mapped_type> && !value.is_number_integer())

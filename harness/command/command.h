@@ -21,6 +21,7 @@ struct CommandOptions {
   std::uint64_t seed = 1234;
   int threads = 0;                    // 0: as many as the machine has cores
   double time_limit_s = 120;          // a child process
+  bool time_limit_given = false;      // by the user: then nothing takes more, whatever it needs
   std::int64_t memory_limit_mib = 0;  // 0: 8192, and 32768 where CUDA may run, whose driver maps several GiB for itself
   bool quick = false;
   std::string tier = "full";         // quick: every check at small sizes, large cases sampled; full: everything

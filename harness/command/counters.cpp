@@ -15,6 +15,7 @@
 #include "harness/counters/trace_component.h"
 #include "harness/parity/tier.h"
 #include "harness/record/record.h"
+#include "src/formats/file_lock.h"
 
 namespace twinbench {
 namespace {
@@ -169,12 +170,13 @@ int counters_command(const CommandOptions& options, const std::string& pins_file
       ++cut;
     }
   };
+  std::set<std::string> newly_pinned;
   bool all_counted = run_with_progress(
       batches, record,
       [&](const JobResult& job) {
         if (!job.ok()) {
           for (const auto& cell : *cells_of.at(job.name)) {
-            ledger.record(cell.name(), Outcome::kError, failure_of(job));
+            record_failure(ledger, cell.name(), job);
             record.add("counters", {{"cell", cell.name()},
                                     {"verdict", "error"},
                                     {"reason", failure_of(job)},
@@ -194,7 +196,10 @@ int counters_command(const CommandOptions& options, const std::string& pins_file
         for (const auto& counted : job.value["cells"]) {
           const auto name = counted["cell"].get<std::string>();
           const auto measured = snapshot_from(counted);
-          if (pin) pins.set(name, measured);
+          if (pin) {
+            pins.set(name, measured);
+            newly_pinned.insert(name);
+          }
           std::string broken;
           for (const auto& reason :
                {pins.check(name, measured).reason, growth_of(measured), std::exchange(proof_broken, "")})
@@ -224,8 +229,11 @@ int counters_command(const CommandOptions& options, const std::string& pins_file
     std::vector<std::string> vanished;
     for (const auto& [cell, snapshot] : pins.cells())
       if (!existing.count(cell) && cell.find("/cuda/") == std::string::npos) vanished.push_back(cell);
-    for (const auto& cell : vanished) pins.remove(cell);
-    pins.save(pins_file);
+    const FileLock lock(pins_file);
+    Pins latest = Pins::load(pins_file);  // what others have pinned since stays
+    for (const auto& cell : newly_pinned) latest.set(cell, *pins.find(cell));
+    for (const auto& cell : vanished) latest.remove(cell);
+    latest.save(pins_file);
     std::cout << "pinned " << cells.size() - cut << " cells in " << pins_file
               << (vanished.empty() ? "" : ", dropped " + std::to_string(vanished.size())) << '\n';
   }

@@ -1,7 +1,7 @@
 // `twinbench coverage`: every fact that something is checked by, held against a checked-in list that may only grow.
 #include <algorithm>
 #include <cmath>
-#include <fstream>
+#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <set>
@@ -13,6 +13,7 @@
 #include "harness/selftest/selftest.h"
 #include "src/common/error.h"
 #include "src/formats/file_io.h"
+#include "src/formats/text_file.h"
 #include "src/golden_file.h"
 #include "src/inputs.h"
 
@@ -97,10 +98,7 @@ Facts all_facts(const std::string& scenario_folder) {
 }
 
 Facts pinned_facts(const std::string& path) {
-  std::ifstream file(path);
-  if (!file)
-    throw Error(ErrorKind::kInputOutput, "coverage list", path,
-                "it cannot be read; `twinbench coverage --pin` writes it, from the root of the repository");
+  std::istringstream file(read_text_file(path, "coverage list"));
   Facts facts;
   for (std::string line; std::getline(file, line);)
     if (!line.empty()) facts.insert(line);
@@ -117,7 +115,7 @@ Facts without(const Facts& all, const Facts& some) {
 
 int coverage_command(const std::string& pins_file, const std::string& scenario_folder, bool pin, bool drop) {
   const Facts present = all_facts(scenario_folder);
-  const Facts pinned = pin && !std::ifstream(pins_file) ? Facts() : pinned_facts(pins_file);
+  const Facts pinned = pin && !std::filesystem::exists(pins_file) ? Facts() : pinned_facts(pins_file);
   const Facts gone = without(pinned, present), more = without(present, pinned);
   const bool may_write = pin && (gone.empty() || drop);
   for (const auto& fact : gone) std::cout << "  gone: " << fact << '\n';

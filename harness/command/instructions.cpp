@@ -12,6 +12,7 @@
 #include "harness/instructions/under_callgrind.h"
 #include "harness/parity/tier.h"
 #include "src/common/error.h"
+#include "src/formats/file_lock.h"
 
 namespace twinbench {
 namespace {
@@ -49,7 +50,7 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
   options.threads = 1;  // before the first pool of threads begins to wait: waiting is instructions, too
   if (options.device != "cpu")
     throw Error(ErrorKind::kBadArgument, "--device", options.device, "instructions are counted on the cpu only");
-  auto pins = InstructionPins::load(pins_file);
+  const auto pins = InstructionPins::load(pins_file);
   if (callgrind_folder().empty()) return run_under_callgrind(arguments);
   const TimeBudget budget(options.minutes);
   const Shard shard = shard_named(options.shard);
@@ -101,9 +102,10 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
     settle(cell, Outcome::kInconclusive, budget.reason(), nlohmann::json::object());
   });
   if (pin && !measured.empty()) {  // also where time ran out: what is missing is named, and the exit code says so
-    auto& edited = pins.edit(machine);
-    for (const auto& [cell, counts] : measured) edited[cell] = counts;
-    pins.save(pins_file);
+    const FileLock lock(pins_file);
+    auto latest = InstructionPins::load(pins_file);  // what others have pinned since stays
+    for (const auto& [cell, counts] : measured) latest.edit(machine)[cell] = counts;
+    latest.save(pins_file);
     std::cout << "pinned " << measured.size() << " cells of " << machine << " in " << pins_file << '\n';
   }
   std::cout << "instructions: " << measured.size() << " cells on " << machine << '\n';

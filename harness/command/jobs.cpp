@@ -14,6 +14,8 @@
 #include "harness/gpu/timeline_process.h"
 #include "harness/simt/host_orders.h"
 #include "harness/terminal/progress.h"
+#include "src/common/error.h"
+#include "src/common/one_line.h"
 
 namespace twinbench {
 
@@ -23,6 +25,10 @@ Record open_record(const CommandOptions& options, const std::string& engine) {
   const GpuProbe& gpu = options.in_process ? gpu_status_in_process() : gpu_status();
   record.set_gpu(gpu.card, gpu.reason());
   return record;
+}
+
+double time_limit(const CommandOptions& options, double needed_s) {
+  return options.time_limit_given ? options.time_limit_s : std::max(options.time_limit_s, needed_s);
 }
 
 Job limited_job(const CommandOptions& options, const std::string& name, std::function<nlohmann::json()> work) {
@@ -191,7 +197,21 @@ std::string failure_of(const JobResult& result) {
   std::string tail = result.output_tail;
   while (!tail.empty() && tail.back() == '\n') tail.pop_back();
   if (!tail.empty()) failure += " (last output: " + tail.substr(tail.rfind('\n') + 1) + ")";
-  return failure;
+  return one_line(failure);
+}
+
+Cause cause_of(const std::string& what) {
+  for (const ErrorKind kind : {ErrorKind::kInputOutput, ErrorKind::kMissingDevice})
+    if (what.starts_with(std::string(name_of(kind)) + ":")) return Cause::kEnvironment;
+  return Cause::kWork;
+}
+
+void record_failure(Ledger& ledger, const std::string& name, const JobResult& result) {
+  Cause cause = result.error_kind.empty() ? Cause::kWork : cause_of(result.what);
+  if (result.status == JobStatus::kTimeout || result.status == JobStatus::kSilent ||
+      result.status == JobStatus::kOutOfMemory)
+    cause = Cause::kLimit;
+  ledger.record(name, Outcome::kError, failure_of(result), cause);
 }
 
 int finish(const std::string& engine, const CommandOptions& options, const Ledger& ledger, Record& record) {

@@ -17,6 +17,9 @@ namespace twinbench {
 // An empty record of that engine, with the command line's seed and threads in its provenance.
 Record open_record(const CommandOptions& options, const std::string& engine);
 
+// Seconds that a job may take which needs so many: that, where the command line leaves the limit as it is.
+double time_limit(const CommandOptions& options, double needed_s);
+
 // A job under the limits of the command line.
 Job limited_job(const CommandOptions& options, const std::string& name, std::function<nlohmann::json()> work);
 
@@ -44,7 +47,7 @@ void set_aside_missing_device(std::vector<Planned>& planned, const CommandOption
   for (const auto& one : planned)
     if (wants_cuda(one))
       ledger.record(one.name(), options.require_device ? Outcome::kError : Outcome::kSkip,
-                    "missing_device: no CUDA device is visible to LibTorch");
+                    "missing_device: no CUDA device is visible to LibTorch", Cause::kEnvironment);
   std::erase_if(planned, wants_cuda);
 }
 
@@ -62,6 +65,12 @@ bool run_with_progress(const std::vector<Batch>& batches, Record& record,
 
 // reason() with the last line a dying child wrote, where it wrote any.
 std::string failure_of(const JobResult& result);
+
+// Of an error by its text, which begins with the kind's name where a twinbench::Error was thrown.
+Cause cause_of(const std::string& what);
+
+// Records a job that gave no result as an error, by what caused it.
+void record_failure(Ledger& ledger, const std::string& name, const JobResult& result);
 
 // The end of every measuring subcommand: prints what failed and the summary line "<engine>: 3 passed, ...", writes the
 // record where --out asks for one, and returns the ledger's exit code.

@@ -2,7 +2,6 @@
 #include "harness/command/kernel_cells.h"
 
 #include <algorithm>
-#include <regex>
 
 #include "harness/compare/inputs.h"
 #include "harness/simt/counting/kernel_summary.h"
@@ -64,14 +63,14 @@ double floor_seconds(const model::Card& card, const CountedCell& cell) {
 }  // namespace
 
 std::vector<Cell> kernel_cells(const std::string& pattern) {
-  const std::regex expression = filter_pattern(pattern);
+  const FilterPattern expression(pattern);
   std::vector<Cell> cells;
   for (const Component& component : components())
     for (const Case& input_case : component.spec.cases)
       for (const Dtype dtype : component.spec.dtypes) {
         const Cell cell{&component, Variant::kOptimized, Device::simt(), dtype, &input_case};
         if (!component.supports(Variant::kOptimized, Device::simt(), dtype) || !input_case.specimen.empty()) continue;
-        if (std::regex_search(cell.name(), expression)) cells.push_back(cell);
+        if (expression.found_in(cell.name())) cells.push_back(cell);
       }
   if (cells.empty())
     throw Error(ErrorKind::kUnknownName, "--filter", pattern, "no cell of device simt matches it; leave it out");

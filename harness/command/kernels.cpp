@@ -21,6 +21,7 @@
 #include "harness/simt/counting/counts_file.h"
 #include "harness/terminal/table.h"
 #include "src/common/error.h"
+#include "src/formats/file_lock.h"
 
 namespace twinbench {
 namespace {
@@ -347,6 +348,8 @@ int kernels_command(const KernelsOptions& options, CommandOptions common) {
     if (told.insert(text).second) std::cerr << "FAIL: " << text << '\n';
   };
   if (options.pin) {
+    const FileLock lock(options.pins);
+    pins = CountsFile::load(options.pins);  // what others have pinned since stays
     for (const CellResult& result : results)
       if (result.error.empty()) pins.set(result.counted.name, pinned_json(result));
     pins.save(options.pins);

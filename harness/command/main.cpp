@@ -130,6 +130,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
 
 int main(int argc, char** argv) {
   twinbench::keep_standard_streams();
+  twinbench::leave_nothing_behind();
   std::string waiting_threads;
   try {
     waiting_threads = twinbench::settle_waiting_threads(argv);
@@ -139,7 +140,8 @@ int main(int argc, char** argv) {
   }
   CLI::App app{
       "Twinbench: every component twice, baseline and optimized; parity, counters, time, scenarios.\n"
-      "Exit codes: 0 pass, 1 regression or failure, 2 usage or tool error, 3 inconclusive or nothing measured."};
+      "Exit codes: 0 pass, 1 regression or failure, 2 usage, tool or system error, 3 inconclusive or nothing\n"
+      "measured, 4 a limit of time or memory was reached."};
   app.require_subcommand(1);
   CommandOptions options;
   for (int i = 0; i < argc; ++i) options.command_line += (i ? " " : "") + std::string(argv[i]);
@@ -282,6 +284,9 @@ int main(int argc, char** argv) {
                                             : *instructions ? instruction_pins
                                             : *coverage     ? coverage_pins
                                                             : kernels_options.pins);
+    for (const auto* command : app.get_subcommands())
+      if (const auto* limit = command->get_option_no_throw("--time-limit"))
+        options.time_limit_given = limit->count() > 0;
     if (options.threads == 0) options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     if (*bench || *ceilings || *scenarios)
       std::fprintf(stderr, "twinbench: waiting threads: %s\n", waiting_threads.c_str());

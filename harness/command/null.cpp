@@ -65,13 +65,13 @@ int null_command(const CommandOptions& options, std::size_t comparisons) {
   for (const auto& cell : cells) {
     ledger.plan(cell.name());
     jobs.push_back(limited_job(options, cell.name(), [=] { return to_json(qualify_on(cell, timing, rounds)); }));
-    jobs.back().limits.wall_s = std::max(options.time_limit_s, 60 + 6 * timing.seconds * static_cast<double>(rounds));
+    jobs.back().limits.wall_s = time_limit(options, 60 + 6 * timing.seconds * static_cast<double>(rounds));
   }
   Qualification all;
   run_with_progress(
       jobs, record,
       [&](const JobResult& result) {
-        if (!result.ok()) return ledger.record(result.name, Outcome::kError, failure_of(result));
+        if (!result.ok()) return record_failure(ledger, result.name, result);
         const Qualification of_cell = qualification_from(result.value);
         all.add(of_cell);
         if (of_cell.sound())

@@ -10,8 +10,11 @@
 #include <cstring>
 #include <iostream>
 
+#include "harness/ledger/ledger.h"
 #include "src/common/error.h"
 #include "src/formats/file_io.h"
+#include "src/formats/mapping_guard.h"
+#include "src/formats/temporary_paths.h"
 
 namespace twinbench {
 
@@ -22,6 +25,22 @@ void keep_standard_streams() {
       (void)::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // the lowest free number is this one
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on the size of files, likewise
+}
+
+void leave_nothing_behind() {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGXCPU}) {
+    struct sigaction before {
+    }, action{};
+    action.sa_handler = [](int signal) {
+      remove_temporary_paths();
+      std::signal(signal, SIG_DFL);
+      ::raise(signal);
+    };
+    sigemptyset(&action.sa_mask);
+    ::sigaction(number, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(number, &action, nullptr);  // as under nohup
+  }
+  end_on_shortened_files(kExitUsage);
 }
 
 std::string lost_output() {

@@ -116,17 +116,18 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
   std::map<std::string, std::string> drawn;
   const auto on_result = [&](const JobResult& job) {
     if (!job.ok()) {
-      ledger.record(job.name, Outcome::kError, failure_of(job));
+      record_failure(ledger, job.name, job);
       record.add("parity", row_of(job.name, "process", "error", failure_of(job), options.seed, job.seconds));
       return;
     }
-    std::string broken;
+    std::string broken, error_reason;
     std::size_t judged = 0;
     Outcome outcome = Outcome::kPass;
     for (const auto& row : job.value) {
       record.add("parity", row);
       ++checks_run;
       const auto verdict = row["verdict"].get<std::string>();
+      if (verdict == "error" && error_reason.empty()) error_reason = row["reason"];
       if (verdict == "fail" || verdict == "error") {
         outcome = outcome == Outcome::kFail ? outcome : outcome_named(verdict);
         broken +=
@@ -136,7 +137,7 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
       if (row["check"] == kHeldOut) drawn[job.name.substr(0, job.name.find('/'))] = row["reason"];
     }
     if (!broken.empty())
-      ledger.record(job.name, outcome, broken);
+      ledger.record(job.name, outcome, broken, cause_of(error_reason));
     else if (judged == 0)
       ledger.record(job.name, Outcome::kSkip, "no check applies to this cell");
     else

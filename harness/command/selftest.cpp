@@ -35,11 +35,11 @@ int selftest_command(const CommandOptions& options) {
   Record record = open_record(options, "selftest");
   std::vector<Job> jobs;
   std::size_t cut = 0;
-  const std::regex wanted = filter_pattern(options.filter);
+  const FilterPattern wanted(options.filter);
   bool any = false;
   for (const SelftestCase* one : most_valuable_first(selftest_cases())) {
     const SelftestCase& planted = *one;
-    if (!std::regex_search(planted.name, wanted)) continue;
+    if (!wanted.found_in(planted.name)) continue;
     any = true;
     if (!shard.has(planted.name)) continue;
     ledger.plan(planted.name);
@@ -57,7 +57,7 @@ int selftest_command(const CommandOptions& options) {
   Table table({{"twin"}, {"kind"}, {"expected"}, {"got"}, {"verdict"}});
   const auto on_result = [&](const JobResult& job) {
     if (!job.ok()) {
-      ledger.record(job.name, Outcome::kError, failure_of(job));
+      record_failure(ledger, job.name, job);
       table.add_row({job.name, "-", "-", failure_of(job), "error"});
       return;
     }

@@ -1,20 +1,16 @@
 // Reads ceilings and null test from earlier records of the same machine, made minutes before by the same suite.
 #include "harness/command/session.h"
 
-#include <fstream>
-
 #include "harness/record/record.h"
 #include "src/common/error.h"
+#include "src/formats/json_text.h"
 
 namespace twinbench {
 
 nlohmann::json session_from_records(const std::vector<std::string>& files, const std::string& device) {
   nlohmann::json found = {{"ceilings", nlohmann::json::array()}, {"session", nullptr}};
   for (const auto& path : files) {
-    std::ifstream file(path);
-    if (!file) throw Error(ErrorKind::kInputOutput, "--session-from", path, "it cannot be read");
-    const auto root = nlohmann::json::parse(file, nullptr, false);
-    if (root.is_discarded()) throw Error(ErrorKind::kBadFile, "--session-from", path, "not JSON");
+    const auto root = read_json_file(path, "--session-from");
     const auto breaches = schema_breaches(root);
     if (!breaches.empty()) throw Error(ErrorKind::kBadFile, "--session-from", path, "no record: " + breaches);
     const auto& block = root["twinbench"];

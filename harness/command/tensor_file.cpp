@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "src/common/error.h"
+#include "src/formats/json_text.h"
 #include "src/formats/safetensors.h"
 
 namespace twinbench {
@@ -31,12 +32,13 @@ ElementType element_type_of(const std::string& name, at::ScalarType type) {
 }
 
 constexpr const char* kComplexKey = "complex";
+constexpr std::size_t kMostTensors = 4096;
 
 std::vector<std::string> complex_names(const SafetensorsContents& contents) {
   const auto found = contents.metadata.find(kComplexKey);
   if (found == contents.metadata.end()) return {};
   try {
-    const auto names = nlohmann::json::parse(found->second).get<std::vector<std::string>>();
+    const auto names = parse_json_text(found->second, "metadata", kComplexKey).get<std::vector<std::string>>();
     for (const auto& name : names)
       if (!contents.find(name))
         throw Error(ErrorKind::kCorrupt, "metadata complex", name, "it names a tensor that the file does not hold");
@@ -79,6 +81,9 @@ void write_tensor_file(const std::string& path, const TensorFile& file) {
 
 TensorFile read_tensor_file(const std::string& path) {
   const SafetensorsFile opened(path);
+  if (opened.contents().tensors.size() > kMostTensors)
+    throw Error(ErrorKind::kOutOfRange, path, std::to_string(opened.contents().tensors.size()) + " tensors",
+                "a cell has a few dozen: give a file that `twinbench dump` wrote");
   TensorFile file;
   file.metadata = opened.contents().metadata;
   const auto complex = complex_names(opened.contents());

@@ -45,7 +45,7 @@ TEST(TensorFile, ComplexMetadataMustFit) {
   TensorFile file;
   file.inputs = {{"x", at::zeros({3, 3})}};
   const std::pair<const char*, const char*> wrong[] = {
-      {"[\"input.x\"]", "last axis of 2"}, {"[\"input.y\"]", "input.y"}, {"{}", "JSON list"}, {"[", "JSON list"}};
+      {"[\"input.x\"]", "last axis of 2"}, {"[\"input.y\"]", "input.y"}, {"{}", "JSON list"}, {"[", "not JSON"}};
   for (const auto& [metadata, part] : wrong) {
     file.metadata = {{"complex", metadata}};
     write_tensor_file(path, file);

@@ -2,11 +2,11 @@
 #include "harness/counters/pins.h"
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "src/common/error.h"
 #include "src/formats/file_io.h"
+#include "src/formats/json_text.h"
 
 namespace twinbench {
 
@@ -50,14 +50,7 @@ CounterSnapshot from_json(const Json& json, const std::string& cell, const std::
 Pins Pins::load(const std::string& path) {
   Pins pins;
   if (!std::filesystem::exists(path)) return pins;
-  std::ifstream file(path);
-  if (!file) throw Error(ErrorKind::kInputOutput, "pin file", path, "it exists but cannot be read");
-  Json json;
-  try {
-    json = Json::parse(file);
-  } catch (const Json::parse_error& error) {
-    throw Error(ErrorKind::kBadFile, "pin file", path, std::string("not JSON: ") + error.what());
-  }
+  const Json json = read_json_file<Json>(path, "pin file");
   if (!json.is_object()) throw Error(ErrorKind::kBadFile, "pin file", path, "must be an object: cell name -> counters");
   for (const auto& [cell, value] : json.items()) pins.cells_[cell] = from_json(value, cell, path);
   return pins;

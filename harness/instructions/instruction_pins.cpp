@@ -4,11 +4,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "src/common/error.h"
 #include "src/formats/file_io.h"
+#include "src/formats/json_text.h"
 
 namespace twinbench {
 namespace {
@@ -31,9 +31,7 @@ std::string percent(std::int64_t from, std::int64_t to) {
 InstructionPins InstructionPins::load(const std::string& path) {
   InstructionPins pins;
   if (!std::filesystem::exists(path)) return pins;
-  std::ifstream file(path);
-  if (!file) throw Error(ErrorKind::kInputOutput, "instruction pins", path, "it exists but cannot be read");
-  const Json json = Json::parse(file, nullptr, false);
+  const Json json = read_json_file<Json>(path, "instruction pins");
   const auto bad = [&](const std::string& where, const std::string& what) {
     return Error(
         ErrorKind::kBadFile, path + where, what,

@@ -1,6 +1,7 @@
 // Counting outcomes and deciding the exit code, failing closed.
 #include "harness/ledger/ledger.h"
 
+#include <algorithm>
 #include <array>
 
 #include "src/common/error.h"
@@ -32,13 +33,13 @@ Outcome outcome_named(const std::string& word) {
 
 Ledger::Entry& Ledger::entry_named(const std::string& name) {
   const auto [place, added] = index_.emplace(name, entries_.size());
-  if (added) entries_.push_back({name, "", false, Outcome::kPass});
+  if (added) entries_.push_back({name, "", false, Outcome::kPass, Cause::kWork});
   return entries_[place->second];
 }
 
 void Ledger::plan(const std::string& name) { entry_named(name); }
 
-void Ledger::record(const std::string& name, Outcome outcome, const std::string& reason) {
+void Ledger::record(const std::string& name, Outcome outcome, const std::string& reason, Cause cause) {
   if (outcome != Outcome::kPass && reason.empty())
     throw Error(ErrorKind::kBadArgument, name, name_of(outcome), "say why: only a pass needs no reason");
   Entry& entry = entry_named(name);
@@ -46,12 +47,13 @@ void Ledger::record(const std::string& name, Outcome outcome, const std::string&
   entry.recorded = true;
   entry.outcome = outcome;
   entry.reason = reason;
+  entry.cause = cause;
 }
 
 void Ledger::merge(const Ledger& other) {
   for (const Entry& entry : other.entries_) {
     plan(entry.name);
-    if (entry.recorded) record(entry.name, entry.outcome, entry.reason);
+    if (entry.recorded) record(entry.name, entry.outcome, entry.reason, entry.cause);
   }
 }
 
@@ -98,7 +100,14 @@ std::map<std::string, std::size_t> Ledger::skip_reasons() const {
 
 int Ledger::exit_code() const {
   const LedgerCounts c = counts();
-  if (c.failed > 0 || c.errors > 0) return kExitFailure;
+  const auto errors_by = [&](Cause cause) {
+    return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+      return entry.recorded && entry.outcome == Outcome::kError && entry.cause == cause;
+    });
+  };
+  if (c.failed > 0 || errors_by(Cause::kWork)) return kExitFailure;
+  if (errors_by(Cause::kEnvironment)) return kExitUsage;
+  if (errors_by(Cause::kLimit)) return kExitLimit;
   if (c.inconclusive > 0 || c.missing > 0 || c.passed == 0) return kExitInconclusive;
   return kExitPass;
 }

@@ -16,7 +16,14 @@ const char* name_of(Outcome outcome);  // "pass", "fail", "error", "skip", "inco
 // The reverse; throws Error(kUnknownName) on any other word.
 Outcome outcome_named(const std::string& word);
 
-constexpr int kExitPass = 0, kExitFailure = 1, kExitUsage = 2, kExitInconclusive = 3;
+constexpr int kExitPass = 0, kExitFailure = 1, kExitUsage = 2, kExitInconclusive = 3, kExitLimit = 4;
+
+// What an error comes from, which is not always the work that was to be judged.
+enum class Cause {
+  kWork,
+  kEnvironment,  // the system refused: no descriptors, no temporary folder, no device that --require-device wants
+  kLimit,        // of time, silence or memory
+};
 
 struct LedgerCounts {
   std::size_t planned = 0, passed = 0, failed = 0, errors = 0, skipped = 0, inconclusive = 0;
@@ -30,7 +37,7 @@ class Ledger {
 
   // A name that was not planned is planned by this. Throws Error(kBadArgument) where anything but a pass gives no
   // reason, and Error(kInternal) where a name is recorded twice: one of the two results would be lost.
-  void record(const std::string& name, Outcome outcome, const std::string& reason = "");
+  void record(const std::string& name, Outcome outcome, const std::string& reason = "", Cause cause = Cause::kWork);
 
   // Takes in the entries of another engine or shard, each name under the same rules.
   void merge(const Ledger& other);
@@ -41,8 +48,9 @@ class Ledger {
   std::vector<std::string> failures() const;
   std::map<std::string, std::size_t> skip_reasons() const;
 
-  // 1 if anything failed or ended in an error; else 3 if anything is inconclusive or missing, or if nothing passed
-  // (nothing planned, nothing run, only skips); else 0.
+  // 1 if anything failed or ended in an error of its own; else 2 if the environment failed; else 4 if a limit was
+  // reached; else 3 if anything is inconclusive or missing, or if nothing passed (nothing planned, nothing run, only
+  // skips); else 0.
   int exit_code() const;
 
   // The record's ledger section: planned, passed, failed, errors, skipped, inconclusive, exit_code, skip_reasons.
@@ -56,6 +64,7 @@ class Ledger {
     std::string name, reason;
     bool recorded = false;
     Outcome outcome = Outcome::kPass;
+    Cause cause = Cause::kWork;
   };
   Entry& entry_named(const std::string& name);
 

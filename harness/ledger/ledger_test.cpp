@@ -24,6 +24,21 @@ TEST(Ledger, NothingMeasuredIsNeverAPass) {
   EXPECT_EQ(with({Outcome::kSkip, Outcome::kSkip}).exit_code(), 3);
 }
 
+TEST(Ledger, WhatTheSystemRefusedAndWhatALimitEndedAreNoFailures) {
+  Ledger ledger;
+  ledger.record("passes", Outcome::kPass);
+  ledger.record("late", Outcome::kError, "timeout", Cause::kLimit);
+  EXPECT_EQ(ledger.exit_code(), kExitLimit);
+  Ledger merged;
+  merged.merge(ledger);
+  EXPECT_EQ(merged.exit_code(), kExitLimit);
+  ledger.record("refused", Outcome::kError, "input_output", Cause::kEnvironment);
+  EXPECT_EQ(ledger.exit_code(), kExitUsage);
+  EXPECT_EQ(ledger.counts().errors, 2u);
+  ledger.record("wrong", Outcome::kError, "threw");
+  EXPECT_EQ(ledger.exit_code(), kExitFailure);
+}
+
 TEST(Ledger, ExitCodeFollowsTheWorstOutcomeAndFailureBeatsInconclusive) {
   using enum Outcome;
   EXPECT_EQ(with({kPass}).exit_code(), 0);

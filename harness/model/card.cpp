@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "src/common/error.h"
+#include "src/formats/json_text.h"
 
 namespace twinbench::model {
 namespace {
@@ -64,14 +64,7 @@ double constant_of(const json& root, const std::string& name, const std::string&
 }  // namespace
 
 Card load_card(const std::string& path) {
-  std::ifstream stream(path);
-  if (!stream) throw Error(ErrorKind::kInputOutput, path, "cannot be opened", "name a file of ci/cards");
-  json root;
-  try {
-    root = json::parse(stream);
-  } catch (const json::parse_error& error) {
-    throw Error(ErrorKind::kBadFile, path, error.what(), "a JSON object");
-  }
+  const json root = read_json_file(path, "card");
   if (!root.is_object() || !root.value("constants", json()).is_object())
     throw Error(ErrorKind::kBadFile, path, "constants are missing", "an object of constants");
   Card card;

@@ -2,10 +2,10 @@
 #include "harness/model/kernel_figures.h"
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "src/common/error.h"
+#include "src/formats/json_text.h"
 
 namespace twinbench::model {
 namespace {
@@ -15,8 +15,7 @@ using kernels::simt::Access;
 using nlohmann::json;
 
 json kernels_of(const std::string& path) {
-  std::ifstream stream(path);
-  json root = json::parse(stream, nullptr, false);
+  const json root = read_json_file(path, "pins of compiled kernels");
   if (!root.is_object() || !root.value("kernels", json()).is_object())
     throw Error(ErrorKind::kBadFile, path, "no object of kernels",
                 "write it anew with --pin of the script of its name");

@@ -93,7 +93,7 @@ HeldOutDraw held_out_draw(const Component& component, const std::string& text, i
 }
 
 HeldOutCells::HeldOutCells(const std::string& filter, const std::string& device, bool timed) {
-  const std::regex wanted = filter_pattern(filter);
+  const FilterPattern wanted(filter);
   for (const auto& component : components()) {
     const auto& all = component.spec.cases;
     if (std::none_of(all.begin(), all.end(), [&](const Case& one) { return fits(one, timed); })) continue;
@@ -105,7 +105,7 @@ HeldOutCells::HeldOutCells(const std::string& filter, const std::string& device,
         for (const auto variant : {Variant::kBaseline, Variant::kOptimized, Variant::kLibrary}) {
           const Cell cell{&component, variant, path, dtype, &cases_.back()};
           if (!component.supports(variant, path, dtype) || (device != "all" && device != to_string(path))) continue;
-          if (std::regex_search(cell.name(), wanted)) cells_.push_back(cell);
+          if (wanted.found_in(cell.name())) cells_.push_back(cell);
         }
   }
 }

@@ -97,7 +97,8 @@ std::string schema_breaches(const nlohmann::json& record) {
 void Record::write(const std::string& path) const {
   const std::string breaches = schema_breaches(root_);
   if (!breaches.empty()) throw Error(ErrorKind::kInternal, "record", path, "it breaks the schema: " + breaches);
-  const std::string text = root_.dump(1) + '\n';
+  const std::string text =
+      root_.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';  // a path need not be UTF-8
   try {
     make_directory_of(path);
     write_file(path, as_bytes(text));

@@ -58,6 +58,7 @@ void run_child(const Job& job, int result, int output, int parent) {
   if (getppid() != parent) _exit(1);  // the parent died before the line above
   signal(SIGINT, SIG_DFL);
   signal(SIGTERM, SIG_DFL);
+  signal(SIGHUP, SIG_DFL);
   const int nothing = open("/dev/null", O_RDONLY);
   if (nothing >= 0) dup2(nothing, STDIN_FILENO);
   dup2(output, STDOUT_FILENO);

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -78,6 +79,11 @@ ChildProcess::ChildProcess(const Job& job, OnPart on_part)
     close(result_ends[1]);
     throw;
   }
+  try {
+    folder_.emplace();
+  } catch (const Error&) {
+    folder_.reset();  // a job that needs one says so itself
+  }
   result_.name = job.name;
   std::fflush(nullptr);  // what is buffered now would be written a second time by the child
   const pid_t parent = getpid();
@@ -88,6 +94,7 @@ ChildProcess::ChildProcess(const Job& job, OnPart on_part)
     close(result_ends[0]);
     close(output_ends[0]);
     seal_messages(key_);
+    if (folder_) setenv("TMPDIR", folder_->path().c_str(), 1);
     run_child(job, result_ends[1], output_ends[1], parent);
   }
   const int failure = errno;

@@ -6,11 +6,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "harness/runner/job.h"
 #include "harness/runner/message.h"
+#include "src/formats/file_io.h"
 
 namespace twinbench {
 
@@ -45,6 +47,7 @@ class ChildProcess {
 
   const Job& job_;
   OnPart on_part_;
+  std::optional<TemporaryDirectory> folder_;  // the child's: what it leaves there when it is killed goes with it
   pid_t process_ = -1;
   int result_pipe_ = -1, output_pipe_ = -1;
   double started_s_ = 0, last_sign_s_ = 0, last_part_s_ = 0, stopped_s_ = 0, answered_s_ = 0;

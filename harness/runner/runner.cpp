@@ -3,9 +3,11 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <list>
 #include <map>
 #include <string>
@@ -15,13 +17,30 @@
 #include "harness/runner/child_process.h"
 #include "harness/runner/memory_use.h"
 #include "src/common/error.h"
+#include "src/formats/temporary_paths.h"
 
 namespace twinbench {
 namespace {
 
-volatile sig_atomic_t interruption = 0;  // a signal handler can reach nothing else
+constexpr int kInterruptions[] = {SIGINT, SIGTERM, SIGHUP};
 
-extern "C" void note_interruption(int signal) { interruption = signal; }
+volatile sig_atomic_t interruption = 0;  // a signal handler can reach nothing else
+volatile sig_atomic_t job_is_here = 0;   // it runs in this process: nothing but the process can be ended
+
+extern "C" void note_interruption(int signal) {
+  interruption = signal;
+  if (job_is_here) alarm(1);
+}
+
+extern "C" void end_with_job(int) {
+  constexpr char kTold[] =
+      "interrupted: the job in this process did not end within a second, what was measured is lost\n";
+  const auto written = write(STDERR_FILENO, kTold, sizeof kTold - 1);
+  static_cast<void>(written);  // where nobody listens, the signal says it
+  remove_temporary_paths();
+  signal(interruption, SIG_DFL);
+  raise(interruption);
+}
 
 class InterruptionWatch {
  public:
@@ -30,20 +49,42 @@ class InterruptionWatch {
     struct sigaction action {};
     action.sa_handler = note_interruption;  // without SA_RESTART: poll() must return at once
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, &before_interrupt_);
-    sigaction(SIGTERM, &action, &before_terminate_);
+    for (std::size_t i = 0; i < std::size(kInterruptions); ++i) {
+      sigaction(kInterruptions[i], nullptr, &before_[i]);
+      if (before_[i].sa_handler != SIG_IGN) sigaction(kInterruptions[i], &action, nullptr);  // as under nohup
+    }
   }
   ~InterruptionWatch() {
-    sigaction(SIGINT, &before_interrupt_, nullptr);
-    sigaction(SIGTERM, &before_terminate_, nullptr);
+    for (std::size_t i = 0; i < std::size(kInterruptions); ++i) sigaction(kInterruptions[i], &before_[i], nullptr);
   }
   InterruptionWatch(const InterruptionWatch&) = delete;
   InterruptionWatch& operator=(const InterruptionWatch&) = delete;
   bool interrupted() const { return interruption != 0; }
 
  private:
-  struct sigaction before_interrupt_ {
-  }, before_terminate_{};
+  struct sigaction before_[std::size(kInterruptions)] = {};
+};
+
+// While a job runs in this process.
+class JobIsHere {
+ public:
+  JobIsHere() {
+    struct sigaction action {};
+    action.sa_handler = end_with_job;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGALRM, &action, &before_);
+    job_is_here = 1;
+  }
+  ~JobIsHere() {
+    job_is_here = 0;
+    alarm(0);
+    sigaction(SIGALRM, &before_, nullptr);
+  }
+  JobIsHere(const JobIsHere&) = delete;
+  JobIsHere& operator=(const JobIsHere&) = delete;
+
+ private:
+  struct sigaction before_ {};
 };
 
 void check(const std::vector<Job>& jobs, const RunnerOptions& options) {
@@ -90,7 +131,12 @@ class Run {
     const Job& job = jobs_[index];
     if (options_.on_start) options_.on_start(job);
     if (job.in_process) {
-      keep(index, run_here(job, options_.on_part));
+      JobResult result;
+      {
+        const JobIsHere here;
+        result = run_here(job, options_.on_part);
+      }
+      keep(index, std::move(result));
       return;
     }
     const int threads = thread_count();
@@ -103,12 +149,13 @@ class Run {
       children_.emplace_back(std::piecewise_construct, std::forward_as_tuple(index),
                              std::forward_as_tuple(job, options_.on_part));
     } catch (const Error& error) {
-      refuse(index, error.what());
+      refuse(index, error.what(), name_of(error.kind()));
     }
   }
 
-  void refuse(std::size_t index, const std::string& what) {
+  void refuse(std::size_t index, const std::string& what, const std::string& error_kind = "") {
     JobResult result;
+    result.error_kind = error_kind;
     result.name = jobs_[index].name;
     result.status = JobStatus::kError;
     result.what = what;

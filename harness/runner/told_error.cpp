@@ -7,6 +7,7 @@
 #include "harness/gpu/status.h"
 #include "harness/runner/memory_use.h"
 #include "src/common/first_line.h"
+#include "src/common/one_line.h"
 
 namespace twinbench {
 namespace {
@@ -52,7 +53,7 @@ std::optional<Error> refused_memory_in(std::string_view what) {
 std::string told(const std::exception& error) {
   if (dynamic_cast<const Error*>(&error)) return error.what();
   if (const auto memory = refused_memory_in(error.what())) return memory->what();
-  const std::string line = first_line(error.what());
+  const std::string line = one_line(first_line(error.what()), 4096);
   const auto failure = cuda_failure_in(error.what());
   return failure ? failure->text() + " (" + line + ")" : line;
 }

@@ -64,7 +64,7 @@ def test_annotations_are_few_and_escaped(save, cli, capsys):
         row.update(verdict="fail", reason="bad\n::error::planted 100%")
     assert cli("gate", save(root), "--annotations", "--quiet") == 1
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("::")]
-    assert len(lines) == 9 and "22 more" in lines[-1] and "%0A::error::planted 100%25" in lines[0]
+    assert len(lines) == 9 and "22 more" in lines[-1] and "bad ::error::planted 100%25" in lines[0]
 
 
 def test_printed_findings_cannot_start_a_workflow_command(save, cli, capsys):

@@ -6,7 +6,9 @@ import argparse
 import datetime
 import difflib
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +16,7 @@ from pathlib import Path
 from twinbench_reports import __version__, commands
 from twinbench_reports.errors import ReportError
 from twinbench_reports.exit_codes import TOOL_ERROR
+from twinbench_reports.text import plain
 
 _EPILOG = """exit codes: 0 pass; 1 regression, parity failure or broken proof; 2 usage error or unusable file;
 3 inconclusive, missing or nothing measured. `make` rewrites codes: wrappers should read verdict.json."""
@@ -51,19 +54,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         parser.subcommands[options.subcommand].refuse(unknown)
     try:
+        _end_cleanly()
         code = options.run(options)
         sys.stdout.flush()
         return code
     except ReportError as error:
         print(f"twinbench-report: {error}", file=sys.stderr)
-        return TOOL_ERROR
-    except BrokenPipeError:
+    except KeyboardInterrupt:
+        print("twinbench-report: interrupted; nothing was judged", file=sys.stderr)
+    except OSError as error:
+        # What was printed did not arrive, and would be tried again when Python ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return TOOL_ERROR
+        print(f"twinbench-report: {plain(str(error))}: what was printed is not complete", file=sys.stderr)
     except Exception:  # noqa: BLE001 a bug of the tool must not look like a regression
-        traceback.print_exc()
+        print("\n".join(map(plain, traceback.format_exc().splitlines())), file=sys.stderr)
         print("twinbench-report: a bug in the report tool; nothing was judged", file=sys.stderr)
-        return TOOL_ERROR
+    return TOOL_ERROR
+
+
+def _end_cleanly() -> None:
+    """A closed standard output is an error before anything is judged, and being ended is an interruption."""
+    if sys.stdout is None:
+        raise ReportError("it is closed", file="standard output", remedy="give it a place, such as /dev/null")
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, signal.default_int_handler)
 
 
 def build_parser() -> Parser:

@@ -6,14 +6,16 @@ import argparse
 import datetime
 import json
 import os
-import re
 import sys
 from pathlib import Path
 
 from twinbench_reports.documents.load import Documents, load_documents, tree
 from twinbench_reports.errors import ReportError
 from twinbench_reports.exit_codes import INCONCLUSIVE, PASS
+from twinbench_reports.files import append_file, make_folder, write_file
+from twinbench_reports.filters import chosen
 from twinbench_reports.history import read_history
+from twinbench_reports.judge.consistency import require_consistent
 from twinbench_reports.judge.findings import Verdict
 from twinbench_reports.judge.judge import judge
 from twinbench_reports.judge.pins import load_pins, matching
@@ -33,6 +35,7 @@ from twinbench_reports.render.verdict_json import verdict_json
 from twinbench_reports.store.folder import Store
 from twinbench_reports.store.importers import read_run
 from twinbench_reports.store.records import keep_record
+from twinbench_reports.text import plain
 
 # Figures need Matplotlib, which takes a second to load: html and history import it when they run.
 
@@ -41,12 +44,12 @@ def gate(options: argparse.Namespace) -> int:
     """Judges, writes what was asked for, and exits with the verdict."""
     record, before, verdict = _judged(options, options.today or datetime.date.today())
     if options.verdict:
-        _write(options.verdict, verdict_json(verdict, record, before))
+        write_file(options.verdict, verdict_json(verdict, record, before))
     if options.junit:
-        _write(options.junit, junit_xml(verdict, record))
+        write_file(options.junit, junit_xml(verdict, record))
     if options.summary:
-        _write(options.summary, markdown_text(record, verdict, SUMMARY_BUDGET),
-               append=str(options.summary) == os.environ.get("GITHUB_STEP_SUMMARY"))
+        own = str(options.summary) != os.environ.get("GITHUB_STEP_SUMMARY")
+        (write_file if own else append_file)(options.summary, markdown_text(record, verdict, SUMMARY_BUDGET))
     if options.annotations:
         print(annotations(verdict), end="")
     print(findings_text(verdict, terminal_style(), quiet=options.quiet), end="")
@@ -60,14 +63,14 @@ def html(options: argparse.Namespace) -> int:
     record, before, verdict = _judged(options, options.today)
     measured = [load_record(path) for path in options.measured]
     documents = _documents(options)
-    _write(options.out, html_report(record, verdict, before, measured, documents))
-    print(f"{options.out}: {verdict.word}, {verdict.headline}")
+    write_file(options.out, html_report(record, verdict, before, measured, documents))
+    print(plain(f"{options.out}: {verdict.word}, {verdict.headline}"))
     if options.figures:
-        _make_folder(options.figures)
+        make_folder(options.figures)
         written = [
             path for drawings in all_drawings(record, documents).values() for drawing in drawings
             for path in drawing.write(options.figures)]
-        print(f"{options.figures}: {len(written)} figure files")
+        print(plain(f"{options.figures}: {len(written)} figure files"))
     return PASS
 
 
@@ -76,7 +79,7 @@ def markdown(options: argparse.Namespace) -> int:
     record, _, verdict = _judged(options, options.today)
     text = markdown_text(record, verdict, COMMENT_BUDGET)
     if options.out:
-        _write(options.out, text)
+        write_file(options.out, text)
     else:
         sys.stdout.write(text)
     return PASS
@@ -101,15 +104,15 @@ def history(options: argparse.Namespace) -> int:
     """Prints speedups over time; 3 where nothing matches."""
     found = read_history(options.folder, options.filter)
     for reason in found.refused:
-        print(f"twinbench-report: left out: {reason}", file=sys.stderr)
+        print(f"twinbench-report: left out: {plain(reason)}", file=sys.stderr)
     if not found.twins:
-        print(f"twinbench-report: no speedup below {options.folder} matches {options.filter!r}", file=sys.stderr)
+        print(plain(f"twinbench-report: no speedup below {options.folder} matches {options.filter!r}"), file=sys.stderr)
         return INCONCLUSIVE
     from twinbench_reports.render.history import history_drawing, history_text
 
     sys.stdout.write(history_text(found, terminal_style(width=options.width)))
     if options.svg:
-        _write(options.svg, history_drawing(found).standalone_svg())
+        write_file(options.svg, history_drawing(found).standalone_svg())
     return PASS
 
 
@@ -122,21 +125,18 @@ def keep(options: argparse.Namespace) -> int:
         if run.record and not options.times_only:
             keep_record(options.to, read_bytes(path))
         file, new = store.add(run)
-        print(f"{path}: {len(run.points)} series of {run.source}, {'kept as' if new else 'already kept as'} {file}")
+        how = "kept as" if new else "already kept as"
+        print(plain(f"{path}: {len(run.points)} series of {run.source}, {how} {file}"))
     return PASS
 
 
 def trends(options: argparse.Namespace) -> int:
     """Prints the series of a history folder; 3 where nothing matches."""
-    try:
-        re.compile(options.filter)
-    except re.error as error:
-        raise ReportError(f"{options.filter!r} is not a regular expression: {error}", path="--filter",
-                          remedy="quote it, and escape brackets") from error
+    chosen(options.filter, [])  # a wrong one is refused before the folder is read
     store = Store(options.folder)
     count = store.refresh()
     for reason in store.refused:
-        print(f"twinbench-report: left out: {reason}", file=sys.stderr)
+        print(f"twinbench-report: left out: {plain(reason)}", file=sys.stderr)
     found = list(store.trends(options.filter))
     rows = trend_rows(found, options.changed)
     print(f"{count} runs, {len(found)} series")
@@ -164,8 +164,8 @@ def merge(options: argparse.Namespace) -> int:
     """Writes the merged record."""
     records = [load_record(path) for path in options.records]
     root = merge_records(records, latest=options.latest, other_boards=options.other_boards)
-    _write(options.out, json.dumps(root, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-    print(f"{options.out}: {len(records)} records, engines {', '.join(root['twinbench']['engines'])}")
+    write_file(options.out, json.dumps(root, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    print(plain(f"{options.out}: {len(records)} records, engines {', '.join(root['twinbench']['engines'])}"))
     return PASS
 
 
@@ -173,7 +173,7 @@ def validate(options: argparse.Namespace) -> int:
     """Checks records; the first that breaks the schema ends with 2."""
     for path in options.records:
         record = load_record(path)
-        print(f"{path}: a record of schema {record.block['schema_version']}, sha256 {record.sha256}")
+        print(plain(f"{path}: a record of schema {record.block['schema_version']}, sha256 {record.sha256}"))
     return PASS
 
 
@@ -189,26 +189,9 @@ def _load(options: argparse.Namespace) -> Record:
 
 def _judged(options: argparse.Namespace, today: datetime.date | None) -> tuple[Record, Record | None, Verdict]:
     record = _load(options)
+    require_consistent(record)
     before = load_record(options.baseline) if options.baseline else None
     pins = matching(load_pins(options.pins), options.filter) if options.pins else None
     waivers = load_waivers(options.waivers) if options.waivers else ()
     return record, before, judge(record, before, pins=pins, waivers=waivers, today=today,
                                  timing_advisory=options.timing == "advisory")
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ReportError(f"cannot be made: {error.strerror}", file=str(folder),
-                          remedy="name another folder") from error
-
-
-def _write(path: Path, text: str, *, append: bool = False) -> None:
-    _make_folder(path.parent)
-    try:
-        with path.open("a" if append else "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise ReportError(f"cannot be written: {error.strerror}", file=str(path),
-                          remedy="name another file, or make room") from error

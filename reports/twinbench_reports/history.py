@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 from twinbench_reports import machine
 from twinbench_reports.cells import Row, named_rows
 from twinbench_reports.errors import ReportError
+from twinbench_reports.filters import chosen
 from twinbench_reports.load import Record, load_record
 
 
@@ -38,11 +38,7 @@ def read_history(folder: Path, pattern: str) -> History:
     if not folder.is_dir():
         raise ReportError("it is not a folder", file=str(folder),
                           remedy="give the folder that holds the records, such as reports/records")
-    try:
-        expression = re.compile(pattern)
-    except re.error as error:
-        raise ReportError(f"{pattern!r} is not a regular expression: {error}",
-                          remedy="quote it, and escape brackets") from error
+    chosen(pattern, [])  # wrong ones are refused before anything is read
     history = History()
     records: list[Record] = []
     for path in sorted(folder.rglob("*.json")):
@@ -59,8 +55,10 @@ def read_history(folder: Path, pattern: str) -> History:
                 f"{machine.label(record.provenance)} · LibTorch {record.provenance['libtorch']} · "
                 f"{record.provenance['compiler']}"
             )
-        for name, row in named_rows(record.block, "speedups"):
-            if expression.search(name):
+        rows = list(named_rows(record.block, "speedups"))
+        wanted = set(chosen(pattern, (name for name, _ in rows)))
+        for name, row in rows:
+            if name in wanted:
                 point = Point(record.provenance["utc"], record.provenance["revision"], keys.index(key), row)
                 history.twins.setdefault(name, []).append(point)
     return history

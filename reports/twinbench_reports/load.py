@@ -6,6 +6,8 @@ import functools
 import hashlib
 import json
 import math
+import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,13 @@ from jsonschema import Draft7Validator
 from jsonschema.exceptions import ValidationError, best_match
 
 from twinbench_reports.errors import ReportError
+from twinbench_reports.text import plain
 
 MAJOR = 1
 MOST_BYTES = 150_000_000  # a record of 88 components has a few million
 MOST_DIGITS = 30
+MOST_DEPTH = 64
+_HALF = re.compile("[\ud800-\udfff]")
 _REWRITE = "write it again with `twinbench`, or read it with the twinbench-report of the revision that wrote it"
 
 
@@ -61,7 +66,8 @@ def _validator() -> Draft7Validator:
 
 
 def parse_json(text: str | bytes, file: str) -> Any:
-    """Strict JSON: NaN and Infinity, which Python would take, are refused; so is a key given twice."""
+    """Strict JSON: NaN and Infinity, which Python would take, are refused; so are a key given twice, half a character
+    and deep nesting. Texts come out plain (text.py), so that nothing that prints them has to think of it."""
 
     def refuse(token: str) -> None:
         raise ReportError(f"{token} is not JSON", file=file, remedy="write null, with the reason beside it")
@@ -86,7 +92,8 @@ def parse_json(text: str | bytes, file: str) -> Any:
         return int(token)
 
     try:
-        return json.loads(text, parse_constant=refuse, object_pairs_hook=unique, parse_float=finite, parse_int=whole)
+        value = json.loads(text, parse_constant=refuse, object_pairs_hook=unique, parse_float=finite, parse_int=whole)
+        return _cleaned(value, file, 0)
     except json.JSONDecodeError as error:
         raise ReportError(f"not JSON: {error.msg}", file=file, path=f"line {error.lineno} column {error.colno}",
                           remedy="the file is cut off or not a record; run the engine again") from error
@@ -94,10 +101,28 @@ def parse_json(text: str | bytes, file: str) -> Any:
         raise ReportError(f"not JSON: {error}", file=file, remedy="give a record written by `twinbench`") from error
 
 
+def _cleaned(value: Any, file: str, depth: int) -> Any:
+    if isinstance(value, str):
+        if _HALF.search(value):
+            raise ReportError(f"{value[:80]!a} holds half a character (a lone surrogate)", file=file,
+                              remedy="write UTF-8")
+        return plain(value)
+    if depth > MOST_DEPTH:
+        raise ReportError(f"nested more than {MOST_DEPTH} deep", file=file, remedy="give a file written by `twinbench`")
+    if isinstance(value, dict):
+        return {_cleaned(key, file, depth): _cleaned(item, file, depth + 1) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(item, file, depth + 1) for item in value]
+    return value
+
+
 def read_bytes(path: str | Path) -> bytes:
     """The bytes of a file, or a ReportError that says why not."""
     try:
-        size = Path(path).stat().st_size
+        status = Path(path).stat()
+        size = status.st_size
+        if not stat.S_ISREG(status.st_mode):  # a FIFO is waited for, a device read without end
+            raise ReportError("it is no regular file", file=str(path), remedy="give a file")
         if size > MOST_BYTES:
             raise ReportError(f"it has {size:,} bytes, and at most {MOST_BYTES:,} are read", file=str(path),
                               remedy="split the record with --filter or --shard, and give the parts")

@@ -11,6 +11,7 @@ from typing import Any
 from twinbench_reports import machine
 from twinbench_reports.cells import JUDGED_SECTIONS, ROW_NAMES
 from twinbench_reports.errors import ReportError
+from twinbench_reports.exit_codes import FAIL, LIMIT, TOOL_ERROR
 from twinbench_reports.load import Record, check_record
 from twinbench_reports.statistics.multiple import rate_at_most
 
@@ -173,7 +174,8 @@ def _merge_ledgers(ledgers: Sequence[dict[str, Any]], dropped: Sequence[dict[str
     keys = ("planned", "passed", "failed", "errors", "skipped", "inconclusive")
     merged: dict[str, Any] = {key: max(0, total[key]) for key in keys}
     if merged["failed"] or merged["errors"]:
-        merged["exit_code"] = 1
+        merged["exit_code"] = next((code for code in (FAIL, TOOL_ERROR, LIMIT)
+                                    if any(ledger["exit_code"] == code for ledger in ledgers)), FAIL)
     else:
         lost = merged["planned"] > sum(merged[key] for key in keys[1:])
         merged["exit_code"] = 3 if lost or merged["inconclusive"] or not merged["passed"] else 0

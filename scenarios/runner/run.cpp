@@ -64,8 +64,7 @@ Job job_of(const PlannedScenario& planned, const CommandOptions& options) {
     };
   // A kind that times for so many seconds prepares and compares, too.
   const auto seconds = planned.config->keys.find("seconds");
-  if (seconds != planned.config->keys.end())
-    job.limits.wall_s = std::max(options.time_limit_s, 60 + 4 * seconds->get<double>());
+  if (seconds != planned.config->keys.end()) job.limits.wall_s = time_limit(options, 60 + 4 * seconds->get<double>());
   return job;
 }
 
@@ -91,7 +90,7 @@ int scenario_command(const CommandOptions& options, const ScenarioOptions& scena
   for (const auto& one : planned) jobs.push_back(job_of(one, options));
   const auto on_result = [&](const JobResult& result) {
     if (!result.ok()) {
-      ledger.record(result.name, Outcome::kError, failure_of(result));
+      record_failure(ledger, result.name, result);
       return;
     }
     record.add("scenarios", result.value);

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <regex>
 
 #include "src/common/error.h"
+#include "src/common/filter_pattern.h"
 #include "src/common/nearest_name.h"
 
 namespace twinbench {
@@ -37,19 +37,13 @@ std::string PlannedScenario::name() const { return config->pipeline() + "/" + co
 
 std::vector<PlannedScenario> planned_scenarios(const std::vector<ScenarioConfig>& configs,
                                                const CommandOptions& options) {
-  std::regex pattern;
-  try {
-    pattern = std::regex(options.filter);
-  } catch (const std::regex_error& error) {
-    throw Error(ErrorKind::kBadArgument, "--filter", options.filter,
-                std::string("not a regular expression: ") + error.what());
-  }
+  const FilterPattern pattern(options.filter);
   std::vector<PlannedScenario> planned;
   for (const auto& config : configs)
     for (const Device& device : {Device(c10::DeviceType::CPU), Device(c10::DeviceType::CUDA), Device::simt()}) {
       const PlannedScenario one{&config, device};
       const bool wanted = options.device == "all" || options.device == to_string(device);
-      if (wanted && std::regex_search(one.name(), pattern)) planned.push_back(one);
+      if (wanted && pattern.found_in(one.name())) planned.push_back(one);
     }
   if (planned.empty()) {
     std::vector<std::string> names;

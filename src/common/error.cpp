@@ -3,7 +3,11 @@
 
 #include <utility>
 
+#include "src/common/one_line.h"
+
 namespace twinbench {
+
+constexpr std::size_t kLongest = 1024;  // bytes of a field or value that a message repeats: it may be a whole file
 
 const char* name_of(ErrorKind kind) {
   switch (kind) {
@@ -28,7 +32,8 @@ const char* name_of(ErrorKind kind) {
 }
 
 Error::Error(ErrorKind kind, std::string field, std::string value, std::string remedy)
-    : std::runtime_error(std::string(name_of(kind)) + ": " + field + " is '" + value + "': " + remedy),
+    : std::runtime_error(one_line(std::string(name_of(kind)) + ": " + one_line(field, kLongest) + " is '" +
+                                  one_line(value, kLongest) + "': " + one_line(remedy, 4 * kLongest))),
       kind_(kind),
       field_(std::move(field)),
       value_(std::move(value)),

@@ -1,21 +1,27 @@
 // A --filter of the command line as a regular expression.
 #pragma once
 
-#include <regex>
+#include <memory>
 #include <string>
+#include <string_view>
 
-#include "src/common/error.h"
+namespace re2 {
+class RE2;
+}
 
 namespace twinbench {
 
-// ECMAScript, to be searched for. Throws kBadArgument for a text that is no regular expression.
-inline std::regex filter_pattern(const std::string& regular_expression) {
-  try {
-    return std::regex(regular_expression);
-  } catch (const std::regex_error& error) {
-    throw Error(ErrorKind::kBadArgument, "--filter", regular_expression,
-                std::string("not a regular expression: ") + error.what());
-  }
-}
+// RE2's syntax: the usual one without references back and looking ahead, so that a search takes time in proportion to
+// the name, whatever the expression, and no expression exhausts the stack.
+class FilterPattern {
+ public:
+  // Throws kBadArgument for a text that is no regular expression, or needs more than 8 MiB as one.
+  explicit FilterPattern(const std::string& regular_expression);
+
+  bool found_in(std::string_view name) const;
+
+ private:
+  std::shared_ptr<const re2::RE2> expression_;
+};
 
 }  // namespace twinbench

@@ -25,6 +25,8 @@ std::size_t edit_distance(const std::string& a, const std::string& b) {
 
 std::vector<std::string> nearest_names(const std::string& wrong, const std::vector<std::string>& known,
                                        std::size_t most) {
+  constexpr std::size_t kLongestName = 256;
+  if (wrong.size() > kLongestName) return {};
   std::vector<std::pair<std::size_t, std::string>> ranked;
   for (const auto& name : known) {
     const bool contains = !wrong.empty() && name.find(wrong) != std::string::npos;

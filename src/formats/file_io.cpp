@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "src/common/error.h"
+#include "src/formats/mapping_guard.h"
 
 namespace twinbench {
 namespace {
@@ -52,6 +53,15 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
     ::close(descriptor);
     throw Error(ErrorKind::kInputOutput, path, "not a regular file", "give a regular file");
   }
+  // A terabyte of zeros takes no room on the disk, and hours to read.
+  constexpr off_t kLarge = off_t{1} << 30, kBlock = 512;
+  if (status.st_size > kLarge && status.st_blocks * kBlock < status.st_size / 100) {
+    ::close(descriptor);
+    throw Error(
+        ErrorKind::kBadFile, path,
+        std::to_string(status.st_size) + " bytes, " + std::to_string(status.st_blocks * kBlock) + " of them stored",
+        "it is nearly all hole: give a file that was written whole");
+  }
   size_ = static_cast<std::size_t>(status.st_size);
   void* mapping = nullptr;
   if (size_ > 0) mapping = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
@@ -62,12 +72,16 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
     fail(path, "mapping the file was refused");
   }
   data_ = static_cast<const std::uint8_t*>(mapping);
+  guard_ = guard_mapping(data_, size_, path);
 }
 
 MappedFile::~MappedFile() { release(); }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      guard_(std::exchange(other.guard_, -1)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   if (this != &other) {
@@ -75,11 +89,13 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
     path_ = std::move(other.path_);
     data_ = std::exchange(other.data_, nullptr);
     size_ = std::exchange(other.size_, 0);
+    guard_ = std::exchange(other.guard_, -1);
   }
   return *this;
 }
 
 void MappedFile::release() noexcept {
+  forget_mapping(std::exchange(guard_, -1));
   if (data_ != nullptr) ::munmap(const_cast<std::uint8_t*>(data_), size_);
   data_ = nullptr;
   size_ = 0;
@@ -93,6 +109,7 @@ AtomicFile::AtomicFile(const std::string& path)
     throw Error(ErrorKind::kInputOutput, path, "not a regular file", "give a regular file, or a name that is free");
   descriptor_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
   if (descriptor_ < 0) fail(path, "give a path in a directory that exists and may be written");
+  registered_.emplace(temporary_, false);
   ::fchmod(descriptor_, there ? status.st_mode & 07777 : 0644);
 }
 
@@ -158,6 +175,7 @@ TemporaryDirectory::TemporaryDirectory() {
   const char* base = std::getenv("TMPDIR");
   path_ = std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/twinbench-XXXXXX";
   if (::mkdtemp(path_.data()) == nullptr) fail(path_, "give TMPDIR a directory that may be written");
+  registered_.emplace(path_, true);
 }
 
 TemporaryDirectory::~TemporaryDirectory() {

@@ -1,15 +1,17 @@
 // Files: read-only mappings, and writes that either appear whole under their name or not at all.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "src/formats/bytes.h"
+#include "src/formats/temporary_paths.h"
 
 namespace twinbench {
 
 // A regular file mapped read-only. Movable. Throws kInputOutput where the system refuses, or the path is no regular
-// file. The bytes are those of the file when it was opened; truncating a mapped file is the one thing it cannot
-// survive.
+// file; kBadFile for one that is nearly all hole. Where another process makes it shorter, reading beyond its end ends
+// the program by an error that names it (mapping_guard.h).
 class MappedFile {
  public:
   MappedFile() = default;
@@ -27,6 +29,7 @@ class MappedFile {
   std::string path_;
   const std::uint8_t* data_ = nullptr;
   std::size_t size_ = 0;
+  int guard_ = -1;
 };
 
 // Writes to a temporary file in the target's directory; commit() makes it durable (fsync) and renames it into place.
@@ -47,6 +50,7 @@ class AtomicFile {
 
  private:
   std::string path_, target_, temporary_;  // target_: the path, or where the link there leads
+  std::optional<TemporaryPath> registered_;
   int descriptor_ = -1;
   std::uint64_t written_ = 0;
 };
@@ -74,6 +78,7 @@ class TemporaryDirectory {
 
  private:
   std::string path_;
+  std::optional<TemporaryPath> registered_;
 };
 
 }  // namespace twinbench

@@ -14,6 +14,8 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
+constexpr std::size_t kMostValues = 4'000'000;
+
 [[noreturn]] void corrupt(const std::string& field, const std::string& value) {
   throw Error(ErrorKind::kCorrupt, "pickle " + field, value, "save the file again with torch.save");
 }
@@ -65,7 +67,10 @@ class Machine {
         return;
       }
       case 0x95: take<std::uint64_t>(); return;  // FRAME: a hint about buffering
-      case '(': marks_.push_back(stack_.size()); return;
+      case '(':
+        bounded(marks_.size());
+        marks_.push_back(stack_.size());
+        return;
       case 'N': push(Kind::kNone); return;
       case 0x88: push(Kind::kBool).boolean = true; return;
       case 0x89: push(Kind::kBool).boolean = false; return;
@@ -90,7 +95,10 @@ class Machine {
       case 'u': set_items(since_mark()); return;
       case 'q': memo_[take<std::uint8_t>()] = peek(); return;
       case 'r': memo_[take<std::uint32_t>()] = peek(); return;
-      case 0x94: memo_[static_cast<std::uint32_t>(memo_.size())] = peek(); return;
+      case 0x94:
+        bounded(memo_.size());
+        memo_[static_cast<std::uint32_t>(memo_.size())] = peek();
+        return;
       case 'h': get(take<std::uint8_t>()); return;
       case 'j': get(take<std::uint32_t>()); return;
       case 'c': {  // GLOBAL: module and name, one a line
@@ -110,6 +118,13 @@ class Machine {
         throw Error(ErrorKind::kBadFile, "pickle opcode", std::to_string(opcode),
                     "only plain data and tensors are read: save dict, list, tuple, str, numbers and tensors");
     }
+  }
+
+  // A byte of the file can ask for a hundred of memory.
+  static void bounded(std::size_t count) {
+    if (count >= kMostValues)
+      throw Error(ErrorKind::kOutOfRange, "pickle", "more than " + std::to_string(kMostValues) + " values",
+                  "split the data set: its texts and tensors are a few values a row");
   }
 
   template <typename T>
@@ -136,6 +151,7 @@ class Machine {
   }
 
   PickleValue& push(Kind kind) {
+    bounded(values_.size());
     PickleValue& value = values_.emplace_back();
     value.kind = kind;
     stack_.push_back(&value);
@@ -195,6 +211,7 @@ class Machine {
   }
 
   void get(std::uint32_t key) {
+    bounded(stack_.size());
     const auto found = memo_.find(key);
     if (found == memo_.end()) corrupt("memo", std::to_string(key));
     stack_.push_back(found->second);

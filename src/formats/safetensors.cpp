@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "src/common/error.h"
+#include "src/formats/json_text.h"
 
 namespace twinbench {
 namespace {
@@ -16,6 +17,7 @@ using Json = nlohmann::json;
 
 constexpr std::uint64_t kLargestHeader = 100'000'000;
 constexpr std::size_t kLargestRank = 64;
+constexpr int kDeepestHeader = 8;
 constexpr char kMetadata[] = "__metadata__";
 
 struct TypeRow {
@@ -52,27 +54,10 @@ std::optional<std::uint64_t> byte_count(const std::vector<std::int64_t>& shape, 
   return empty ? 0 : count;
 }
 
-// nlohmann keeps the last of two equal keys: refuse them while parsing, at every depth.
 Json parse_header(std::string_view text) {
-  std::vector<std::set<std::string>> keys;
-  const auto check = [&keys](int, Json::parse_event_t event, Json& parsed) {
-    switch (event) {
-      case Json::parse_event_t::object_start: keys.emplace_back(); break;
-      case Json::parse_event_t::object_end: keys.pop_back(); break;
-      case Json::parse_event_t::key: {
-        const auto& key = parsed.get_ref<const std::string&>();
-        if (!keys.back().insert(key).second) corrupt("header", key, "a key may appear once");
-        break;
-      }
-      default: break;
-    }
-    return true;
-  };
-  try {
-    return Json::parse(text.begin(), text.end(), check);
-  } catch (const nlohmann::json::exception& error) {
-    corrupt("header", error.what(), "the header must be JSON");
-  }
+  const std::string fault = json_fault(text, {.deepest = kDeepestHeader, .unique_keys = true});
+  if (!fault.empty()) corrupt("header", fault, "the header is JSON: an object of tensors");
+  return Json::parse(text.begin(), text.end());
 }
 
 std::uint64_t non_negative(const Json& value, const std::string& field) {
@@ -161,8 +146,10 @@ const TensorBytes* SafetensorsContents::find(const std::string& name) const {
 
 const TensorBytes& SafetensorsContents::at(const std::string& name) const {
   if (const TensorBytes* found = find(name)) return *found;
+  constexpr std::size_t kShown = 20;
   std::string names;
-  for (const auto& tensor : tensors) names += (names.empty() ? "" : ", ") + tensor.name;
+  for (std::size_t i = 0; i < std::min(kShown, tensors.size()); ++i) names += (i == 0 ? "" : ", ") + tensors[i].name;
+  if (tensors.size() > kShown) names += " and " + std::to_string(tensors.size() - kShown) + " more";
   throw Error(ErrorKind::kUnknownName, "tensor", name, "the file holds: " + names);
 }
 

@@ -5,12 +5,14 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
 
 #include "src/common/error.h"
 #include "src/formats/file_io.h"
+#include "src/formats/json_text.h"
 
 namespace twinbench::kernels::simt {
 namespace {
@@ -118,14 +120,8 @@ std::string two_digits(double value) {
 
 CountsFile CountsFile::load(const std::string& path) {
   CountsFile file;
-  std::ifstream stream(path);
-  if (!stream) return file;
-  json root;
-  try {
-    root = json::parse(stream);
-  } catch (const json::parse_error& error) {
-    refuse(path, error.what(), "`twinbench kernels --pin` writes it");
-  }
+  if (!std::filesystem::exists(path)) return file;
+  const json root = read_json_file(path, "pinned counts");
   if (!root.is_object() || !root.value("cells", json()).is_object() || !root.value("reasons", json()).is_array())
     refuse(path, root.dump().substr(0, 80), "an object with cells and reasons");
   for (const auto& [cell, kernels] : root["cells"].items()) {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,7 +31,6 @@ def judge_completeness(now: dict[str, Any], before: dict[str, Any] | None) -> It
     """Findings for an empty record, gaps in the ledger, and rows that the baseline record has."""
     yield from _nothing_measured(now)
     yield from _ledger(now)
-    yield from _duplicated(now)
     if before is not None:
         yield from _vanished(now, before)
         yield from _new(now, before)
@@ -93,11 +91,3 @@ def _new(now: dict[str, Any], before: dict[str, Any]) -> Iterator[Finding]:
         for name, row in named_rows(now, section):
             if earlier and name not in earlier and row["verdict"] != "skip":
                 yield Finding("notice", section, name, "new: the baseline record does not have it")
-
-
-def _duplicated(block: dict[str, Any]) -> Iterator[Finding]:
-    for section in (*JUDGED_SECTIONS, "speedups"):
-        counts = Counter(name for name, _ in named_rows(block, section))
-        for name, count in counts.items():
-            if count > 1:
-                yield Finding("inconclusive", section, name, f"the record holds it {count} times: which one counts?")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from twinbench_reports import machine
 from twinbench_reports.cells import Row, parse_cell
 from twinbench_reports.errors import ReportError
+from twinbench_reports.filters import chosen
 from twinbench_reports.judge.correctness import counter_differences
 from twinbench_reports.judge.findings import Finding
 from twinbench_reports.judge.reproduce import reproduce_cell
@@ -58,16 +58,11 @@ def _counted(row: Row, pinned: Counters) -> dict[str, int | None]:
 
 def matching(pins: Pins, pattern: str) -> Pins:
     """The pins of cells that match: what a run with that --filter had to count."""
-    try:
-        expression = re.compile(pattern)
-    except re.error as error:
-        raise ReportError(f"{pattern!r} is no regular expression: {error}", path="--filter",
-                          remedy="give the expression that the engines were given") from error
-    chosen = {cell: pinned for cell, pinned in pins.items() if expression.search(cell)}
-    if not chosen:
+    kept = {cell: pins[cell] for cell in chosen(pattern, pins)}
+    if not kept:
         raise ReportError(f"{pattern!r} matches no pinned cell", path="--filter",
                           remedy="give the expression that the engines were given")
-    return chosen
+    return kept
 
 
 def judge_pins(block: dict[str, Any], pins: Pins | None) -> Iterator[Finding]:

@@ -9,12 +9,17 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from twinbench_reports.errors import ReportError
 from twinbench_reports.judge.findings import Finding
 from twinbench_reports.load import read_bytes
+from twinbench_reports.text import plain
 
 LONGEST = datetime.timedelta(days=90)
+_TYPES = {"match": (str,), "kind": (str,), "limit": (int, float), "reason": (str,), "owner": (str,),
+          "expiry": (datetime.date,)}  # exactly these: a date with a time, and a truth value, are neither
+_LARGEST = 1e100
 
 
 @dataclass(frozen=True)
@@ -32,23 +37,31 @@ class Waiver:
 def load_waivers(path: str | Path) -> list[Waiver]:
     """Reads the [[waiver]] tables of a TOML file. Every key is required."""
     try:
-        tables = tomllib.loads(read_bytes(path).decode()).get("waiver", [])
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        root = tomllib.loads(read_bytes(path).decode())
+    except (ValueError, RecursionError) as error:  # also a number of thousands of digits, and tables without end
         raise ReportError(f"not TOML: {error}", file=str(path), remedy="write [[waiver]] tables") from error
-    types = {"match": str, "kind": str, "limit": (int, float), "reason": str, "owner": str, "expiry": datetime.date}
-    waivers = []
-    for index, table in enumerate(tables):
-        where = f"waiver[{index}]"
-        for key, kind in types.items():
-            if key not in table or isinstance(table[key], bool) or not isinstance(table[key], kind) or table[key] == "":
-                raise ReportError(f"{key} is missing or of the wrong type", file=str(path), path=f"{where}.{key}",
-                                  remedy=f"give {', '.join(types)}; expiry as a bare date such as 2026-01-31")
-        unknown = sorted(set(table) - set(types))
-        if unknown:
-            raise ReportError(f"unknown key {unknown[0]!r}", file=str(path), path=where,
-                              remedy=f"use only {', '.join(types)}")
-        waivers.append(Waiver(**table))
-    return waivers
+    unknown = sorted(set(root) - {"waiver"})
+    if unknown:
+        raise ReportError(f"unknown table {unknown[0]!r}", file=str(path), path=unknown[0],
+                          remedy="write [[waiver]] tables and nothing else")
+    tables = root.get("waiver", [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise ReportError("it is no list of tables", file=str(path), path="waiver", remedy="write [[waiver]] tables")
+    return [_waiver(table, str(path), f"waiver[{index}]") for index, table in enumerate(tables)]
+
+
+def _waiver(table: dict[str, Any], file: str, where: str) -> Waiver:
+    for key, kinds in _TYPES.items():
+        value = table.get(key)
+        if type(value) not in kinds or value == "" or (key == "limit" and not 0 <= value <= _LARGEST):
+            raise ReportError(f"{key} is missing or of the wrong type", file=file, path=f"{where}.{key}",
+                              remedy=f"give {', '.join(_TYPES)}; limit as a number from 0 to {_LARGEST:g}, expiry as a "
+                              "bare date such as 2026-01-31")
+    unknown = sorted(set(table) - set(_TYPES))
+    if unknown:
+        raise ReportError(f"unknown key {unknown[0]!r}", file=file, path=where, remedy=f"use only {', '.join(_TYPES)}")
+    texts = {key: plain(value) for key, value in table.items() if isinstance(value, str)}
+    return Waiver(**table | texts)
 
 
 def apply_waivers(findings: Sequence[Finding], waivers: Sequence[Waiver],

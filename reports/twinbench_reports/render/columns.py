@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
+from twinbench_reports.text import plain
+
 _CODES = {
     "fail": "1;31",
     "error": "1;31",
@@ -59,7 +61,7 @@ def render_columns(head: Sequence[str], rows: Sequence[Sequence[str]], style: St
                    shrink: int = 0) -> str:
     """The table. Where it is too wide, column `shrink` is cut in the middle first, then whole columns are dropped from
     the right."""
-    table = [[_printable(text) for text in row] for row in (head, *rows)]
+    table = [[plain(text) for text in row] for row in (head, *rows)]
     columns = list(range(len(head)))
     widths = [max(display_width(row[column]) for row in table) for column in columns]
     while _total(widths, columns) > style.width:
@@ -92,8 +94,3 @@ def _cut(text: str, width: int) -> str:
         return text
     tail = (width - 1) // 2
     return text[: width - 1 - tail] + "…" + (text[-tail:] if tail else "")
-
-
-def _printable(text: str) -> str:
-    """No control character of a record reaches the terminal."""
-    return "".join(char if char.isprintable() else "\ufffd" for char in text)

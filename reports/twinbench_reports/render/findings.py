@@ -8,6 +8,7 @@ from itertools import groupby
 
 from twinbench_reports.judge.findings import SEVERITIES, Finding, Verdict
 from twinbench_reports.render.columns import Style
+from twinbench_reports.text import plain
 
 SHOWN = 3  # of a group of remarks; all of them are in the verdict file
 
@@ -45,8 +46,3 @@ def alike(findings: list[Finding]) -> list[tuple[list[Finding], list[Finding]]]:
 def _group(finding: Finding) -> tuple[str, str]:
     """Remarks are alike that differ in their subject and in numbers only."""
     return finding.kind, re.sub(r"\d[\d.,]*", "#", finding.message)
-
-
-def plain(text: str) -> str:
-    """No control character of a record reaches the terminal, and no line begins a workflow command."""
-    return "".join(char if char.isprintable() else " " for char in text)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from twinbench_reports.errors import ReportError
+from twinbench_reports.filters import chosen
 from twinbench_reports.load import parse_json, read_bytes
 from twinbench_reports.store.records import put_once
 from twinbench_reports.store.run import Run, run_of
@@ -89,15 +89,13 @@ class Store:
 
     def trends(self, pattern: str) -> list[Trend]:
         """Every matching series of every machine, by name."""
-        expression = re.compile(pattern)
         found: list[Trend] = []
         with self._index() as index:
-            chosen = [row for row in index.execute("SELECT id, name FROM series ORDER BY name")
-                      if expression.search(row[1])]
-            for number, name in chosen:
+            numbers = {name: number for number, name in index.execute("SELECT id, name FROM series ORDER BY name")}
+            for name in chosen(pattern, numbers):
                 for machine, utc, revision, seconds in index.execute(
                         "SELECT machine, utc, revision, seconds FROM points JOIN runs ON runs.id = run "
-                        "WHERE series = ? ORDER BY machine, utc, file", (number,)):
+                        "WHERE series = ? ORDER BY machine, utc, file", (numbers[name],)):
                     if not found or (found[-1].series, found[-1].machine) != (name, machine):
                         found.append(Trend(name, machine))
                     found[-1].runs.append((utc, revision))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import os
 import tempfile
 import zlib
 from pathlib import Path
 
 from twinbench_reports.errors import ReportError
-from twinbench_reports.load import MOST_BYTES, Record, check_record
+from twinbench_reports.load import MOST_BYTES, Record, check_record, parse_json
 
 _REMEDY = "keep the record again: twinbench-report keep RECORD --to DIR"
 
@@ -60,6 +59,6 @@ def kept_record(folder: Path, sha256: str) -> Record:
         raise ReportError(f"cannot be unpacked: {error}", file=str(path), remedy=_REMEDY) from error
     if not unpacked.eof or hashlib.sha256(data).hexdigest() != sha256:
         raise ReportError("it is cut off, or not what its name says", file=str(path), remedy=_REMEDY)
-    root = json.loads(data)
+    root = parse_json(data, str(path))
     check_record(root, str(path))
     return Record(f"{sha256[:12]}.json", sha256, root)

@@ -16,6 +16,7 @@ matplotlib.use("Agg")
 from matplotlib.axes import Axes  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
+from twinbench_reports.files import write_file  # noqa: E402
 from twinbench_reports.render.figures.theme import (  # noqa: E402
     DARK, LIGHT, RC, SENTINEL, VARIABLES, WIDTH, Palette, css_variables)
 
@@ -72,9 +73,11 @@ class Drawing:
     def write(self, folder: Path) -> list[Path]:
         """Writes <key>.svg and <key>.png (light, 200 dpi)."""
         svg, png = folder / f"{self.key}.svg", folder / f"{self.key}.png"
-        svg.write_text(self.standalone_svg(), encoding="utf-8")
+        write_file(svg, self.standalone_svg())
+        drawn = io.BytesIO()
         with matplotlib.rc_context(_SETTINGS):
-            self.draw(LIGHT).savefig(png, dpi=200, facecolor=LIGHT.surface, metadata={"Software": None})
+            self.draw(LIGHT).savefig(drawn, format="png", dpi=200, facecolor=LIGHT.surface, metadata={"Software": None})
+        write_file(png, drawn.getvalue())
         return [svg, png]
 
 

@@ -1,0 +1,115 @@
+"""How the program ends: interrupted, limited, or without what it needs: nothing is left, and the code says it."""
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = os.environ["TWINBENCH_PROGRAM"]
+CELL = "energy_flow.simple_neuron/optimized/cpu/fp32/tiny"
+PARITY = ["parity", "--filter", f"^{CELL}$", "--held-out", "none"]
+LOADER = ["parity", "--filter", "^energy_flow.dataset_loader/optimized/cpu/fp32/tiny$", "--held-out", "none"]
+
+
+def start(*command, folder, **keywords):
+    environment = {**os.environ, "TMPDIR": str(folder)} | keywords.pop("env", {})
+    return subprocess.Popen([PROGRAM, *map(str, command)], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, env=environment, **keywords)
+
+
+def run(*command, folder, **keywords):
+    process = start(*command, folder=folder, **keywords)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+def until(process, words):
+    """Waits for a line of standard error that holds the words."""
+    for line in process.stderr:
+        if words in line:
+            return
+    raise AssertionError(words)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interruption_keeps_the_record_and_leaves_nothing_else(number, tmp_path):
+    out, folder = tmp_path / "out", tmp_path / "tmp"
+    out.mkdir()
+    folder.mkdir()
+    process = start("selftest", "--filter", "never_ends|row_scale", "--out", out / "r.json", folder=folder)
+    until(process, "[0/")
+    process.send_signal(number)
+    began = time.monotonic()
+    _, err = process.communicate(timeout=20)
+    assert time.monotonic() - began < 5 and process.returncode == 3 and "interrupted" in err, (process.returncode, err)
+    assert json.loads((out / "r.json").read_text())["twinbench"]["ledger"]["exit_code"] == 3
+    assert [path.name for path in out.iterdir()] == ["r.json"] and not list(folder.iterdir())
+
+
+def test_in_process_work_ends_within_two_seconds_of_an_interruption(tmp_path):
+    process = start("bench", "--in-process", "--filter", "^energy_flow.carrier_heads/", folder=tmp_path)
+    until(process, "[0/")
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    _, err = process.communicate(timeout=20)
+    assert time.monotonic() - began < 2 and "interrupted" in err, err
+    assert process.returncode in (-signal.SIGINT, 3) and not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_child_had_made_goes_with_it(tmp_path):
+    code, _, err = run(*LOADER, "--time-limit", "0.1", folder=tmp_path)
+    assert code in (0, 4) and not list(tmp_path.iterdir()), (code, err)
+
+
+def test_a_write_that_is_interrupted_leaves_nothing(tmp_path):
+    lines = tmp_path / "in.jsonl"
+    lines.write_text("".join(json.dumps({"input": f"a {i}", "target": "b " * 50}) + "\n" for i in range(20_000)))
+    folder = tmp_path / "out"
+    folder.mkdir()
+    process = start("data", "convert", lines, "--out", folder / "a.jsonl", folder=folder)
+    while process.poll() is None and not list(folder.iterdir()):
+        time.sleep(0.005)
+    process.terminate()
+    process.communicate(timeout=20)
+    assert process.returncode == -signal.SIGTERM, "it was too quick"
+    assert not list(folder.iterdir())
+
+
+def test_two_writers_of_one_pin_file_keep_what_both_wrote(tmp_path):
+    pins = tmp_path / "pins.json"
+    cells = [CELL, CELL.replace("optimized", "baseline"), CELL.replace("tiny", "odd")]
+    processes = [start("counters", "--pin", "--pins", pins, "--filter", f"^{cell}$", folder=tmp_path) for cell in cells]
+    for process in processes:
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+    assert set(json.loads(pins.read_text())) == set(cells)
+    assert list(tmp_path.iterdir()) == [pins]
+
+
+def test_what_the_system_refuses_is_2(tmp_path):
+    code, out, err = run(*LOADER, folder=tmp_path, env={"TMPDIR": "/nonexistent"})
+    assert code == 2 and "TMPDIR" in out + err, (code, out, err)
+    few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (6, 6))
+    code, out, err = run(*PARITY, folder=tmp_path, preexec_fn=few)
+    assert code == 2 and "ulimit -n" in out + err, (code, out, err)
+
+
+def test_a_limit_that_is_reached_is_4(tmp_path):
+    record = tmp_path / "r.json"
+    code, out, _ = run(*PARITY, "--time-limit", "0.001", "--out", record, folder=tmp_path)
+    assert code == 4 and "timeout" in out
+    assert json.loads(record.read_text())["twinbench"]["ledger"]["exit_code"] == 4
+
+
+def test_a_filter_that_matches_nothing_is_2(tmp_path):
+    for engine in ("ceilings", "selftest"):
+        code, _, err = run(engine, "--filter", "nothing of this name", folder=tmp_path)
+        assert code == 2 and "--filter" in err
