@@ -1,4 +1,4 @@
-"""Our rule beside restatements of other tools' on the same timings, as Markdown. `python -m simulations.head_to_head`."""
+"""Our rule beside other tools', restated, on the same timings, as Markdown. `python -m simulations.head_to_head`."""
 
 from __future__ import annotations
 

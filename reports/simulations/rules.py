@@ -30,7 +30,7 @@ class Outcome:
     timings: float
 
 
-# Takes ln(seconds), (trials, timings), and ln(slowdown) of the second program, which the rule adds to what it runs of it.
+# Takes ln(seconds), (trials, timings), and ln(slowdown), which it adds to what it takes as the second side's.
 Decide = Callable[[Array, float], Outcome]
 
 
@@ -77,7 +77,7 @@ def nvbench(logs: Array, slowdown: float) -> Outcome:
 
 
 def nvbench_robust(logs: Array, slowdown: float) -> Outcome:
-    """The later comparer: [least, third quartile] of the two lie at least 0.5 % apart; above 2 % of spread it is silent."""
+    """The later comparer: [least, third quartile] of the two at least 0.5 % apart; above 2 % of spread it is silent."""
     base, head = _sides(logs, slowdown, 20)
     low = [side.min(1) for side in (base, head)]
     high = [np.percentile(side, 75, axis=1) for side in (base, head)]
@@ -86,7 +86,7 @@ def nvbench_robust(logs: Array, slowdown: float) -> Outcome:
 
 
 def criterion(logs: Array, slowdown: float) -> Outcome:
-    """A t-test of the means at 0.05 and the 95 % interval of the change beyond 1 %; its bootstrap at its limit, the normal."""
+    """A t-test of the means at 0.05 and the 95 % interval of the change beyond 1 %; its bootstrap taken as normal."""
     base, head = _sides(logs, slowdown, 100)
     means = [side.mean(1) for side in (base, head)]
     error = [side.std(1, ddof=1) / side.mean(1) / 10 for side in (base, head)]
@@ -118,7 +118,7 @@ def _last_is_slower(logs: Array, slowdown: float, points: int) -> Array:
 
 
 def _otava_row(row: Array) -> float:
-    """The change at the first split that is kept, or 0."""
+    """The change at the last split that is kept, or 0."""
     splits: list[int] = []
     _otava_split(row, 0, len(row), splits)
     while splits:
@@ -130,8 +130,8 @@ def _otava_row(row: Array) -> float:
         splits.remove(place)
     if not splits:
         return 0.0
-    edges = [0, *sorted(splits), len(row)]
-    return float(row[edges[1]:edges[2]].mean() / row[:edges[1]].mean() - 1)
+    edges = [0, *sorted(splits)]
+    return float(row[edges[-1]:].mean() / row[edges[-2]:edges[-1]].mean() - 1)
 
 
 def _otava_split(row: Array, first: int, last: int, splits: list[int]) -> None:
@@ -146,7 +146,8 @@ def _otava_split(row: Array, first: int, last: int, splits: list[int]) -> None:
     cross = sums[places - 1, -1] - left
     right = total - left - 2 * cross
     n, m = places, size - places
-    energy = n * m / size * (2 * cross / (n * m) - left / np.maximum(n * (n - 1), 1) - right / np.maximum(m * (m - 1), 1))
+    within = left / np.maximum(n * (n - 1), 1) + right / np.maximum(m * (m - 1), 1)
+    energy = n * m / size * (2 * cross / (n * m) - within)
     place = int(places[energy.argmax()])
     if _t_test(part[:place], part[place:]) <= 0.01:
         splits.append(first + place)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from simulations import head_to_head, rules, streams  # noqa: E402
+from simulations import head_to_head, noise, rules, streams  # noqa: E402
 
 PAGE = Path(__file__).resolve().parents[1] / "head_to_head.md"
 FULL = bool(os.environ.get("TWINBENCH_FULL_SIMULATIONS"))
@@ -55,16 +55,15 @@ def test_asv_does_not_see_what_is_under_its_factor():
 def test_every_rule_sees_half_as_slow_again_and_calls_it_by_its_direction():
     for rule in rules.RULES:
         slower, faster, _ = shares(rule, "quiet", 0.5)
-        assert slower >= 0.9 and faster == 0, rule.name
+        assert slower >= 0.9 and faster <= 0.01, rule.name
         slower, faster, _ = shares(rule, "quiet", -1 / 3)
-        assert faster >= 0.9 and slower == 0, rule.name
+        assert faster >= 0.9 and slower <= 0.01, rule.name
 
 
 def test_otavas_false_alarms_are_those_seen_of_otava_itself():
     """3 % of quiet series of 50 points and 40 % of those that lean on their neighbours (0.5), by its own program."""
     rng = np.random.default_rng(5)
     assert 0.005 <= shares(next(rule for rule in OTHERS if rule.name == "Otava"), "quiet")[0] * 2 <= 0.06
-    from simulations import noise
     found = rules.otava(noise.draw("autocorrelated", 0.01, (TRIALS, 50), rng), 0.0)
     assert 0.3 <= (found.slower | found.faster).mean() <= 0.55
 

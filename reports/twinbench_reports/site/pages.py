@@ -94,7 +94,8 @@ def component(machine: Machine, part: Record, row: ComponentRow, elsewhere: Sequ
     context["drawings"]["history"] = level_drawings(tracks)
     context["drawings"]["parity"] = []  # one component is one row of that figure: the table says more
     return context | frame("", "../", "site.js") | {
-        "fold_after": _FOLD_AFTER, "row": row, "edge": _edge(row.right), "component_tiles": _tiles(row), "tracks": tracks,
+        "fold_after": _FOLD_AFTER, "row": row, "edge": _edge(row.right), "component_tiles": _tiles(row),
+        "tracks": tracks,
         "component_findings": [finding for finding in findings if finding.severity != "notice"][:_MOST_FINDINGS],
         "elsewhere": elsewhere, "sources": sources, "source_url": source_url, "track_rows": _track_rows}
 
