@@ -303,5 +303,5 @@ def test_the_same_history_gives_the_same_bytes_in_another_process(tmp_path):
                                                  "PATH": "", "TZ": f"UTC{seed}", "HOME": str(tmp_path)})
     one, two = ({path.relative_to(tmp_path / seed): path.read_bytes() for path in (tmp_path / seed).rglob("*.html")}
                 for seed in ("1", "2"))
-    assert one == two and len(one) == 6
+    assert one == two and len(one) == 7
     assert Store(history).runs()

@@ -43,6 +43,8 @@ def claim_rows(claims: Sequence[ClaimView]) -> list[dict[str, str]]:
 
 def remark(claim: ClaimView) -> str:
     """What keeps the figure and the measurement apart."""
+    if claim.decision == "not a speedup":
+        return ""
     if claim.measured is None:
         return "no timed twin in this record"
     if claim.measured.ratio is None:

@@ -93,7 +93,7 @@ def record_context(record: Record, verdict: Verdict, before: Record | None = Non
         "provenance": record.provenance,
         "before": before,
         "verdict": verdict,
-        "actions": _actions(verdict),
+        "actions": first_actions(verdict),
         "program": program("cuda" if record.provenance["gpu"] else "cpu"),
         "machine": machine.label(record.provenance),
         "null_test": (block["session"] or {}).get("null_test"),
@@ -131,13 +131,13 @@ def record_context(record: Record, verdict: Verdict, before: Record | None = Non
             "roofline": roofline_finding([twin for twin in twins if twin.roofline("optimized")])}, }
 
 
-def _actions(verdict: Verdict) -> list[tuple[list[Finding], list[Finding]]]:
+def first_actions(verdict: Verdict, most: int = MOST_ACTIONS) -> list[tuple[list[Finding], list[Finding]]]:
     """What to do, the worst first, in groups of alike findings; the first fifty."""
     groups, shown = [], 0
     for severity in SEVERITIES[:-1]:
         for first, more in alike(verdict.of(severity)):
-            if shown < MOST_ACTIONS:
-                groups.append((first[:MOST_ACTIONS - shown], more))
+            if shown < most:
+                groups.append((first[:most - shown], more))
             shown += len(first)
     return groups
 

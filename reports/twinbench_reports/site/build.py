@@ -107,6 +107,7 @@ def _machine_pages(view: View, views: Sequence[View], found: Gathered, documents
     up = "../../" if folder else ""  # from the machine's pages to the site's
     links = {name: up + other for name, other in folders.items()}
     yield Page(f"{folder}index.html", "site/overview.html.j2", lambda: pages.overview(machine, view.rows, scenarios))
+    yield Page(f"{folder}report.html", "report.html.j2", lambda: pages.whole_report(machine, documents))
     yield Page(f"{folder}claims.html", "site/claims.html.j2", lambda: pages.claims(machine, documents))
     yield Page(f"{folder}machines.html", "site/machines.html.j2",
                lambda: pages.machines(machine, found.machines, links, found.refused))

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from twinbench_reports.errors import ReportError
-from twinbench_reports.judge.findings import Verdict
+from twinbench_reports.exit_codes import PASS
+from twinbench_reports.judge.findings import EXIT_OF, Verdict
 from twinbench_reports.judge.judge import judge
 from twinbench_reports.load import Record
 from twinbench_reports.statistics.change_points import ChangePoint, change_points
@@ -83,8 +84,18 @@ def _machine(folder: Path, name: str, slug: str, runs: Sequence[Run]) -> Machine
     kept = [run.record for run in runs if run.record and kept_at(folder, run.record).is_file()]
     records = [kept_record(folder, sha256) for sha256 in list(dict.fromkeys(reversed(kept)))[:2]]
     record, before = (*records, None, None)[:2]
-    return Machine(name, slug, runs, record, before, judge(record, before) if record else None,
+    return Machine(name, slug, runs, record, before, verdict_of(record, before) if record else None,
                    tuple(levels(runs)))
+
+
+def verdict_of(record: Record, before: Record | None) -> Verdict:
+    """The gate's, but for rows that only the run before has: each revision samples other cases."""
+    alone, against = judge(record), judge(record, before)
+    own = {(finding.kind, finding.subject) for finding in alone.of("missing")}
+    findings = [finding for finding in against.findings
+                if finding.severity != "missing" or (finding.kind, finding.subject) in own]
+    code = next((EXIT_OF[finding.severity] for finding in findings), PASS)  # the worst comes first
+    return Verdict(code, findings, against.waived, against.counts)
 
 
 def levels(runs: Sequence[Run]) -> list[Level]:

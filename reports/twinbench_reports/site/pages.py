@@ -17,7 +17,7 @@ from twinbench_reports.load import Record
 from twinbench_reports.render import numbers
 from twinbench_reports.render.figures.levels import Track, level_drawings
 from twinbench_reports.render.figures.speedups import speedup_finding
-from twinbench_reports.render.html import look, record_context
+from twinbench_reports.render.html import first_actions, look, record_context
 from twinbench_reports.render.twins import VERDICT_ORDER, gather_twins
 from twinbench_reports.site import compare
 from twinbench_reports.site.gather import Level, Machine
@@ -26,7 +26,11 @@ from twinbench_reports.site.rows import ComponentRow, optimized_cell
 _SCRIPTS = Path(__file__).resolve().parents[1] / "render" / "templates" / "site"
 _MOST_TRACKS = 3  # of a component's history
 _MOST_FINDINGS = 20
+_MOST_ACTIONS = 6  # on the overview; the run's report has all
+_FOLD_AFTER = 12  # rows of a table on a component's page
 _MOST_CHANGES = 40  # on the overview; the compare page has all
+
+Elsewhere = tuple[str, str, ComponentRow]  # another machine's name, the link to its page, and its line
 
 
 def frame(page: str, here: str, *scripts: str) -> dict[str, Any]:
@@ -55,6 +59,7 @@ def overview(machine: Machine, components: Sequence[ComponentRow], scenario_slug
     return record_context(record, verdict, machine.before) | frame("index.html", "", "site.js") | {
         "components": components, "components_finding": speedup_finding([row.twin for row in components if row.twin]),
         "changed": changed[:_MOST_CHANGES], "changed_finding": _changed_finding(machine, rows, len(changed)),
+        "actions": first_actions(verdict, _MOST_ACTIONS), "whole_report": "report.html",
         "levels": machine.levels, "smallest_loss": smallest_loss(record.block),
         "scenarios": scenarios, "scenario_slugs": scenario_slugs, "scenarios_finding": _passes(scenarios)}
 
@@ -89,7 +94,8 @@ def component(machine: Machine, part: Record, row: ComponentRow, elsewhere: Sequ
     context["drawings"]["history"] = level_drawings(tracks)
     context["drawings"]["parity"] = []  # one component is one row of that figure: the table says more
     return context | frame("", "../", "site.js") | {
-        "row": row, "edge": _edge(row.right), "component_tiles": _tiles(row), "tracks": tracks,
+        "fold_after": _FOLD_AFTER, "row": row, "edge": _edge(row.right), "component_tiles": _tiles(row),
+        "tracks": tracks,
         "component_findings": [finding for finding in findings if finding.severity != "notice"][:_MOST_FINDINGS],
         "elsewhere": elsewhere, "sources": sources, "source_url": source_url, "track_rows": _track_rows}
 
@@ -126,10 +132,10 @@ def _track_rows(track: Track) -> list[tuple[Any, ...]]:
 def _tiles(row: ComponentRow) -> list[dict[str, str]]:
     tiles = []
     twin = row.twin
-    if twin:
+    if twin and twin.ratio is not None:
         tiles.append({"value": numbers.ratio(twin.ratio), "label": "speedup",
                       "note": f"{numbers.interval(twin.speedup['lower'], twin.speedup['upper'])} on {twin.setting}"})
-    if twin and twin.library:
+    if twin and twin.library and twin.library["ratio"] is not None:
         tiles.append({"value": numbers.ratio(twin.library["ratio"]), "label": "over the library's way",
                       "note": numbers.interval(twin.library["lower"], twin.library["upper"])})
     if twin and twin.gap_closed is not None:
@@ -151,6 +157,11 @@ def scenario(machine: Machine, name: str, part: Record) -> dict[str, Any]:
     worst = min((row["verdict"] for row in part.block["scenarios"]), key=VERDICT_ORDER.index)
     return record_context(part, machine.verdict) | frame("", "../", "site.js") | {
         "name": name, "scenarios_title": "Curves and criteria", "edge": _edge("" if worst == "skip" else worst)}
+
+
+def whole_report(machine: Machine, documents: Documents | None) -> dict[str, Any]:
+    """The newest run as `twinbench-report html` writes it."""
+    return look() | record_context(machine.record, machine.verdict, machine.before, documents=documents)
 
 
 def claims(machine: Machine, documents: Documents | None) -> dict[str, Any]:
