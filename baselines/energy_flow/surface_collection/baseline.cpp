@@ -58,8 +58,8 @@ class Baseline final : public TapeBaseline {
         at = -1;
         if (status[entry] != 2 && status[entry] != 3) continue;
         if (forward_id[entry] != forward_ && !(stale_scan_ && is_of_this_forward(sample, slot))) continue;
-        at = static_cast<std::int32_t>(add(cells, sample, slot, energies[static_cast<std::size_t>(entry)],
-                                           distance[entry], age[entry]));
+        at = static_cast<std::int32_t>(
+            add(cells, sample, slot, energies[static_cast<std::size_t>(entry)], distance[entry], age[entry]));
       }
       for (const auto& [number, group] : cells) write(sample, number, group);
     }

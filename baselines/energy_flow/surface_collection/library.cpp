@@ -30,8 +30,7 @@ class Library final : public TapeBaseline {
         at::logical_and(at::eq(at::bitwise_and(status, 0xfe), 2), at::eq(inputs_["forward_id"], forward_));
     const at::Tensor cell = at::where(collected, cell_of(inputs_["position"]), -1);
     // What is not collected goes to a segment after the last cell.
-    const at::Tensor key =
-        at::where(collected, at::add(cell, first_cell_), batch_ * cells_).view({-1});
+    const at::Tensor key = at::where(collected, at::add(cell, first_cell_), batch_ * cells_).view({-1});
     const auto [sorted, order] = at::sort(key, /*stable=*/true, 0, false);
     const at::Tensor lengths = at::zeros({batch_ * cells_ + 1}, key.options()).scatter_add_(0, key, ones_);
 
@@ -43,7 +42,8 @@ class Library final : public TapeBaseline {
     // The maximum takes no part in the gradient: it cancels.
     const at::Tensor largest = segments(weight.detach(), "max", lengths);
     const at::Tensor share = at::exp(at::sub(weight, at::index_select(largest, 0, sorted)));
-    const at::Tensor shares = segments(share, "sum", lengths), energies = segments(at::mul(share, energy), "sum", lengths);
+    const at::Tensor shares = segments(share, "sum", lengths),
+                     energies = segments(at::mul(share, energy), "sum", lengths);
     // An empty cell has 0 / the least number.
     const at::Tensor mean = at::div(energies, at::clamp_min(shares, std::numeric_limits<float>::min()));
     result("surface", mean.narrow(0, 0, batch_ * cells_).view({batch_, cells_}));
@@ -54,8 +54,12 @@ class Library final : public TapeBaseline {
   at::Tensor cell_of(const at::Tensor& position) const {
     const auto along = [&](std::int64_t axis, std::int64_t extent) {
       const at::Tensor coordinate = position.select(1, axis);
-      return at::add(coordinate, 1).mul_(0.5).mul_(static_cast<double>(extent - 1)).round_().nan_to_num_(0).clamp_(
-          0, extent - 1);
+      return at::add(coordinate, 1)
+          .mul_(0.5)
+          .mul_(static_cast<double>(extent - 1))
+          .round_()
+          .nan_to_num_(0)
+          .clamp_(0, extent - 1);
     };
     return at::add(along(0, columns_), at::mul(along(1, rows_), columns_)).to(at::kLong);
   }

@@ -32,11 +32,13 @@ struct Problem {
       const auto at = static_cast<std::size_t>(entry);
       const unsigned place = (static_cast<unsigned>(entry) * 2654435761u >> 7) % reach;
       x(entry) = coordinate(static_cast<int>(place % static_cast<unsigned>(width)), width);
-      x(entry, 1) = coordinate(static_cast<int>(place / static_cast<unsigned>(width) % static_cast<unsigned>(height)), height);
+      x(entry, 1) =
+          coordinate(static_cast<int>(place / static_cast<unsigned>(width) % static_cast<unsigned>(height)), height);
       distance[at] = std::fabs(distance[at]);
       age.push_back(entry % 13);
       forward_id.push_back(entry % 11 == 4 ? kForward - 1 : kForward);
-      status.push_back(entry % 5 == 3 ? static_cast<std::uint8_t>(entry % 2 ? 1 : 4) : static_cast<std::uint8_t>(2 + entry % 2));
+      status.push_back(entry % 5 == 3 ? static_cast<std::uint8_t>(entry % 2 ? 1 : 4)
+                                      : static_cast<std::uint8_t>(2 + entry % 2));
     }
   }
   int cells() const { return batch * width * height; }
@@ -51,7 +53,8 @@ struct Problem {
     Problem other = *this;
     for (int entry = 0; entry < batch * slots; ++entry) {
       const auto to = static_cast<std::size_t>(entry);
-      const auto from = static_cast<std::size_t>(entry / slots * slots + order[static_cast<std::size_t>(entry % slots)]);
+      const auto from =
+          static_cast<std::size_t>(entry / slots * slots + order[static_cast<std::size_t>(entry % slots)]);
       other.energy[to] = energy[from], other.distance[to] = distance[from], other.age[to] = age[from];
       other.forward_id[to] = forward_id[from], other.status[to] = status[from];
       for (int axis = 0; axis < 3; ++axis) other.x(entry, axis) = Problem(*this).x(static_cast<int>(from), axis);
@@ -71,8 +74,8 @@ struct Expected {
 };
 
 Expected plain_loop(Problem p) {
-  Expected expected{std::vector<double>(static_cast<std::size_t>(p.cells())),
-                    std::vector<double>(p.energy.size()), std::vector<std::int32_t>(p.energy.size(), -1)};
+  Expected expected{std::vector<double>(static_cast<std::size_t>(p.cells())), std::vector<double>(p.energy.size()),
+                    std::vector<std::int32_t>(p.energy.size(), -1)};
   std::map<int, std::vector<int>> flows;
   for (int entry = 0; entry < p.batch * p.slots; ++entry) {
     const auto at = static_cast<std::size_t>(entry);
@@ -100,9 +103,8 @@ Expected plain_loop(Problem p) {
     for (const int entry : group) {
       const double sign = energy(entry) > 0 ? 1 : energy(entry) < 0 ? -1 : 0;
       expected.grad_energy[static_cast<std::size_t>(entry)] =
-          double{p.grad_surface[static_cast<std::size_t>(cell)]} *
-          std::exp(std::fabs(energy(entry)) * factor(entry)) / shares *
-          (1 + sign * factor(entry) * (energy(entry) - mean));
+          double{p.grad_surface[static_cast<std::size_t>(cell)]} * std::exp(std::fabs(energy(entry)) * factor(entry)) /
+          shares * (1 + sign * factor(entry) * (energy(entry) - mean));
     }
   }
   return expected;
@@ -145,7 +147,8 @@ Result run(const Problem& p, kernels::simt::Order order, bool in_passes) {
       run_clean(ClearCells{}, 3, kThreads, order, a);
       run_clean(CellMaxima{}, 3, kThreads, order, a);
       run_clean(CellSums{}, 3, kThreads, order, a);
-      a.grad_surface ? run_clean(EnergyGradients{}, 3, kThreads, order, a) : run_clean(CellMeans{}, 3, kThreads, order, a);
+      a.grad_surface ? run_clean(EnergyGradients{}, 3, kThreads, order, a)
+                     : run_clean(CellMeans{}, 3, kThreads, order, a);
     } else {
       a.grad_surface ? run_clean(CollectBackward{}, blocks, kThreads, order, a, kBytesOfCell * each)
                      : run_clean(Collect{}, blocks, kThreads, order, a, kBytesOfCell * each);
@@ -156,7 +159,8 @@ Result run(const Problem& p, kernels::simt::Order order, bool in_passes) {
 }
 
 TEST(SurfaceCollectionKernel, MatchesAPlainLoop) {
-  for (const Problem& p : {Problem(1, 2, 2, 4), Problem(2, 7, 5, 61), Problem(3, 4, 3, 130, 1), Problem(1, 19, 11, 300, 20)}) {
+  for (const Problem& p :
+       {Problem(1, 2, 2, 4), Problem(2, 7, 5, 61), Problem(3, 4, 3, 130, 1), Problem(1, 19, 11, 300, 20)}) {
     const Expected expected = plain_loop(p);
     for (const bool in_passes : {false, true}) {
       const Result first = run(p, kernels::simt::kAllOrders[0], in_passes);
@@ -224,8 +228,16 @@ TEST(SurfaceCollectionKernel, WhatIsNotFiniteStaysInItsCell) {
 }
 
 TEST(SurfaceCollectionMath, HalvesGoToTheEvenCell) {
-  for (const auto& [x, cell] : {std::pair{-0.75f, 0}, {-0.25f, 2}, {0.25f, 2}, {0.75f, 4}, {0.749999f, 3}, {1.0f, 4},
-                                {-1.0f, 0}, {1.5f, 4}, {-1.5f, 0}, {std::numeric_limits<float>::quiet_NaN(), 0}})
+  for (const auto& [x, cell] : {std::pair{-0.75f, 0},
+                                {-0.25f, 2},
+                                {0.25f, 2},
+                                {0.75f, 4},
+                                {0.749999f, 3},
+                                {1.0f, 4},
+                                {-1.0f, 0},
+                                {1.5f, 4},
+                                {-1.5f, 0},
+                                {std::numeric_limits<float>::quiet_NaN(), 0}})
     EXPECT_EQ(cell_along(x, 5), cell) << x;
 }
 

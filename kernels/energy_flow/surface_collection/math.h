@@ -29,8 +29,7 @@ TWINBENCH_HOST_DEVICE float weight_factor(float distance, std::int32_t age) {
 }
 // Infinite where the energy, or the weight, is not finite: the softmax of such a cell is NaN throughout.
 TWINBENCH_HOST_DEVICE float weight_of(float energy, float distance, std::int32_t age) {
-  const float weight =
-      kernels::absolute(energy) * (1.0f / (1.0f + distance)) * (1.0f + 0.1f * static_cast<float>(age));
+  const float weight = kernels::absolute(energy) * (1.0f / (1.0f + distance)) * (1.0f + 0.1f * static_cast<float>(age));
   return kernels::absolute(weight) < INFINITY ? weight : INFINITY;
 }
 
@@ -60,7 +59,9 @@ constexpr float kUnit = 1099511627776.0f;
 constexpr std::int64_t kMostSlots = std::int64_t{1} << 20;
 TWINBENCH_HOST_DEVICE std::int64_t units_of(float value) { return static_cast<std::int64_t>(value * kUnit); }
 // Of the energy, by the cell's scale; finite where the cell's largest weight is.
-TWINBENCH_HOST_DEVICE float scaled_energy(float share, float energy, float inverse) { return share * (energy * inverse); }
+TWINBENCH_HOST_DEVICE float scaled_energy(float share, float energy, float inverse) {
+  return share * (energy * inverse);
+}
 
 // What a cell knows of its flows. Before the first: -infinity and zeros. Nothing is added where the weight is infinite.
 struct Cell {

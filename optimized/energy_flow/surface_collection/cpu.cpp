@@ -25,8 +25,8 @@ struct Entries {
 };
 
 // The cell of every entry, `none` where nothing is collected, and its weight.
-TWINBENCH_CPU_CLONES void find_cells(const Entries& of, int width, int height, std::int32_t forward,
-                                     std::int32_t none, std::int32_t* __restrict cell, float* __restrict weight) {
+TWINBENCH_CPU_CLONES void find_cells(const Entries& of, int width, int height, std::int32_t forward, std::int32_t none,
+                                     std::int32_t* __restrict cell, float* __restrict weight) {
   for (int i = 0; i < of.slots; ++i) {
     const std::int32_t found = cell_along(of.y[i], height) * width + cell_along(of.x[i], width);
     cell[i] = is_collected(of.status[i], of.forward_id[i], forward) ? found : none;
@@ -47,7 +47,8 @@ class CpuCollection final : public Plan {
   CpuCollection(const NamedTensors& inputs, const Setting& setting)
       : Plan(inputs, setting),
         pieces_(Pieces::of(arguments_.batch, grain(arguments_.slots + arguments_.cells()), at::get_num_threads(), 1)),
-        row_((arguments_.cells() + 1) * static_cast<std::int64_t>(sizeof(Cell)) / 8 + 2 * std::int64_t{arguments_.slots}),
+        row_((arguments_.cells() + 1) * static_cast<std::int64_t>(sizeof(Cell)) / 8 +
+             2 * std::int64_t{arguments_.slots}),
         scratch_(at::empty({pieces_.number(), row_}, at::kLong)) {
     for (std::int64_t piece = 0; piece < pieces_.number(); ++piece) {
       const Scratch scratch = scratch_of(piece);
@@ -78,8 +79,9 @@ class CpuCollection final : public Plan {
     const Arguments& a = arguments_;
     const std::int64_t first = sample * a.slots;
     const float* const at = a.position + 3 * first;
-    const Entries entries{a.energy + first, at,         at + a.slots, a.distance + first, a.age + first,
-                          a.forward_id + first, a.status + first, a.slots};
+    const Entries entries{
+        a.energy + first, at,     at + a.slots, a.distance + first, a.age + first, a.forward_id + first,
+        a.status + first, a.slots};
     const std::int32_t none = a.cells();
     find_cells(entries, a.width, a.height, a.forward, none, scratch.cell, scratch.weight);
     for (int i = 0; i < a.slots; ++i) {
@@ -125,11 +127,10 @@ class CpuCollection final : public Plan {
     for (int i = 0; i < a.slots; ++i) {
       const std::int32_t place = scratch.cell[i];
       const Cell& cell = scratch.cells[place];
-      grad_energy[i] = place == a.cells()
-                           ? 0.0f
-                           : energy_gradient(entries.energy[i], scratch.share[i],
-                                             weight_factor(entries.distance[i], entries.age[i]), total_share(cell),
-                                             mean_energy(cell), gradient[place]);
+      grad_energy[i] = place == a.cells() ? 0.0f
+                                          : energy_gradient(entries.energy[i], scratch.share[i],
+                                                            weight_factor(entries.distance[i], entries.age[i]),
+                                                            total_share(cell), mean_energy(cell), gradient[place]);
     }
   }
 

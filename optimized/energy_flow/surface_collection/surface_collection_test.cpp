@@ -29,7 +29,8 @@ NamedTensors outputs_of(const Component& component, Device device, const NamedTe
 
 // Bits, NaN too.
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
-  return a.scalar_type() == at::kFloat ? a.contiguous().view(at::kInt).equal(b.contiguous().view(at::kInt)) : a.equal(b);
+  return a.scalar_type() == at::kFloat ? a.contiguous().view(at::kInt).equal(b.contiguous().view(at::kInt))
+                                       : a.equal(b);
 }
 
 TEST(SurfaceCollection, NeitherTheOrderOfSlotsNorThePathChangesABit) {

@@ -50,7 +50,8 @@ Place place_of(const Setting& setting, std::int64_t sample, std::int64_t slot, s
   const std::int64_t width = setting.size("width"), cells = setting.size("cells");
   const std::uint64_t number = mixed(static_cast<std::uint64_t>(sample) << 32 | static_cast<std::uint64_t>(slot));
   if (setting.on("ties")) {
-    const auto columns = static_cast<std::uint64_t>(width - 1), rows = static_cast<std::uint64_t>(setting.size("height"));
+    const auto columns = static_cast<std::uint64_t>(width - 1),
+               rows = static_cast<std::uint64_t>(setting.size("height"));
     return {static_cast<std::int64_t>(number % columns), static_cast<std::int64_t>(number / columns % rows)};
   }
   const auto reached = static_cast<std::int64_t>(setting.option("cells_reached"));
