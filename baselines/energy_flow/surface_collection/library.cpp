@@ -1,4 +1,4 @@
-// Library variant of energy_flow.surface_collection: entries sorted by cell, then LibTorch's sums and maxima of segments.
+// Library variant of energy_flow.surface_collection: entries sorted by cell, then LibTorch's sums of segments.
 #include <ATen/ATen.h>
 
 #include <limits>

@@ -139,16 +139,16 @@ Result run(const Problem& p, kernels::simt::Order order, bool in_passes) {
   Arguments backward = forward;
   backward.cell = nullptr, backward.surface = nullptr;
   backward.grad_surface = grad_surface.data(), backward.grad_energy = grad_energy.data();
-  const int each = cells_of_block(p.batch, p.width * p.height);
-  const auto blocks = static_cast<unsigned>(p.batch * blocks_of_sample(p.width * p.height, each));
+  const int each = cells_of_block(p.width * p.height);
+  const auto blocks = static_cast<unsigned>(p.batch * blocks_of_sample(p.width * p.height));
   using kernels::simt::run_clean;
   for (const Arguments& a : {forward, backward})
     if (in_passes) {
-      run_clean(ClearCells{}, 3, kThreads, order, a);
-      run_clean(CellMaxima{}, 3, kThreads, order, a);
-      run_clean(CellSums{}, 3, kThreads, order, a);
-      a.grad_surface ? run_clean(EnergyGradients{}, 3, kThreads, order, a)
-                     : run_clean(CellMeans{}, 3, kThreads, order, a);
+      run_clean(ClearCells{}, 3, kPassThreads, order, a);
+      run_clean(CellMaxima{}, 3, kPassThreads, order, a);
+      run_clean(CellSums{}, 3, kPassThreads, order, a);
+      a.grad_surface ? run_clean(EnergyGradients{}, 3, kPassThreads, order, a)
+                     : run_clean(CellMeans{}, 3, kPassThreads, order, a);
     } else {
       a.grad_surface ? run_clean(CollectBackward{}, blocks, kThreads, order, a, kBytesOfCell * each)
                      : run_clean(Collect{}, blocks, kThreads, order, a, kBytesOfCell * each);
@@ -176,8 +176,17 @@ TEST(SurfaceCollectionKernel, MatchesAPlainLoop) {
   }
 }
 
-TEST(SurfaceCollectionKernel, TakesMoreSlotsThanItRemembers) {
-  const Problem p(1, 5, 3, kThreads * kRemembered + 301);
+TEST(SurfaceCollectionKernel, TakesMoreSlotsThanItKeeps) {
+  const Problem p(1, 5, 3, kThreads * kKept + 301);
+  const Expected expected = plain_loop(p);
+  const Result result = run(p, kernels::simt::kAllOrders[0], false);
+  kernels::simt::expect_close(result.surface, expected.surface, 1e-6, "surface");
+  kernels::simt::expect_close(result.grad_energy, expected.grad_energy, 1e-6, "grad_energy");
+  EXPECT_EQ(result.cell, expected.cell);
+}
+
+TEST(SurfaceCollectionKernel, TakesMoreCellsThanABlockHolds) {
+  const Problem p(2, 103, 61, 700);
   const Expected expected = plain_loop(p);
   const Result result = run(p, kernels::simt::kAllOrders[0], false);
   kernels::simt::expect_close(result.surface, expected.surface, 1e-6, "surface");

@@ -5,8 +5,10 @@
 
 namespace twinbench::energy_flow::surface_collection {
 
+constexpr int kPassThreads = 256;
+
 struct ClearCells {
-  static constexpr int kMaxThreads = kThreads;
+  static constexpr int kMaxThreads = kPassThreads;
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const Arguments& a) const {
     const std::int64_t all = std::int64_t{a.batch} * a.cells();
@@ -19,22 +21,22 @@ struct ClearCells {
   }
 };
 
-// body(entry, place of its cell) for collected flows, other(entry) for the rest.
+// body(flow, entry, place of its cell) for collected flows, other(entry) for the rest.
 template <class Block, class Body, class Other>
 TWINBENCH_DEVICE void each_entry(Block& block, const Arguments& a, Body body, Other other) {
   const std::int64_t all = std::int64_t{a.batch} * a.slots;
   for (std::int64_t entry = simt::global_index(block); entry < all; entry += simt::global_count(block)) {
     const std::int64_t sample = entry / a.slots;
-    const int cell = cell_of(a, sample, static_cast<int>(entry - sample * a.slots));
-    if (cell < 0)
+    const Flow flow = flow_at(a, sample, static_cast<int>(entry - sample * a.slots));
+    if (flow.cell < 0)
       other(entry);
     else
-      body(entry, sample * a.cells() + cell);
+      body(flow, entry, sample * a.cells() + flow.cell);
   }
 }
 
 struct CellMaxima {
-  static constexpr int kMaxThreads = kThreads;
+  static constexpr int kMaxThreads = kPassThreads;
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const Arguments& a) const {
     const auto store = [&](std::int64_t entry, int cell) {
@@ -42,22 +44,22 @@ struct CellMaxima {
     };
     each_entry(
         block, a,
-        [&](std::int64_t entry, std::int64_t place) {
-          store(entry, static_cast<int>(place % a.cells()));
-          add_maxima(block, a, entry, a.largest_weight + place, a.magnitude + place);
+        [&](const Flow& flow, std::int64_t entry, std::int64_t place) {
+          store(entry, flow.cell);
+          add_maxima(block, flow, a.largest_weight + place, a.magnitude + place);
         },
         [&](std::int64_t entry) { store(entry, -1); });
   }
 };
 
 struct CellSums {
-  static constexpr int kMaxThreads = kThreads;
+  static constexpr int kMaxThreads = kPassThreads;
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const Arguments& a) const {
     each_entry(
         block, a,
-        [&](std::int64_t entry, std::int64_t place) {
-          add_sums(block, a, entry, a.largest_weight[place], a.magnitude[place], a.shares + place, a.energies + place);
+        [&](const Flow& flow, std::int64_t, std::int64_t place) {
+          add_sums(block, flow, a.largest_weight[place], a.magnitude[place], a.shares + place, a.energies + place);
         },
         [](std::int64_t) {});
   }
@@ -69,7 +71,7 @@ TWINBENCH_HOST_DEVICE Cell sums_at(const Arguments& a, std::int64_t place) {
 }
 
 struct CellMeans {
-  static constexpr int kMaxThreads = kThreads;
+  static constexpr int kMaxThreads = kPassThreads;
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const Arguments& a) const {
     const std::int64_t all = std::int64_t{a.batch} * a.cells();
@@ -79,13 +81,13 @@ struct CellMeans {
 };
 
 struct EnergyGradients {
-  static constexpr int kMaxThreads = kThreads;
+  static constexpr int kMaxThreads = kPassThreads;
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const Arguments& a) const {
     each_entry(
         block, a,
-        [&](std::int64_t entry, std::int64_t place) {
-          store_gradient(a, entry, a.grad_surface[place], sums_at(a, place));
+        [&](const Flow& flow, std::int64_t entry, std::int64_t place) {
+          a.grad_energy[entry] = gradient_of(flow, sums_at(a, place), a.grad_surface[place]);
         },
         [&](std::int64_t entry) { a.grad_energy[entry] = 0.0f; });
   }
