@@ -206,6 +206,36 @@ def retrieval_pairs(sizes, options, device):
     yield Pair("torch.cdist", data, [], theirs, lambda *given: operator(*given, inspected))
 
 
+def collected(width, height, forward, energy, position, distance, age, status, forward_id):
+    """Energies averaged by cell: maxima by scatter_reduce, sums by index_add. Distance and age are constants."""
+    batch, cells = len(energy), width * height
+    x, y = (((position.detach()[:, axis] + 1) * 0.5 * (extent - 1)).round().long().clamp(0, extent - 1)
+            for axis, extent in ((0, width), (1, height)))
+    done = ((status == 2) | (status == 3)) & (forward_id == forward)
+    key = torch.where(done, torch.arange(batch, device=energy.device)[:, None] * cells + y * width + x, batch * cells)
+    key, energy = key.flatten(), torch.where(done, energy, 0).flatten()
+    factor = torch.where(done, 1 / (1 + distance.detach()) * (1 + 0.1 * age), 0).flatten()
+    weight = energy.abs() * factor
+    empty = energy.new_zeros(batch * cells + 1)
+    largest = empty.scatter_reduce(0, key, weight.detach(), "amax")
+    share = torch.exp(weight - largest[key])
+    shares, energies = empty.index_add(0, key, share), empty.index_add(0, key, share * energy)
+    return (energies / shares.clamp_min(1e-30))[:-1].view(batch, cells)
+
+
+def collection_pairs(sizes, options, device):
+    batch, width, height, slots = (sizes[name] for name in ("batch", "width", "height", "slots"))
+    forward = int(options.get("forward", 1))
+    shape, placed = (batch, slots), lambda *extents: 2 * torch.rand(*extents, device=device) - 1
+    whole = lambda low, high: torch.randint(low, high, shape, dtype=torch.int32, device=device)
+    data = [0.5 * torch.randn(shape, device=device), placed(batch, 3, slots), torch.rand(shape, device=device),
+            whole(0, 51), torch.randint(1, 5, shape, dtype=torch.uint8, device=device), whole(forward, forward + 1)]
+    operator = torch.ops.twinbench.energy_flow_surface_collection.default
+    own = dict(width=width, height=height, forward=forward)
+    yield Pair("torch.index_add", data, [], lambda *given: (collected(width, height, forward, *given),),
+               lambda *given: operator(*given, **own)[:1])
+
+
 def ring_graph(dim, edges, scales):
     """Nested rings whose half-widths double from scale to scale, as the documents' sparsities give them."""
     for half in range(1, dim + 1):
@@ -335,6 +365,7 @@ PAIRS = {
     "energy_flow.simple_neuron": neuron_pairs,
     "energy_flow.energy_carrier": carrier_pairs,
     "energy_flow.carrier_heads": heads_pairs,
+    "energy_flow.surface_collection": collection_pairs,
 }
 # Sizes that users have beside the cases of `twinbench list`.
 ALSO = {

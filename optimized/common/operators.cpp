@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
@@ -34,12 +35,17 @@ class MetaForward final : public c10::OperatorKernel {
   explicit MetaForward(std::string component) : signature_(find_component(component).spec.signature) {}
 
   void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) const {
-    const NamedTensors inputs = operators::tensors_of(op.schema().arguments(), arguments_of(op.schema(), *stack));
+    const auto arguments = arguments_of(op.schema(), *stack);
+    const NamedTensors inputs = operators::tensors_of(op.schema().arguments(), arguments);
+    std::map<std::string, std::int64_t> given;
+    for (const auto& size : operators::untold_sizes(signature_))
+      given[size] = arguments[static_cast<std::size_t>(*op.schema().argumentIndexWithName(size))].toInt();
     const at::Tensor* floating = nullptr;
     for (const auto& [name, tensor] : inputs)
       if (!floating && tensor.is_floating_point()) floating = &tensor;
     const std::function<c10::SymInt(const std::string&)> size_of = [&](const std::string& symbol) {
-      return length(symbol, inputs, size_of);
+      const auto found = given.find(symbol);
+      return found == given.end() ? length(symbol, inputs, size_of) : c10::SymInt(found->second);
     };
     NamedTensors results;
     for (const auto& output : signature_.outputs) {
@@ -113,6 +119,19 @@ FunctionSchema backward_schema(const FunctionSchema& forward, const std::vector<
 
 }  // namespace
 
+std::vector<std::string> operators::untold_sizes(const Signature& signature) {
+  std::vector<std::string> names;
+  for (const auto& size : signature.sizes) {
+    const bool told = std::any_of(signature.inputs.begin(), signature.inputs.end(), [&](const InputSpec& input) {
+      return input.per == size.name ||
+             std::any_of(input.shape.begin(), input.shape.end(),
+                         [&](const Expression& extent) { return extent.symbol() == size.name; });
+    });
+    if (!told) names.push_back(size.name);
+  }
+  return names;
+}
+
 NamedTensors operators::tensors_of(c10::ArrayRef<c10::Argument> names, c10::ArrayRef<IValue> arguments) {
   NamedTensors tensors;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -165,6 +184,7 @@ std::string schema_text(const std::string& name, const ComponentSpec& spec) {
     arguments +=
         (arguments.empty() ? "" : ", ") + std::string(input.per.empty() ? "Tensor " : "Tensor[] ") + input.name;
   arguments += ", *";
+  for (const auto& size : operators::untold_sizes(spec.signature)) arguments += ", int " + size;
   for (const auto& option : spec.signature.options)
     if (!option.of_inputs) arguments += ", " + argument_of(option);
   const auto& modes = spec.dtypes;

@@ -15,10 +15,10 @@ namespace twinbench {
 // Autograd calls two others, where the optimized variant has two halves (two_halves.h): <...>_keeping returns, after
 // the results, copies of what the backward half reads (autograd saves them as it saves the arguments), and
 // <...>_backward_kept takes those between the gradients and the arguments. A graph that is traced (torch.compile)
-// holds the first two. Arguments bear the names of the inputs (a list stands for inputs
-// that are one per layer) and options; `bool bf16_products` is the numeric mode. Both run what the optimized variant
-// runs, on the CPU (float32, float64) and, in a build with CUDA, on CUDA (float32), and have Meta and Autograd
-// implementations.
+// holds the first two. Arguments bear the names of the inputs (a list stands for inputs that are one per layer), of
+// sizes that no input's length tells, and of options; `bool bf16_products` is the numeric mode. Both run what the
+// optimized variant runs, on the CPU (float32, float64) and, in a build with CUDA, on CUDA (float32), and have Meta and
+// Autograd implementations.
 // Bad arguments raise ValueError or TypeError and are named.
 void register_operator(torch::Library& library, const ComponentSpec& spec);
 
@@ -26,6 +26,9 @@ void register_operator(torch::Library& library, const ComponentSpec& spec);
 bool is_tensor_operator(const Component& component);
 
 namespace operators {
+
+// Sizes that are no input's length and no count of inputs: the extents of a result, say. They are given by name.
+std::vector<std::string> untold_sizes(const Signature& signature);
 
 // The given tensors under their formal names, those of the component's inputs.
 NamedTensors tensors_of(c10::ArrayRef<c10::Argument> names, c10::ArrayRef<c10::IValue> arguments);

@@ -62,6 +62,8 @@ Setting setting_of(const Signature& signature, const Call& given, const NamedTen
     const std::string& name = given.names[i].name();
     if (name == "bf16_products")
       bf16 = value.toBool();
+    else if (signature.has_size(name))
+      setting.input_case.sizes[name] = value.toInt();
     else
       setting.input_case.options[name] = option_value(signature, name, value);
   }
