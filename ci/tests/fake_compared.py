@@ -1,4 +1,4 @@
-#!/usr/bin/python3 -S
+#!/usr/bin/python3 -IS
 """A twinbench with made-up counts and times, for tests of ci/compare_revisions: a link to this file beside NAME.json.
 
 NAME.json: {"cells": {cell: {"wall": seconds, "cpu": seconds, "counters": {...}, "instructions": n, "kernels": {...},
@@ -6,16 +6,19 @@ NAME.json: {"cells": {cell: {"wall": seconds, "cpu": seconds, "counters": {...},
 "restless": cell whose instructions do not repeat}. The calls of both are counted in one file.
 """
 import json
-import random
+import math
 import re
 import sys
-from pathlib import Path
+from _random import Random  # a few hundred of these processes are started: random and pathlib would take twice as long
 
-HERE = Path(sys.argv[0])
-BEHAVIOUR = json.loads(HERE.with_suffix(".json").read_text())
-CALLS = HERE.with_name("calls")  # of both programs
-CALLS.open("a").write(" ".join(sys.argv[1:]) + "\n")
-COUNT = CALLS.read_text().count("\n")
+HERE = sys.argv[0]
+with open(re.sub(r"(\.py)?$", ".json", HERE, count=1)) as told:
+    BEHAVIOUR = json.load(told)
+CALLS = HERE.rpartition("/")[0] + "/calls"  # of both programs
+with open(CALLS, "a") as calls:
+    calls.write(" ".join(sys.argv[1:]) + "\n")
+with open(CALLS) as calls:
+    COUNT = calls.read().count("\n")
 
 
 def flag(name: str, default: str = "") -> str:
@@ -23,16 +26,26 @@ def flag(name: str, default: str = "") -> str:
     return joined[0] if joined else sys.argv[sys.argv.index(name) + 1] if name in sys.argv else default
 
 
+def write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)
+
+
 def chosen(pattern: str, device: str) -> dict[str, dict]:
     return {cell: row for cell, row in BEHAVIOUR["cells"].items()
             if re.search(pattern, cell) and f"/{device}/" in cell}
+
+
+def gauss(rng: Random) -> float:
+    """Box and Muller's normal number."""
+    return math.sqrt(-2 * math.log(1 - rng.random())) * math.cos(2 * math.pi * rng.random())
 
 
 def bench() -> None:
     if flag("--benchmark_list_tests"):
         print("\n".join(f"{cell}/real_time" for cell in chosen(".", "cpu")))
         return
-    rng = random.Random(BEHAVIOUR["seed"] * 1000 + COUNT)
+    rng = Random(BEHAVIOUR["seed"] * 1000 + COUNT)
     rows = []
     for cell, row in chosen(".", "cpu").items():
         if not re.search(flag("--benchmark_filter"), f"{cell}/real_time"):
@@ -44,9 +57,9 @@ def bench() -> None:
         drift = (1 + BEHAVIOUR.get("drift", 0)) ** COUNT
         for _ in range(int(flag("--benchmark_repetitions"))):
             rows.append({"run_name": f"{cell}/real_time", "run_type": "iteration", **{
-                f"{key}_time": row[name] * drift * 2.718281828 ** rng.gauss(0, BEHAVIOUR["noise"])
+                f"{key}_time": row[name] * drift * math.exp(BEHAVIOUR["noise"] * gauss(rng))
                 for key, name in (("real", "wall"), ("cpu", "cpu"))}})
-    Path(flag("--benchmark_out")).write_text(json.dumps({"context": {}, "benchmarks": rows}))
+    write(flag("--benchmark_out"), json.dumps({"context": {}, "benchmarks": rows}))
 
 
 def pins(engine: str) -> None:
@@ -58,7 +71,7 @@ def pins(engine: str) -> None:
     if engine == "instructions":
         found = {"machine": {cell: [count + (COUNT if cell == BEHAVIOUR.get("restless") else 0), 1]
                              for cell, count in found.items()}}
-    Path(flag("--pins")).write_text(json.dumps({"cells": found} if engine == "kernels" else found))
+    write(flag("--pins"), json.dumps({"cells": found} if engine == "kernels" else found))
 
 
 def main() -> None:

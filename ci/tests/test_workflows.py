@@ -176,7 +176,7 @@ def test_the_steps_of_the_night_run_and_keep_the_run(tree, tmp_path):
     assert written["exit_code"] == result.returncode
     assert "## " in (tree / "page.md").read_text() and (tree / "out/nightly/junit.xml").is_file()
     files = git("ls-tree", "-r", "--name-only", "bench-history", folder=tmp_path / "origin.git").splitlines()
-    assert len(files) == 2 and ".gitignore" in files
+    assert len(files) == 3 and ".gitignore" in files  # the run, and its record
     assert git("status", "--porcelain", "-uno", folder=tree) == "" and git("branch", folder=tree).count("\n") == 1
 
 
@@ -205,10 +205,10 @@ def test_history_grows_and_nothing_is_kept_twice(tree, tmp_path):
     first, _ = keep(record(tree, "one", day=1))
     second, _ = keep(record(tree, "two", day=2))
     again, result = keep(record(tree, "two", day=2))
-    assert len(first) == 2 and set(first) < set(second) and again == second and "kept before" in result.stderr
+    assert len(first) == 3 and set(first) < set(second) and again == second and "kept before" in result.stderr
     assert git("rev-list", "--count", "kept", folder=origin).strip() == "2"
     many, result = keep(*(record(tree, f"r{day}", seconds=1.0 if day < 13 else 1.5, day=day) for day in range(3, 25)))
-    assert len(many) == 25 and "energy_flow" in result.stdout  # the level that changed is named
+    assert len(many) == 49 and "energy_flow" in result.stdout  # the level that changed is named
 
 
 def test_two_that_keep_at_once_both_do(tree, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 
+import pytest
 import synthetic
 
 from twinbench_reports.judge.judge import judge
@@ -41,6 +42,7 @@ def test_a_leak_is_first_and_counted():
     assert "1 of 28 cells left memory behind" in device_finding(block)
 
 
+@pytest.mark.drawn
 def test_a_timeline_in_words_and_lines(load):
     record = load(synthetic.on_a_card())
     bench, parity = timeline_rows(joined_timelines(record.block))

@@ -231,6 +231,7 @@ def test_the_share_of_the_gap_that_is_closed(found, share):
     assert found.gap_closed == (share if share is None else pytest.approx(share))
 
 
+@pytest.mark.drawn
 def test_the_page_holds_every_claim_and_every_item(load):
     record, documents = load(synthetic.full()), load_documents(ROOT)
     page = html_report(record, judge(record), documents=documents)
@@ -252,6 +253,7 @@ def test_numbers_on_bars_can_be_read(palette):
         assert contrast(palette.surface, getattr(palette, role)) >= 4.5, role
 
 
+@pytest.mark.drawn
 def test_failures_stand_beside_their_bar(plant, load):
     root = synthetic.full()
     next(row for row in root["twinbench"]["parity"] if "energy_carrier" in row["cell"])["verdict"] = "fail"
@@ -267,6 +269,7 @@ def test_a_page_without_a_tree_says_so(load):
     assert page.count("No source tree was given") == 2
 
 
+@pytest.mark.drawn
 def test_text_of_a_tree_is_escaped(plant, load):
     record = load(synthetic.full())
     root = plant(claim(text="<script>x</script>", place="<b>", recomputed="<i>", instead="<u>", figure="<s>"))

@@ -38,6 +38,7 @@ def test_a_newer_schema_and_missing_or_extra_fields_are_refused(save, cli, capsy
         assert cli("gate", save(root)) == 2 and "remedy" in capsys.readouterr().err
 
 
+@pytest.mark.drawn
 def test_markup_in_names_and_reasons_stays_text(save, cli, tmp_path, capsys):
     evil = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\x1b[31m"
     root = synthetic.full()

@@ -185,6 +185,7 @@ def test_contrast(palette):
             contrast(mark, ground) for mark in (palette.blue, palette.vermillion, palette.green, palette.purple)) >= 3
 
 
+@pytest.mark.drawn
 def test_names_are_escaped_everywhere(load):
     root = synthetic.failing()
     evil = EVIL.replace("/", "").replace(" ", "")
@@ -222,6 +223,7 @@ def test_an_empty_record_renders(load):
     assert "nothing was measured" in page and "<figure>" not in page and page.count('class="absent"') >= 5
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("section", ["parity", "counters", "proofs", "timings", "speedups", "scenarios", "selftest"])
 def test_one_section_alone_renders(load, section):
     record = load(synthetic.only(synthetic.full(), section))
@@ -229,6 +231,7 @@ def test_one_section_alone_renders(load, section):
     assert markdown(record, judge(record)) and table_text(record, judge(record), Style())
 
 
+@pytest.mark.drawn
 def test_rows_without_numbers_render(load):
     root = synthetic.full()
     block = root["twinbench"]
@@ -249,6 +252,7 @@ def test_rows_without_numbers_render(load):
     assert markdown(record, judge(record)) and table_text(record, judge(record), Style())
 
 
+@pytest.mark.drawn
 def test_zero_counters_and_ratios_draw(load):
     root = synthetic.full()
     for row in root["twinbench"]["proofs"]:
@@ -296,6 +300,7 @@ def test_columns_cut_in_the_middle_and_keep_control_characters_out():
     assert "…" in text and "/end" in text and "\x1b" not in text
 
 
+@pytest.mark.drawn
 def test_figures_as_files(load, tmp_path):
     drawing = all_drawings(load(synthetic.full()))["claims"][0]
     svg, png = drawing.write(tmp_path)

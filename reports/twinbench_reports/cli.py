@@ -130,12 +130,25 @@ def build_parser() -> Parser:
     keep.add_argument("--to", type=Path, required=True, metavar="DIR", help="the history folder; it only grows")
     for name, text in (("revision", "of the code"), ("machine", "that ran it"), ("utc", "time of the run")):
         keep.add_argument(f"--{name}", default="", metavar="TEXT", help=f"{text}, where the file does not say")
+    keep.add_argument("--times-only", action="store_true", help="keep no copy of the record itself (compressed, a "
+                      "twelfth of its size): the site then has no pages of it")
 
     trends = add("trends", commands.trends, "print the times of a history folder with the changes of their level")
     trends.add_argument("folder", type=Path, metavar="DIR", help="a folder that `keep` filled")
     trends.add_argument("--filter", default=".", metavar="RE", help="only series whose name matches (default: all)")
     trends.add_argument("--changed", action="store_true", help="only series whose level changed")
     trends.add_argument("--width", type=int, metavar="COLUMNS", help="width of the table (default: the terminal's)")
+
+    site = add("site", commands.site, "write a history as static pages: overview, components, scenarios, claims, "
+               "machines, and the change between two runs")
+    site.add_argument("folder", type=Path, metavar="HISTORY", help="a folder that `keep` filled")
+    site.add_argument("-o", "--out", type=Path, required=True, metavar="DIR", help="where to write the pages")
+    _add_documents(site)
+    site.add_argument("--source-url", default="", metavar="URL",
+                      help="link source files: a URL with {revision} and {path}")
+    site.add_argument("--compare", nargs=2, metavar=("BEFORE", "NOW"),
+                      help="the revisions that the compare page shows without a script (default: the newest two runs)")
+    site.add_argument("--jobs", type=int, default=0, metavar="N", help="processes (default: cores)")
 
     merge = add("merge", commands.merge, "put records of one revision and machine together")
     _add_records(merge)

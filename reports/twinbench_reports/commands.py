@@ -18,7 +18,7 @@ from twinbench_reports.judge.findings import Verdict
 from twinbench_reports.judge.judge import judge
 from twinbench_reports.judge.pins import load_pins, matching
 from twinbench_reports.judge.waivers import load_waivers
-from twinbench_reports.load import Record, load_record
+from twinbench_reports.load import Record, load_record, read_bytes
 from twinbench_reports.merge import load_merged, merge_records
 from twinbench_reports.render.annotations import annotations
 from twinbench_reports.render.columns import terminal_style
@@ -32,6 +32,7 @@ from twinbench_reports.render.trends import trend_rows, trends_text
 from twinbench_reports.render.verdict_json import verdict_json
 from twinbench_reports.store.folder import Store
 from twinbench_reports.store.importers import read_run
+from twinbench_reports.store.records import keep_record
 
 # Figures need Matplotlib, which takes a second to load: html and history import it when they run.
 
@@ -118,6 +119,8 @@ def keep(options: argparse.Namespace) -> int:
             for path in options.files]
     store = Store(options.to)
     for path, run in zip(options.files, runs):
+        if run.record and not options.times_only:
+            keep_record(options.to, read_bytes(path))
         file, new = store.add(run)
         print(f"{path}: {len(run.points)} series of {run.source}, {'kept as' if new else 'already kept as'} {file}")
     return PASS
@@ -140,6 +143,21 @@ def trends(options: argparse.Namespace) -> int:
     if rows:
         sys.stdout.write(trends_text(rows, terminal_style(width=options.width)))
     return PASS if found else INCONCLUSIVE
+
+
+def site(options: argparse.Namespace) -> int:
+    """Writes the pages of a history."""
+    from twinbench_reports.site.build import build
+
+    root = options.documents or tree()
+    found, count = build(options.folder, options.out, documents=_documents(options), tree=root,
+                         source_url=options.source_url, pair=options.compare or (), jobs=options.jobs)
+    for reason in found.refused:
+        print(f"twinbench-report: left out: {reason}", file=sys.stderr)
+    first = found.machines[0]
+    said = f"{first.verdict.word}, {first.verdict.headline}" if first.verdict else "no run kept its record"
+    print(f"{options.out / 'index.html'}: {count} pages of {len(found.machines)} machines; {said}")
+    return PASS
 
 
 def merge(options: argparse.Namespace) -> int:

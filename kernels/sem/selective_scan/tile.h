@@ -120,7 +120,7 @@ TWINBENCH_DEVICE void store_tile(Block& block, const Shape& shape, float* to, st
   });
 }
 
-// What does not change along a sequence: the step sizes' weights, rates and phases (in the units of decay_of), zeros past
+// What does not change along a sequence: the step sizes' weights; rates and phases in the units of decay_of, zeros past
 // the last state.
 template <class Block>
 TWINBENCH_DEVICE void load_parameters(Block& block, const ScanArguments& a, std::int64_t item, const Layout& at) {

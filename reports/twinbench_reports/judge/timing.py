@@ -100,7 +100,7 @@ def _judge(now: Record, before: Record | None) -> Iterator[Finding]:
 
 def _judge_alone(name: str, row: Row) -> Iterator[Finding]:
     command = reproduce("speedups", row)
-    usable = _triple(row)
+    usable = usable_triple(row)
     if row["verdict"] == "faster" and (not usable or usable[1] <= 1):
         yield Finding("inconclusive", "speedups", name, "says faster, but its interval reaches 1x or is not there",
                       command)
@@ -118,9 +118,9 @@ def _judge_against(now: Record, before: Record, speedups: dict[str, Row]) -> Ite
         new = speedups.get(name)
         if old["case"] == HELD_OUT:
             continue  # its sizes are another revision's
-        if new is None or old["from"] == "library" or not (old_triple := _triple(old)):
+        if new is None or old["from"] == "library" or not (old_triple := usable_triple(old)):
             continue  # a vanished row is the missing rule's; the library variant is not ours to gate
-        if not (new_triple := _triple(new)):
+        if not (new_triple := usable_triple(new)):
             yield Finding("inconclusive", "speedups", name,
                           f"it has no interval now: {new['reason'] or new['verdict']}", reproduce("speedups", new))
             continue
@@ -146,7 +146,8 @@ def _judge_against(now: Record, before: Record, speedups: dict[str, Row]) -> Ite
             yield Finding("notice", "speedups", name, f"{text}. Faster: renew the baseline record", command)
 
 
-def _triple(row: Row) -> tuple[float, float, float] | None:
+def usable_triple(row: Row) -> tuple[float, float, float] | None:
+    """(ratio, lower, upper) of a speedup that has all three."""
     values = row["ratio"], row["lower"], row["upper"]
     if any(value is None or value <= 0 or not math.isfinite(value) for value in values):
         return None

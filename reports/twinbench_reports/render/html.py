@@ -1,7 +1,8 @@
-"""The HTML report: one file that needs no network and no script. Same inputs, same bytes."""
+"""The HTML report: one file that needs no network and no script. Same inputs, same bytes. The site's pages reuse it."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ from twinbench_reports.statistics.speedups import geometric_mean, minimum_detect
 
 _TEMPLATES = Path(__file__).parent / "templates"
 MOST_ACTIONS = 50
+DECIDED = ("faster", "same", "slower")  # verdicts on time that stand; what is said beside them is about the method
 COUNTERS = ("dispatches", "scalar_reads", "sync_calls", "copies", "allocations", "peak_bytes")
 
 
@@ -61,8 +63,21 @@ def all_drawings(record: Record, documents: Documents | None = None) -> dict[str
 
 def html_report(record: Record, verdict: Verdict, before: Record | None = None,
                 measured: Sequence[Record] = (), documents: Documents | None = None) -> str:
-    """The whole report; `measured`: records of cards, for their times beside modelled ones; `documents`: for ledger and
-    coverage. Everything is escaped."""
+    """The whole report. Everything is escaped."""
+    return environment().get_template("report.html.j2").render(
+        look() | record_context(record, verdict, before, measured, documents))
+
+
+def look() -> dict[str, str]:
+    """What every page has in its head: the style and the colours of both themes."""
+    return {"style": (_TEMPLATES / "style.css").read_text(encoding="utf-8"), "light": css_variables(LIGHT),
+            "dark": css_variables(DARK), "script": "", "script_hash": ""}
+
+
+def record_context(record: Record, verdict: Verdict, before: Record | None = None, measured: Sequence[Record] = (),
+                   documents: Documents | None = None) -> dict[str, Any]:
+    """What the templates of the sections ask for; `measured`: records of cards, for their times beside modelled ones;
+    `documents`: for ledger and coverage. No figure is drawn before a template asks for it."""
     block = record.block
     twins = gather_twins(block)
     claims = gather_claims(block, twins)
@@ -70,7 +85,7 @@ def html_report(record: Record, verdict: Verdict, before: Record | None = None,
     modelled = gather_modelled(record, measured)
     proofs = [row for twin in twins for row in twin.proofs]
     ledger, covered = _documented(documents, block, twins)
-    context: dict[str, Any] = {
+    return {
         "ledger": ledger,
         "coverage": covered,
         "record": record,
@@ -100,7 +115,8 @@ def html_report(record: Record, verdict: Verdict, before: Record | None = None,
         "specimens": [row for row in block["parity"] if row["check"] == "specimen"],
         "account": account(record),
         "glossary": GLOSSARY,
-        "method": METHOD,
+        "method": [(word, f"{text} The limit of this record is {numbers.percent(smallest_loss(block))}."
+                    if word == "Gate" else text) for word, text in METHOD],
         "activity": activity_rows(block),
         "memory": memory_rows(block),
         "timelines": timeline_rows(joined_timelines(block)),
@@ -112,11 +128,7 @@ def html_report(record: Record, verdict: Verdict, before: Record | None = None,
             "counters": counter_finding(proofs),
             "parity": parity_finding(parity),
             "modelled": modelled_finding(modelled),
-            "roofline": roofline_finding([twin for twin in twins if twin.roofline("optimized")])},
-        "style": (_TEMPLATES / "style.css").read_text(encoding="utf-8"),
-        "light": css_variables(LIGHT),
-        "dark": css_variables(DARK), }
-    return _environment().get_template("report.html.j2").render(context)
+            "roofline": roofline_finding([twin for twin in twins if twin.roofline("optimized")])}, }
 
 
 def _actions(verdict: Verdict) -> list[tuple[list[Finding], list[Finding]]]:
@@ -137,7 +149,9 @@ def _documented(documents: Documents | None, block: dict[str, Any],
     return ledger_rows(documents, block, twins), coverage(documents, block, twins)
 
 
-def _environment() -> jinja2.Environment:
+@functools.cache
+def environment() -> jinja2.Environment:
+    """The templates, with the filters that write numbers. Names and texts of records are escaped."""
     environment = jinja2.Environment(loader=jinja2.FileSystemLoader(_TEMPLATES), autoescape=True,
                                      undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
                                      keep_trailing_newline=True)
@@ -146,7 +160,7 @@ def _environment() -> jinja2.Environment:
         environment.filters[function.__name__] = function
     environment.globals.update(plural=numbers.plural, minimum_detectable=minimum_detectable, interval=numbers.interval,
                                counter=numbers.counter, limiter_parts=limiter_parts,
-                               stages_text=stages_text, STAGES=STAGES, MEANING=MEANING)
+                               stages_text=stages_text, STAGES=STAGES, MEANING=MEANING, DECIDED=DECIDED)
     return environment
 
 

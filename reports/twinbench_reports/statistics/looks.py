@@ -48,12 +48,15 @@ def judge(blocks: ArrayLike, rule: Rule = RULE, alpha: float | None = None) -> N
     values = order.finite(blocks)
     alpha = rule.alpha_per_look if alpha is None else alpha
     limit = math.log1p(rule.least_failing)
-    estimate = order.hodges_lehmann(values)
-    verdict = np.full(values.shape[:-1], UNDECIDED)
-    verdict[signed_rank.p_less(values, math.log1p(rule.limit)) <= rule.pass_alpha] = SAME
-    verdict[(estimate <= -limit) & (signed_rank.p_less(values) <= alpha)] = FASTER
-    verdict[(estimate >= limit) & (signed_rank.p_greater(values) <= alpha)] = SLOWER
-    return verdict
+    rows = values.reshape(-1, values.shape[-1])
+    estimate = order.hodges_lehmann(rows)
+    verdict = np.full(len(rows), UNDECIDED)
+    verdict[signed_rank.p_less(rows, math.log1p(rule.limit)) <= rule.pass_alpha] = SAME
+    for moved, test, word in ((estimate <= -limit, signed_rank.p_less, FASTER),
+                              (estimate >= limit, signed_rank.p_greater, SLOWER)):
+        if moved.any():  # few rows are: the test of the others could change nothing
+            verdict[np.flatnonzero(moved)[test(rows[moved]) <= alpha]] = word
+    return verdict.reshape(values.shape[:-1])
 
 
 def judge_fresh(blocks: ArrayLike, rule: Rule = RULE) -> NDArray[np.int64]:

@@ -35,15 +35,14 @@ def p_greater(values: ArrayLike, shift: float = 0.0) -> Array:
     """
     rows = finite(values) - shift
     flat = rows.reshape(-1, rows.shape[-1])
-    sizes = np.sort(np.abs(flat), axis=1)
-    plain = (sizes[:, 0] > 0) & (np.diff(sizes, axis=1) > 0).all(axis=1)
+    sizes = np.abs(flat)
+    order = np.argsort(sizes, axis=1)
+    sizes = np.take_along_axis(sizes, order, axis=1)
+    plain = (sizes[:, 0] > 0) & (sizes[:, 1:] > sizes[:, :-1]).all(axis=1)
     p = np.ones(len(flat))
     if plain.any():
-        chosen = flat[plain]
-        order = np.argsort(np.abs(chosen), axis=1)
-        positive = np.take_along_axis(chosen > 0, order, axis=1)
-        statistic = (positive * np.arange(1, chosen.shape[1] + 1)).sum(axis=1)
-        p[plain] = upper_tail(chosen.shape[1])[statistic]
+        positive = np.take_along_axis(flat > 0, order, axis=1)[plain]
+        p[plain] = upper_tail(flat.shape[1])[positive @ np.arange(1, flat.shape[1] + 1)]
     for index in np.flatnonzero(~plain):
         p[index] = _p_with_ties(flat[index])
     return np.minimum(p, 1).reshape(rows.shape[:-1])

@@ -6,13 +6,13 @@ import contextlib
 import os
 import re
 import sqlite3
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from twinbench_reports.errors import ReportError
 from twinbench_reports.load import parse_json, read_bytes
+from twinbench_reports.store.records import put_once
 from twinbench_reports.store.run import Run, run_of
 
 INDEX = "index.sqlite3"
@@ -45,21 +45,17 @@ class Store:
     def add(self, run: Run) -> tuple[Path, bool]:
         """(its file, whether it is new). The file appears whole or not at all."""
         target = self.folder / "runs" / run.folder_name / run.file_name
-        if target.exists():
-            return target, False
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile("w", dir=target.parent, prefix=".part-", encoding="utf-8") as part:
-                part.write(run.text())
-                part.flush()
-                os.fsync(part.fileno())
-                os.link(part.name, target)  # refuses to replace, where a rename would not
-        except FileExistsError:
-            return target, False
-        except OSError as error:
-            raise ReportError(f"cannot be written: {error.strerror}", file=str(target),
-                              remedy="check the folder's permissions and space") from error
-        return target, True
+        return target, put_once(target, run.text().encode())
+
+    def runs(self) -> list[Run]:
+        """Every run, by machine and time. What cannot be read is named in `refused`."""
+        found = []
+        for _, path in self._files():
+            try:
+                found.append(run_of(parse_json(read_bytes(path), str(path)), str(path)))
+            except ReportError as error:
+                self.refused.append(str(error))
+        return sorted(found, key=lambda run: (run.machine, run.utc, run.file_name))
 
     def refresh(self) -> int:
         """Indexes what is new; how many runs the index holds. What cannot be read is named in `refused`."""

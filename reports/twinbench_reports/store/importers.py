@@ -9,7 +9,8 @@ from typing import Any
 
 from twinbench_reports import machine
 from twinbench_reports.errors import ReportError
-from twinbench_reports.load import load_record, parse_json, read_bytes
+from twinbench_reports.load import Record, load_record, parse_json, read_bytes
+from twinbench_reports.store.facts import run_facts
 from twinbench_reports.store.run import Run
 
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -23,8 +24,10 @@ def read_run(path: Path, *, revision: str = "", machine_name: str = "", utc: str
     root = parse_json(read_bytes(path), str(path))
     keys = set(root) if isinstance(root, dict) else set()
     try:
+        facts: dict[str, Any] = {}
         if "twinbench" in keys:
-            found = _twinbench(path)
+            record = load_record(path)
+            found, facts = _twinbench(record), run_facts(record)
         elif {"machine_info", "commit_info", "benchmarks"} <= keys:
             found = _pytest_benchmark(root)
         elif {"devices", "benchmarks"} <= keys:
@@ -39,16 +42,16 @@ def read_run(path: Path, *, revision: str = "", machine_name: str = "", utc: str
         raise ReportError(f"{type(error).__name__} {error}: a field is missing or of another kind", file=str(path),
                           remedy="give the file as the program wrote it") from error
     source, said, series = found
-    facts = {"revision": revision or said.get("revision", ""), "machine": machine_name or said.get("machine", ""),
+    given = {"revision": revision or said.get("revision", ""), "machine": machine_name or said.get("machine", ""),
              "utc": utc or said.get("utc", "")}
-    lacking = [key for key in ("machine", "utc") if not facts[key]]
+    lacking = [key for key in ("machine", "utc") if not given[key]]
     if lacking:
         raise ReportError(f"it does not say its {' and '.join(lacking)}", file=str(path),
                           remedy=" ".join(f"--{key} TEXT" for key in lacking))
     points = {name: statistics.median(values) for name, values in series.items() if min(values) > 0}
     if not points:
         raise ReportError("it holds no time", file=str(path), remedy="run the benchmarks again; all failed or skipped")
-    return Run(facts["utc"], facts["revision"], facts["machine"], source, points)
+    return Run(given["utc"], given["revision"], given["machine"], source, points, **facts)
 
 
 Found = tuple[str, Mapping[str, str], Series]
@@ -61,8 +64,7 @@ def _collect(rows: Iterator[tuple[str, float]]) -> Series:
     return series
 
 
-def _twinbench(path: Path) -> Found:
-    record = load_record(path)
+def _twinbench(record: Record) -> Found:
     provenance = record.provenance
     toolchain = ", ".join(f"{provenance[key]}" for key in ("libtorch", "compiler"))
     said = {"revision": provenance["revision"], "utc": provenance["utc"],

@@ -78,12 +78,12 @@ class Drawing:
         return [svg, png]
 
 
-def bare_figure(width: float, height: float, palette: Palette, columns: int = 1,
+def bare_figure(width: float, height: float, palette: Palette, columns: int = 1, rows: int = 1,
                 layout: str | None = "constrained") -> tuple[Figure, list[Axes]]:
-    """A figure with axes in the palette's ink and nothing else."""
+    """A figure with axes, row by row, in the palette's ink and nothing else."""
     figure = Figure(figsize=(width, height), layout=layout)
     figure.patch.set_alpha(0)
-    axes = [figure.add_subplot(1, columns, column + 1) for column in range(columns)]
+    axes = [figure.add_subplot(rows, columns, place + 1) for place in range(rows * columns)]
     for one in axes:
         one.patch.set_alpha(0)
         one.tick_params(axis="both", colors=palette.muted, labelcolor=palette.ink)

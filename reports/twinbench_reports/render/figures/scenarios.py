@@ -17,6 +17,7 @@ from twinbench_reports.render.figures.drawing import Drawing, bare_figure
 from twinbench_reports.render.figures.theme import WIDTH, Palette
 from twinbench_reports.render.figures.ticks import log_axis
 
+_ABREAST = 4  # panels
 Series = list[tuple[str, list[float | None]]]  # (variant, a value a step)
 
 
@@ -43,7 +44,7 @@ def _panels(row: Row) -> list[tuple[str, str, Series]]:
             if len(timeline["values"]) > 1:
                 panels.setdefault((timeline["name"].replace("_", " "), timeline["unit"]), []).append(
                     (name, timeline["values"]))
-    return [(name, unit, series) for (name, unit), series in list(panels.items())[:4]]
+    return [(name, unit, series) for (name, unit), series in panels.items()]
 
 
 def _whole_steps(variant: Row) -> list[float | None]:
@@ -77,7 +78,11 @@ def _short(write: Callable[[float], str]) -> Callable[[float], str]:
 
 
 def _draw(panels: Sequence[tuple[str, str, Series]], palette: Palette) -> Figure:
-    figure, axes = bare_figure(WIDTH, 2.9, palette, columns=len(panels))
+    columns = min(len(panels), _ABREAST)
+    rows = math.ceil(len(panels) / columns)
+    figure, axes = bare_figure(WIDTH, 2.9 * rows, palette, columns=columns, rows=rows)
+    for one in axes[len(panels):]:
+        one.set_axis_off()
     for one, (name, unit, series) in zip(axes, panels):
         one.set_title(name, fontsize=9, loc="left", fontweight="bold", color=palette.ink)
         _draw_panel(one, unit, series, palette)
