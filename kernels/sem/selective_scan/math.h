@@ -51,8 +51,8 @@ struct Scale {
   static constexpr double kRate = -0.69314718055994530942, kPhase = 3.14159265358979323846;
 };
 
-// 2^(length * shrinking) turned by turn * half_turns: what of a state is left after a step. Nothing has to be reduced but
-// whole numbers, which is exact. At most 1e-7 off for phases that are no larger than a turn.
+// 2^(length * shrinking) turned by turn * half_turns: what of a state is left after a step. Only whole numbers have to
+// be taken off, which is exact. At most 1e-7 off for phases that are no larger than a turn.
 TWINBENCH_HOST_DEVICE Number<float> decay_of(float length, float shrinking, float turn, float half_turns) {
   const float power = length * shrinking;
 #if defined(__CUDA_ARCH__)

@@ -4,8 +4,8 @@
 // A step and group of 16 channels and 128 states takes, in vectors of 16: 4 * 16 * 8 FMA a projection written plainly,
 // 3 * 16 * 8 as below; its decays and states 8 * 27 multiplications among 8 * 42 operations. Predicted for a core with
 // one such FMA a cycle (Zen 4): 768 + 216 cycles, where the plain form, whose sine and exponential took two operations
-// for an FMA, took 1,152 + 480; so 2.2 ms a layer of 1,024 steps and 16 groups on two cores at 3.7 GHz. Seen on one core
-// of such a machine: 16 steps in 4.7 us, 1,090 cycles a step; projections 395 each way, where FMA alone takes 384.
+// for an FMA, took 1,152 + 480; so 2.2 ms a layer of 1,024 steps and 16 groups on two cores at 3.7 GHz. Seen on one
+// core of such a machine: 16 steps in 4.7 us, 1,090 cycles a step; projections 395 each way, where FMA takes 384.
 #pragma once
 
 #include <algorithm>
