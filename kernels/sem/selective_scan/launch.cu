@@ -18,8 +18,8 @@
 // and 1,390 us even with three real products for a complex one; a mode that allows plain TF32 (the specification has
 // none for C13 alone, but for the layer around it) 160 us and 620 us: rows of a tile are then eight batch items of a
 // group at two steps, so that a lane's sums are a state's consecutive steps, and go on as the output's left factor.
-// Backward, where the gradients of projections make it five products: modelled 4,880 us and 2,897 us; states at every sixteenth step are kept,
-// 2 % of the arrays of all states.
+// Backward, where the gradients of projections make it five products: modelled 4,880 us and 2,897 us; states at every
+// sixteenth step are kept, 2 % of the arrays of all states.
 #include "kernels/common/simt_device.h"
 #include "kernels/sem/selective_scan/backward_kernel.h"
 
