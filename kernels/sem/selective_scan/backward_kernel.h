@@ -148,7 +148,7 @@ struct BackAs {
     auto steps = floats_at(block, at.steps);
     auto rates = floats_at(block, at.rates);
     const int thread = simt::thread_rank(block), n = slab + thread, states = a.shape.states;
-    const float rate = rates[n], phase = rates[whole_slabs(states) + n];
+    const float shrinking = rates[n], half_turns = rates[whole_slabs(states) + n];
     Number<float> start{0.0f, 0.0f};
     if (thread >= work_of(a.shape, slab)) return start;
     if (n < states) {
@@ -161,7 +161,7 @@ struct BackAs {
       if (t < count) {
         const float length = steps[t], turn = steps[kSteps + t];
         const float real = projected[t * kRow + thread], imaginary = projected[(kSteps + t) * kRow + thread];
-        state = next_state(decay_of(length, rate, turn, phase), state, {real, imaginary}, length);
+        state = next_state(decay_of(length, shrinking, turn, half_turns), state, {real, imaginary}, length);
       }
       kept[t * kRow + thread] = state.real;
       kept[(kSteps + t) * kRow + thread] = state.imaginary;
@@ -182,7 +182,9 @@ struct BackAs {
     auto of_rates = floats_at(block, at.of_rates);
     const int thread = simt::thread_rank(block), n = slab + thread, all = whole_slabs(a.shape.states);
     const int row = input_row(a.shape.width) / 4;
-    const float rate = rates[n], phase = rates[all + n], last_real = last[n], last_imaginary = last[all + n];
+    const float shrinking = rates[n], half_turns = rates[all + n], last_real = last[n], last_imaginary = last[all + n];
+    const float rate = static_cast<float>(Scale::kRate) * shrinking,
+                phase = static_cast<float>(Scale::kPhase) * half_turns;
     float of_rate = of_rates[n], of_phase = of_rates[all + n];
     const int steps_with_work = thread < work_of(a.shape, slab) ? count : 0;
     Number<float> carried{last_real, last_imaginary};
@@ -204,8 +206,8 @@ struct BackAs {
                       before_imaginary = kept[(kSteps + t - 1) * kRow + thread];
           before = {before_real, before_imaginary};
         }
-        const StepGradient<float> step =
-            step_gradient(of_state, decay_of(length, rate, turn, phase), before, {real, imaginary}, rate, phase);
+        const StepGradient<float> step = step_gradient(of_state, decay_of(length, shrinking, turn, half_turns), before,
+                                                       {real, imaginary}, rate, phase);
         carried = step.carried;
         of_rate = kernels::multiply_add(-length, step.shrinking, of_rate);
         of_phase = kernels::multiply_add(turn, step.turning, of_phase);

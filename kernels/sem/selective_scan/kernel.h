@@ -122,7 +122,7 @@ struct PassAs {
     const int thread = simt::thread_rank(block), n = slab + thread, all = whole_slabs(a.shape.states);
     const int row = input_row(a.shape.width) / 4;
     if (thread >= work_of(a.shape, slab)) return;
-    const float rate = rates[n], phase = rates[all + n];
+    const float shrinking = rates[n], half_turns = rates[all + n];
     const float last_real = last[n], last_imaginary = last[all + n];
     Number<float> state{last_real, last_imaginary};
     if constexpr (kPurpose == Purpose::kStarts) {
@@ -136,7 +136,7 @@ struct PassAs {
     TWINBENCH_ROLLED
     for (int t = 0; t < count; ++t) {
       const float length = steps[t], turn = steps[kSteps + t];
-      const Number<float> decay = decay_of(length, rate, turn, phase);
+      const Number<float> decay = decay_of(length, shrinking, turn, half_turns);
       Number<float> projected{0.0f, 0.0f};
       if constexpr (kAtOnce) {
         projected = weighted_row<false>(weights, input, t * row, (kSteps + t) * row, projected);

@@ -2,6 +2,7 @@
 #include "kernels/sem/selective_scan/backward_kernel.h"
 
 #include <complex>
+#include <limits>
 
 #include "harness/simt/kernel_testing.h"
 
@@ -140,6 +141,30 @@ void check(const Shape& shape, int chunk, Order order) {
   kernels::simt::expect_close_to_scale(output, expected.output, 3e-6, "output");
   kernels::simt::expect_close_to_scale(largest_state, expected.largest, 3e-6, "largest state");
   for (const unsigned count : finished) EXPECT_EQ(count, 0u);
+}
+
+// From the rounded products, so that the polynomials alone are judged.
+TEST(SelectiveScanMath, DecaysAreWithinTwoUnitsOfTheLastPlace) {
+  for (int i = 0; i <= 4000; ++i) {
+    const float shrinking = -0.01f * static_cast<float>(i % 997), half_turns = 0.003f * static_cast<float>(i - 2000);
+    const float length = 0.37f, turn = 1.9f;
+    const auto got = decay_of(length, shrinking, turn, half_turns);
+    const double modulus = std::exp2(double{length * shrinking}), angle = Scale::kPhase * double{turn * half_turns};
+    EXPECT_NEAR(got.real, modulus * std::cos(angle), 2.4e-7 * modulus) << i;
+    EXPECT_NEAR(got.imaginary, modulus * std::sin(angle), 2.4e-7 * modulus) << i;
+  }
+}
+
+TEST(SelectiveScanMath, DecaysAtTheEnds) {
+  EXPECT_EQ(decay_of(2.0f, 0.0f, 1.0f, 0.0f).real, 1.0f);
+  EXPECT_LT(decay_of(2.0f, -500.0f, 1.0f, 0.0f).real, 1e-37f);
+  EXPECT_FLOAT_EQ(decay_of(1.0f, 0.0f, 1.0f, 0.5f).imaginary, 1.0f);
+  EXPECT_EQ(decay_of(1.0f, 0.0f, 1.0f, 3.0f).real, -1.0f);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_TRUE(std::isnan(decay_of(nan, -1.0f, 1.0f, 0.1f).real));
+  EXPECT_TRUE(std::isnan(decay_of(1.0f, -1.0f, nan, 0.1f).imaginary));
+  EXPECT_TRUE(std::isnan(larger_square(nan, 1.0f)) && std::isnan(larger_square(1.0f, nan)));
+  EXPECT_EQ(larger_square(2.0f, 1.0f), 2.0f);
 }
 
 TEST(SelectiveScanKernel, MatchesAPlainLoop) {

@@ -46,19 +46,21 @@ TWINBENCH_HOST_DEVICE double fused(double a, double b, double c) {
 #endif
 }
 
-// exp(-length * rate) turned by turn * phase: what of a state is left after a step.
-template <class Real>
-TWINBENCH_HOST_DEVICE Number<Real> decay_of(Real length, Real rate, Real turn, Real phase) {
-  const Real modulus = kernels::exp(-(length * rate));
-  const auto direction = kernels::moderate_sine_cosine(turn * phase);
-  return {modulus * direction.cosine, modulus * direction.sine};
-}
+// A state's rate and phase in the units of decay_of: of -ln 2 (so at most 0), and half turns.
+struct Scale {
+  static constexpr double kRate = -0.69314718055994530942, kPhase = 3.14159265358979323846;
+};
 
-// The same from a rate in units of -ln 2 (so at most 0) and a phase in half turns: nothing is left to reduce but whole
-// numbers, which is exact. At most 1e-7 off for phases that are no larger than a turn; below 2^-125 it is that.
-TWINBENCH_HOST_DEVICE Number<float> scaled_decay(float length, float shrinking, float turn, float half_turns) {
+// 2^(length * shrinking) turned by turn * half_turns: what of a state is left after a step. Only whole numbers have to
+// be taken off, which is exact. At most 1e-7 off for phases that are no larger than a turn.
+TWINBENCH_HOST_DEVICE Number<float> decay_of(float length, float shrinking, float turn, float half_turns) {
+  const float power = length * shrinking;
+#if defined(__CUDA_ARCH__)
+  const float modulus = ::exp2f(power);
+#else
   // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. NaN passes the selection and the product.
-  const float power = length * shrinking, bounded = power < -125.0f ? -125.0f : power;
+  // Below 2^-125 it is that.
+  const float bounded = power < -125.0f ? -125.0f : power;
   const float shifted = bounded + 12582912.0f, r = bounded - (shifted - 12582912.0f);
   float e = 1.535336050e-04f;  // 2^r
   e = fused(e, r, 1.339887502e-03f);
@@ -68,6 +70,7 @@ TWINBENCH_HOST_DEVICE Number<float> scaled_decay(float length, float shrinking, 
   e = fused(e, r, 6.931471825e-01f);
   e = fused(e, r, 1.0f);
   const float modulus = e * kernels::float_of_bits((kernels::bits_of(shifted) + 127u) << 23);
+#endif
   const float angle = turn * half_turns, whole = angle + 12582912.0f, rest = angle - (whole - 12582912.0f);
   const float s = rest * rest;
   float sine = 7.722012699e-02f;  // of pi * rest, divided by rest
@@ -85,13 +88,11 @@ TWINBENCH_HOST_DEVICE Number<float> scaled_decay(float length, float shrinking, 
   const float signed_modulus = kernels::float_of_bits(kernels::bits_of(modulus) ^ (kernels::bits_of(whole) << 31));
   return {signed_modulus * cosine, signed_modulus * (sine * rest)};
 }
-TWINBENCH_HOST_DEVICE Number<double> scaled_decay(double length, double shrinking, double turn, double half_turns) {
+TWINBENCH_HOST_DEVICE Number<double> decay_of(double length, double shrinking, double turn, double half_turns) {
   const double modulus = std::exp2(length * shrinking);
-  const auto direction = kernels::sine_cosine(3.14159265358979323846 * (turn * half_turns));
+  const auto direction = kernels::sine_cosine(Scale::kPhase * (turn * half_turns));
   return {modulus * direction.cosine, modulus * direction.sine};
 }
-constexpr double kShrinkingOfRate = -1.44269504088896340736, kHalfTurnsOfPhase = 0.31830988618379067154;
-
 // The larger of two squares; NaN is larger than any.
 TWINBENCH_HOST_DEVICE float larger_square(float a, float b) {
   const std::uint32_t first = kernels::bits_of(a), second = kernels::bits_of(b);

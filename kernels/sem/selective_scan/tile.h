@@ -120,7 +120,8 @@ TWINBENCH_DEVICE void store_tile(Block& block, const Shape& shape, float* to, st
   });
 }
 
-// What does not change along a sequence: the step sizes' weights, rates and phases, zeros past the last state.
+// What does not change along a sequence: the step sizes' weights; rates and phases in the units of decay_of, zeros past
+// the last state.
 template <class Block>
 TWINBENCH_DEVICE void load_parameters(Block& block, const ScanArguments& a, std::int64_t item, const Layout& at) {
   const int thread = simt::thread_rank(block), width = a.shape.width, blocks = whole_blocks(width);
@@ -137,8 +138,8 @@ TWINBENCH_DEVICE void load_parameters(Block& block, const ScanArguments& a, std:
   const std::int64_t group = item % a.shape.groups * a.shape.states;
   for (int n = thread; n < all; n += kThreads) {
     const bool there = n < a.shape.states;
-    rates[n] = there ? softplus(a.a_raw[group + n]) : 0.0f;
-    rates[all + n] = there ? a.a_phase[group + n] : 0.0f;
+    rates[n] = there ? static_cast<float>(1 / Scale::kRate) * softplus(a.a_raw[group + n]) : 0.0f;
+    rates[all + n] = there ? static_cast<float>(1 / Scale::kPhase) * a.a_phase[group + n] : 0.0f;
   }
 }
 

@@ -33,11 +33,11 @@ class CpuScan final : public Runnable {
         results_(backward_ ? zero_results(setting) : empty_results(setting)) {
     check_phases(inputs["a_phase"]);
     const at::Tensor &into = inputs["input_projection"], &out_of = inputs["output_projection"];
-    into_triple_ = triples(into.transpose(1, 2), lanes_);
+    into_packed_ = packed(into.transpose(1, 2), lanes_);
     rate_ = at::constant_pad_nd(rates(), {0, lanes_ - states_}).contiguous();
     phase_ = at::constant_pad_nd(inputs["a_phase"], {0, lanes_ - states_}).contiguous();
-    shrinking_ = rate_.to(at::kDouble).mul_(kShrinkingOfRate).to(rate_.dtype());
-    half_turns_ = phase_.to(at::kDouble).mul_(kHalfTurnsOfPhase).to(phase_.dtype());
+    shrinking_ = rate_.to(at::kDouble).div_(Scale::kRate).to(rate_.dtype());
+    half_turns_ = phase_.to(at::kDouble).div_(Scale::kPhase).to(phase_.dtype());
     const std::int64_t items = batch_ * groups_;
     pieces_ = Pieces::of(items, grain(steps_ * states_ * (width_ + 4), 1 << 18), at::get_num_threads(), 1);
     if (backward_) {
@@ -50,7 +50,7 @@ class CpuScan final : public Runnable {
       decay_sums_ = at::empty({of_decays_.size(1)}, input_.options());
       shared_sums_ = at::empty({shared_size()}, input_.options());
     } else {
-      out_of_triple_ = triples(at::constant_pad_nd(out_of.transpose(1, 2), {0, 0, 0, lanes_ - states_}), columns_);
+      out_of_packed_ = packed(at::constant_pad_nd(out_of.transpose(1, 2), {0, 0, 0, lanes_ - states_}), columns_);
       largest_ = at::empty({items}, input_.options());
     }
     scratch_ =
@@ -72,10 +72,10 @@ class CpuScan final : public Runnable {
 
   // A thread's own arrays: of one tile, but for what the way back needs of all of them.
   struct Scratch {
-    Real *parts, *steps, *exponentials, *most;   // [2 width][kTile]; [2][steps] twice; [lanes]
-    Triple<Real> input, kept;                    // [kTile][width], times the steps' lengths; [kTile][kLanes]
-    Real *sums, *out_sums;                       // [kTile][3][kLanes], and as many as there are blocks of channels
-    Numbers last;                                // [lanes]: the state, later the gradient carried back
+    Real *parts, *steps, *exponentials, *most;  // [2 width][kTile]; [2][steps] twice; [lanes]
+    Triple<Real> input, kept;  // [columns / kLanes][kTile][kLanes], times the steps' lengths; [kTile][kLanes]
+    Real *sums, *out_sums;     // [kTile][3][kLanes], and as many as there are blocks of channels
+    Numbers last;              // [lanes]: the state, later the gradient carried back
     Numbers projected, state, decay, of_output;  // backward: [kTile][lanes]
     Numbers out, starts;                         // backward: [kTile][columns]; [tiles][lanes]
     std::int64_t floats = 0;
@@ -101,7 +101,7 @@ class CpuScan final : public Runnable {
       steps = take(2 * all * kTile);
       exponentials = take(2 * all * kTile);
       most = take(of.lanes_);
-      input = triple(kTile * of.width_), kept = triple(kTile * kLanes);
+      input = triple(kTile * of.columns_), kept = triple(kTile * kLanes);
       sums = take(kTile * kTriple), out_sums = take(kTile * kTriple * (of.columns_ / kLanes));
       last = numbers(of.lanes_);
       projected = numbers(tile), state = numbers(tile), decay = numbers(tile), of_output = numbers(tile);
@@ -121,13 +121,12 @@ class CpuScan final : public Runnable {
     if (sign < 0) wide.select(0, 1).neg_();
     return wide;
   }
-  // A complex matrix [2, inner, columns] as forward_tile takes it: [columns / kLanes][inner][3][kLanes].
-  static at::Tensor triples(const at::Tensor& planes, std::int64_t columns) {
-    const at::Tensor wide = at::constant_pad_nd(planes, {0, columns - planes.size(2)});
-    const at::Tensor real = wide.select(0, 0), imaginary = wide.select(0, 1);
-    return at::stack({real, imaginary - real, real + imaginary}, 1)
-        .view({planes.size(1), 3, columns / kLanes, kLanes})
-        .permute({2, 0, 1, 3})
+  // A complex matrix [2, inner, columns] as forward_tile takes it: [columns / kLanes][inner][2][kLanes].
+  static at::Tensor packed(const at::Tensor& planes, std::int64_t columns) {
+    const std::int64_t inner = planes.size(1);
+    return at::constant_pad_nd(planes, {0, columns - planes.size(2)})
+        .view({2, inner, columns / kLanes, kLanes})
+        .permute({2, 1, 0, 3})
         .contiguous();
   }
   static Numbers planes(const at::Tensor& tensor) {
@@ -162,7 +161,9 @@ class CpuScan final : public Runnable {
                        exponentials + j * kTile, steps + j * kTile);
     for (std::int64_t t = 0; t < kTile; ++t) {
       const std::int64_t row = std::min(t, count - 1) * input.row_stride;
-      scale_row<Real>(width_, steps[t], input.of.from(row), scratch.input.from(t * width_));
+      for (std::int64_t k = 0; k < width_; k += kLanes)
+        scale_row<Real>(std::min(kLanes, width_ - k), steps[t], input.of.from(row + k),
+                        scratch.input.from(k * kTile + t * kLanes));
     }
   }
   // The states of a tile, from those before it, which become the last ones; and what the output is made of.
@@ -174,8 +175,8 @@ class CpuScan final : public Runnable {
                         columns_,
                         steps,
                         scratch.input,
-                        data<Real>(into_triple_),
-                        backward_ ? nullptr : data<Real>(out_of_triple_),
+                        data<Real>(into_packed_),
+                        backward_ ? nullptr : data<Real>(out_of_packed_),
                         {data<Real>(shrinking_) + group, data<Real>(half_turns_) + group, scratch.last.real,
                          scratch.last.imaginary, scratch.most},
                         scratch.sums,
@@ -335,7 +336,7 @@ class CpuScan final : public Runnable {
   const std::int64_t batch_, steps_, groups_, width_, states_;
   const std::int64_t lanes_, columns_, tiles_;  // states and channels in whole vectors
   at::Tensor input_, dt_weight_, dt_bias_, a_raw_, grad_output_;
-  at::Tensor into_triple_, out_of_triple_, into_, out_of_back_, into_back_;  // packed parameters
+  at::Tensor into_packed_, out_of_packed_, into_, out_of_back_, into_back_;  // packed parameters
   at::Tensor rate_, phase_, shrinking_, half_turns_;                         // [groups, lanes]
   NamedTensors results_;
   Pieces pieces_;                        // of the batch items' groups

@@ -108,7 +108,7 @@ template <class Real>
 struct Step {
   Real length, turn;
   const Real *rate, *phase;            // [lanes]
-  const Real *shrinking, *half_turns;  // the same in the units of scaled_decay
+  const Real *shrinking, *half_turns;  // the same in the units of decay_of
 };
 
 // From states before to states after, keeping the decays.
@@ -120,7 +120,7 @@ TWINBENCH_CPU_CLONES static void scan_step_kept(std::int64_t lanes, Step<Real> s
                                                 Real* __restrict decay_imaginary, const Real* __restrict before_real,
                                                 const Real* __restrict before_imaginary) {
   for (std::int64_t n = 0; n < lanes; ++n) {
-    const Number<Real> decay = scaled_decay(step.length, step.shrinking[n], step.turn, step.half_turns[n]);
+    const Number<Real> decay = decay_of(step.length, step.shrinking[n], step.turn, step.half_turns[n]);
     const Number<Real> state = next_state(decay, {before_real[n], before_imaginary[n]},
                                           {projected_real[n], projected_imaginary[n]}, step.length);
     decay_real[n] = decay.real, decay_imaginary[n] = decay.imaginary;
