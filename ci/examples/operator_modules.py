@@ -206,6 +206,34 @@ def retrieval_pairs(sizes, options, device):
     yield Pair("torch.cdist", data, [], theirs, lambda *given: operator(*given, inspected))
 
 
+class Collector(nn.Module):
+    def __init__(self, embedding, height, width, **_):
+        super().__init__()
+        cells = height * width
+        inner, middle = max(embedding // 2, 2 * cells), 2 * cells
+        self.layers = nn.Sequential(
+            *(nn.Linear(cells, middle), nn.GELU(), nn.LayerNorm(middle)),
+            *(nn.Linear(middle, inner), nn.GELU(), nn.LayerNorm(inner)),
+            nn.Linear(inner, embedding),
+        )
+        self.cell_weight = nn.Parameter(1 + 0.1 * torch.randn(height, width))
+
+    def forward(self, energy, cell):
+        surface = energy.new_zeros(len(energy), self.cell_weight.numel()).scatter(1, cell, energy)
+        return (self.layers(surface * self.cell_weight.flatten()),)
+
+
+def collector_pairs(sizes, options, device):
+    batch, cells = sizes["batch"], sizes["width"] * sizes["height"]
+    module = Collector(**sizes).to(device).requires_grad_(False)  # used in evaluation and export: it has no gradient
+    names = [f"layers.{layer}.{part}" for layer in (0, 2, 3, 5, 6) for part in ("weight", "bias")]
+    state = trained_state(module, ["cell_weight", *names])
+    operator = torch.ops.twinbench.energy_flow_output_collector.default
+    cell = torch.stack([torch.randperm(cells, device=device)[: sizes["entries"]] for _ in range(batch)])
+    data = [torch.randn(batch, sizes["entries"], device=device), cell]
+    yield Pair("nn.Sequential", data, [], module, lambda *given: (operator(*given, *state),))
+
+
 def collected(width, height, forward, energy, position, distance, age, status, forward_id):
     """Energies averaged by cell: maxima by scatter_reduce, sums by index_add. Distance and age are constants."""
     batch, cells = len(energy), width * height
@@ -366,6 +394,7 @@ PAIRS = {
     "energy_flow.energy_carrier": carrier_pairs,
     "energy_flow.carrier_heads": heads_pairs,
     "energy_flow.surface_collection": collection_pairs,
+    "energy_flow.output_collector": collector_pairs,
 }
 # Sizes that users have beside the cases of `twinbench list`.
 ALSO = {

@@ -1,4 +1,5 @@
-"""The operator of energy_flow.surface_collection: values and gradients, sizes given by name, any order of slots."""
+"""The operators of energy_flow.surface_collection (values and gradients, sizes given by name, any order of slots) and
+energy_flow.output_collector (values, changes, bad keys)."""
 import os
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ import torch
 
 torch.ops.load_library(os.environ["TWINBENCH_OPERATORS"])
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
-from operator_modules import collection_pairs  # noqa: E402
+from operator_modules import collection_pairs, collector_pairs  # noqa: E402
 
 OPERATOR = torch.ops.twinbench.energy_flow_surface_collection.default
 LATTICE = dict(width=7, height=5)
@@ -64,3 +65,30 @@ def test_bad_extents_are_named(lattice, said):
 def test_extents_must_be_given():
     with pytest.raises(RuntimeError, match="height"):
         OPERATOR(*pair().data, width=7)
+
+
+def collector():
+    torch.manual_seed(21)
+    return next(iter(collector_pairs(dict(batch=5, embedding=37, width=5, height=4, entries=20), {}, "cpu")))
+
+
+def test_the_collector_follows_every_change_in_place():
+    one = collector()
+    for change in (lambda: one.data[0].mul_(0.5), lambda: one.data[1].copy_(one.data[1].flip(1)), lambda: None,
+                   lambda: one.module.cell_weight.mul_(1.5), lambda: one.module.layers[3].weight.mul_(0.7)):
+        change()
+        torch.testing.assert_close(one.operator(*one.data)[0], one.module(*one.data)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_a_row_alone_has_the_same_bits():
+    one = collector()
+    together = one.operator(*one.data)[0]
+    assert torch.equal(together[3:4], one.operator(*(tensor[3:4] for tensor in one.data))[0])
+
+
+@pytest.mark.parametrize("key", [20, -2, "twice"])
+def test_keys_that_are_no_map_are_named(key):
+    one = collector()
+    one.data[1][2, 7] = one.data[1][2, 8] if key == "twice" else key
+    with pytest.raises(ValueError, match="cell"):
+        one.operator(*one.data)

@@ -1,0 +1,25 @@
+// Arithmetic of energy_flow.output_collector (C05), shared by host and device: a map's entry, a layer's operand.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/common/layer_norm.h"
+#include "kernels/common/math.h"
+
+namespace twinbench::energy_flow::output_collector {
+
+// Keys are checked at set-up; what is written there later may not reach beyond the surface.
+TWINBENCH_HOST_DEVICE bool is_entry(std::int64_t cell, std::int64_t cells) { return cell >= 0 && cell < cells; }
+
+template <class Real>
+TWINBENCH_HOST_DEVICE Real cell_operand(Real energy, Real cell_weight, bool round) {
+  const Real value = energy * cell_weight;
+  return round ? kernels::round_to_bf16(value) : value;
+}
+
+// A place of the layer before, normalised, as the next product takes it.
+TWINBENCH_HOST_DEVICE float hidden_operand(float x, float mean, float inverse, float gain, float shift, bool round) {
+  return kernels::operand(kernels::scaled(kernels::normalized(x, mean, inverse), gain, shift), round);
+}
+
+}  // namespace twinbench::energy_flow::output_collector
