@@ -17,7 +17,7 @@ constexpr std::size_t kBufferBytes = std::size_t{8} << 20, kBufferAlignment = 8;
 constexpr std::uint32_t kOldestVersion = 130000, kNewestVersion = 130099;
 static_assert(CUPTI_API_VERSION >= kOldestVersion && CUPTI_API_VERSION <= kNewestVersion);
 
-GpuStatus status_of(CUptiResult result) {
+GpuStatus status_of_cupti(CUptiResult result) {
   switch (result) {
     case CUPTI_SUCCESS: return GpuStatus::kReady;
     case CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED:
@@ -48,7 +48,7 @@ struct CuptiTrace::Session {
   GpuFinding finding(CUptiResult result, const char* call) const {
     const char* text = nullptr;
     cupti.result_string(result, &text);
-    return {status_of(result), std::string(call) + ": " + (text ? text : std::to_string(result))};
+    return {status_of_cupti(result), std::string(call) + ": " + (text ? text : std::to_string(result))};
   }
 
   static void CUPTIAPI request_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* record_limit) {

@@ -167,7 +167,7 @@ SelftestCase plant(const std::string& name, const std::string& what, const std::
   return planted;
 }
 
-SelftestCase control(const std::string& name, const std::string& what, Factory optimized) {
+SelftestCase harmless(const std::string& name, const std::string& what, Factory optimized) {
   return plant(name, what, "", optimized);
 }
 
@@ -187,11 +187,11 @@ std::vector<SelftestCase> meddlers() {
       plant("leaves_a_thread", "leaves a thread behind", "outlives", make<LeavesAThread>),
       plant("leaves_a_process", "leaves a process behind", "outlives", make<LeavesAProcess>),
       plant("leaves_a_file", "leaves a file open", "outlives", make<LeavesAFile>),
-      control("puts_threads_back", "changes the number of threads and puts it back", make<PutsThreadsBack>),
-      control("puts_rounding_back", "changes the rounding mode and puts it back", make<PutsRoundingBack>),
-      control("own_generator", "draws from a generator of its own", make<OwnGenerator>),
-      control("closes_its_file", "holds a file open while it lives", make<ClosesItsFile>),
-      control("ends_its_thread", "has a thread while it lives", make<EndsItsThread>),
+      harmless("puts_threads_back", "changes the number of threads and puts it back", make<PutsThreadsBack>),
+      harmless("puts_rounding_back", "changes the rounding mode and puts it back", make<PutsRoundingBack>),
+      harmless("own_generator", "draws from a generator of its own", make<OwnGenerator>),
+      harmless("closes_its_file", "holds a file open while it lives", make<ClosesItsFile>),
+      harmless("ends_its_thread", "has a thread while it lives", make<EndsItsThread>),
   };
 }
 

@@ -18,13 +18,13 @@ namespace twinbench {
 namespace {
 
 // The validity file: magic, version, rows, the five checksums of the file it belongs to, its own checksum, the bitmap.
-constexpr char kMagic[8] = {'E', 'F', 'R', 'V', 1, 0, 0, 0};
+constexpr char kResumeMagic[8] = {'E', 'F', 'R', 'V', 1, 0, 0, 0};
 constexpr std::size_t kBitmapOffset = 48;  // 8 magic + 8 rows + 8 file size + 20 checksums + 4 own checksum
 
 std::array<std::uint8_t, kBitmapOffset> format_header(const EfdsHeader& header,
                                                       const std::vector<std::uint8_t>& bitmap) {
   std::array<std::uint8_t, kBitmapOffset> bytes{};
-  std::copy_n(kMagic, sizeof(kMagic), bytes.begin());
+  std::copy_n(kResumeMagic, sizeof(kResumeMagic), bytes.begin());
   store_little(&bytes[8], header.rows);
   store_little(&bytes[16], header.file_size);
   for (std::size_t i = 0; i < header.crc.size(); ++i) store_little(&bytes[24 + 4 * i], header.crc[i]);
