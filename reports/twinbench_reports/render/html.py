@@ -40,6 +40,7 @@ from twinbench_reports.statistics.speedups import geometric_mean, minimum_detect
 
 _TEMPLATES = Path(__file__).parent / "templates"
 MOST_ACTIONS = 50
+MOST_COUNTED, MOST_SCENARIOS = 200, 8  # rows of all counters, and scenarios drawn: one page for 88 components is 2 MB
 DECIDED = ("faster", "same", "slower")  # verdicts on time that stand; what is said beside them is about the method
 COUNTERS = ("dispatches", "scalar_reads", "sync_calls", "copies", "allocations", "peak_bytes")
 
@@ -85,6 +86,10 @@ def record_context(record: Record, verdict: Verdict, before: Record | None = Non
     modelled = gather_modelled(record, measured)
     proofs = [row for twin in twins for row in twin.proofs]
     ledger, covered = _documented(documents, block, twins)
+    counted = sorted((twin for twin in twins if "baseline" in twin.counters and "optimized" in twin.counters),
+                     key=lambda twin: twin.speedup is None)  # what is timed first
+    drawings = all_drawings(record, documents)
+    drawings["scenarios"] = _first_drawn(drawings["scenarios"], block["scenarios"])
     return {
         "ledger": ledger,
         "coverage": covered,
@@ -105,13 +110,15 @@ def record_context(record: Record, verdict: Verdict, before: Record | None = Non
         "timed": [twin for twin in twins if twin.speedup],
         "proved": sorted((twin for twin in twins if twin.proofs),
                          key=lambda twin: all(row["verdict"] == "pass" for row in twin.proofs)),
-        "counted": [twin for twin in twins if "baseline" in twin.counters and "optimized" in twin.counters],
+        "counted": counted[:MOST_COUNTED],
+        "counted_more": len(counted[MOST_COUNTED:]),
         "counter_names": COUNTERS,
         "roofed": [twin for twin in twins if twin.timings],
         "modelled": modelled,
         "claims": claim_rows(claims),
         "parity": sorted(parity, key=lambda view: (view.verdict in ("pass", "skip"), -(view.worst_ratio or 0))),
-        "drawings": all_drawings(record, documents),
+        "drawings": drawings,
+        "undrawn": max(len(block["scenarios"]) - MOST_SCENARIOS, 0),
         "specimens": [row for row in block["parity"] if row["check"] == "specimen"],
         "account": account(record),
         "glossary": GLOSSARY,
@@ -129,6 +136,13 @@ def record_context(record: Record, verdict: Verdict, before: Record | None = Non
             "parity": parity_finding(parity),
             "modelled": modelled_finding(modelled),
             "roofline": roofline_finding([twin for twin in twins if twin.roofline("optimized")])}, }
+
+
+def _first_drawn(drawings: list[Drawing], rows: Sequence[dict[str, Any]]) -> list[Drawing]:
+    """Curves of the first scenarios, of those that do not pass before the others."""
+    order = sorted(range(len(rows)), key=lambda number: rows[number]["verdict"] == "pass")
+    chosen = {f"scenario-{number}" for number in order[:MOST_SCENARIOS]}
+    return [drawing for drawing in drawings if drawing.key in chosen]
 
 
 def first_actions(verdict: Verdict, most: int = MOST_ACTIONS) -> list[tuple[list[Finding], list[Finding]]]:
