@@ -32,7 +32,7 @@ def test_what_is_no_named_status_is_seen(campaign, result, broken):
 
 def test_the_interposer_lets_one_call_fail(campaign):
     counts = campaign.calls("dump")
-    assert counts["rename"] == 1 and counts["write"] > 5 and counts["open"] > 2
+    assert counts["rename"] == 1 and counts["write"] > 5 and counts["open"] > 0
     code, said, left, record = campaign.run("dump", "rename:1:5")
     assert (code, left, record) == (2, [], None) and "Input/output error" in said
     assert campaign.run("dump", "rename:2:5")[0] == 0
