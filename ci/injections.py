@@ -39,7 +39,7 @@ class Campaign:
         self.outcomes = defaultdict(Counter)  # (engine, fault) -> outcome -> runs
         self.broken = []
         self.library = Path(tempfile.mkdtemp()) / "inject.so"
-        source = ROOT / "harness/faults/inject.c"
+        source = ROOT / "ci/inject.c"
         subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-fno-builtin-malloc", "-o", self.library, source, "-ldl"],
                        check=True)
 

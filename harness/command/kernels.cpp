@@ -362,7 +362,14 @@ int kernels_command(const KernelsOptions& options, CommandOptions common) {
     for (const std::string& text : failures) tell(text);
     if (options.sizes.empty())
       for (const std::string& text : changed_times(pins, name, result.times)) tell(text);
-    if (result.counted.timed) add_modelled(record, ledger, pins, cards, name, result.times, failures, result.error);
+    if (result.counted.timed)
+      add_modelled(record, ledger, pins, cards, name, result.times, failures, result.error);
+    else  // counted only: the record's exit code knows it
+      ledger.record(name,
+                    !result.error.empty() ? Outcome::kError
+                    : failures.empty()    ? Outcome::kPass
+                                          : Outcome::kFail,
+                    result.error.empty() && !failures.empty() ? failures.front() : result.error);
   }
   if (left_out.empty())
     for (const std::string& text : file_failures(results, pins, options, most_multiprocessors)) tell(text);

@@ -126,11 +126,7 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error, int argc, cha
   return twinbench::kExitUsage;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  twinbench::keep_standard_streams();
-  twinbench::leave_nothing_behind();
+int program(int argc, char** argv) {
   std::string waiting_threads;
   try {
     waiting_threads = twinbench::settle_waiting_threads(argv);
@@ -318,4 +314,17 @@ int main(int argc, char** argv) {
     return twinbench::kExitUsage;
   }
   return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  twinbench::keep_standard_streams();
+  twinbench::leave_nothing_behind();
+  try {
+    return program(argc, argv);
+  } catch (const std::exception& error) {  // before and after the engines, as where memory is short from the start
+    std::fprintf(stderr, "twinbench: %s\n", error.what());
+    return twinbench::kExitUsage;
+  }
 }
