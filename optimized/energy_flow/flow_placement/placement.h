@@ -14,7 +14,7 @@ template <class Real>
 class Placement : public Runnable {
  public:
   Placement(const NamedTensors& inputs, const Setting& setting)
-      : backward_(setting.backward()), inputs_(inputs), results_(zero_results(setting)) {
+      : backward_(setting.backward()), inputs_(inputs), results_(empty_results(setting)) {
     const Lattice lattice = {.samples = setting.size("samples"),
                              .width = static_cast<std::int32_t>(setting.size("width")),
                              .height = static_cast<std::int32_t>(setting.size("height")),
