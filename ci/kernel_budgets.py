@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Holds every kernel to its pinned registers, spills, stack, shared memory and occupancy, for sm_90 and sm_120.
 
-Compiles kernels/*/*/launch.cu with the flags of the build, or reads what an earlier run stored (--report), and compares
-with ci/kernel_budgets.json. More of anything, or fewer warps on a multiprocessor, fails and is named: kernel,
-architecture, field, old -> new. --pin writes the file anew. Needs no GPU.
+Compiles kernels/*/*/launch.cu with the flags of the build (kernel_compile.py), or reads what an earlier run stored
+(--report), and compares with ci/kernel_budgets.json. More of anything, or fewer warps on a multiprocessor, fails
+and is named: kernel, architecture, field, old -> new. --pin writes the file anew. Needs no GPU.
 Exit 0 pass, 1 a budget is exceeded, 2 usage or tool error, 3 nothing measured or another compiler than the pinned one.
 """
 import argparse
@@ -13,16 +13,15 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
+import kernel_compile
 import kernel_occupancy
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = kernel_compile.ROOT
 BUDGETS = ROOT / "ci" / "kernel_budgets.json"
-ARCHITECTURES = ("sm_90", "sm_120")
+ARCHITECTURES = kernel_compile.ARCHITECTURES
 MOST_SHARED_BYTES = 99 * 1024  # what one block may have on sm_120; sm_90 has more
-FLAGS = ["-std=c++20", "--fmad=false", "-O3", "-diag-suppress=20012", f"-I{ROOT}", "-Xptxas=-v"]
 FIELDS = ("registers", "spill_store_bytes", "spill_load_bytes", "stack_bytes", "shared_bytes")  # the assembler's
 MORE_IS_WORSE = (*FIELDS, "dynamic_shared_bytes")
 
@@ -130,19 +129,13 @@ def launch_lines(ptx: dict[str, tuple[int, bool]], sources: list[Path], kernels:
 
 def compile_report(nvcc: str, sources: list[Path], extra: list[str] = [], kernels: Path = ROOT / "kernels") -> str:
     """The concatenated reports of all sources, for all architectures, and how each kernel is launched."""
-    targets = [f"-gencode=arch=compute_{a[3:]},code={a}" for a in ARCHITECTURES]
-    report, ptx = "", {}
+    compiler, report, ptx = compiler_version(nvcc), "", {}
     for source in sources:
-        with tempfile.TemporaryDirectory() as folder:
-            command = [
-                nvcc, *FLAGS, *extra, *targets, "--threads", "2", "--keep", "--keep-dir", folder, "-c",
-                str(source), "-o", f"{folder}/kernel.o"]
-            done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode != 0:
-                raise ToolError(f"{source} does not compile:\n{done.stdout}{done.stderr}")
-            report += done.stdout + done.stderr
-            for path in Path(folder).glob("*.ptx"):
-                ptx |= kernel_occupancy.launches_in_ptx(path.read_text())
+        results = kernel_compile.compiled(nvcc, compiler, source, extra)
+        report += results.report
+        for text in results.ptx:
+            ptx |= kernel_occupancy.launches_in_ptx(text)
+    kernel_compile.forget_unused()
     return report + launch_lines(ptx, sources, kernels)
 
 
@@ -228,7 +221,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--kernels", type=Path, default=ROOT / "kernels", metavar="FOLDER", help="of */*/*.cu")
     try:
         return run(parser.parse_args(arguments))
-    except (ToolError, kernel_occupancy.LaunchError, OSError, ValueError) as error:
+    except (ToolError, kernel_compile.CompileError, kernel_occupancy.LaunchError, OSError, ValueError) as error:
         print(f"kernel budgets: {error}", file=sys.stderr)
         return 2
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What the kernels' machine code does, for the model of their times: instructions by kind, loads in flight of one warp.
 
-Compiles kernels/*/*/launch.cu with the flags of the build and reads the machine code with cuobjdump (nvdisasm beside
-it; the torch wheel's Triton has both). Compares with ci/kernel_sass.json; --pin writes the file anew. Needs no GPU.
-Exit 0 equal, 1 changed, 2 usage or tool error, 3 another compiler than the pinned one.
+Compiles kernels/*/*/launch.cu with the flags of the build (kernel_compile.py) and reads the machine code with cuobjdump
+(nvdisasm beside it; the torch wheel's Triton has both). Compares with ci/kernel_sass.json; --pin writes the file anew.
+Needs no GPU. Exit 0 equal, 1 changed, 2 usage or tool error, 3 another compiler than the pinned one.
 """
 import argparse
 import json
@@ -11,10 +11,10 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import kernel_budgets
+import kernel_compile
 
 ROOT = kernel_budgets.ROOT
 sys.path.insert(0, str(ROOT / "harness" / "simt"))
@@ -121,18 +121,14 @@ def parse(listing: str) -> dict[str, dict[str, int]]:
 def measure(nvcc: str, cuobjdump: str, sources: list[Path]) -> dict[str, dict[str, dict[str, int]]]:
     os.environ["PATH"] = f"{Path(cuobjdump).parent}{os.pathsep}{os.environ['PATH']}"
     found: dict[str, dict[str, dict[str, int]]] = {}
+    compiler = kernel_budgets.compiler_version(nvcc)
     for source in sources:
-        for architecture in kernel_budgets.ARCHITECTURES:
-            with tempfile.TemporaryDirectory() as folder:
-                cubin = f"{folder}/kernel.cubin"
-                target = f"-gencode=arch=compute_{architecture[3:]},code={architecture}"
-                for command in ([nvcc, *kernel_budgets.FLAGS, target, "-cubin", str(source), "-o", cubin],
-                                [cuobjdump, "-sass", cubin]):
-                    done = subprocess.run(command, capture_output=True, text=True)
-                    if done.returncode != 0:
-                        raise kernel_budgets.ToolError(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
-                for name, values in parse(done.stdout).items():
-                    found.setdefault(name, {})[architecture] = values
+        for architecture, cubin in kernel_compile.compiled(nvcc, compiler, source).cubins.items():
+            done = subprocess.run([cuobjdump, "-sass", str(cubin)], capture_output=True, text=True)
+            if done.returncode != 0:
+                raise kernel_budgets.ToolError(f"{cuobjdump} {cubin}\n{done.stdout}{done.stderr}")
+            for name, values in parse(done.stdout).items():
+                found.setdefault(name, {})[architecture] = values
     names = kernel_budgets.readable(list(found))
     return {names[name]: values for name, values in sorted(found.items())}
 
@@ -166,7 +162,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--pins", type=Path, default=PINS, metavar="FILE")
     try:
         return run(parser.parse_args(arguments))
-    except (kernel_budgets.ToolError, OSError, ValueError) as error:
+    except (kernel_budgets.ToolError, kernel_compile.CompileError, OSError, ValueError) as error:
         print(f"kernel machine code: {error}", file=sys.stderr)
         return 2
 

@@ -55,6 +55,23 @@ std::uint64_t bank_wavefronts(const WarpRequest32& request, int first, int last)
   return static_cast<std::uint64_t>(most);
 }
 
+// What most requests are: one address for all lanes, or all lanes' words one after the other from a multiple of their
+// size on. `cost` then is as the general way below has it.
+bool is_common_shared(const WarpRequest32& request, std::vector<Interval>& touched, RequestCost& cost) {
+  const std::uint64_t first = request.addresses[0], bytes = request.bytes;
+  if (first % bytes != 0 || request.count < 2) return false;
+  const std::uint64_t step = request.addresses[1] - first;
+  if (step != 0 && (step != bytes || request.count != kWarpSize || bytes < 4)) return false;
+  for (int i = 2; i < request.count; ++i)
+    if (request.addresses[i] != first + static_cast<std::uint64_t>(i) * step) return false;
+  const auto lanes = static_cast<std::uint64_t>(request.count);
+  cost.unique_bytes = step == 0 ? bytes : lanes * bytes;
+  cost.most_on_one_address = step == 0 ? request.count : 1;
+  cost.units = cost.ideal = (cost.unique_bytes + kWavefrontBytes - 1) / kWavefrontBytes;
+  touched.assign(1, {first, first + cost.unique_bytes});
+  return true;
+}
+
 }  // namespace
 
 RequestCost cost_of_global(const WarpRequest32& request, std::vector<Interval>& touched) {
@@ -71,6 +88,7 @@ RequestCost cost_of_global(const WarpRequest32& request, std::vector<Interval>& 
 }
 
 RequestCost cost_of_shared(const WarpRequest32& request, std::vector<Interval>& touched) {
+  if (RequestCost common; is_common_shared(request, touched, common)) return common;
   RequestCost cost = common_cost(request, sorted(request), touched);
   cost.ideal = std::max<std::uint64_t>(1, (cost.unique_bytes + kWavefrontBytes - 1) / kWavefrontBytes);
   if (cost.most_on_one_address == request.count) {

@@ -2,15 +2,18 @@
 // tile's states are computed again from the one before it, which the pass for Purpose::kStarts has left.
 #pragma once
 
+#include "kernels/common/warp_sums.h"
 #include "kernels/sem/selective_scan/kernel.h"
 
 namespace twinbench::sem::selective_scan {
 
 constexpr int kWarps = kThreads / simt::kWarpSize;
+// Of the [kind and step][state] matrix of shares in the steps' gradients: eight rows of four words meet all banks.
+constexpr int kShareRow = kSlab + 4;
 
 // project_out's arrays (states: the gradients of projected inputs), and more.
 struct BackLayout : Layout {
-  int gradient, exponentials, of_steps, of_logits, of_weights, of_rates, kept;
+  int gradient, exponentials, of_steps, of_logits, of_weights, of_rates, kept, shares;
 
   TWINBENCH_HOST_DEVICE static BackLayout of(const Shape& shape, int steps) {
     BackLayout at{};
@@ -22,7 +25,8 @@ struct BackLayout : Layout {
     at.of_weights = at.of_logits + 2 * steps;
     at.of_rates = at.of_weights + 2 * weight_row(shape.width);
     at.kept = at.of_rates + 2 * whole_slabs(shape.states);
-    at.end = at.kept + 2 * steps * kRow;
+    at.shares = at.kept + 2 * steps * kRow;
+    at.end = at.shares + (shape.at_once() ? 2 * steps * kShareRow : 0);
     return at;
   }
 };
@@ -176,7 +180,6 @@ struct BackAs {
     auto rates = floats_at(block, at.rates);
     auto last = floats_at(block, at.last);
     auto of_rates = floats_at(block, at.of_rates);
-    auto of_steps = floats_at(block, at.of_steps);
     const int thread = simt::thread_rank(block), n = slab + thread, all = whole_slabs(a.shape.states);
     const int row = input_row(a.shape.width) / 4;
     const float rate = rates[n], phase = rates[all + n], last_real = last[n], last_imaginary = last[all + n];
@@ -210,20 +213,50 @@ struct BackAs {
         projected[t * kRow + thread] = length * of_state.real;
         projected[(kSteps + t) * kRow + thread] = length * of_state.imaginary;
       }
-      // Half the lanes end with the sum of one kind, half with that of the other.
-      const float sum = simt::group_sum<simt::kWarpSize / 2>(block, kernels::scattered_sums(block, sums));
-      const int lane = simt::lane(block), j = lane / 16;
-      if (lane % 16 == 0) {
-        const int place = (simt::warp(block) * 2 + j) * kSteps + t;
-        float before = 0.0f;
-        if (slab > 0) before = of_steps[place];
-        of_steps[place] = before + sum;
+      if constexpr (kAtOnce) {
+        auto shares = floats_at(block, at.shares);
+        shares[t * kShareRow + thread] = sums[0];
+        shares[(kSteps + t) * kShareRow + thread] = sums[1];
+      } else {
+        add_over_lanes(block, at, slab, t, sums);
       }
     }
+    if constexpr (kAtOnce) add_over_rows(block, at);
     last[n] = carried.real;
     last[all + n] = carried.imaginary;
     of_rates[n] = of_rate;
     of_rates[all + n] = of_phase;
+  }
+
+  // Half the lanes end with the sum of one kind, half with that of the other.
+  template <class Block>
+  TWINBENCH_DEVICE static void add_over_lanes(Block& block, const BackLayout& at, int slab, int t,
+                                              const float (&sums)[2]) {
+    auto of_steps = floats_at(block, at.of_steps);
+    const float sum = simt::group_sum<simt::kWarpSize / 2>(block, kernels::scattered_sums(block, sums));
+    const int lane = simt::lane(block), j = lane / 16;
+    if (lane % 16 != 0) return;
+    const int place = (simt::warp(block) * 2 + j) * kSteps + t;
+    float before = 0.0f;
+    if (slab > 0) before = of_steps[place];
+    of_steps[place] = before + sum;
+  }
+
+  // The same of a whole tile, where its shares lie in shared memory: a lane adds up its warp's part of a row.
+  template <class Block>
+  TWINBENCH_DEVICE static void add_over_rows(Block& block, const BackLayout& at) {
+    static_assert(!kAtOnce || 2 * kSteps == simt::kWarpSize, "a row a lane");
+    constexpr int kVectors = simt::kWarpSize / 4;
+    auto shares = vectors_at(block, at.shares);
+    const int lane = simt::lane(block), warp = simt::warp(block);
+    block.warp_barrier();
+    float sum = 0.0f;
+    TWINBENCH_UNROLL
+    for (int i = 0; i < kVectors; ++i) {
+      const Floats<4> four = shares[lane * (kShareRow / 4) + warp * kVectors + i];
+      sum += (four.of[0] + four.of[1]) + (four.of[2] + four.of[3]);
+    }
+    floats_at(block, at.of_steps)[warp * 2 * kSteps + lane] = sum;
   }
 
   // sum += row * conj(number), channel by channel.

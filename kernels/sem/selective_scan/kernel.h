@@ -15,7 +15,7 @@ enum class Purpose { kOutputs, kEnds, kStarts };
 template <Purpose kPurpose, bool kAtOnce>
 struct PassAs {
   static constexpr int kMaxThreads = kThreads;
-  static constexpr int kMinBlocksPerSm = 2;  // as many as shared memory leaves on the RTX 5090; no registers to spare
+  static constexpr int kMinBlocksPerSm = kAtOnce ? 3 : 2;  // no registers to spare
   static constexpr int kSteps = kAtOnce ? 16 : 8;
   static constexpr bool kOutputs = kPurpose == Purpose::kOutputs;
 
@@ -53,10 +53,10 @@ struct PassAs {
       find_steps<kSteps>(block, a, at, [](int, int, float) {});
       block.barrier();
       for (int slab = 0; slab < all; slab += kSlab) {
-        project_in<kSteps, kAtOnce>(block, a, at, slab, weights, [&](Weights& row, int channel) {
-          if constexpr (!kAtOnce) load_into(row, a, slab + thread, channel);
-        });
-        scan(block, a, at, slab, item, first, count, most);
+        if constexpr (!kAtOnce)
+          project_in<kSteps, kAtOnce>(block, a, at, slab, weights,
+                                      [&](Weights& row, int channel) { load_into(row, a, slab + thread, channel); });
+        scan(block, a, at, slab, item, first, count, weights, most);
         if constexpr (kOutputs) {
           block.barrier();
           for (int channel = 0; channel < shape.width; channel += kChannels) {
@@ -110,15 +110,17 @@ struct PassAs {
     }
   }
 
-  // From projected inputs to states.
+  // From inputs to states, a step after the other; kAtOnce projects them on the way, else they are projected.
   template <class Block>
   TWINBENCH_DEVICE static void scan(Block& block, const ScanArguments& a, const Layout& at, int slab, std::int64_t item,
-                                    int first, int count, float& most) {
+                                    int first, int count, const Weights& weights, float& most) {
     auto states = floats_at(block, at.states);
+    auto input = vectors_at(block, at.input);
     auto steps = floats_at(block, at.steps);
     auto last = floats_at(block, at.last);
     auto rates = floats_at(block, at.rates);
     const int thread = simt::thread_rank(block), n = slab + thread, all = whole_slabs(a.shape.states);
+    const int row = input_row(a.shape.width) / 4;
     if (thread >= work_of(a.shape, slab)) return;
     const float rate = rates[n], phase = rates[all + n];
     const float last_real = last[n], last_imaginary = last[all + n];
@@ -131,30 +133,30 @@ struct PassAs {
       }
     }
     Number<float> product{1.0f, 0.0f};
-    constexpr int kAhead = 4;  // decays that do not wait for each other
     TWINBENCH_ROLLED
-    for (int next = 0; next < count; next += kAhead) {
-      Number<float> decays[kAhead];
-      TWINBENCH_UNROLL
-      for (int k = 0; k < kAhead; ++k) {
-        const float length = steps[next + k], turn = steps[kSteps + next + k];
-        decays[k] = decay_of(length, rate, turn, phase);
+    for (int t = 0; t < count; ++t) {
+      const float length = steps[t], turn = steps[kSteps + t];
+      const Number<float> decay = decay_of(length, rate, turn, phase);
+      Number<float> projected{0.0f, 0.0f};
+      if constexpr (kAtOnce) {
+        projected = weighted_row<false>(weights, input, t * row, (kSteps + t) * row, projected);
+      } else {
+        const float real = states[t * kRow + thread], imaginary = states[(kSteps + t) * kRow + thread];
+        projected = {real, imaginary};
       }
-      TWINBENCH_UNROLL
-      for (int k = 0; k < kAhead; ++k) {
-        const int t = next + k;
-        if (t >= count) break;
-        const float length = steps[t], real = states[t * kRow + thread],
-                    imaginary = states[(kSteps + t) * kRow + thread];
-        state = next_state(decays[k], state, {real, imaginary}, length);
-        if constexpr (kPurpose == Purpose::kEnds) product = add_product(decays[k], product, Number<float>{0.0f, 0.0f});
-        if constexpr (kOutputs) {
-          states[t * kRow + thread] = state.real;
-          states[(kSteps + t) * kRow + thread] = state.imaginary;
-          most = simt::Larger{}(kernels::multiply_add(state.real, state.real, state.imaginary * state.imaginary), most);
-        }
+      state = next_state(decay, state, projected, length);
+      if constexpr (kPurpose == Purpose::kEnds) product = add_product(decay, product, Number<float>{0.0f, 0.0f});
+      if constexpr (kOutputs) {
+        states[t * kRow + thread] = state.real;
+        states[(kSteps + t) * kRow + thread] = state.imaginary;
+        most = simt::Larger{}(kernels::multiply_add(state.real, state.real, state.imaginary * state.imaginary), most);
       }
     }
+    if constexpr (kOutputs && kAtOnce)  // project_out takes whole tiles
+      for (int t = count; t < kSteps; ++t) {
+        states[t * kRow + thread] = 0.0f;
+        states[(kSteps + t) * kRow + thread] = 0.0f;
+      }
     last[n] = state.real;
     last[all + n] = state.imaginary;
     if constexpr (kPurpose == Purpose::kEnds) {

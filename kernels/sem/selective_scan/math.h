@@ -29,14 +29,6 @@ TWINBENCH_HOST_DEVICE Real softplus(Real x) {
   return (x > Real(0) ? x : Real(0)) + std::log1p(kernels::exp(-kernels::absolute(x)));
 }
 
-// exp(-length * rate) turned by turn * phase: what of a state is left after a step.
-template <class Real>
-TWINBENCH_HOST_DEVICE Number<Real> decay_of(Real length, Real rate, Real turn, Real phase) {
-  const Real modulus = kernels::exp(-(length * rate));
-  const auto direction = kernels::moderate_sine_cosine(turn * phase);
-  return {modulus * direction.cosine, modulus * direction.sine};
-}
-
 // a * b + c in one rounding everywhere, so the same bits in every clone (see cpu_clones.h), which without such
 // instructions calls a function.
 TWINBENCH_HOST_DEVICE float fused(float a, float b, float c) {
@@ -53,6 +45,59 @@ TWINBENCH_HOST_DEVICE double fused(double a, double b, double c) {
   return __builtin_fma(a, b, c);
 #endif
 }
+
+// exp(-length * rate) turned by turn * phase: what of a state is left after a step.
+template <class Real>
+TWINBENCH_HOST_DEVICE Number<Real> decay_of(Real length, Real rate, Real turn, Real phase) {
+  const Real modulus = kernels::exp(-(length * rate));
+  const auto direction = kernels::moderate_sine_cosine(turn * phase);
+  return {modulus * direction.cosine, modulus * direction.sine};
+}
+
+// The same from a rate in units of -ln 2 (so at most 0) and a phase in half turns: nothing is left to reduce but whole
+// numbers, which is exact. At most 1e-7 off for phases that are no larger than a turn; below 2^-125 it is that.
+TWINBENCH_HOST_DEVICE Number<float> scaled_decay(float length, float shrinking, float turn, float half_turns) {
+  // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits. NaN passes the selection and the product.
+  const float power = length * shrinking, bounded = power < -125.0f ? -125.0f : power;
+  const float shifted = bounded + 12582912.0f, r = bounded - (shifted - 12582912.0f);
+  float e = 1.535336050e-04f;  // 2^r
+  e = fused(e, r, 1.339887502e-03f);
+  e = fused(e, r, 9.618436918e-03f);
+  e = fused(e, r, 5.550332367e-02f);
+  e = fused(e, r, 2.402264774e-01f);
+  e = fused(e, r, 6.931471825e-01f);
+  e = fused(e, r, 1.0f);
+  const float modulus = e * kernels::float_of_bits((kernels::bits_of(shifted) + 127u) << 23);
+  const float angle = turn * half_turns, whole = angle + 12582912.0f, rest = angle - (whole - 12582912.0f);
+  const float s = rest * rest;
+  float sine = 7.722012699e-02f;  // of pi * rest, divided by rest
+  sine = fused(sine, s, -5.980451703e-01f);
+  sine = fused(sine, s, 2.550031424e+00f);
+  sine = fused(sine, s, -5.167706966e+00f);
+  sine = fused(sine, s, 3.141592503e+00f);
+  float cosine = -2.442069724e-02f;
+  cosine = fused(cosine, s, 2.349539250e-01f);
+  cosine = fused(cosine, s, -1.335216045e+00f);
+  cosine = fused(cosine, s, 4.058709621e+00f);
+  cosine = fused(cosine, s, -4.934802055e+00f);
+  cosine = fused(cosine, s, 1.0f);
+  // An odd number of half turns turns both round.
+  const float signed_modulus = kernels::float_of_bits(kernels::bits_of(modulus) ^ (kernels::bits_of(whole) << 31));
+  return {signed_modulus * cosine, signed_modulus * (sine * rest)};
+}
+TWINBENCH_HOST_DEVICE Number<double> scaled_decay(double length, double shrinking, double turn, double half_turns) {
+  const double modulus = std::exp2(length * shrinking);
+  const auto direction = kernels::sine_cosine(3.14159265358979323846 * (turn * half_turns));
+  return {modulus * direction.cosine, modulus * direction.sine};
+}
+constexpr double kShrinkingOfRate = -1.44269504088896340736, kHalfTurnsOfPhase = 0.31830988618379067154;
+
+// The larger of two squares; NaN is larger than any.
+TWINBENCH_HOST_DEVICE float larger_square(float a, float b) {
+  const std::uint32_t first = kernels::bits_of(a), second = kernels::bits_of(b);
+  return kernels::float_of_bits(first > second ? first : second);
+}
+TWINBENCH_HOST_DEVICE double larger_square(double a, double b) { return a > b || a != a ? a : b; }
 
 // sum + a * b, and with the conjugate of a.
 template <class Real>

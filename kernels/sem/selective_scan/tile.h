@@ -3,7 +3,6 @@
 
 #include "kernels/common/simt_scan.h"
 #include "kernels/common/vectors.h"
-#include "kernels/common/warp_sums.h"
 #include "kernels/sem/selective_scan/arguments.h"
 #include "kernels/sem/selective_scan/math.h"
 
@@ -164,9 +163,12 @@ TWINBENCH_DEVICE void find_steps(Block& block, const ScanArguments& a, const Lay
       lengths = kernels::multiply_add(length_imaginary, imaginary, kernels::multiply_add(length_real, real, lengths));
       turns = kernels::multiply_add(turn_imaginary, imaginary, kernels::multiply_add(turn_real, real, turns));
     }
-    lengths = simt::group_sum<kParts>(block, lengths);
-    turns = simt::group_sum<kParts>(block, turns);
-    const float value = kernels::exp((j == 0 ? lengths : turns) + bias);
+    // Even lanes go on with lengths, odd ones with turns.
+    const float given = block.shuffle_xor(j == 0 ? turns : lengths, 1);
+    float logit = (j == 0 ? lengths : turns) + given;
+    TWINBENCH_UNROLL
+    for (int lanes = kParts / 2; lanes > 1; lanes /= 2) logit += block.shuffle_xor(logit, lanes);
+    const float value = kernels::exp(logit + bias);
     if (part < 2) {
       exponential(j, t, value);
       steps[j * kSteps + t] = clamped_step(value);
@@ -242,54 +244,79 @@ TWINBENCH_DEVICE void project_in(Block& block, const ScanArguments& a, const Lay
   }
 }
 
+// Of sums that kSharing neighbouring lanes share, each lane gets a kSharing-th whole: it adds its own to a neighbour's,
+// and their number halves each time.
+template <int kSharing, int kCount, class Block>
+TWINBENCH_DEVICE Floats<kCount / kSharing> shared_sums(Block& block, const float (&sums)[kCount]) {
+  if constexpr (kSharing == 1) {
+    Floats<kCount> own;
+    TWINBENCH_UNROLL
+    for (int i = 0; i < kCount; ++i) own.of[i] = sums[i];
+    return own;
+  } else {
+    const bool upper = (simt::lane(block) & kSharing / 2) != 0;
+    float half[kCount / 2];
+    TWINBENCH_UNROLL
+    for (int i = 0; i < kCount / 2; ++i) {
+      const float kept = upper ? sums[kCount / 2 + i] : sums[i], given = upper ? sums[i] : sums[kCount / 2 + i];
+      half[i] = kept + block.shuffle_xor(given, kSharing / 2);
+    }
+    return shared_sums<kSharing / 2>(block, half);
+  }
+}
+
 // out[t][channel] of kChannels channels = or += sum over a slab's states of projection[channel][n] * states[t][n], or
-// of the projection's conjugate. A warp takes two steps and eight channels at a time, a lane four states of them.
+// of the projection's conjugate. A lane takes two steps and eight channels of every kSharing-th four states; the
+// lanes that share them add up, so that a warp does it all in one go.
 template <int kSteps, bool kConjugate, class Block>
 TWINBENCH_DEVICE void project_out(Block& block, const Shape& shape, const Layout& at, int slab, int first_channel) {
-  constexpr int kTimes = 2, kEach = 8, kVectors = kRow / 4, kTiles = kSteps / kTimes * (kChannels / kEach);
+  constexpr int kTimes = 2, kEach = 8, kSums = 2 * kTimes * kEach, kVectors = kRow / 4;
+  constexpr int kTiles = kThreads / simt::kWarpSize / (kChannels / kEach);  // of steps, one a warp
+  constexpr int kSharing = simt::kWarpSize * kTiles * kTimes / kSteps, kOwn = kSums / kSharing;
   auto states = vectors_at(block, at.states);
   auto projection = vectors_at(block, at.projection);
-  auto out = floats_at(block, at.output);
-  const int lane = simt::lane(block), row_length = output_row(shape.width), plane = output_plane(shape.width, kSteps);
-  const bool works = 4 * lane < work_of(shape, slab);
+  auto out = simt::dynamic_shared<Floats<kOwn>>(block, 4 * at.output);
+  const int lane = simt::lane(block), warp = simt::warp(block), part = lane % kSharing;
+  const int t = (warp / (kChannels / kEach) * (simt::kWarpSize / kSharing) + lane / kSharing) * kTimes;
+  const int channel = warp % (kChannels / kEach) * kEach, vectors = work_of(shape, slab) / 4;
+  float sums[kSums] = {};  // real parts, then imaginary ones, of [kTimes][kEach]
   TWINBENCH_ROLLED
-  for (int tile = simt::warp(block); tile < kTiles; tile += kThreads / simt::kWarpSize) {
-    const int t = tile / (kChannels / kEach) * kTimes, channel = tile % (kChannels / kEach) * kEach;
-    float sums[2 * kTimes * kEach] = {};  // real parts, then imaginary ones, of [kTimes][kEach]
-    if (works) {
-      Floats<4> real[kTimes], imaginary[kTimes];
+  for (int n = part; n < vectors; n += kSharing) {
+    Floats<4> real[kTimes], imaginary[kTimes];
+    TWINBENCH_UNROLL
+    for (int k = 0; k < kTimes; ++k) {
+      real[k] = states[(t + k) * kVectors + n];
+      imaginary[k] = states[(kSteps + t + k) * kVectors + n];
+    }
+    TWINBENCH_UNROLL
+    for (int p = 0; p < kEach; ++p) {
+      const Floats<4> x = projection[(channel + p) * kVectors + n],
+                      y = projection[(kChannels + channel + p) * kVectors + n];
       TWINBENCH_UNROLL
       for (int k = 0; k < kTimes; ++k) {
-        real[k] = states[(t + k) * kVectors + lane];
-        imaginary[k] = states[(kSteps + t + k) * kVectors + lane];
-      }
-      TWINBENCH_UNROLL
-      for (int p = 0; p < kEach; ++p) {
-        const Floats<4> x = projection[(channel + p) * kVectors + lane],
-                        y = projection[(kChannels + channel + p) * kVectors + lane];
+        float &to_real = sums[k * kEach + p], &to_imaginary = sums[(kTimes + k) * kEach + p];
         TWINBENCH_UNROLL
-        for (int k = 0; k < kTimes; ++k) {
-          float &to_real = sums[k * kEach + p], &to_imaginary = sums[(kTimes + k) * kEach + p];
-          TWINBENCH_UNROLL
-          for (int e = 0; e < 4; ++e) {
-            const float b = kConjugate ? -y.of[e] : y.of[e];
-            to_real = kernels::multiply_add(x.of[e], real[k].of[e], to_real);
-            to_real = kernels::multiply_add(-b, imaginary[k].of[e], to_real);
-            to_imaginary = kernels::multiply_add(x.of[e], imaginary[k].of[e], to_imaginary);
-            to_imaginary = kernels::multiply_add(b, real[k].of[e], to_imaginary);
-          }
+        for (int e = 0; e < 4; ++e) {
+          const float b = kConjugate ? -y.of[e] : y.of[e];
+          to_real = kernels::multiply_add(x.of[e], real[k].of[e], to_real);
+          to_real = kernels::multiply_add(-b, imaginary[k].of[e], to_real);
+          to_imaginary = kernels::multiply_add(x.of[e], imaginary[k].of[e], to_imaginary);
+          to_imaginary = kernels::multiply_add(b, real[k].of[e], to_imaginary);
         }
       }
     }
-    float sum = kernels::scattered_sums(block, sums);  // every lane its own one
-    const int place = lane / (kTimes * kEach) * plane + (t + lane / kEach % kTimes) * row_length + first_channel +
-                      channel + lane % kEach;
-    if (slab > 0) {
-      const float before = out[place];
-      sum += before;
-    }
-    out[place] = sum;
   }
+  Floats<kOwn> own = shared_sums<kSharing>(block, sums);
+  const int first = part * kOwn, plane = first / (kTimes * kEach), time = t + first / kEach % kTimes;
+  const int place = (plane * output_plane(shape.width, kSteps) + time * output_row(shape.width) + first_channel +
+                     channel + first % kEach) /
+                    kOwn;
+  if (slab > 0) {
+    const Floats<kOwn> before = out[place];
+    TWINBENCH_UNROLL
+    for (int i = 0; i < kOwn; ++i) own.of[i] += before.of[i];
+  }
+  out[place] = own;
 }
 
 }  // namespace twinbench::sem::selective_scan

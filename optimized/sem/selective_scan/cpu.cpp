@@ -1,10 +1,12 @@
 // Optimized sem.selective_scan on the CPU: one pass over time a batch item and group, tile after tile of steps in the
-// first-level cache. Backward: a first pass leaves the state at every tile's start, a second one goes back.
+// first-level cache (forward_tile.h). Backward: the same pass leaves the state at every tile's start, a second one goes
+// back.
 #include <ATen/ATen.h>
 
 #include <cmath>
 
 #include "optimized/common/rows.h"
+#include "optimized/sem/selective_scan/forward_tile.h"
 #include "optimized/sem/selective_scan/tile.h"
 #include "src/sem/common/scan_limits.h"
 
@@ -31,13 +33,16 @@ class CpuScan final : public Runnable {
         results_(backward_ ? zero_results(setting) : empty_results(setting)) {
     check_phases(inputs["a_phase"]);
     const at::Tensor &into = inputs["input_projection"], &out_of = inputs["output_projection"];
-    into_ = matrix(into.transpose(1, 2), lanes_, 1);
+    into_triple_ = triples(into.transpose(1, 2), lanes_);
     rate_ = at::constant_pad_nd(rates(), {0, lanes_ - states_}).contiguous();
     phase_ = at::constant_pad_nd(inputs["a_phase"], {0, lanes_ - states_}).contiguous();
+    shrinking_ = rate_.to(at::kDouble).mul_(kShrinkingOfRate).to(rate_.dtype());
+    half_turns_ = phase_.to(at::kDouble).mul_(kHalfTurnsOfPhase).to(phase_.dtype());
     const std::int64_t items = batch_ * groups_;
     pieces_ = Pieces::of(items, grain(steps_ * states_ * (width_ + 4), 1 << 18), at::get_num_threads(), 1);
     if (backward_) {
       grad_output_ = inputs["grad_output"].contiguous();
+      into_ = matrix(into.transpose(1, 2), lanes_, 1);
       out_of_back_ = matrix(out_of, lanes_, -1);
       into_back_ = matrix(into, columns_, -1);
       of_decays_ = at::empty({batch_, groups_ * 2 * lanes_}, input_.options());
@@ -45,7 +50,7 @@ class CpuScan final : public Runnable {
       decay_sums_ = at::empty({of_decays_.size(1)}, input_.options());
       shared_sums_ = at::empty({shared_size()}, input_.options());
     } else {
-      out_of_ = matrix(out_of.transpose(1, 2), columns_, 1);
+      out_of_triple_ = triples(at::constant_pad_nd(out_of.transpose(1, 2), {0, 0, 0, lanes_ - states_}), columns_);
       largest_ = at::empty({items}, input_.options());
     }
     scratch_ =
@@ -68,10 +73,11 @@ class CpuScan final : public Runnable {
   // A thread's own arrays: of one tile, but for what the way back needs of all of them.
   struct Scratch {
     Real *parts, *steps, *exponentials, *most;   // [2 width][kTile]; [2][steps] twice; [lanes]
-    Numbers projected, state, decay, of_output;  // [kTile][lanes]
+    Triple<Real> input, kept;                    // [kTile][width], times the steps' lengths; [kTile][kLanes]
+    Real *sums, *out_sums;                       // [kTile][3][kLanes], and as many as there are blocks of channels
     Numbers last;                                // [lanes]: the state, later the gradient carried back
-    Numbers out;                                 // [kTile][columns]
-    Numbers starts;                              // [tiles][lanes]
+    Numbers projected, state, decay, of_output;  // backward: [kTile][lanes]
+    Numbers out, starts;                         // backward: [kTile][columns]; [tiles][lanes]
     std::int64_t floats = 0;
 
     Scratch(const CpuScan& of, Real* at) {
@@ -85,14 +91,21 @@ class CpuScan final : public Runnable {
         Real* const real = take(count);
         return Numbers{real, take(count)};
       };
+      const auto triple = [&](std::int64_t count) {
+        const Numbers both = numbers(count);
+        return Triple<Real>{both.real, both.imaginary, take(count)};
+      };
       const bool back = of.backward_;
-      const std::int64_t tile = kTile * of.lanes_, all = back ? of.tiles_ : 1;
+      const std::int64_t tile = back ? kTile * of.lanes_ : 0, all = back ? of.tiles_ : 1;
       parts = take(2 * of.width_ * kTile);
       steps = take(2 * all * kTile);
       exponentials = take(2 * all * kTile);
       most = take(of.lanes_);
-      projected = numbers(tile), state = numbers(tile), last = numbers(of.lanes_), out = numbers(kTile * of.columns_);
-      decay = numbers(back ? tile : 0), of_output = numbers(back ? tile : 0);
+      input = triple(kTile * of.width_), kept = triple(kTile * kLanes);
+      sums = take(kTile * kTriple), out_sums = take(kTile * kTriple * (of.columns_ / kLanes));
+      last = numbers(of.lanes_);
+      projected = numbers(tile), state = numbers(tile), decay = numbers(tile), of_output = numbers(tile);
+      out = numbers(back ? kTile * of.columns_ : 0);
       starts = numbers(back ? all * of.lanes_ : 0);
     }
   };
@@ -107,6 +120,15 @@ class CpuScan final : public Runnable {
     const at::Tensor wide = at::constant_pad_nd(planes, {0, columns - planes.size(2)}).contiguous();
     if (sign < 0) wide.select(0, 1).neg_();
     return wide;
+  }
+  // A complex matrix [2, inner, columns] as forward_tile takes it: [columns / kLanes][inner][3][kLanes].
+  static at::Tensor triples(const at::Tensor& planes, std::int64_t columns) {
+    const at::Tensor wide = at::constant_pad_nd(planes, {0, columns - planes.size(2)});
+    const at::Tensor real = wide.select(0, 0), imaginary = wide.select(0, 1);
+    return at::stack({real, imaginary - real, real + imaginary}, 1)
+        .view({planes.size(1), 3, columns / kLanes, kLanes})
+        .permute({2, 0, 1, 3})
+        .contiguous();
   }
   static Numbers planes(const at::Tensor& tensor) {
     return {data<Real>(tensor), data<Real>(tensor) + tensor.numel() / 2};
@@ -124,24 +146,50 @@ class CpuScan final : public Runnable {
     return {planes(tensor).from(place(item, first)), 1, groups_ * width_, -1};
   }
 
-  // Lengths, turns and projected inputs of a tile.
+  // Lengths and turns of a tile, and its inputs times the lengths.
   void prepare(std::int64_t item, std::int64_t first, std::int64_t count, const Scratch& scratch, Real* steps,
                Real* exponentials) const {
     const Rows<Real> input = rows(input_, item, first);
-    for (std::int64_t k = 0; k < width_; ++k)
-      for (std::int64_t t = 0; t < kTile; ++t) {
-        const std::int64_t at = std::min(t, count - 1) * input.row_stride + k;
-        scratch.parts[k * kTile + t] = input.of.real[at];
-        scratch.parts[(width_ + k) * kTile + t] = input.of.imaginary[at];
+    for (std::int64_t t = 0; t < kTile; ++t) {
+      const std::int64_t row = std::min(t, count - 1) * input.row_stride;
+      for (std::int64_t k = 0; k < width_; ++k) {
+        scratch.parts[k * kTile + t] = input.of.real[row + k];
+        scratch.parts[(width_ + k) * kTile + t] = input.of.imaginary[row + k];
       }
+    }
     for (int j = 0; j < 2; ++j)
       step_sizes<Real>(2 * width_, scratch.parts, data<Real>(dt_weight_) + j * 2 * width_, data<Real>(dt_bias_)[j],
                        exponentials + j * kTile, steps + j * kTile);
-    multiply_tile<Real>(count, width_, lanes_, input, planes(into_), scratch.projected, lanes_, false);
+    for (std::int64_t t = 0; t < kTile; ++t) {
+      const std::int64_t row = std::min(t, count - 1) * input.row_stride;
+      scale_row<Real>(width_, steps[t], input.of.from(row), scratch.input.from(t * width_));
+    }
+  }
+  // The states of a tile, from those before it, which become the last ones; and what the output is made of.
+  void pass(std::int64_t item, std::int64_t count, const Scratch& scratch, const Real* steps) const {
+    const std::int64_t group = item % groups_ * lanes_;
+    forward_tile<Real>({count,
+                        width_,
+                        lanes_,
+                        columns_,
+                        steps,
+                        scratch.input,
+                        data<Real>(into_triple_),
+                        backward_ ? nullptr : data<Real>(out_of_triple_),
+                        {data<Real>(shrinking_) + group, data<Real>(half_turns_) + group, scratch.last.real,
+                         scratch.last.imaginary, scratch.most},
+                        scratch.sums,
+                        scratch.kept,
+                        scratch.out_sums});
   }
   Step<Real> step_of(std::int64_t item, const Real* steps, std::int64_t t) const {
     const std::int64_t group = item % groups_ * lanes_;
-    return {steps[t], steps[kTile + t], data<Real>(rate_) + group, data<Real>(phase_) + group};
+    return {steps[t],
+            steps[kTile + t],
+            data<Real>(rate_) + group,
+            data<Real>(phase_) + group,
+            data<Real>(shrinking_) + group,
+            data<Real>(half_turns_) + group};
   }
   void clear(const Numbers& row) const {
     std::fill_n(row.real, lanes_, Real(0));
@@ -149,29 +197,19 @@ class CpuScan final : public Runnable {
   }
   std::int64_t count_of(std::int64_t first) const { return std::min(kTile, steps_ - first); }
 
-  // The states of a tile, from those before it, which become the last ones.
-  void scan(std::int64_t item, std::int64_t count, const Scratch& scratch, const Real* steps) const {
-    for (std::int64_t t = 0; t < count; ++t) {
-      const Numbers in = scratch.projected.from(t * lanes_), out = scratch.state.from(t * lanes_);
-      scan_step<Real>(lanes_, step_of(item, steps, t), in.real, in.imaginary, scratch.last.real, scratch.last.imaginary,
-                      out.real, out.imaginary, scratch.most);
-    }
-  }
-
   void forward(std::int64_t item, const Scratch& scratch) const {
     clear(scratch.last);
     std::fill_n(scratch.most, lanes_, Real(0));
     for (std::int64_t first = 0; first < steps_; first += kTile) {
       const std::int64_t count = count_of(first);
       prepare(item, first, count, scratch, scratch.steps, scratch.exponentials);
-      scan(item, count, scratch, scratch.steps);
-      multiply_tile<Real>(count, states_, columns_, {scratch.state, lanes_, 1}, planes(out_of_), scratch.out, columns_,
-                          false);
+      pass(item, count, scratch, scratch.steps);
       const Rows<Real> to = rows(results_["output"], item, first);
-      for (std::int64_t t = 0; t < count; ++t) {
-        std::copy_n(scratch.out.real + t * columns_, width_, to.of.real + t * to.row_stride);
-        std::copy_n(scratch.out.imaginary + t * columns_, width_, to.of.imaginary + t * to.row_stride);
-      }
+      for (std::int64_t t = 0; t < count; ++t)
+        for (std::int64_t column = 0; column < width_; column += kLanes)
+          whole_numbers<Real>(std::min(kLanes, width_ - column),
+                              scratch.out_sums + (column / kLanes * kTile + t) * kTriple,
+                              to.of.from(t * to.row_stride + column));
     }
     data<Real>(largest_)[item] = largest_of(scratch.most, states_);
   }
@@ -204,7 +242,7 @@ class CpuScan final : public Runnable {
       Real *const steps = scratch.steps + tile * 2 * kTile, *const exponentials =
                                                                 scratch.exponentials + tile * 2 * kTile;
       prepare(item, tile * kTile, count_of(tile * kTile), scratch, steps, exponentials);
-      scan(item, count_of(tile * kTile), scratch, steps);
+      pass(item, count_of(tile * kTile), scratch, steps);
     }
     Real* const decays = data<Real>(of_decays_) + item * 2 * lanes_;
     Real* const shared = data<Real>(of_shared_) + item * shared_size();
@@ -218,7 +256,8 @@ class CpuScan final : public Runnable {
     const std::int64_t first = tile * kTile, count = count_of(first), of_product = width_ * lanes_;
     Real *const steps = scratch.steps + tile * 2 * kTile, *const exponentials = scratch.exponentials + tile * 2 * kTile;
     const Numbers start = scratch.starts.from(tile * lanes_);
-    prepare(item, first, count, scratch, steps, exponentials);
+    multiply_tile<Real>(count, width_, lanes_, rows(input_, item, first), planes(into_), scratch.projected, lanes_,
+                        false);
     for (std::int64_t t = 0; t < count; ++t) {
       const Numbers in = scratch.projected.from(t * lanes_), out = scratch.state.from(t * lanes_),
                     decay = scratch.decay.from(t * lanes_),
@@ -296,7 +335,8 @@ class CpuScan final : public Runnable {
   const std::int64_t batch_, steps_, groups_, width_, states_;
   const std::int64_t lanes_, columns_, tiles_;  // states and channels in whole vectors
   at::Tensor input_, dt_weight_, dt_bias_, a_raw_, grad_output_;
-  at::Tensor into_, out_of_, out_of_back_, into_back_, rate_, phase_;  // packed parameters
+  at::Tensor into_triple_, out_of_triple_, into_, out_of_back_, into_back_;  // packed parameters
+  at::Tensor rate_, phase_, shrinking_, half_turns_;                         // [groups, lanes]
   NamedTensors results_;
   Pieces pieces_;                        // of the batch items' groups
   at::Tensor scratch_, largest_;         // a row a piece; [items], squared

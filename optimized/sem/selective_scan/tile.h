@@ -107,27 +107,11 @@ TWINBENCH_CPU_CLONES static void step_sizes(std::int64_t inner, const Real* __re
 template <class Real>
 struct Step {
   Real length, turn;
-  const Real *rate, *phase;  // [lanes]
+  const Real *rate, *phase;            // [lanes]
+  const Real *shrinking, *half_turns;  // the same in the units of scaled_decay
 };
 
-// state: before the step, then after it; `most` the largest squared modulus so far of every lane.
-template <class Real>
-TWINBENCH_CPU_CLONES static void scan_step(std::int64_t lanes, Step<Real> step, const Real* __restrict projected_real,
-                                           const Real* __restrict projected_imaginary, Real* __restrict state_real,
-                                           Real* __restrict state_imaginary, Real* __restrict kept_real,
-                                           Real* __restrict kept_imaginary, Real* __restrict most) {
-  for (std::int64_t n = 0; n < lanes; ++n) {
-    const Number<Real> decay = decay_of(step.length, step.rate[n], step.turn, step.phase[n]);
-    const Number<Real> state = next_state(decay, {state_real[n], state_imaginary[n]},
-                                          {projected_real[n], projected_imaginary[n]}, step.length);
-    state_real[n] = state.real, state_imaginary[n] = state.imaginary;
-    kept_real[n] = state.real, kept_imaginary[n] = state.imaginary;
-    const Real size = fused(state.real, state.real, state.imaginary * state.imaginary);
-    most[n] = size > most[n] || size != size ? size : most[n];
-  }
-}
-
-// The same, keeping the decays instead.
+// From states before to states after, keeping the decays.
 template <class Real>
 TWINBENCH_CPU_CLONES static void scan_step_kept(std::int64_t lanes, Step<Real> step,
                                                 const Real* __restrict projected_real,
@@ -136,7 +120,7 @@ TWINBENCH_CPU_CLONES static void scan_step_kept(std::int64_t lanes, Step<Real> s
                                                 Real* __restrict decay_imaginary, const Real* __restrict before_real,
                                                 const Real* __restrict before_imaginary) {
   for (std::int64_t n = 0; n < lanes; ++n) {
-    const Number<Real> decay = decay_of(step.length, step.rate[n], step.turn, step.phase[n]);
+    const Number<Real> decay = scaled_decay(step.length, step.shrinking[n], step.turn, step.half_turns[n]);
     const Number<Real> state = next_state(decay, {before_real[n], before_imaginary[n]},
                                           {projected_real[n], projected_imaginary[n]}, step.length);
     decay_real[n] = decay.real, decay_imaginary[n] = decay.imaginary;
