@@ -87,8 +87,7 @@ struct Move {
       }
       count_outcomes(block, a, counted ? sample : -1, outcome);
       block.barrier();
-      store_rows(block, place, a.new_position + 3 * group, count);
-      block.barrier();  // before the next group's rows
+      store_rows(block, place, a.new_position + 3 * group, count);  // the next group's writer is who read here
     });
     hand_over(block, a);
   }
@@ -160,8 +159,7 @@ struct MoveBack {
       }
       block.barrier();
       store_rows(block, raw, a.grad_raw + 3 * group, count);
-      store_rows(block, place, a.grad_position + 3 * group, count);
-      block.barrier();  // before the next group's rows
+      store_rows(block, place, a.grad_position + 3 * group, count);  // as above
     });
   }
 };
