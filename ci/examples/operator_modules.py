@@ -234,6 +234,30 @@ def collector_pairs(sizes, options, device):
     yield Pair("nn.Sequential", data, [], module, lambda *given: (operator(*given, *state),))
 
 
+def placed_flows(quota, depth, surface, key):
+    """What energy_flow.flow_placement gives: position, energy, sample, local_id, uid, dropped."""
+    batch, height, width = surface.shape
+    count, device = min(height * width, quota), surface.device
+    cell = torch.arange(count, device=device)
+    level = torch.full((count,), depth // 2, device=device)
+    place = torch.stack([2.0 * at / last - 1 for at, last in
+                         ((cell % width, width - 1), (cell // width, height - 1), (level, depth))], 1)
+    uid = (key.to(torch.int64) << 32).repeat_interleave(count) | cell.repeat(batch)
+    sample = torch.arange(batch, dtype=torch.int32, device=device).repeat_interleave(count)
+    dropped = torch.tensor([batch * (height * width - count)], device=device)
+    energy = surface.reshape(batch, -1)[:, :count].flatten()
+    return place.to(surface.dtype).repeat(batch, 1), energy, sample, cell.to(torch.int32).repeat(batch), uid, dropped
+
+
+def placement_pairs(sizes, options, device):
+    surface = torch.randn(sizes["samples"], sizes["height"], sizes["width"], device=device)
+    key = torch.arange(sizes["samples"], device=device)
+    own = dict(quota=sizes["quota"], depth=int(options.get("depth", 20)))
+    operator = torch.ops.twinbench.energy_flow_flow_placement.default
+    yield Pair("torch.arange", [surface, key], [], lambda *given: placed_flows(own["quota"], own["depth"], *given)[:2],
+               lambda *given: operator(*given, **own)[:2])
+
+
 def collected(width, height, forward, energy, position, distance, age, status, forward_id):
     """Energies averaged by cell: maxima by scatter_reduce, sums by index_add. Distance and age are constants."""
     batch, cells = len(energy), width * height
@@ -385,6 +409,7 @@ def flow_step_pairs(sizes, options, device):
 
 
 PAIRS = {
+    "energy_flow.flow_placement": placement_pairs,
     "energy_flow.flow_movement": flow_step_pairs,
     "sem.cayley": cayley_pairs,
     "sem.selective_scan": scan_pairs,

@@ -8,8 +8,9 @@ import torch
 
 torch.ops.load_library(os.environ["TWINBENCH_OPERATORS"])
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
-from operator_modules import flow_step, flow_step_data  # noqa: E402
+from operator_modules import flow_step, flow_step_data, placed_flows  # noqa: E402
 
+PLACE = torch.ops.twinbench.energy_flow_flow_placement.default
 MOVE = torch.ops.twinbench.energy_flow_flow_movement.default
 NAMES = ("raw", "position", "energy", "next_energy", "age", "sample", "stopped")
 OPTIONS = [{}, {"boundary": "kill", "on_stop": "drop"}, {"projection_age": 0}]
@@ -80,3 +81,30 @@ def test_a_sample_that_is_not_there_touches_nothing():
     assert MOVE(*given)[5].sum() == 131
     given[5][7] = 5_000_000
     assert MOVE(*given)[5].sum() == 130
+
+
+@pytest.mark.parametrize("quota, depth", [(100, 4), (35, 20), (17, 5), (1, 2)])
+def test_placement_equals_indexing(quota, depth):
+    torch.manual_seed(20)
+    surface, key = torch.randn(3, 5, 7, requires_grad=True), torch.tensor([4, 900, 7])
+    results = PLACE(surface, key, quota=quota, depth=depth), placed_flows(quota, depth, surface, key)
+    for mine, other in zip(*results, strict=True):
+        assert mine.dtype == other.dtype and torch.equal(mine, other)
+    given = torch.randn_like(results[0][1])
+    assert torch.equal(*(torch.autograd.grad(result[1], surface, given)[0] for result in results))
+
+
+def test_placement_passes_opcheck_and_follows_changes_in_place():
+    surface, key = torch.randn(2, 4, 3), torch.tensor([1, 2])
+    torch.library.opcheck(PLACE, (surface, key), {"quota": 9, "depth": 6})
+    before = PLACE(surface, key, quota=9)[1].clone()
+    surface.mul_(0.5)
+    key.add_(5)
+    energy, uid = PLACE(surface, key, quota=9)[1], PLACE(surface, key, quota=9)[4]
+    assert torch.equal(energy, 0.5 * before) and uid[0] == 6 << 32
+
+
+@pytest.mark.parametrize("own, said", [({"quota": 0}, "quota"), ({"quota": 5, "depth": 1}, "depth")])
+def test_a_placement_that_cannot_be_is_named(own, said):
+    with pytest.raises(ValueError, match=said):
+        PLACE(torch.randn(2, 4, 3), torch.tensor([1, 2]), **own)

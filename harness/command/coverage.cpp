@@ -98,6 +98,8 @@ Facts all_facts(const std::string& scenario_folder) {
 }
 
 Facts pinned_facts(const std::string& path) {
+  if (!std::filesystem::exists(path))
+    throw Error(ErrorKind::kInputOutput, "coverage list", path, "there is none; twinbench coverage --pin writes it");
   std::istringstream file(read_text_file(path, "coverage list"));
   Facts facts;
   for (std::string line; std::getline(file, line);)

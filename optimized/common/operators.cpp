@@ -212,16 +212,7 @@ bool is_tensor_operator(const Component& component) {
     return std::none_of(tensor.shape.begin(), tensor.shape.end(),
                         [](const Expression& extent) { return extent.is_any(); });
   };
-  // A size that no tensor's length tells has no place in a schema.
-  const auto told = [&](const SizeSpec& size) {
-    return std::any_of(signature.inputs.begin(), signature.inputs.end(), [&](const InputSpec& input) {
-      return input.per == size.name ||
-             std::any_of(input.shape.begin(), input.shape.end(),
-                         [&](const Expression& extent) { return extent.symbol() == size.name; });
-    });
-  };
-  return component.has_kernel && std::all_of(signature.sizes.begin(), signature.sizes.end(), told) &&
-         std::all_of(signature.inputs.begin(), signature.inputs.end(), known) &&
+  return component.has_kernel && std::all_of(signature.inputs.begin(), signature.inputs.end(), known) &&
          std::all_of(signature.outputs.begin(), signature.outputs.end(), known) && !signature.has_state();
 }
 

@@ -38,9 +38,9 @@ struct MapRows {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = 8;
-constexpr int kRows = 16;                               // of a block: a weight that is read serves all of them
-constexpr int kWarpColumns = kLayerColumns / kWarps;    // of a warp, whose lanes share the inner length
-constexpr int kDepth = 256;                             // of the inner length at a time: a thread's place of each row
+constexpr int kRows = 16;                             // of a block: a weight that is read serves all of them
+constexpr int kWarpColumns = kLayerColumns / kWarps;  // of a warp, whose lanes share the inner length
+constexpr int kDepth = 256;                           // of the inner length at a time: a thread's place of each row
 
 constexpr int kStagedBytes = 4 * kRows * kDepth;  // of dynamic shared memory
 
@@ -140,13 +140,12 @@ struct LayerAs {
                                          std::int64_t k, int thread, int lane) {
     Slice slice = {};
     TWINBENCH_UNROLL
-    for (int c = 0; c < kWarpColumns; ++c)
-      TWINBENCH_UNROLL
-      for (int step = 0; step < kSteps; ++step) {
-        const std::int64_t at = k + (step * simt::kWarpSize + lane) * kWidth;
-        if (column + c < a.columns && at < a.inner)
-          slice.weight[c][step] = load_weights(weights_of(a) + (column + c) * a.inner + at);
-      }
+    for (int c = 0; c < kWarpColumns; ++c) TWINBENCH_UNROLL
+    for (int step = 0; step < kSteps; ++step) {
+      const std::int64_t at = k + (step * simt::kWarpSize + lane) * kWidth;
+      if (column + c < a.columns && at < a.inner)
+        slice.weight[c][step] = load_weights(weights_of(a) + (column + c) * a.inner + at);
+    }
     if (k + thread >= a.inner) return slice;
     TWINBENCH_UNROLL
     for (int row = 0; row < kRows; ++row)
@@ -157,9 +156,7 @@ struct LayerAs {
     }
     return slice;
   }
-  TWINBENCH_DEVICE static Weights load_weights(const Stored* from) {
-    return kernels::load<kWidth>(from);
-  }
+  TWINBENCH_DEVICE static Weights load_weights(const Stored* from) { return kernels::load<kWidth>(from); }
 
   template <class Block>
   TWINBENCH_DEVICE static void add_slice(Block& block, const Slice& slice, int lane, int rows, std::int64_t left,
@@ -174,10 +171,9 @@ struct LayerAs {
         if (row >= rows) break;
         const Floats<kWidth> values = places[row * (kDepth / kWidth) + at];
         TWINBENCH_UNROLL
-        for (int c = 0; c < kWarpColumns; ++c)
-          TWINBENCH_UNROLL
-          for (int i = 0; i < kWidth; ++i)
-            sums[c][row] = kernels::multiply_add(values.of[i], value_of(slice.weight[c][step].of[i]), sums[c][row]);
+        for (int c = 0; c < kWarpColumns; ++c) TWINBENCH_UNROLL
+        for (int i = 0; i < kWidth; ++i)
+          sums[c][row] = kernels::multiply_add(values.of[i], value_of(slice.weight[c][step].of[i]), sums[c][row]);
       }
     }
   }
@@ -188,13 +184,12 @@ struct LayerAs {
     auto results = simt::shared_array<float, kRows * kLayerColumns, 3>(block);
     const int thread = simt::thread_rank(block);
     TWINBENCH_UNROLL
-    for (int c = 0; c < kWarpColumns; ++c)
-      TWINBENCH_UNROLL
-      for (int row = 0; row < kRows; ++row) {
-        if (row >= rows) break;
-        const float total = simt::warp_sum(block, sums[c][row]);
-        if (simt::lane(block) == row) results[row * kLayerColumns + simt::warp(block) * kWarpColumns + c] = total;
-      }
+    for (int c = 0; c < kWarpColumns; ++c) TWINBENCH_UNROLL
+    for (int row = 0; row < kRows; ++row) {
+      if (row >= rows) break;
+      const float total = simt::warp_sum(block, sums[c][row]);
+      if (simt::lane(block) == row) results[row * kLayerColumns + simt::warp(block) * kWarpColumns + c] = total;
+    }
     block.barrier();
     // A thread a place; 16 neighbours have a row.
     const int row = thread / kLayerColumns;

@@ -119,8 +119,11 @@ std::vector<double> plain_loop(const Problem& p, const Floats& x, bool last) {
 }
 
 TEST(OutputCollectorKernel, LayersMatchAPlainLoop) {
-  for (const Problem& p : {Problem{3, 20, 7, false, false}, {18, 260, 33, true, false}, {5, 37, 16, true, false},
-                           {2, 300, 18, true, true}, {1, 39, 5, false, true}})
+  for (const Problem& p : {Problem{3, 20, 7, false, false},
+                           {18, 260, 33, true, false},
+                           {5, 37, 16, true, false},
+                           {2, 300, 18, true, true},
+                           {1, 39, 5, false, true}})
     for (const bool last : {false, true}) {
       const Floats x = kernels::simt::spread(p.rows * p.inner, 4);
       const auto expected = plain_loop(p, x, last);

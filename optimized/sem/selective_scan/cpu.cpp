@@ -36,8 +36,8 @@ class CpuScan final : public Runnable {
     into_packed_ = packed(into.transpose(1, 2), lanes_);
     rate_ = at::constant_pad_nd(rates(), {0, lanes_ - states_}).contiguous();
     phase_ = at::constant_pad_nd(inputs["a_phase"], {0, lanes_ - states_}).contiguous();
-    shrinking_ = rate_.to(at::kDouble).div_(Scale::kRate).to(rate_.dtype());
-    half_turns_ = phase_.to(at::kDouble).div_(Scale::kPhase).to(phase_.dtype());
+    shrinking_ = rate_.to(at::kDouble).div(Scale::kRate).to(rate_.dtype());
+    half_turns_ = phase_.to(at::kDouble).div(Scale::kPhase).to(phase_.dtype());
     const std::int64_t items = batch_ * groups_;
     pieces_ = Pieces::of(items, grain(steps_ * states_ * (width_ + 4), 1 << 18), at::get_num_threads(), 1);
     if (backward_) {

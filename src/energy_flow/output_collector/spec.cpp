@@ -75,9 +75,9 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
-  spec.proof = {{"dispatches", "", [](const Setting& s) { return s.size("batch") == 0 ? 0 : entries_there(s) + 1 + 7; },
-                 nothing},
-                {"copies", "", baseline_copies, nothing}};
+  spec.proof = {
+      {"dispatches", "", [](const Setting& s) { return s.size("batch") == 0 ? 0 : entries_there(s) + 1 + 7; }, nothing},
+      {"copies", "", baseline_copies, nothing}};
   spec.cost = cost;
   spec.most_launches = [](const Setting&) { return 5; };
   spec.refusals = {{"a cell beyond the surface",
