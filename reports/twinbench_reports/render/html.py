@@ -40,7 +40,7 @@ from twinbench_reports.statistics.speedups import geometric_mean, minimum_detect
 
 _TEMPLATES = Path(__file__).parent / "templates"
 MOST_ACTIONS = 50
-MOST_COUNTED, MOST_SCENARIOS = 200, 8  # rows of all counters, and scenarios drawn: one page for 88 components is 2 MB
+MOST_COUNTED, MOST_SCENARIOS = 40, 3  # rows of all counters, and scenarios drawn: one page for 88 components is 2 MB
 DECIDED = ("faster", "same", "slower")  # verdicts on time that stand; what is said beside them is about the method
 COUNTERS = ("dispatches", "scalar_reads", "sync_calls", "copies", "allocations", "peak_bytes")
 
