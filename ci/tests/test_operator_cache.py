@@ -281,7 +281,8 @@ def test_values_are_those_of_a_first_call(case, backward, check):
 def test_a_cache_that_forgets_is_found(check):
     check(Forgetful("simple_neuron"))
     with pytest.raises((AssertionError, RuntimeError)):
-        check(Forgetful("simple_neuron", *CHECKS[check]))
+        for _ in range(10):  # whether memory just freed is given out again is chance
+            check(Forgetful("simple_neuron", *CHECKS[check]))
 
 
 def test_options_are_part_of_the_key():
