@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <tuple>
+#include <utility>
 
 #include "harness/runner/share.h"
 #include "src/common/error.h"
@@ -37,13 +40,23 @@ ParityOptions parity_options(Tier tier, Variant variant) {
 }
 
 // Whether the baseline takes so many steps that tier quick has no time for the case: seconds a run, of tens of runs.
-static bool is_too_long(const Component& component, const Case& input_case) {
+static bool find_too_long(const Component& component, const Case& input_case) {
   constexpr std::int64_t kMostDispatches = 100'000;
   const Setting setting =
       Cell{&component, Variant::kBaseline, {}, component.spec.dtypes.front(), &input_case}.setting();
   for (const ProofCounter& counter : component.spec.proof)
     if (counter.counter == "dispatches" && counter.baseline && counter.baseline(setting) > kMostDispatches) return true;
   return false;
+}
+
+// Found once a case: a formula may have to draw the inputs.
+static bool is_too_long(const Component& component, const Case& input_case) {
+  static std::mutex mutex;
+  static std::map<std::pair<const Component*, std::string>, bool> found;
+  const std::lock_guard lock(mutex);
+  const auto [place, is_new] = found.try_emplace({&component, input_case.name}, false);
+  if (is_new) place->second = find_too_long(component, input_case);
+  return place->second;
 }
 
 std::string not_sampled(const Cell& cell, Tier tier, const std::string& sample) {
