@@ -19,6 +19,7 @@
 #include "src/formats/efds.h"
 #include "src/formats/efds_prepare.h"
 #include "src/formats/file_io.h"
+#include "src/formats/row_check.h"
 
 namespace twinbench::energy_flow {
 
@@ -45,6 +46,13 @@ inline OptionSpec invalid_every_option() {
 inline void finish_pairs(NamedTensors& drawn, const Setting& setting, std::uint64_t seed) {
   const std::int64_t rows = setting.size("rows"), width = setting.size("width");
   const auto every = static_cast<std::int64_t>(setting.option("invalid_every"));
+  // One number, or two, may by chance be so near to 0 that the row is unfit; only those spoilt on purpose shall be.
+  if (setting.input_case.distribution == "normal")
+    for (const char* side : {"input_embeddings", "target_embeddings"}) {
+      auto* values = drawn[side].mutable_data_ptr<float>();
+      for (std::int64_t row = 0; row < rows; ++row, values += width)
+        if (row_square_sum(values, width) < 4 * kSmallestRowNorm * kSmallestRowNorm) values[0] += 0.5f;
+    }
   for (std::int64_t row = every - 1, kind = 0; every > 0 && row < rows; row += every, ++kind) {
     const at::Tensor& side = drawn[kind % 2 == 0 ? "input_embeddings" : "target_embeddings"];
     float* values = side.mutable_data_ptr<float>() + row * width;
