@@ -44,7 +44,7 @@ def test_cuda_asked_for_by_name_is_a_typed_error(command):
 
 @without_gpu
 @pytest.mark.parametrize("engine", ["bench", "parity", "counters"])
-@pytest.mark.parametrize("more, code, field", [([], 3, "skipped"), (["--require-device"], 1, "errors")])
+@pytest.mark.parametrize("more, code, field", [([], 3, "skipped"), (["--require-device"], 2, "errors")])
 def test_all_devices_skips_the_missing_one_by_name(tmp_path, engine, more, code, field):
     out = tmp_path / "record.json"
     quick = [] if engine == "counters" else ["--quick"]
@@ -64,6 +64,6 @@ def test_a_card_that_the_runtime_cannot_open_is_an_error_of_one_line(command):
     fakes = Path(PROGRAM).parents[1] / "fake"
     result = run(*command, "--device", "cuda", TWINBENCH_CUDA_LIBRARY=str(fakes / "libfake_cuda.so"),
                  TWINBENCH_NVML_LIBRARY=str(fakes / "libfake_nvml.so"))
-    assert result.returncode == 1, result.stdout + result.stderr
+    assert result.returncode == 2, result.stdout + result.stderr
     assert "missing_device: CUDA device 0" in result.stdout and "cudaErrorInsufficientDriver" in result.stdout
     assert "frame #" not in result.stdout + result.stderr
