@@ -116,7 +116,8 @@ std::string slept(const std::function<void()>& run) {
     }
     const double share = looks < kFewLooks ? 0.0 : static_cast<double>(idle) / looks;  // of a few nothing can be said
     if (share <= kSurelyWorks && looks >= kFewLooks) return "";
-    if (share <= kMostIdle) continue;
+    const double chance = looks > 0 ? 2 * std::sqrt(share * (1 - share) / looks) : 0;  // two standard errors
+    if (share - chance <= kMostIdle) continue;
     char text[160];
     std::snprintf(text, sizeof text,
                   "at %.0f %% of %d moments no thread worked or wanted to: it slept; at most %.0f %% may be so",
