@@ -92,6 +92,12 @@ class StateSampler {
   std::thread thread_;
 };
 
+// Whether the share is two standard errors away from what it is held against: else more looks must tell.
+bool is_clear(int idle, int looks) {
+  const double share = static_cast<double>(idle) / looks;
+  return std::abs(share - kMostIdle) > 2 * std::sqrt(share * (1 - share) / looks);
+}
+
 }  // namespace
 
 std::string slept(const std::function<void()>& run) {
@@ -111,13 +117,12 @@ std::string slept(const std::function<void()>& run) {
         if (looks < kLooks && passed_s < kMost_s) continue;
         const double waiting = std::clamp((waited_s() - waited_before) / passed_s, 0.0, kMostWaiting);
         looks = std::max(idle, static_cast<int>(looks * (1 - waiting)));
-        over = looks >= kLooks || passed_s >= kMost_s;
+        over = (looks >= kLooks && is_clear(idle, looks)) || passed_s >= kMost_s;
       }
     }
     const double share = looks < kFewLooks ? 0.0 : static_cast<double>(idle) / looks;  // of a few nothing can be said
     if (share <= kSurelyWorks && looks >= kFewLooks) return "";
-    const double chance = looks > 0 ? 2 * std::sqrt(share * (1 - share) / looks) : 0;  // two standard errors
-    if (share - chance <= kMostIdle) continue;
+    if (share <= kMostIdle) continue;
     char text[160];
     std::snprintf(text, sizeof text,
                   "at %.0f %% of %d moments no thread worked or wanted to: it slept; at most %.0f %% may be so",
