@@ -16,8 +16,8 @@ from scipy import special, stats
 
 from twinbench_reports.statistics import looks
 from twinbench_reports.statistics.looks import RULE, SLOWER, UNDECIDED
+from twinbench_reports.statistics.order import Array
 
-Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 

@@ -153,10 +153,10 @@ def site(options: argparse.Namespace) -> int:
     found, count = build(options.folder, options.out, documents=_documents(options), tree=root,
                          source_url=options.source_url, pair=options.compare or (), jobs=options.jobs)
     for reason in found.refused:
-        print(f"twinbench-report: left out: {reason}", file=sys.stderr)
+        print(f"twinbench-report: left out: {plain(reason)}", file=sys.stderr)
     first = found.machines[0]
     said = f"{first.verdict.word}, {first.verdict.headline}" if first.verdict else "no run kept its record"
-    print(f"{options.out / 'index.html'}: {count} pages of {len(found.machines)} machines; {said}")
+    print(plain(f"{options.out / 'index.html'}: {count} pages of {len(found.machines)} machines; {said}"))
     return PASS
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from twinbench_reports.documents.load import Documents
-from twinbench_reports.errors import ReportError
+from twinbench_reports.files import make_folder, write_file
 from twinbench_reports.load import Record
 from twinbench_reports.render.html import environment
 from twinbench_reports.site import pages
@@ -49,11 +49,7 @@ def build(history: Path, out: Path, *, documents: Documents | None, tree: Path |
     found = gather(history)
     todo = list(site_pages(found, documents, tree, source_url, pair))
     for folder in sorted({(out / page.path).parent for page in todo}):
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ReportError(f"cannot be made: {error.strerror}", file=str(folder),
-                              remedy="name another folder") from error
+        make_folder(folder)
     global _todo, _out
     _todo, _out = todo, out
     jobs = min(jobs or os.cpu_count() or 1, len(todo))
@@ -72,12 +68,7 @@ _out = Path()
 
 def _write(place: int) -> None:
     page = _todo[place]
-    text = environment().get_template(page.template).render(page.context())
-    try:
-        (_out / page.path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ReportError(f"cannot be written: {error.strerror}", file=str(_out / page.path),
-                          remedy="name another folder, or make room") from error
+    write_file(_out / page.path, environment().get_template(page.template).render(page.context()))
 
 
 def site_pages(found: Gathered, documents: Documents | None, tree: Path | None, source_url: str,
