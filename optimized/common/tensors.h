@@ -5,6 +5,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include <string>
 #include <type_traits>
 
 #include "kernels/common/arguments.h"
@@ -21,6 +22,14 @@ T* data(const at::Tensor& tensor) {
     return reinterpret_cast<T*>(tensor.mutable_data_ptr<at::BFloat16>());
   else
     return tensor.mutable_data_ptr<T>();
+}
+
+// The elements of an input, one after the other; `inputs` keeps them alive. In order already: no copy, so that every
+// run sees what the tensor holds then.
+template <class T>
+const T* given(NamedTensors& inputs, const std::string& name) {
+  inputs.set(name, inputs[name].contiguous());
+  return inputs[name].const_data_ptr<T>();
 }
 
 // A [rows, columns] tensor of any strides, so that it costs no copy.

@@ -14,7 +14,8 @@ if(NOT TWINBENCH_SANITIZE)
   target_compile_options(twinbench_hooked INTERFACE -fsanitize=thread --param=tsan-instrument-func-entry-exit=0 -g1
     -fno-tree-sra -fno-ipa-sra -fno-tree-vectorize -fno-tree-slp-vectorize -fno-store-merging
     -fno-tree-loop-distribute-patterns)
-  # Counts are pinned, so the level is the same in every build. They are those of -O2 (counted_kernels_tests compare).
+  # Counts are pinned, so the level is the same in every build. The lowest is the nearest to the source: -O2 splits some
+  # stores among branches, so that a warp makes more requests than it would (seen at Cayley's backward pass).
   target_compile_options(twinbench_counted INTERFACE -O1)
 
   set(levels "")

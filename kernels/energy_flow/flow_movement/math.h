@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/common/float_bits.h"
 #include "src/common/host_device.h"
 
 namespace twinbench::energy_flow::flow_movement {
@@ -39,10 +40,6 @@ struct Flow {
   std::int32_t age, status, outcome;
 };
 
-template <class Real>
-TWINBENCH_HOST_DEVICE Real magnitude(Real a) {
-  return a < Real(0) ? -a : a;
-}
 // False for NaN and either infinity.
 template <class Real>
 TWINBENCH_HOST_DEVICE bool is_finite(Real a) {
@@ -59,7 +56,7 @@ TWINBENCH_HOST_DEVICE Real reflected(Real a) {
 // Its derivative: -1 beyond the border, 0 where the folded value was clamped, 1 up to and at the border.
 template <class Real>
 TWINBENCH_HOST_DEVICE Real reflected_slope(Real a) {
-  const Real beyond = magnitude(a);
+  const Real beyond = kernels::absolute(a);
   return beyond > Real(3) ? Real(0) : beyond > Real(1) ? Real(-1) : Real(1);
 }
 
@@ -75,7 +72,8 @@ template <class Real>
 TWINBENCH_HOST_DEVICE Verdict verdict_of(const Rule& rule, bool stopped, Real x, Real y, Real z, std::int32_t age) {
   const bool moves = !stopped, finite = is_finite(x) & is_finite(y) & is_finite(z);
   const bool broken = moves & !finite;
-  const bool outside = rule.kill & moves & finite & ((magnitude(x) > Real(1)) | (magnitude(y) > Real(1)));
+  const bool outside =
+      rule.kill & moves & finite & ((kernels::absolute(x) > Real(1)) | (kernels::absolute(y) > Real(1)));
   const bool dropped = stopped & rule.drop, rests = stopped & !rule.drop;
   const bool gone = broken | outside | dropped, stays = moves & !gone;
   const bool low = stays & (z <= Real(-1)), high = stays & (z >= Real(1)), inside = stays & !low & !high;
@@ -95,7 +93,7 @@ template <class Real>
 TWINBENCH_HOST_DEVICE Flow<Real> moved(const Rule& rule, bool stopped, Real x, Real y, Real z, Real energy,
                                        std::int32_t age) {
   const Verdict verdict = verdict_of(rule, stopped, x, y, z, age);
-  const Real folded_x = reflected(x), folded_y = reflected(y), depth_left = Real(1) - magnitude(z);
+  const Real folded_x = reflected(x), folded_y = reflected(y), depth_left = Real(1) - kernels::absolute(z);
   const Real across = stopped ? x : folded_x, along = stopped ? y : folded_y;
   const Real plane = verdict.on_z0 ? Real(-1) : Real(1), depth = verdict.active ? z : plane;
   const std::int32_t older = age + !stopped;

@@ -61,9 +61,9 @@ class Heads : public TwoHalves {
                 .displacement_out_weight = data<Real>(displacement_weight_),
                 .gate_out_weight = data<Real>(gate_weight_),
                 .out_bias = data<Real>(out_bias_),
-                .position = given<Real>("position"),
-                .sample_key = given<std::int64_t>("sample_key"),
-                .local_id = given<std::int64_t>("local_id"),
+                .position = given<Real>(inputs_, "position"),
+                .sample_key = given<std::int64_t>(inputs_, "sample_key"),
+                .local_id = given<std::int64_t>(inputs_, "local_id"),
                 .energy = result("energy"),
                 .displacement = result("displacement"),
                 .delta = result("delta"),
@@ -174,11 +174,11 @@ class Heads : public TwoHalves {
                            .displacement_out_weight = forward_.displacement_out_weight,
                            .second_sums = forward_.second_sums,
                            .spawn_count = forward_.spawn_count,
-                           .grad_energy = given<Real>("grad_energy"),
-                           .grad_displacement = given<Real>("grad_displacement"),
-                           .grad_delta = given<Real>("grad_delta"),
-                           .grad_raw = given<Real>("grad_raw"),
-                           .grad_child_energy = given<Real>("grad_child_energy"),
+                           .grad_energy = given<Real>(inputs_, "grad_energy"),
+                           .grad_displacement = given<Real>(inputs_, "grad_displacement"),
+                           .grad_delta = given<Real>(inputs_, "grad_delta"),
+                           .grad_raw = given<Real>(inputs_, "grad_raw"),
+                           .grad_child_energy = given<Real>(inputs_, "grad_child_energy"),
                            .round = round_,
                            .sums = data<Real>(sums_)};
     if (copies)
@@ -198,11 +198,6 @@ class Heads : public TwoHalves {
     set_gradient(head + "_weight", grad_first_weight_.narrow(0, from, count));
   }
 
-  template <class T>
-  const T* given(const std::string& name) {
-    inputs_.set(name, inputs_[name].contiguous());
-    return inputs_[name].const_data_ptr<T>();
-  }
   Real* result(const std::string& name) const { return data<Real>(forward_results_[name]); }
 
   const bool backward_, round_;

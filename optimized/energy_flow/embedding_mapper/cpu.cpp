@@ -3,6 +3,7 @@
 
 #include "kernels/common/rows.h"
 #include "kernels/energy_flow/embedding_mapper/math.h"
+#include "optimized/common/activation_rows.h"
 #include "optimized/common/row_product.h"
 #include "optimized/common/rows.h"
 #include "optimized/energy_flow/embedding_mapper/mapper.h"
@@ -11,12 +12,6 @@ namespace twinbench::energy_flow::embedding_mapper {
 namespace {
 
 using kernels::ActivationLayer;
-
-template <class Real>
-TWINBENCH_CPU_CLONES void activate_rows(const ActivationLayer<Real>& layer, std::int64_t begin, std::int64_t end,
-                                        bool round) {
-  for (std::int64_t row = begin; row < end; ++row) kernels::activation_row(layer, row, round);
-}
 
 template <class Real>
 TWINBENCH_CPU_CLONES void activate_backward_rows(const ActivationLayer<Real>& layer, std::int64_t begin,

@@ -120,10 +120,7 @@ class Mapper : public TwoHalves {
     to.bf16 = data<std::uint16_t>(operand);
     return operand;
   }
-  const Real* parameter(const std::string& name) {
-    inputs_.set(name, inputs_[name].contiguous());
-    return inputs_[name].template const_data_ptr<Real>();
-  }
+  const Real* parameter(const std::string& name) { return given<Real>(inputs_, name); }
 
   void prepare(Layer& layer, std::int64_t width, const std::string& number) {
     layer.product = matrix(width);

@@ -25,18 +25,18 @@ class Step : public Runnable {
       : backward_(setting.backward()), inputs_(inputs), results_(zero_results(setting)) {
     const std::int64_t flows = setting.size("flows"), samples = setting.size("samples");
     check_samples(inputs["sample"], samples);
-    const FlowsRead<Real> read = {.raw = given<Real>("raw"),
-                                  .position = given<Real>("position"),
-                                  .age = given<std::int32_t>("age"),
-                                  .sample = given<std::int32_t>("sample"),
-                                  .stopped = given<bool>("stopped")};
+    const FlowsRead<Real> read = {.raw = given<Real>(inputs_, "raw"),
+                                  .position = given<Real>(inputs_, "position"),
+                                  .age = given<std::int32_t>(inputs_, "age"),
+                                  .sample = given<std::int32_t>(inputs_, "sample"),
+                                  .stopped = given<bool>(inputs_, "stopped")};
     if (backward_)
       back_ = {.rule = rule_of(setting),
                .flows = flows,
                .samples = samples,
                .read = read,
-               .grad_new_position = given<Real>("grad_new_position"),
-               .grad_new_energy = given<Real>("grad_new_energy"),
+               .grad_new_position = given<Real>(inputs_, "grad_new_position"),
+               .grad_new_energy = given<Real>(inputs_, "grad_new_energy"),
                .grad_raw = result<Real>("grad_raw"),
                .grad_position = result<Real>("grad_position"),
                .grad_energy = result<Real>("grad_energy"),
@@ -46,8 +46,8 @@ class Step : public Runnable {
                   .flows = flows,
                   .samples = samples,
                   .read = read,
-                  .energy = given<Real>("energy"),
-                  .next_energy = given<Real>("next_energy"),
+                  .energy = given<Real>(inputs_, "energy"),
+                  .next_energy = given<Real>(inputs_, "next_energy"),
                   .new_position = result<Real>("new_position"),
                   .new_energy = result<Real>("new_energy"),
                   .new_age = result<std::int32_t>("new_age"),
@@ -68,11 +68,6 @@ class Step : public Runnable {
   ForwardArguments<Real> forward_;
 
  private:
-  template <class T>
-  const T* given(const std::string& name) {
-    inputs_.set(name, inputs_[name].contiguous());
-    return inputs_[name].template const_data_ptr<T>();
-  }
   template <class T>
   T* result(const std::string& name) const {
     return data<T>(results_[name]);

@@ -22,13 +22,13 @@ class Placement : public Runnable {
                              .placed = static_cast<std::int32_t>(setting.size("placed"))};
     if (backward_) {
       back_ = {.lattice = lattice,
-               .grad_energy = given<Real>("grad_energy"),
+               .grad_energy = given<Real>(inputs_, "grad_energy"),
                .grad_surface = data<Real>(results_["grad_surface"])};
       return;
     }
     forward_ = {.lattice = lattice,
-                .surface = given<Real>("surface"),
-                .sample_key = given<std::int64_t>("sample_key"),
+                .surface = given<Real>(inputs_, "surface"),
+                .sample_key = given<std::int64_t>(inputs_, "sample_key"),
                 .position = data<Real>(results_["position"]),
                 .energy = data<Real>(results_["energy"]),
                 .sample = data<std::int32_t>(results_["sample"]),
@@ -45,12 +45,6 @@ class Placement : public Runnable {
   virtual void place_back(const BackwardArguments<Real>& a) = 0;
 
  private:
-  template <class T>
-  const T* given(const std::string& name) {
-    inputs_.set(name, inputs_[name].contiguous());
-    return inputs_[name].template const_data_ptr<T>();
-  }
-
   const bool backward_;
   NamedTensors inputs_;  // kept alive: the arguments point into them
   NamedTensors results_;

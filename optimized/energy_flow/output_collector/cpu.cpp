@@ -1,8 +1,8 @@
 // Optimized energy_flow.output_collector on the CPU: products that stream each weight once, vector loops between them.
 #include <ATen/ops/empty.h>
 
-#include "kernels/common/rows.h"
 #include "kernels/energy_flow/output_collector/math.h"
+#include "optimized/common/activation_rows.h"
 #include "optimized/common/packing.h"
 #include "optimized/common/row_product.h"
 #include "optimized/common/rows.h"
@@ -12,12 +12,6 @@ namespace twinbench::energy_flow::output_collector {
 namespace {
 
 using kernels::ActivationLayer;
-
-template <class Real>
-TWINBENCH_CPU_CLONES void activate_rows(const ActivationLayer<Real>& layer, std::int64_t begin, std::int64_t end,
-                                        bool round) {
-  for (std::int64_t row = begin; row < end; ++row) kernels::activation_row(layer, row, round);
-}
 
 template <class Real>
 class CpuCollector final : public Runnable {
