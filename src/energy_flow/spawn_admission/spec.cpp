@@ -15,16 +15,16 @@ namespace {
 // state is its parent's, where `parent` says it lies.
 Signature signature() {
   return {
-      .inputs = {keys("status", "samples, slots").of(Element::kByte),
+      .inputs = {data("position", "samples, slots, 3", uniform(1, -1, 1)),
+                 data("child_energy", "samples, slots", from_case(2, 0.5)).clamped(-1, 1),
+                 keys("status", "samples, slots").of(Element::kByte),
                  keys("spawn_count", "samples, slots").of(Element::kInt32),
-                 keys("created", "samples").of(Element::kInt32),
-                 data("position", "samples, slots, 3", uniform(1, -1, 1)),
-                 data("child_energy", "samples, slots", from_case(2, 0.5)).clamped(-1, 1)},
-      .outputs = {exact_output("parent", "samples, slots", Element::kInt32),
+                 keys("created", "samples").of(Element::kInt32)},
+      .outputs = {exact_output("born_position", "samples, slots, 3").with_nan().with_gradient(8),
+                  exact_output("born_energy", "samples, slots").with_nan().with_gradient(9),
+                  exact_output("parent", "samples, slots", Element::kInt32),
                   exact_output("new_created", "samples", Element::kInt32),
-                  exact_output("dropped", "samples", Element::kInt32),
-                  exact_output("born_position", "samples, slots, 3").with_nan().with_gradient(8),
-                  exact_output("born_energy", "samples, slots").with_nan().with_gradient(9)},
+                  exact_output("dropped", "samples", Element::kInt32)},
       .gradient = {Tolerance::Kind::kGradient, {1e-4, 0}, {5e-2, 0}, "grad"},
   };
 }
