@@ -10,8 +10,8 @@
 namespace twinbench::energy_flow::spawn_admission {
 namespace {
 
-// Floats of a flow's carrier state, L * Hc of the unit configuration. The origin clones it for every child; which values
-// it holds decides nothing here, and the carrier has its own component.
+// Floats of a flow's carrier state, L * Hc of the unit configuration. The origin clones it for every child; which
+// values it holds decides nothing here, and the carrier has its own component.
 constexpr std::int64_t kHidden = 64;
 
 class Baseline final : public TapeBaseline {
@@ -49,8 +49,11 @@ class Baseline final : public TapeBaseline {
       dropped[sample].fill_(flows.dropped);
     }
     const auto there = [&](const at::Tensor& host) { return host.to(position.device()); };
-    return {{"parent", there(parent)},   {"new_created", there(created)}, {"dropped", there(dropped)},
-            {"born_position", position}, {"born_energy", energy}};
+    return {{"parent", there(parent)},
+            {"new_created", there(created)},
+            {"dropped", there(dropped)},
+            {"born_position", position},
+            {"born_energy", energy}};
   }
 
  private:

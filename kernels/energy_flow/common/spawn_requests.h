@@ -8,9 +8,9 @@
 
 namespace twinbench::energy_flow {
 
-constexpr std::int32_t kMostSpawned = 1024;               // M at most: requests of one flow in one step
+constexpr std::int32_t kMostSpawned = 1024;                 // M at most: requests of one flow in one step
 constexpr std::int32_t kMostSlots = std::int32_t{1} << 20;  // of a sample, so that no sum of requests passes 2^31
-constexpr std::uint8_t kSpawning = 1;                     // the status of an active flow, as flow storage has it (C12)
+constexpr std::uint8_t kSpawning = 1;  // the status of an active flow, as flow storage has it (C12)
 
 // Only a flow that remains active after its step may spawn. Counts outside 0 .. kMostSpawned are taken as its ends.
 TWINBENCH_HOST_DEVICE std::int32_t spawn_requests(std::uint8_t status, std::int32_t count) {

@@ -121,8 +121,10 @@ std::string wrong_family(const NamedTensors& inputs, const NamedTensors& outputs
   if (s.backward()) return "";
   const std::int64_t slots = s.size("slots");
   const auto host = [](const at::Tensor& tensor) { return tensor.cpu().contiguous(); };
-  const at::Tensor all = host(outputs["parent"]), after = host(outputs["new_created"]), drops = host(outputs["dropped"]);
-  const at::Tensor before = host(inputs["created"]), status = host(inputs["status"]), asks = host(inputs["spawn_count"]);
+  const at::Tensor all = host(outputs["parent"]), after = host(outputs["new_created"]),
+                   drops = host(outputs["dropped"]);
+  const at::Tensor before = host(inputs["created"]), status = host(inputs["status"]),
+                   asks = host(inputs["spawn_count"]);
   for (std::int64_t sample = 0; sample < s.size("samples"); ++sample) {
     const auto* const parent = all.const_data_ptr<std::int32_t>() + sample * slots;
     const auto* const count = asks.const_data_ptr<std::int32_t>() + sample * slots;
