@@ -12,75 +12,64 @@ constexpr std::int32_t kMostSpawned = 1024;                 // M at most: reques
 constexpr std::int32_t kMostSlots = std::int32_t{1} << 20;  // of a sample, so that no sum of requests passes 2^31
 constexpr std::uint8_t kSpawning = 1;  // the status of an active flow, as flow storage has it (C12)
 
-// Only a flow that remains active after its step may spawn. Counts outside 0 .. kMostSpawned are taken as its ends.
+// Only a flow that remains active after its step may spawn. Counts outside 0 .. kMostSpawned are taken as its ends. A
+// product, not a choice: neighbours then load their counts together.
 TWINBENCH_HOST_DEVICE std::int32_t spawn_requests(std::uint8_t status, std::int32_t count) {
-  const std::int32_t some = count > 0 ? count : 0;
-  return status == kSpawning ? (some < kMostSpawned ? some : kMostSpawned) : 0;
+  const std::int32_t some = count > 0 ? count : 0, asked = some < kMostSpawned ? some : kMostSpawned;
+  return (status == kSpawning) * asked;
 }
 
-// What becomes of a sample's requests: the first `admitted` of them get the numbers created, created + 1, ...
-struct Admission {
-  std::int32_t created = 0, admitted = 0, dropped = 0;  // created: before the step
-
-  TWINBENCH_HOST_DEVICE std::int32_t created_after() const { return created + admitted; }
-  // Of a flow with `before` requests ahead of its own.
-  TWINBENCH_HOST_DEVICE std::int32_t children_of(std::int32_t before, std::int32_t requests) const {
-    const std::int32_t left = admitted > before ? admitted - before : 0;
-    return left < requests ? left : requests;
-  }
-};
-// created: flows of the sample so far; slots: its quota. A number of flows that cannot be admits none.
-TWINBENCH_HOST_DEVICE Admission admission_of(std::int32_t created, std::int32_t slots, std::int32_t requests) {
-  const bool there = created >= 0 && created <= slots;
-  const std::int32_t room = there ? slots - created : 0, admitted = requests < room ? requests : room;
-  return {created, admitted, requests - admitted};
+// Slots of a sample that are left to children. None where that many flows cannot be.
+TWINBENCH_HOST_DEVICE std::int32_t free_slots(std::int32_t created, std::int32_t slots) {
+  return created >= 0 && created <= slots ? slots - created : 0;
+}
+// A sample's first requests are admitted, one a free slot: how many of these, with `before` requests ahead of them.
+TWINBENCH_HOST_DEVICE std::int32_t children_of(std::int32_t free, std::int32_t before, std::int32_t requests) {
+  const std::int32_t left = free > before ? free - before : 0;
+  return left < requests ? left : requests;
 }
 
-// A warp's slots of one sample: neighbours, a multiple of 32 of them but for the last warp's.
-struct WarpSlots {
-  std::int32_t begin = 0, end = 0;
-  std::int32_t before = 0;  // requests of all slots before them
-  std::int32_t total = 0;   // of the sample
-};
-
-// requests(slot) for every slot below `slots`, all threads of the block together. Two barriers.
-template <int kThreads, class Block, class Requests>
-TWINBENCH_DEVICE WarpSlots scan_requests(Block& block, std::int32_t slots, Requests requests) {
+// Calls body(slot, requests before its own, its requests) for each slot of one sample that has any; returns the
+// sample's requests. All threads of the block together. A warp's slots are neighbours; what it loads it keeps for the
+// second pass, up to 3,072 slots of a sample. Two barriers, the last of them before the first body.
+template <int kThreads, class Block, class Requests, class Body>
+TWINBENCH_DEVICE std::int32_t scan_requests(Block& block, std::int32_t slots, Requests requests, Body body) {
   namespace simt = kernels::simt;
-  constexpr int kWarps = kThreads / simt::kWarpSize;
+  constexpr int kWarps = kThreads / simt::kWarpSize, kKept = 3072 / kThreads;
   auto sums = simt::shared_array<std::int32_t, kWarps, -4>(block);
-  const std::int32_t each = (slots + kThreads - 1) / kThreads * simt::kWarpSize, first = simt::warp(block) * each;
-  WarpSlots own;
-  own.begin = first < slots ? first : slots;
-  own.end = slots - own.begin < each ? slots : own.begin + each;
-  std::int32_t sum = 0;
-  for (std::int32_t slot = own.begin + simt::lane(block); slot < own.end; slot += simt::kWarpSize)
-    sum += requests(slot);
+  const std::int32_t rows = (slots + kThreads - 1) / kThreads, begin = simt::warp(block) * rows * simt::kWarpSize;
+  const std::int32_t end = slots - begin < rows * simt::kWarpSize ? slots : begin + rows * simt::kWarpSize;
+  const auto load = [&](std::int32_t row) {
+    const std::int32_t slot = begin + row * simt::kWarpSize + simt::lane(block);
+    return slot < end ? requests(slot) : 0;
+  };
+  std::int32_t kept[kKept] = {}, sum = 0;
+  TWINBENCH_UNROLL
+  for (int row = 0; row < kKept; ++row)
+    if (row < rows) kept[row] = load(row);
+  TWINBENCH_UNROLL
+  for (int row = 0; row < kKept; ++row) sum += kept[row];
+  for (std::int32_t row = kKept; row < rows; ++row) sum += load(row);
   sum = simt::warp_sum(block, sum);
   block.barrier();  // whoever still reads the sums of the sample before
   if (simt::lane(block) == 0) sums[simt::warp(block)] = sum;
   block.barrier();
+  std::int32_t before = 0, total = 0;
   for (int warp = 0; warp < kWarps; ++warp) {
     const std::int32_t of_warp = sums[warp];
-    own.total += of_warp;
-    if (warp < simt::warp(block)) own.before += of_warp;
+    total += of_warp;
+    if (warp < simt::warp(block)) before += of_warp;
   }
-  return own;
-}
-
-// body(slot, requests before its own, its requests) for each of the warp's slots; all its lanes call, and body is not
-// called for a slot without a request.
-template <class Block, class Requests, class Body>
-TWINBENCH_DEVICE void over_requests(Block& block, const WarpSlots& own, Requests requests, Body body) {
-  namespace simt = kernels::simt;
-  std::int32_t before = own.before;
-  for (std::int32_t first = own.begin; first < own.end; first += simt::kWarpSize) {
-    const std::int32_t slot = first + simt::lane(block);
-    const std::int32_t count = slot < own.end ? requests(slot) : 0;
+  const auto number = [&](std::int32_t row, std::int32_t count) {
     const std::int32_t up_to = simt::warp_inclusive_sum(block, count);
-    if (count > 0) body(slot, before + up_to - count, count);
+    if (count > 0) body(begin + row * simt::kWarpSize + simt::lane(block), before + up_to - count, count);
     before += block.shuffle_index(up_to, simt::kWarpSize - 1);
-  }
+  };
+  TWINBENCH_UNROLL
+  for (int row = 0; row < kKept; ++row)
+    if (row < rows) number(row, kept[row]);
+  for (std::int32_t row = kKept; row < rows; ++row) number(row, load(row));
+  return total;
 }
 
 }  // namespace twinbench::energy_flow

@@ -28,16 +28,15 @@ struct Admit {
     over_samples(block, a.extents, [&](std::int64_t sample, std::int32_t first, std::int32_t count) {
       const std::int64_t rows = a.extents.row(sample, 0), own = rows + first;
       const auto requests = [&](std::int32_t slot) { return a.asking.requests(rows + slot); };
-      const WarpSlots part = scan_requests<kThreads>(block, a.extents.slots, requests);
-      const Admission admission = admission_of(a.asking.created[sample], a.extents.slots, part.total);
-      parents[thread] = -1;  // the scan's barriers lie behind the last sample's reads
-      block.barrier();
-      const std::int32_t born = admission.admitted > 0 ? admission.created - first : 0;  // of the first child, here
-      over_requests(block, part, requests, [&](std::int32_t slot, std::int32_t before, std::int32_t) {
-        const std::int32_t children = admission.children_of(before, requests(slot));
-        const std::int32_t from = born + before, up_to = from + children < count ? from + children : count;
-        for (std::int32_t child = from > 0 ? from : 0; child < up_to; ++child) parents[child] = slot;
-      });
+      const std::int32_t created = a.asking.created[sample], free = free_slots(created, a.extents.slots);
+      block.barrier();  // whoever still reads the parents of the sample before
+      parents[thread] = -1;
+      const std::int32_t total = scan_requests<kThreads>(
+          block, a.extents.slots, requests, [&](std::int32_t slot, std::int32_t before, std::int32_t asked) {
+            const std::int32_t from = created - first + before, after = from + children_of(free, before, asked);
+            const std::int32_t up_to = after < count ? after : count;
+            for (std::int32_t child = from > 0 ? from : 0; child < up_to; ++child) parents[child] = slot;
+          });
       block.barrier();
       if (thread < count) {
         const std::int32_t parent = parents[thread];
@@ -52,8 +51,9 @@ struct Admit {
         a.born_position[3 * own + i] = parent < 0 ? 0.0f : a.position[3 * (rows + parent) + i % 3];
       }
       if (first == 0 && thread == 0) {
-        a.new_created[sample] = admission.created_after();
-        a.dropped[sample] = admission.dropped;
+        const std::int32_t admitted = children_of(free, 0, total);
+        a.new_created[sample] = created + admitted;
+        a.dropped[sample] = total - admitted;
       }
     });
   }
@@ -71,16 +71,16 @@ struct AdmitBack {
     over_samples(block, a.extents, [&](std::int64_t sample, std::int32_t first, std::int32_t count) {
       const std::int64_t rows = a.extents.row(sample, 0), own = rows + first;
       const auto requests = [&](std::int32_t slot) { return a.asking.requests(rows + slot); };
-      const WarpSlots part = scan_requests<kThreads>(block, a.extents.slots, requests);
-      const Admission admission = admission_of(a.asking.created[sample], a.extents.slots, part.total);
+      const std::int32_t created = a.asking.created[sample], free = free_slots(created, a.extents.slots);
+      block.barrier();  // as above
       born[thread] = 0;
       children[thread] = 0;
-      block.barrier();
-      over_requests(block, part, requests, [&](std::int32_t slot, std::int32_t before, std::int32_t asked) {
-        if (slot < first || slot >= first + count) return;
-        born[slot - first] = admission.created + before;
-        children[slot - first] = admission.children_of(before, asked);
-      });
+      scan_requests<kThreads>(block, a.extents.slots, requests,
+                              [&](std::int32_t slot, std::int32_t before, std::int32_t asked) {
+                                if (slot < first || slot >= first + count) return;
+                                born[slot - first] = created + before;
+                                children[slot - first] = children_of(free, before, asked);
+                              });
       block.barrier();
       // term(a child's row) summed over a parent's children.
       const auto sum = [&](int parent, auto term) {

@@ -21,17 +21,14 @@ TEST(SpawnAdmission, Requests) {
 }
 
 TEST(SpawnAdmission, FirstRequestsAreAdmittedUpToTheQuota) {
-  const Admission cut = admission_of(4, 6, 4), all = admission_of(4, 9, 4), none = admission_of(6, 6, 4);
-  EXPECT_EQ(cut.created_after(), 6);
-  EXPECT_EQ(cut.dropped, 2);
-  EXPECT_EQ(all.created_after(), 8);
-  EXPECT_EQ(all.dropped, 0);
-  EXPECT_EQ(none.created_after(), 6);
-  EXPECT_EQ(none.dropped, 4);
-  EXPECT_EQ(cut.children_of(0, 1), 1);
-  EXPECT_EQ(cut.children_of(1, 3), 1);
-  EXPECT_EQ(cut.children_of(2, 1), 0);
-  for (const std::int32_t wrong : {-1, 7}) EXPECT_EQ(admission_of(wrong, 6, 4).admitted, 0);
+  EXPECT_EQ(free_slots(4, 6), 2);
+  EXPECT_EQ(free_slots(6, 6), 0);
+  for (const std::int32_t wrong : {-1, 7}) EXPECT_EQ(free_slots(wrong, 6), 0);
+  EXPECT_EQ(children_of(2, 0, 1), 1);
+  EXPECT_EQ(children_of(2, 1, 3), 1);
+  EXPECT_EQ(children_of(2, 2, 1), 0);
+  EXPECT_EQ(children_of(0, 0, 4), 0);
+  EXPECT_EQ(children_of(5, 0, 4), 4);
 }
 
 struct Shape {
@@ -149,7 +146,7 @@ TEST_P(SpawnAdmissionKernels, GradientsOfEveryFlow) {
 INSTANTIATE_TEST_SUITE_P(Shapes, SpawnAdmissionKernels,
                          testing::Values(Shape{1, 1, 1, 3}, Shape{3, 33, 20, 3}, Shape{2, 64, 64, 2},
                                          Shape{1, 300, 10, 40}, Shape{4, 257, 128, 1}, Shape{1, 1000, 250, 5},
-                                         Shape{5, 40, 20, 0}, Shape{2, 600, 300, 1}));
+                                         Shape{5, 40, 20, 0}, Shape{2, 600, 300, 1}, Shape{1, 3500, 1900, 1}));
 
 // Specification C14: every flow spawns in every step, TOY's flows going 0.42 down in each; run S has a quota of 6.
 struct Growth {

@@ -15,20 +15,19 @@ TWINBENCH_CPU_CLONES std::int32_t count_requests(const std::uint8_t* __restrict 
   return sum;
 }
 
-Admission admission_in(const Extents& e, const Asking& asking, std::int64_t sample) {
-  const std::int64_t row = e.row(sample, 0);
-  return admission_of(asking.created[sample], e.slots,
-                      count_requests(asking.status + row, asking.spawn_count + row, e.slots));
-}
-
-// body(parent's slot, first child's slot, children) for every flow that gets any, in order.
+// body(parent's slot, first child's slot, children) for every flow of a sample that gets any, in order. Returns the
+// sample's requests.
 template <class Body>
-void over_parents(const Extents& e, const Asking& asking, std::int64_t sample, const Admission& admission, Body body) {
-  for (std::int32_t slot = 0, before = 0; before < admission.admitted; ++slot) {
-    const std::int32_t children = admission.children_of(before, asking.requests(e.row(sample, slot)));
-    if (children > 0) body(slot, admission.created + before, children);
-    before += children;
+std::int32_t over_parents(const Extents& e, const Asking& asking, std::int64_t sample, Body body) {
+  const std::int64_t row = e.row(sample, 0);
+  const std::int32_t created = asking.created[sample], free = free_slots(created, e.slots);
+  const std::int32_t total = count_requests(asking.status + row, asking.spawn_count + row, e.slots);
+  for (std::int32_t slot = 0, before = 0; before < std::min(total, free); ++slot) {
+    const std::int32_t requests = asking.requests(row + slot), children = children_of(free, before, requests);
+    if (children > 0) body(slot, created + before, children);
+    before += requests;
   }
+  return total;
 }
 
 template <class Real>
@@ -50,19 +49,21 @@ class CpuAdmitting final : public Admitting<Real> {
     each_sample([&](std::int64_t sample) {
       const Extents& e = a.extents;
       const std::int64_t rows = e.row(sample, 0);
-      const Admission admission = admission_in(e, a.asking, sample);
       std::fill_n(a.parent + rows, e.slots, -1);
       std::fill_n(a.born_energy + rows, e.slots, Real(0));
       std::fill_n(a.born_position + 3 * rows, 3 * std::int64_t{e.slots}, Real(0));
-      a.new_created[sample] = admission.created_after();
-      a.dropped[sample] = admission.dropped;
-      over_parents(e, a.asking, sample, admission, [&](std::int32_t slot, std::int32_t child, std::int32_t children) {
-        for (const std::int32_t end = child + children; child < end; ++child) {
-          a.parent[rows + child] = slot;
-          a.born_energy[rows + child] = a.child_energy[rows + slot];
-          std::copy_n(a.position + 3 * (rows + slot), 3, a.born_position + 3 * (rows + child));
-        }
-      });
+      const std::int32_t requests =
+          over_parents(e, a.asking, sample, [&](std::int32_t slot, std::int32_t child, std::int32_t children) {
+            for (const std::int32_t end = child + children; child < end; ++child) {
+              a.parent[rows + child] = slot;
+              a.born_energy[rows + child] = a.child_energy[rows + slot];
+              std::copy_n(a.position + 3 * (rows + slot), 3, a.born_position + 3 * (rows + child));
+            }
+          });
+      const std::int32_t created = a.asking.created[sample];
+      const std::int32_t admitted = children_of(free_slots(created, e.slots), 0, requests);
+      a.new_created[sample] = created + admitted;
+      a.dropped[sample] = requests - admitted;
     });
   }
 
@@ -72,14 +73,13 @@ class CpuAdmitting final : public Admitting<Real> {
       const std::int64_t rows = e.row(sample, 0);
       std::fill_n(a.grad_child_energy + rows, e.slots, Real(0));
       std::fill_n(a.grad_position + 3 * rows, 3 * std::int64_t{e.slots}, Real(0));
-      over_parents(e, a.asking, sample, admission_in(e, a.asking, sample),
-                   [&](std::int32_t slot, std::int32_t child, std::int32_t children) {
-                     for (const std::int32_t end = child + children; child < end; ++child) {
-                       a.grad_child_energy[rows + slot] += a.grad_born_energy[rows + child];
-                       for (std::int64_t axis = 0; axis < 3; ++axis)
-                         a.grad_position[3 * (rows + slot) + axis] += a.grad_born_position[3 * (rows + child) + axis];
-                     }
-                   });
+      over_parents(e, a.asking, sample, [&](std::int32_t slot, std::int32_t child, std::int32_t children) {
+        for (const std::int32_t end = child + children; child < end; ++child) {
+          a.grad_child_energy[rows + slot] += a.grad_born_energy[rows + child];
+          for (std::int64_t axis = 0; axis < 3; ++axis)
+            a.grad_position[3 * (rows + slot) + axis] += a.grad_born_position[3 * (rows + child) + axis];
+        }
+      });
     });
   }
 
