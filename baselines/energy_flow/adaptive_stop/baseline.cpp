@@ -44,8 +44,7 @@ class Baseline final : public Runnable {
   NamedTensors outputs() override {
     const auto column = [&](auto Sample::*field, at::ScalarType type) {
       const at::Tensor values = at::empty({static_cast<std::int64_t>(samples_.size())}, at::kLong);
-      for (std::size_t b = 0; b < samples_.size(); ++b)
-        values.mutable_data_ptr<std::int64_t>()[b] = samples_[b].*field;
+      for (std::size_t b = 0; b < samples_.size(); ++b) values.mutable_data_ptr<std::int64_t>()[b] = samples_[b].*field;
       return values.to(device_, type);
     };
     const auto number = [&](std::int64_t value) { return at::full({1}, value, at::kLong).to(device_); };

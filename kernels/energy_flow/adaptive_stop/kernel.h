@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/common/simt.h"
+#include "kernels/common/vectors.h"
 #include "kernels/energy_flow/adaptive_stop/arguments.h"
 
 namespace twinbench::energy_flow::adaptive_stop {
@@ -16,6 +17,7 @@ struct Decide {
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const Arguments& a) const {
     int going_on = 0;
+    TWINBENCH_ROLLED
     for (std::int64_t sample = simt::thread_rank(block); sample < a.samples; sample += kThreads) {
       const Look before = {a.states.before(a.step, sample), a.step > 0 ? a.flow_steps[sample] : 0};
       const Look now = looked(a.rule, a.step, before, a.counts(a.step, sample));
