@@ -10,6 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import kernel_budgets  # noqa: E402
+import kernel_compile  # noqa: E402
 import kernel_occupancy  # noqa: E402
 
 MANGLED = "_ZN9twinbench7kernels4simt3runINS0_4demo8DoubleItEJNS3_9ArgumentsEEEEvDpT0_"
@@ -136,7 +137,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) many_values(const float* in,
 """)
         nvcc = kernel_budgets.find_nvcc()
         roomy, tight = (kernel_budgets.parse_report(
-            kernel_budgets.compile_report(nvcc, [source], [f"-DBLOCK={threads}"])) for threads in (128, 1024))
+            kernel_budgets.report_on({source: kernel_compile.alone(nvcc, source, [f"-DBLOCK={threads}"])}))
+            for threads in (128, 1024))
         for figures in (roomy, tight):
             kernel_budgets.add_occupancy(figures)
         failures, _ = kernel_budgets.compare(roomy, tight)
