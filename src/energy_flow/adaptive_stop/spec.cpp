@@ -10,9 +10,12 @@
 namespace twinbench::energy_flow::adaptive_stop {
 namespace {
 
-// What the generated samples do. "mixed": one each in turn.
-const std::vector<std::string> kCourses = {"mixed",    "fast",      "slow", "stuck", "still",
-                                           "spawning", "just_even", "dead", "none",  "wild"};
+// What the generated samples do. "mixed": one each in turn. No global: the operators ask before those are there.
+const std::vector<std::string>& courses() {
+  static const std::vector<std::string> names = {"mixed",    "fast",      "slow", "stuck", "still",
+                                                 "spawning", "just_even", "dead", "none",  "wild"};
+  return names;
+}
 
 Signature signature() {
   const Tolerance measured{Tolerance::Kind::kMeasured, {}, {}, "measured"};
@@ -23,7 +26,7 @@ Signature signature() {
     return output(name, "1", measured).of(Element::kInt64).batch(std::nullopt);
   };
   return {
-      .options = {of_inputs(choice_option("course", kCourses, "mixed", "how the flows of the samples complete"))},
+      .options = {of_inputs(choice_option("course", courses(), "mixed", "how the flows of the samples complete"))},
       .inputs = {history("completed"), history("created"), history("active")},
       .outputs = {result("steps", Element::kInt32), result("reason", Element::kInt32), result("best", Element::kInt32),
                   result("stall", Element::kInt32), result("flow_steps", Element::kInt64), number("steps_issued"),
@@ -67,9 +70,9 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t s
   for (std::int64_t sample = 0; sample < samples; ++sample) {
     const std::uint32_t tag = philox_tag(PhiloxStream::kSyntheticData, 0);
     const std::uint32_t word = philox(seed, static_cast<std::uint32_t>(sample), 0, 0, tag).w[0];
-    const auto own = static_cast<std::size_t>((static_cast<std::uint64_t>(sample) + seed) % (kCourses.size() - 1)) + 1;
+    const auto own = static_cast<std::size_t>((static_cast<std::uint64_t>(sample) + seed) % (courses().size() - 1)) + 1;
     for (std::int64_t step = 0; step < decisions; ++step) {
-      const Counts counts = counts_of(kCourses[course == 0 ? own : course], step, word);
+      const Counts counts = counts_of(courses()[course == 0 ? own : course], step, word);
       const std::int64_t at = step * samples + sample;
       completed[at] = static_cast<std::int32_t>(counts.completed);
       created[at] = static_cast<std::int32_t>(counts.created);
