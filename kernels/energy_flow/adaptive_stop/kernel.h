@@ -1,4 +1,4 @@
-// The stop's kernel, written once for the GPU and for the checked run on the host: a thread a sample, and one that tells
+// The stop's kernel, written once for the GPU and for the checked run on the host: a thread a sample, one of which tells
 // the host when none goes on.
 #pragma once
 
