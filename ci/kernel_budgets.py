@@ -19,6 +19,10 @@ import kernel_compile
 import kernel_occupancy
 
 ROOT = kernel_compile.ROOT
+sys.path.insert(0, str(ROOT / "reports"))
+from twinbench_reports.errors import ReportError  # noqa: E402
+from twinbench_reports.files import write_file  # noqa: E402
+
 BUDGETS = ROOT / "ci" / "kernel_budgets.json"
 ARCHITECTURES = kernel_compile.ARCHITECTURES
 MOST_SHARED_BYTES = 99 * 1024  # what one block may have on sm_120; sm_90 has more
@@ -178,7 +182,7 @@ def run(options: argparse.Namespace) -> int:
     names = readable(list(by_name))
     measured = {names[name]: values for name, values in by_name.items()}
     if options.store:
-        options.store.write_text(text)
+        write_file(options.store, text)
     add_occupancy(measured)
 
     if options.pin:
@@ -187,7 +191,7 @@ def run(options: argparse.Namespace) -> int:
             print("\n".join(too_large), file=sys.stderr)
             return 1
         text = json.dumps({"compiler": compiler, "kernels": measured}, indent=2, sort_keys=True)
-        options.budgets.write_text(text + "\n")
+        write_file(options.budgets, text + "\n")
         print(f"pinned {len(measured)} kernels in {options.budgets}")
         return 0
 
@@ -217,7 +221,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--build", type=Path, metavar="FOLDER", help="of the CUDA build; else build/cuda-compile")
     try:
         return run(parser.parse_args(arguments))
-    except (ToolError, kernel_compile.CompileError, kernel_occupancy.LaunchError, OSError, ValueError) as error:
+    except (ToolError, ReportError, kernel_compile.CompileError, kernel_occupancy.LaunchError, OSError,
+            ValueError) as error:
         print(f"kernel budgets: {error}", file=sys.stderr)
         return 2
 

@@ -128,7 +128,8 @@ def run(options: argparse.Namespace) -> int:
     measured = measure(options.build)
     if options.pin:
         rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(values)}" for name, values in sorted(measured.items()))
-        options.pins.write_text(f'{{\n "compiler": "{compiler}",\n "kernels": {{\n{rows}\n }}\n}}\n')
+        text = f'{{\n "compiler": "{compiler}",\n "kernels": {{\n{rows}\n }}\n}}\n'
+        kernel_budgets.write_file(options.pins, text)
         print(f"pinned {len(measured)} kernels in {options.pins}")
         return 0
     pinned = json.loads(options.pins.read_text())
@@ -150,7 +151,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--pins", type=Path, default=PINS, metavar="FILE")
     try:
         return run(parser.parse_args(arguments))
-    except (kernel_budgets.ToolError, kernel_compile.CompileError, OSError, ValueError) as error:
+    except (kernel_budgets.ToolError, kernel_budgets.ReportError, kernel_compile.CompileError, OSError,
+            ValueError) as error:
         print(f"kernel machine code: {error}", file=sys.stderr)
         return 2
 

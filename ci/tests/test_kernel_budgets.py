@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -54,6 +55,16 @@ class KernelBudgets(unittest.TestCase):
         kernels = json.loads(self.budgets.read_text())["kernels"]
         self.assertEqual(list(kernels), ["kernels::demo::DoubleIt"])
         self.assertEqual(kernels["kernels::demo::DoubleIt"]["sm_120"]["stack_bytes"], 0)
+
+    def test_a_pin_is_whole_or_as_it_was(self):
+        self.pin(report())
+        before = self.budgets.read_text()
+        with unittest.mock.patch("os.fsync", side_effect=OSError(28, "No space left on device")):
+            code, output = self.run_tool(report(spill=4), "--pin")
+        self.assertEqual(code, 2)
+        self.assertIn("No space left on device", output)
+        self.assertEqual(self.budgets.read_text(), before)
+        self.assertEqual(sorted(path.name for path in Path(self.folder.name).iterdir()), ["budgets.json", "report.txt"])
 
     def test_one_planted_spill_fails_by_name(self):
         self.pin(report())
