@@ -1,5 +1,5 @@
-// The stop's kernel, written once for the GPU and for the checked run on the host: a thread a sample, one of which tells
-// the host when none goes on.
+// The stop's kernel, written once for the GPU and for the checked run on the host: a thread a sample, one of which
+// tells the host when none goes on.
 #pragma once
 
 #include "kernels/common/simt.h"
