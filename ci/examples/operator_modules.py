@@ -292,13 +292,14 @@ def compacted(list_, extent, status, stopped, sample, local_id, age, position, e
               child_position, child_energy, gate, candidate):
     """The flows that are still active, children after the survivors of their sample: order, sample, local_id, age,
     energy, position, hidden state after a step, counts."""
-    slots, (listed, span) = len(list_), extent.tolist()
+    listed, span = extent.tolist()
+    most = min(len(list_) + len(parent), len(status))
     place, born = list_[:listed].long(), int((parent >= 0).sum())
     kept = ((status[place] == 1) & ~stopped[sample[place]]).nonzero().flatten()
     slot, of = place[kept], place[parent[:born].long()]
     turn = torch.argsort(torch.cat([sample[slot], sample[of]]), stable=True)
     rows = lambda flows, children: torch.cat([flows, children], -1)[..., turn]
-    padded = lambda row, value=0: nn.functional.pad(row, (0, slots - row.shape[-1]), value=value)
+    padded = lambda row, value=0: nn.functional.pad(row, (0, most - row.shape[-1]), value=value)
     state = hidden[:, torch.cat([slot, of])[turn]]
     fresh = torch.tanh(candidate[:, None] * state)
     state = fresh + torch.sigmoid(gate[:, None] * state) * (state - fresh)
@@ -308,33 +309,31 @@ def compacted(list_, extent, status, stopped, sample, local_id, age, position, e
     return (padded(order, -1), padded(rows(sample[slot], sample[of])),
             padded(rows(local_id[slot], child_local_id[:born])), padded(rows(age[slot], torch.zeros_like(of).int())),
             padded(rows(energy[slot], child_energy[:born])), padded(rows(position[:, slot], child_position[:, :born])),
-            nn.functional.pad(state, (0, 0, 0, slots - active)), torch.tensor(counts, dtype=torch.int32))
+            nn.functional.pad(state, (0, 0, 0, most - active)), torch.tensor(counts, dtype=torch.int32))
 
 
-def compaction_data(sizes, occupancy=1.0, device="cpu"):
-    samples, slots, children, layers, hidden = (sizes[k] for k in ("samples", "slots", "children", "layers", "hidden"))
-    listed = min(slots - children, int(occupancy * slots))
+def compaction_data(sizes, device="cpu"):
+    samples, slots, flows, children = (sizes[name] for name in ("samples", "slots", "flows", "children"))
+    listed, span = min(flows, slots - children), slots - children
+    place, slot = torch.arange(listed, device=device), torch.randperm(span, device=device)[:listed]
     whole = lambda values: torch.as_tensor(values, device=device).int()
-    turned = torch.randperm(slots - children, device=device)[:listed]
-    list_, sample, status = (torch.full((slots,), -1, device=device), torch.zeros(slots, device=device),
-                             torch.zeros(slots, dtype=torch.uint8, device=device))
-    list_[:listed] = turned
-    sample[turned] = (torch.arange(listed, device=device) * samples // max(listed, 1)).float()
-    status[turned] = torch.where(torch.arange(listed, device=device) % 10 == 3, 2, 1).byte()
-    local_id = torch.zeros(slots, device=device)
-    local_id[turned] = torch.arange(listed, device=device).float()
+    stored = lambda values, otherwise: torch.full((slots,), otherwise, device=device).index_copy(0, slot, values)
+    status = stored(torch.where(place % 10 == 3, 2, 1), 0)
+    alive = (place % 10 != 3).nonzero().flatten()
+    parent = torch.full((children,), -1, device=device)
+    if len(alive) > 0:
+        parent = alive[torch.arange(children, device=device) * len(alive) // max(children, 1)]
     normal, uniform = (lambda *shape: torch.randn(*shape, device=device)), (lambda *shape: torch.rand(*shape, device=device))
-    alive = (status[turned] == 1).nonzero().flatten()
-    parent = alive[torch.arange(children, device=device) * len(alive) // max(children, 1)]
-    return [whole(list_), whole([listed, slots - children]), status, torch.arange(samples, device=device) % 5 == 4,
-            whole(sample), whole(local_id), whole(torch.arange(slots, device=device) % 51), uniform(3, slots),
-            normal(slots), 0.5 * normal(layers, slots, hidden), whole(parent),
+    return [whole(nn.functional.pad(slot, (0, flows - listed), value=-1)), whole([listed, span]), status.byte(),
+            torch.arange(samples, device=device) % 5 == 4, whole(stored(place * samples // max(listed, 1), 0)),
+            whole(stored(place, 0)), whole(torch.arange(slots, device=device) % 51), uniform(3, slots), normal(slots),
+            0.5 * normal(sizes["layers"], slots, sizes["hidden"]), whole(parent),
             whole(listed + torch.arange(children, device=device)), uniform(3, children), normal(children),
-            normal(layers, hidden), normal(layers, hidden)]
+            normal(sizes["layers"], sizes["hidden"]), normal(sizes["layers"], sizes["hidden"])]
 
 
 def compaction_pairs(sizes, options, device):
-    data = compaction_data(sizes, options.get("occupancy", 1.0), device)
+    data = compaction_data(sizes, device)
     operator = torch.ops.twinbench.energy_flow_flow_compaction.default
     yield Pair("torch.nonzero", data, [], lambda *given: compacted(*given)[4:7], lambda *given: operator(*given)[4:7])
 

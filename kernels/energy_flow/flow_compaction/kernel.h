@@ -58,12 +58,18 @@ struct ScatterLive {
     for (std::int32_t i = thread; i < tile; i += kThreads) before += a.tile_counts[i];
     const int base = simt::block_sum(block, before);
     auto counts = simt::shared_array<int, simt::kWarpSize>(block);  // a warp's, of each of its kEach turns
+    auto entries = simt::shared_array<std::int32_t, static_cast<int>(kTile) + 2>(block);  // with both neighbours
     std::int32_t own[kEach];
     std::uint32_t live[kEach];
     TWINBENCH_UNROLL
     for (int k = 0; k < kEach; ++k) {
       const std::int32_t place = first + k * kThreads + thread;
-      own[k] = place < listed ? a.entry[place] : -1;
+      own[k] = place < listed ? a.entry[place] : kNobody;
+      entries[1 + k * kThreads + thread] = own[k];
+    }
+    if (thread < 2) {
+      const std::int32_t place = thread == 0 ? first - 1 : first + static_cast<std::int32_t>(kTile);
+      entries[thread == 0 ? 0 : static_cast<int>(kTile) + 1] = place >= 0 && place < listed ? a.entry[place] : kNobody;
     }
     TWINBENCH_UNROLL
     for (int k = 0; k < kEach; ++k) {
@@ -80,7 +86,9 @@ struct ScatterLive {
       const std::int32_t rank = base + of_earlier + simt::lanes_in(live[k] & lower);
       if (place >= listed) continue;
       if (own[k] >= 0) a.kept[rank] = place;
-      mark_borders(a, listed, place, own[k], rank);
+      const int at = k * kThreads + thread;
+      const std::int32_t left = entries[at], right = entries[at + 2];
+      mark_borders(a, place, sample_of_entry(left), own[k], sample_of_entry(right), rank);
     }
     const int all = block.shuffle_index(through, simt::kWarpSize - 1);
     if (thread == 0 && first + kTile >= listed) a.totals[0] = base + all;
@@ -90,11 +98,9 @@ struct ScatterLive {
  private:
   static_assert(kWarps * kEach == simt::kWarpSize, "a warp's lanes scan all turns of all warps");
 
-  static TWINBENCH_DEVICE void mark_borders(const Arguments& a, std::int32_t listed, std::int32_t place,
-                                            std::int32_t own, std::int32_t rank) {
+  static TWINBENCH_DEVICE void mark_borders(const Arguments& a, std::int32_t place, std::int32_t before,
+                                            std::int32_t own, std::int32_t after, std::int32_t rank) {
     const std::int32_t sample = sample_of_entry(own);
-    const std::int32_t before = place > 0 ? sample_of_entry(a.entry[place - 1]) : -1;
-    const std::int32_t after = place + 1 < listed ? sample_of_entry(a.entry[place + 1]) : -1;
     if (!a.is_sample(sample)) return;
     if (before != sample) a.children_before[sample] = children_of_earlier(a.parent, a.children, place);
     if (after != sample) a.survivors_through[sample] = rank + (own >= 0 ? 1 : 0);

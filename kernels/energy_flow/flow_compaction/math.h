@@ -14,11 +14,13 @@ TWINBENCH_HOST_DEVICE float stepped(float hidden, float gate, float candidate) {
   return fresh + stays * (hidden - fresh);
 }
 
+constexpr std::int32_t kNobody = ~INT32_MAX;  // entry of a place without a sample
+
 // What a place of the list is worth: its sample while the flow is live, else the complement.
 TWINBENCH_HOST_DEVICE std::int32_t entry_of(const Arguments& a, std::int32_t slot) {
-  if (!a.is_slot(slot)) return ~INT32_MAX;  // of no sample
+  if (!a.is_slot(slot)) return kNobody;
   const std::int32_t sample = a.flows.sample[slot];
-  if (!a.is_sample(sample)) return ~INT32_MAX;
+  if (!a.is_sample(sample)) return kNobody;
   return a.status[slot] == kLiveStatus && !a.stopped[sample] ? sample : ~sample;
 }
 

@@ -40,7 +40,7 @@ class Plan : public Runnable {
                   .children = size("children"),
                   .layers = size("layers"),
                   .hidden = size("hidden"),
-                  .rows = static_cast<Rows>(static_cast<int>(setting.option("rows"))),
+                  .rows = static_cast<Rows>(static_cast<int>(setting.option("row_access"))),
                   .cleanup = is_cleanup_step(static_cast<std::int64_t>(setting.option("step")),
                                              static_cast<std::int64_t>(setting.option("cleanup_interval"))),
                   .list = given<std::int32_t>(inputs_, "list"),

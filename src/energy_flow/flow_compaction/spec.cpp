@@ -25,7 +25,7 @@ Signature signature() {
       .derived = {{"rows", Expression("min(flows + children, slots)")}},
       .options = {choice_option("loop", {"dense", "per_flow"}, "dense",
                                 "the baseline's: every slot computed and masked, or one flow at a time"),
-                  choice_option("rows", {"automatic", "index_list", "moved", "dense"}, "automatic",
+                  choice_option("row_access", {"automatic", "index_list", "moved", "dense"}, "automatic",
                                 "how the optimized variant finds its rows: by the list, or moved together where fewer "
                                 "than half of the slots in use are active; each alone; or every slot and a mask"),
                   of_inputs(choice_option("live", {"most", "all", "none", "alternating", "last"}, "most",
@@ -140,7 +140,7 @@ std::int64_t baseline_bytes(const Setting& s) {
   const Population all(s);
   const std::int64_t row = 4 * s.size("layers") * s.size("hidden");
   if (per_flow(s)) return row * (7 * all.active() + all.children);
-  return all.slots * (8 * row + 4) + all.children * (row + 4);
+  return all.slots * (8 * row + 4) + all.children * (row + 4) + 9;  // with the number that a status is compared to
 }
 
 // Of each listed flow its place, status and sample; of what is left everything, read and written.
@@ -181,7 +181,7 @@ ComponentSpec make_spec() {
   spec.invariants = {{"rows are ordered and counted", disordered}};
   spec.relations = {{"list, move and mask",
                      [](Setting setting) {
-                       double& rows = setting.input_case.options["rows"];
+                       double& rows = setting.input_case.options["row_access"];
                        rows = std::fmod(rows + 1, 4);
                        return setting;
                      },
