@@ -323,7 +323,8 @@ def compaction_data(sizes, device="cpu"):
     parent = torch.full((children,), -1, device=device)
     if len(alive) > 0:
         parent = alive[torch.arange(children, device=device) * len(alive) // max(children, 1)]
-    normal, uniform = (lambda *shape: torch.randn(*shape, device=device)), (lambda *shape: torch.rand(*shape, device=device))
+    normal = lambda *shape: torch.randn(*shape, device=device)
+    uniform = lambda *shape: torch.rand(*shape, device=device)
     return [whole(nn.functional.pad(slot, (0, flows - listed), value=-1)), whole([listed, span]), status.byte(),
             torch.arange(samples, device=device) % 5 == 4, whole(stored(place * samples // max(listed, 1), 0)),
             whole(stored(place, 0)), whole(torch.arange(slots, device=device) % 51), uniform(3, slots), normal(slots),

@@ -24,7 +24,8 @@ TWINBENCH_HOST_DEVICE bool is_cleanup_step(std::int64_t step, std::int64_t inter
   return interval > 0 && (step + 1) % interval == 0;
 }
 
-// A flow's entry in the list that is worked through: its sample while it is live, else the sample's complement, which is
+// A flow's entry in the list that is worked through: its sample while it is live, else the sample's complement, which
+// is
 // below 0.
 TWINBENCH_HOST_DEVICE std::int32_t sample_of_entry(std::int32_t entry) { return entry < 0 ? ~entry : entry; }
 

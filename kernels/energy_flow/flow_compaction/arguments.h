@@ -19,6 +19,7 @@ enum class Rows : std::int32_t {
 
 // What is known of flows: slots (or children) side by side. hidden: [layers, slots, hidden].
 struct StoredFlows {
+  kernels::DesignatedOnly designated = kernels::DesignatedOnly();
   const std::int32_t *sample = nullptr, *local_id = nullptr, *age = nullptr;  // [slots]
   const float *position = nullptr, *energy = nullptr, *hidden = nullptr;      // [3, slots], [slots]
 };
@@ -46,12 +47,12 @@ struct Arguments {
   float *next_position = nullptr, *next_energy = nullptr, *next_hidden = nullptr;
   std::int32_t* counts = nullptr;  // [4]: active, survivors, padding rows, whether the active are fewer than half
   // Between the kernels.
-  std::int32_t* entry = nullptr;              // [places]: see sample_of_entry
-  std::int32_t* kept = nullptr;               // [places]: those of the survivors
-  std::int32_t* tile_counts = nullptr;        // [tiles_of(places)]
-  std::int32_t* children_before = nullptr;    // [samples]: of earlier samples; so is the next
-  std::int32_t* survivors_through = nullptr;  // [samples]: of this and earlier samples
-  std::int32_t* totals = nullptr;             // [2]: survivors, children
+  std::int32_t* entry = nullptr;                       // [places]: see sample_of_entry
+  std::int32_t *kept = nullptr, *kept_slot = nullptr;  // [places]: places of the survivors, and their slots
+  std::int32_t* tile_counts = nullptr;                 // [tiles_of(places)]
+  std::int32_t* children_before = nullptr;             // [samples]: of earlier samples; so is the next
+  std::int32_t* survivors_through = nullptr;           // [samples]: of this and earlier samples
+  std::int32_t* totals = nullptr;                      // [2]: survivors, children
 
   // A set-up refuses what lies outside; a kept one may be given it later. It then reaches no other memory.
   TWINBENCH_HOST_DEVICE std::int32_t listed() const {

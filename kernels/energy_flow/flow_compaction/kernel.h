@@ -85,7 +85,11 @@ struct ScatterLive {
       const int of_earlier = block.shuffle_index(through - count, k * kWarps + simt::warp(block));
       const std::int32_t rank = base + of_earlier + simt::lanes_in(live[k] & lower);
       if (place >= listed) continue;
-      if (own[k] >= 0) a.kept[rank] = place;
+      const std::int32_t slot = a.list[place];
+      if (own[k] >= 0) {
+        a.kept[rank] = place;
+        a.kept_slot[rank] = slot;
+      }
       const int at = k * kThreads + thread;
       const std::int32_t left = entries[at], right = entries[at + 2];
       mark_borders(a, place, sample_of_entry(left), own[k], sample_of_entry(right), rank);
@@ -107,7 +111,8 @@ struct ScatterLive {
   }
 };
 
-// Grid: blocks that stride over the rows. Neighbouring threads take neighbouring units of a row.
+// Grid: blocks that stride over the rows. Neighbouring threads take neighbouring units of a row; four rows' are in flight,
+// found first, then loaded, then computed.
 struct StepRows {
   static constexpr int kMaxThreads = kThreads;
 
@@ -129,53 +134,60 @@ struct StepRows {
  private:
   static constexpr int kBatch = 4;  // rows whose units a thread has in flight
 
-  template <int kWidth>
-  struct Part {
-    kernels::Floats<kWidth> hidden;
-    std::int64_t to;
+  struct Way {
+    std::int32_t source, target;
     bool live;
   };
 
   template <int kWidth>
   static TWINBENCH_DEVICE void step(const Arguments& a, const Extent& extent, std::int64_t own, std::int64_t threads) {
     const bool dense = a.rows == Rows::kDense;
-    const std::int32_t items = dense ? extent.span + extent.children : extent.active;
+    step_items<kWidth>(a, dense ? extent.span : extent.survivors, own, threads, [&](std::int32_t i) {
+      if (dense) return Way{i, i, entry_of(a, i) >= 0};
+      const std::int32_t slot = a.kept_slot[i];
+      return Way{slot, extent.moves ? i + shift_of(a, extent, i) : slot, true};
+    });
+    step_items<kWidth>(a, extent.children, own, threads, [&](std::int32_t child) {
+      const Item item = item_of(a, extent, extent.survivors + child);
+      return Way{item.source, item.target, true};
+    });
+  }
+
+  // find(i): the way of item i of `items`.
+  template <int kWidth, class Find>
+  static TWINBENCH_DEVICE void step_items(const Arguments& a, std::int32_t items, std::int64_t own,
+                                          std::int64_t threads, Find find) {
     const std::int32_t parts = a.hidden / kWidth;
     std::int32_t each = 1;  // threads of a row
     while (each < parts && each < simt::kWarpSize) each *= 2;
-    const std::int64_t first = own / each, rows_at_once = threads / each;
-    for (std::int32_t layer = 0; layer < a.layers; ++layer) {
-      const std::int64_t storage = std::int64_t{layer} * a.slots;
+    const std::int64_t first = own / each, apart = threads / each;
+    for (std::int32_t layer = 0; layer < a.layers; ++layer)
       for (std::int32_t part = static_cast<std::int32_t>(own % each); part < parts; part += each) {
         const std::int32_t unit = part * kWidth;
         const kernels::Floats<kWidth> gate = kernels::load<kWidth>(a.gate + layer * a.hidden + unit);
         const kernels::Floats<kWidth> candidate = kernels::load<kWidth>(a.candidate + layer * a.hidden + unit);
-        kernels::in_batches<kBatch>(
-            first, rows_at_once, std::int64_t{items},
-            [&](std::int64_t i) {
-              const Way way = way_of(a, extent, dense, static_cast<std::int32_t>(i));
-              return Part<kWidth>{kernels::load<kWidth>(a.flows.hidden + (storage + way.source) * a.hidden + unit),
-                                  (storage + way.target) * a.hidden + unit, way.live};
-            },
-            [&](std::int64_t, const Part<kWidth>& row) {
-              kernels::Floats<kWidth> next;
-              TWINBENCH_UNROLL
-              for (int j = 0; j < kWidth; ++j)
-                next.of[j] = row.live ? stepped(row.hidden.of[j], gate.of[j], candidate.of[j]) : 0.0f;
-              kernels::store(a.next_hidden + row.to, next);
-            });
+        const std::int64_t storage = std::int64_t{layer} * a.slots * a.hidden + unit;
+        for (std::int64_t i = first; i < items; i += kBatch * apart) {
+          Way way[kBatch];
+          kernels::Floats<kWidth> hidden[kBatch];
+          TWINBENCH_UNROLL
+          for (int b = 0; b < kBatch; ++b)
+            if (i + b * apart < items) way[b] = find(static_cast<std::int32_t>(i + b * apart));
+          TWINBENCH_UNROLL
+          for (int b = 0; b < kBatch; ++b)
+            if (i + b * apart < items)
+              hidden[b] = kernels::load<kWidth>(a.flows.hidden + storage + std::int64_t{way[b].source} * a.hidden);
+          TWINBENCH_UNROLL
+          for (int b = 0; b < kBatch; ++b) {
+            if (i + b * apart >= items) continue;
+            kernels::Floats<kWidth> next;
+            TWINBENCH_UNROLL
+            for (int j = 0; j < kWidth; ++j)
+              next.of[j] = way[b].live ? stepped(hidden[b].of[j], gate.of[j], candidate.of[j]) : 0.0f;
+            kernels::store(a.next_hidden + storage + std::int64_t{way[b].target} * a.hidden, next);
+          }
+        }
       }
-    }
-  }
-
-  struct Way {
-    std::int32_t source, target;
-    bool live;
-  };
-  static TWINBENCH_DEVICE Way way_of(const Arguments& a, const Extent& extent, bool dense, std::int32_t i) {
-    if (dense && i < extent.span) return {i, i, entry_of(a, i) >= 0};
-    const Item item = item_of(a, extent, dense ? i - extent.span + extent.survivors : i);
-    return {item.source, item.target, true};
   }
 };
 

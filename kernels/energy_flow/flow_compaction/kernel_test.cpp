@@ -76,6 +76,7 @@ struct Storage {
             .counts = counts.data(),
             .entry = entry.data(),
             .kept = kept.data(),
+            .kept_slot = kept_slot.data(),
             .tile_counts = tile_counts.data(),
             .children_before = before.data(),
             .survivors_through = through.data(),
@@ -103,7 +104,7 @@ struct Storage {
   Buffer position{spread(3 * slots, 1)}, energy{spread(slots, 2)};
   Buffer child_position{spread(3 * kChildren, 4)}, child_energy{spread(kChildren, 5)};
   Integers next_list{length(slots)}, order{length(slots)}, next_sample{length(slots)}, next_id{length(slots)};
-  Integers next_age{length(slots)}, counts{4}, entry{length(slots)}, kept{length(slots)};
+  Integers next_age{length(slots)}, counts{4}, entry{length(slots)}, kept{length(slots)}, kept_slot{length(slots)};
   Integers tile_counts{length(tiles_of(slots))}, before{length(kSamples)}, through{length(kSamples)}, totals{2};
   Buffer next_position{length(3 * slots)}, next_energy{length(slots)}, next_state{state.size(), "next hidden", 16};
 };

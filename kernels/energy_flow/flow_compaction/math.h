@@ -26,18 +26,18 @@ TWINBENCH_HOST_DEVICE std::int32_t entry_of(const Arguments& a, std::int32_t slo
 
 // What is left when the list has been gone through.
 struct Extent {
-  std::int32_t survivors, children, active;
+  std::int32_t listed, survivors, children, active;
   std::int32_t span;  // slots in use before the children
   bool sparse, moves;
 };
 TWINBENCH_HOST_DEVICE Extent extent_of(const Arguments& a) {
-  const std::int32_t survivors = a.totals[0], room = a.slots - a.listed(), found = a.totals[1];
+  const std::int32_t listed = a.listed(), survivors = a.totals[0], room = a.slots - listed, found = a.totals[1];
   const std::int32_t children = found > room ? room : found, active = survivors + children;
   const std::int32_t given = a.extent[1], low = given < 0 ? 0 : given, most = a.slots - children;
   const std::int32_t span = low > most ? most : low;
   const bool sparse = is_sparse(active, span + children);
-  return {survivors, children, active,
-          span,      sparse,   a.rows == Rows::kMoved || (a.rows == Rows::kAutomatic && a.cleanup && sparse)};
+  const bool moves = a.rows == Rows::kMoved || (a.rows == Rows::kAutomatic && a.cleanup && sparse);
+  return {listed, survivors, children, active, span, sparse, moves};
 }
 
 struct Item {
@@ -46,17 +46,22 @@ struct Item {
   std::int32_t place;           // in the list before; a child's number after those
 };
 
+// How many children of earlier samples stand before survivor i.
+TWINBENCH_HOST_DEVICE std::int32_t shift_of(const Arguments& a, const Extent& extent, std::int32_t i) {
+  return extent.children == 0 ? 0 : a.children_before[a.entry[a.kept[i]]];
+}
+
 // Item i of extent.active: first the survivors, then the children.
 TWINBENCH_HOST_DEVICE Item item_of(const Arguments& a, const Extent& extent, std::int32_t i) {
-  const std::int32_t child = i - extent.survivors;
-  const std::int32_t named = child < 0 ? a.kept[i] : a.parent[child];
-  const std::int32_t place = named >= 0 && named < a.listed() ? named : 0;  // parents that do not ascend
+  if (i < extent.survivors) {
+    const std::int32_t slot = a.kept_slot[i], row = i + shift_of(a, extent, i);
+    return {slot, extent.moves ? row : slot, row, a.kept[i]};
+  }
+  const std::int32_t child = i - extent.survivors, parent = a.parent[child];
+  const std::int32_t place = parent >= 0 && parent < extent.listed ? parent : 0;  // of parents that do not ascend
   const std::int32_t slot = a.list[place], sample = sample_of_entry(a.entry[place]);
-  const std::int32_t* const others = child < 0 ? a.children_before : a.survivors_through;
-  const std::int32_t shift = a.is_sample(sample) ? others[sample] : 0;
-  const std::int32_t row = shift + (child < 0 ? i : child);
-  const std::int32_t source = a.is_slot(slot) ? slot : 0, rests = child < 0 ? source : extent.span + child;
-  return {source, extent.moves ? row : rests, row, child < 0 ? place : a.listed() + child};
+  const std::int32_t row = (a.is_sample(sample) ? a.survivors_through[sample] : 0) + child;
+  return {a.is_slot(slot) ? slot : 0, extent.moves ? row : extent.span + child, row, extent.listed + child};
 }
 
 // Everything of a row but its hidden state.

@@ -68,7 +68,7 @@ class CpuCompaction final : public Plan {
         const bool known = a.is_sample(sample);
         if (known && (place == 0 || sample_of_entry(a.entry[place - 1]) != sample))
           a.children_before[sample] = children_of_earlier(a.parent, a.children, at);
-        if (a.entry[place] >= 0) a.kept[rank++] = at;
+        if (a.entry[place] >= 0) a.kept_slot[rank] = a.list[place], a.kept[rank++] = at;
         if (known && (place + 1 == listed || sample_of_entry(a.entry[place + 1]) != sample))
           a.survivors_through[sample] = rank;
       }

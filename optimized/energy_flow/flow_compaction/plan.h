@@ -25,7 +25,7 @@ class Plan : public Runnable {
     };
     for (const char* name : {"sample", "local_id", "age"}) own_.set(name, whole(slots));
     for (const char* name : {"list", "order"}) own_.set(name, whole(rows));
-    for (const char* name : {"entry", "kept"}) own_.set(name, whole(places));
+    for (const char* name : {"entry", "kept", "kept_slot"}) own_.set(name, whole(places));
     for (const char* name : {"children_before", "survivors_through"}) own_.set(name, whole(samples));
     own_.set("tile_counts", whole(tiles_of(places)));
     own_.set("totals", whole(2));
@@ -70,6 +70,7 @@ class Plan : public Runnable {
                   .counts = words("counts"),
                   .entry = words("entry"),
                   .kept = words("kept"),
+                  .kept_slot = words("kept_slot"),
                   .tile_counts = words("tile_counts"),
                   .children_before = words("children_before"),
                   .survivors_through = words("survivors_through"),

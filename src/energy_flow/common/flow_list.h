@@ -12,7 +12,8 @@
 
 namespace twinbench::energy_flow {
 
-// int32 list [flows], sample and local_id [slots], extent [2], parent [children], bool stopped [samples]. Throws kOutOfRange naming
+// int32 list [flows], sample and local_id [slots], extent [2], parent [children], bool stopped [samples]. Throws
+// kOutOfRange naming
 // tensor, value and remedy.
 inline void check_flow_list(const NamedTensors& inputs) {
   const auto refuse = [](const char* field, std::int64_t value, const std::string& where, const std::string& remedy) {
