@@ -111,8 +111,8 @@ struct ScatterLive {
   }
 };
 
-// Grid: blocks that stride over the rows. Neighbouring threads take neighbouring units of a row; four rows' are in flight,
-// found first, then loaded, then computed.
+// Grid: blocks that stride over the rows. Neighbouring threads take neighbouring units of a row; four rows are in
+// flight: found first, then loaded, then computed.
 struct StepRows {
   static constexpr int kMaxThreads = kThreads;
 
