@@ -1,5 +1,5 @@
-// Baseline of energy_flow.flow_storage: a host map of flow objects, each with three device buffers of its own that every
-// update makes anew, after the list of ids has been copied to the host.
+// Baseline of energy_flow.flow_storage: a host map of flow objects, each with three device buffers of its own that
+// every update makes anew, after the list of ids has been copied to the host.
 #include <ATen/ATen.h>
 
 #include <map>
@@ -29,7 +29,7 @@ class Baseline final : public Runnable {
   }
 
   void reset() override {
-    map_.clear();
+    anew_ = true;
     generation_ = inputs_["generation"].cpu().const_data_ptr<std::int32_t>()[0];
   }
 
@@ -46,8 +46,9 @@ class Baseline final : public Runnable {
     const auto floats = inputs_["energy"].options();
     const auto whole = [&](double value, at::ScalarType dtype) { return at::full({samples_, slots_}, value, dtype); };
     const std::int64_t layers = inputs_["hidden"].size(2), width = inputs_["hidden"].size(5);
-    const at::Tensor position = at::zeros({3, samples_, slots_}, floats), energy = at::zeros({samples_, slots_}, floats);
-    const at::Tensor hidden = at::zeros({layers, samples_, slots_, width}, floats), distance = at::zeros_like(energy);
+    const auto zeros = [&](at::IntArrayRef shape) { return at::zeros(shape, floats); };
+    const at::Tensor position = zeros({3, samples_, slots_}), hidden = zeros({layers, samples_, slots_, width});
+    const at::Tensor energy = zeros({samples_, slots_}), distance = zeros({samples_, slots_});
     const at::Tensor sample = whole(-1, at::kInt), local = whole(-1, at::kInt), age = whole(0, at::kInt);
     const at::Tensor status = whole(0, at::kByte), cell = whole(-1, at::kInt), tag = whole(0, at::kInt);
     for (const auto& [id, flow] : map_) {
@@ -60,7 +61,8 @@ class Baseline final : public Runnable {
       sample[s][l].fill_(s), local[s][l].fill_(l), age[s][l].fill_(flow.age), status[s][l].fill_(flow.status);
       cell[s][l].fill_(flow.cell), tag[s][l].fill_(flow.forward_id);
     }
-    let_go();
+    std::int64_t kept = 0;
+    for (const auto& [id, flow] : map_) kept += keeps_slot(flow) ? 1 : 0;
     const std::int64_t capacity = samples_ * slots_, hidden_bytes = hidden_ == at::kBFloat16 ? 2 : 4;
     const std::int64_t bytes = capacity * (12 + 4 + layers * width * hidden_bytes + 4 + 4 + 4 + 1 + 4 + 4 + 4);
     const auto there = [&](const at::Tensor& host) { return host.to(floats.device()); };
@@ -74,7 +76,7 @@ class Baseline final : public Runnable {
             {"stored_distance", distance},
             {"stored_cell", there(cell)},
             {"forward_id", there(tag)},
-            {"slots_free_after", there(at::full({1}, capacity - static_cast<std::int64_t>(map_.size()), at::kLong))},
+            {"slots_free_after", there(at::full({1}, capacity - kept, at::kLong))},
             {"bytes", there(at::full({1}, bytes, at::kLong))},
             {"generation", there(at::full({1}, generation_, at::kInt))}};
   }
@@ -88,12 +90,21 @@ class Baseline final : public Runnable {
     at::Tensor position = {}, energy = {}, hidden = {};  // [3], [], [layers, hidden]
   };
 
-  // After a forward. The origin has taken completed flows out of its list by then: their slots are never given back.
+  // The origin has taken completed flows out of its list when it resets: their slots are never given back, and their
+  // entries stay.
+  bool keeps_slot(const Flow& flow) const { return leak_ && (flow.status == 2 || flow.status == 3); }
+
   void let_go() {
     for (auto entry = map_.begin(); entry != map_.end();) {
-      const bool completed = entry->second.status == 2 || entry->second.status == 3;
-      entry = leak_ && completed ? std::next(entry) : map_.erase(entry);
+      Flow& flow = entry->second;
+      if (!anew_ && keeps_slot(flow)) {
+        flow.position = flow.energy = flow.hidden = at::Tensor();
+        ++entry;
+      } else {
+        entry = map_.erase(entry);
+      }
     }
+    anew_ = false;
   }
 
   template <class T>
@@ -141,6 +152,7 @@ class Baseline final : public Runnable {
   at::Tensor ids_, host_ids_;
   std::map<std::int64_t, Flow> map_;  // by generation and slot
   std::int32_t generation_ = 0, now_ = 0;
+  bool anew_ = true;  // nothing is left from before
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ struct Extents {
 // The structure of arrays: [capacity] each, a sample's flows side by side by their numbers.
 struct Storage {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
-  float* position = nullptr;            // [3, capacity]
+  float* position = nullptr;  // [3, capacity]
   float* energy = nullptr;
   kernels::Operands<float> hidden = {};  // [layers, capacity, hidden], in fp32 or as bf16 bits
   std::int32_t *sample = nullptr, *local_id = nullptr, *age = nullptr;
@@ -32,7 +32,7 @@ struct Step {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
   Extents extents = {};
   Storage storage = {};
-  std::int32_t forward = 0;             // the tag of this forward
+  std::int32_t forward = 0;  // the tag of this forward
   std::int32_t step = 0;
   const std::int32_t* birth = nullptr;  // [capacity]: the step in which a slot's flow is born
   const float* position = nullptr;      // [3, capacity]

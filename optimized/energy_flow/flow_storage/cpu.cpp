@@ -13,8 +13,8 @@ class CpuStored final : public Stored {
  public:
   CpuStored(const NamedTensors& inputs, const Setting& setting)
       : Stored(inputs, setting),
-        pieces_(Pieces::of(setting.size("samples") * setting.size("slots"),
-                           grain(setting.size("layers") * setting.size("hidden") + 10), 4 * at::get_num_threads(), 1)) {}
+        pieces_(Pieces::of(step_.extents.capacity(), grain(step_.extents.layers * step_.extents.hidden + 10),
+                           4 * at::get_num_threads(), 1)) {}
 
  private:
   void store(const Step& a) override {

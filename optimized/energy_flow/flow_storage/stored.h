@@ -26,18 +26,19 @@ class Stored : public Runnable {
       fields_.set(name, at::zeros(shape, at::TensorOptions(device_).dtype(dtype)));
       return fields_[name];
     };
-    const auto column = [&](const char* name) { return data<std::int32_t>(field(name, {extents.capacity()}, at::kInt)); };
-    const at::Tensor hidden = field("hidden", {extents.layers, extents.capacity(), extents.hidden},
-                                    bf16 ? at::kBFloat16 : at::kFloat);
+    const std::int64_t capacity = extents.capacity();
+    const auto column = [&](const char* name) { return data<std::int32_t>(field(name, {capacity}, at::kInt)); };
+    const at::Tensor hidden =
+        field("hidden", {extents.layers, capacity, extents.hidden}, bf16 ? at::kBFloat16 : at::kFloat);
     step_ = {.extents = extents,
-             .storage = {.position = data<float>(field("position", {3, extents.capacity()}, at::kFloat)),
-                         .energy = data<float>(field("energy", {extents.capacity()}, at::kFloat)),
+             .storage = {.position = data<float>(field("position", {3, capacity}, at::kFloat)),
+                         .energy = data<float>(field("energy", {capacity}, at::kFloat)),
                          .hidden = operands<float>(hidden),
                          .sample = column("sample"),
                          .local_id = column("local_id"),
                          .age = column("age"),
-                         .status = data<std::uint8_t>(field("status", {extents.capacity()}, at::kByte)),
-                         .distance = data<float>(field("distance", {extents.capacity()}, at::kFloat)),
+                         .status = data<std::uint8_t>(field("status", {capacity}, at::kByte)),
+                         .distance = data<float>(field("distance", {capacity}, at::kFloat)),
                          .cell = column("cell"),
                          .forward_id = column("forward_id")}};
     for (const auto& [name, tensor] : inputs) inputs_.set(name, tensor.contiguous());
@@ -104,12 +105,13 @@ class Stored : public Runnable {
  protected:
   virtual void store(const Step& step) = 0;
 
+  Step step_;
+
  private:
   NamedTensors inputs_;
   const std::int64_t forwards_, steps_, first_;
   const c10::Device device_;
   NamedTensors fields_;  // the storage, all of it
-  Step step_;
   std::int32_t generation_ = 0;
 };
 

@@ -100,9 +100,7 @@ std::int64_t steps_run(const Setting& s) {
   return std::max<std::int64_t>(s.size("forwards") - static_cast<std::int64_t>(s.option("first")), 0) * s.size("steps");
 }
 std::int64_t allocations(const Setting& s) { return 3 * stores(s); }
-std::int64_t copies(const Setting& s) {
-  return 3 * stores(s) + (s.size("samples") * s.size("slots") > 0 ? 3 * steps_run(s) : 0);
-}
+std::int64_t copies(const Setting& s) { return 3 * stores(s) + 3 * steps_run(s); }
 
 // Births of every forward, what each stored flow is given, and the last forward's fields.
 Cost cost(const Setting& s) {
@@ -139,8 +137,7 @@ ComponentSpec make_spec() {
   spec.cost = cost;
   spec.most_launches = [](const Setting& s) { return steps_run(s); };
   spec.invariants = {{"numbers, cells and free slots", misplaced}};
-  spec.relations = {{"the last forward alone",
-                     [](Setting s) {
+  spec.relations = {{"the last forward alone", [](Setting s) {
                        s.input_case.options["first"] = static_cast<double>(s.size("forwards") - 1);
                        return s;
                      }}};
