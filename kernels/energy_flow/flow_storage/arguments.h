@@ -69,7 +69,7 @@ TWINBENCH_HOST_DEVICE bool store_slot(const Step& a, std::int64_t slot) {
 }
 
 constexpr int kThreads = 256;
-constexpr int kSlots = 32;  // of a block: a lane each, then a warp for each row of hidden state
+constexpr int kSlots = 16;  // of a block: a lane each, then a warp for each row of hidden state
 
 // One kernel. Throws CudaError if the launch is refused. No capacity: nothing is launched.
 void launch_step(const Step& arguments, kernels::Stream stream);

@@ -1,5 +1,5 @@
-// Flow storage's kernel, written once for the GPU and for the checked run on the host: the first warp's lanes take a
-// slot each, then all warps the hidden states of those that hold a flow.
+// Flow storage's kernel, written once for the GPU and for the checked run on the host: lanes of the first warp take
+// a slot each, then all warps the hidden states of those that hold a flow.
 #pragma once
 
 #include "kernels/common/vectors.h"
