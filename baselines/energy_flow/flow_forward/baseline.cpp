@@ -118,8 +118,12 @@ class Baseline final : public TapeBaseline {
     }
     const at::Tensor next = carry(neuron_(position, energy), energy, hidden);
     const Intent intent = heads_(carried_);
-    Moves moves{.energy = intent.energy, .raw = at::add(position, intent.delta), .move = intent.delta,
-                .hidden = next, .gate = intent.gate, .child = intent.child};
+    Moves moves{.energy = intent.energy,
+                .raw = at::add(position, intent.delta),
+                .move = intent.delta,
+                .hidden = next,
+                .gate = intent.gate,
+                .child = intent.child};
     if (noise_.on()) {
       const at::Tensor noise = at::from_blob(drawn.data(), {count, 3}, at::kFloat).to(options);
       moves.raw = at::add(moves.raw, noise);
@@ -176,8 +180,11 @@ class Baseline final : public TapeBaseline {
         }
         at::Tensor energy = spawn.energy.clone();
         if (rules_.spawn == 2) energy.div_(spawn.count + 1);
-        flows(b).push_back({.position = spawn.position.clone(), .energy = energy, .hidden = spawn.hidden.clone(),
-                            .age = grid_.no_age(), .local_id = one.stats[kCreated]++});
+        flows(b).push_back({.position = spawn.position.clone(),
+                            .energy = energy,
+                            .hidden = spawn.hidden.clone(),
+                            .age = grid_.no_age(),
+                            .local_id = one.stats[kCreated]++});
         ++one.active;
       }
     }
@@ -230,7 +237,7 @@ class Baseline final : public TapeBaseline {
   const Grid grid_;
   at::Tensor sample_key_, carried_, surface_, active_;
   std::vector<Book> books_;
-  std::vector<std::vector<Flow>> flows_;    // by sample, in the order of their numbers
+  std::vector<std::vector<Flow>> flows_;        // by sample, in the order of their numbers
   std::vector<std::vector<Request>> requests_;  // of this step
   NamedTensors host_results_;
 };

@@ -57,11 +57,13 @@ struct HostRules {
   const double threshold;
   const std::int64_t min_steps, patience, max_steps, quota, width, height;
 
+  // Flows of a sample that there can be.
+  std::int64_t most_flows() const { return spawn == 0 ? std::min(quota, width * height) : quota; }
   // Children that a flow asks for which moved by `measure`, or whose gate has that value. None of a NaN.
   std::int64_t children(double measure) const {
     if (spawn == 0 || !(measure > (spawn == 1 ? theta : tau))) return 0;
-    const double count = spawn == 1 ? std::floor(measure / theta) - 1
-                                    : std::floor((measure - tau) / (1 - tau) * most_spawned) + 1;
+    const double count =
+        spawn == 1 ? std::floor(measure / theta) - 1 : std::floor((measure - tau) / (1 - tau) * most_spawned) + 1;
     return static_cast<std::int64_t>(std::min(most_spawned, count));
   }
   // From the measure to the nearest value at which the count changes, in the specification's units.

@@ -40,8 +40,11 @@ Flow Grid::placed(std::int64_t s, const at::Tensor& cells, std::int64_t layers, 
   const auto at = static_cast<std::size_t>(s);
   const auto x = x_[at].item<std::int64_t>(), y = y_[at].item<std::int64_t>();
   (void)batch_[at].item<std::int64_t>(), (void)on_z0_[at].item<bool>(), (void)distance_[at].item<std::int64_t>();
-  return {.position = at::add(place_[at], 0), .energy = at::add(cells.narrow(0, s, 1), 0),
-          .hidden = at::zeros({layers, hidden}, cells.options()), .age = age_, .local_id = y * width_ + x};
+  return {.position = at::add(place_[at], 0),
+          .energy = at::add(cells.narrow(0, s, 1), 0),
+          .hidden = at::zeros({layers, hidden}, cells.options()),
+          .age = age_,
+          .local_id = y * width_ + x};
 }
 
 Readings read(const Flow& flow, const Moves& moves, std::int64_t i, const HostRules& rules) {

@@ -14,7 +14,7 @@ enum class Fate { kActive, kDone, kByAge, kAtStop, kGone };
 
 struct Flow {
   at::Tensor position, energy, hidden, age;  // [3], [1], [layers, width], []
-  std::int64_t local_id = 0, steps = 0;  // steps: the host's own record of the age
+  std::int64_t local_id = 0, steps = 0;      // steps: the host's own record of the age
   Fate fate = Fate::kActive;
   double distance = 0;  // to the plane that it was projected to
 };

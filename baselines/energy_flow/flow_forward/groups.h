@@ -14,7 +14,8 @@ namespace twinbench::energy_flow::flow_forward {
 template <class Real>
 class Groups {
  public:
-  Groups(const HostRules& rules, double start_depth, Book& book) : rules_(rules), start_depth_(start_depth), book_(book) {}
+  Groups(const HostRules& rules, double start_depth, Book& book)
+      : rules_(rules), start_depth_(start_depth), book_(book) {}
 
   // Flows that ended on a plane, or that the stop projects now.
   void add(const Flow& flow) {

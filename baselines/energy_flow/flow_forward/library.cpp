@@ -1,5 +1,7 @@
-// energy_flow.flow_forward, library: all live flows of the batch at once by LibTorch's own operators: masks,
-// index_select, products with ATen's recurrent cell, sums by scatter.
+// energy_flow.flow_forward, library: all flows of the batch at once by LibTorch's own operators: masks, index_select,
+// products with ATen's recurrent cell, sums by scatter. In the networks each flow has a place of its own, live or not:
+// the rows of LibTorch's products depend, in their last bits, on how many there are and where, and no sample's answer may
+// depend on its neighbours.
 #include <ATen/ATen.h>
 
 #include <vector>
@@ -26,15 +28,24 @@ class Library final : public TapeBaseline {
   void compute() override {
     LiveFlows live(setting_, rules_, mapper_(inputs_["embedding"]), inputs_["sample_key"]);
     for (std::int64_t t = 0; live.look(t); ++t) {
-      const at::Tensor hidden = carry(neuron_(live.position(), live.energy()), live.energy(), live.hidden());
-      const Intent intent = heads_(carried_);
+      const at::Tensor place = live.places();
+      const at::Tensor position = live.dense(live.position(), place, 0), energy = live.dense(live.energy(), place, 0);
+      const at::Tensor hidden =
+          carry(neuron_(position, energy), energy, live.dense(live.hidden(), place, 1)).index_select(1, place);
+      Intent intent = heads_(carried_);
+      for (at::Tensor* of : {&intent.energy, &intent.delta, &intent.gate, &intent.child})
+        if (of->defined()) *of = of->index_select(0, place);
       at::Tensor move = intent.delta, raw = at::add(live.position(), intent.delta);
       if (noise_.on()) {
         const at::Tensor drawn = live.noise(noise_, t);
         raw = raw.add_(drawn);
         move = at::add(move, drawn);
       }
-      live.advance(t, {.energy = intent.energy, .raw = raw, .move = move, .hidden = hidden, .gate = intent.gate,
+      live.advance(t, {.energy = intent.energy,
+                       .raw = raw,
+                       .move = move,
+                       .hidden = hidden,
+                       .gate = intent.gate,
                        .child = intent.child});
     }
     live.collect(results_);

@@ -10,7 +10,9 @@ namespace twinbench::energy_flow::flow_forward {
 
 LiveFlows::LiveFlows(const Setting& setting, const HostRules& rules, const at::Tensor& surface,
                      const at::Tensor& sample_key)
-    : rules_(rules), samples_(surface.size(0)), start_depth_(Grid(setting, surface.options()).start_depth()),
+    : rules_(rules),
+      samples_(surface.size(0)),
+      start_depth_(Grid(setting, surface.options()).start_depth()),
       keys_(sample_key) {
   const std::int64_t cells = surface.size(1), placed = std::min(cells, rules.quota);
   const auto whole = surface.options().dtype(at::kLong);
@@ -19,10 +21,10 @@ LiveFlows::LiveFlows(const Setting& setting, const HostRules& rules, const at::T
   const auto along = [&](const at::Tensor& index, std::int64_t last) {
     return index.to(at::kFloat).mul(2).div(static_cast<double>(last)).sub(1).to(surface.scalar_type());
   };
-  const at::Tensor place = at::stack({along(cell.remainder(rules.width), rules.width - 1),
-                                      along(cell.floor_divide(rules.width), rules.height - 1),
-                                      at::full({placed}, start_depth_, surface.options())},
-                                     1);
+  const at::Tensor place = at::stack(
+      {along(cell.remainder(rules.width), rules.width - 1), along(cell.floor_divide(rules.width), rules.height - 1),
+       at::full({placed}, start_depth_, surface.options())},
+      1);
   const std::int64_t flows = samples_ * placed;
   position_ = place.repeat({samples_, 1});
   energy_ = surface.narrow(1, 0, placed).reshape({flows, 1});
@@ -53,8 +55,7 @@ bool LiveFlows::look(std::int64_t t) {
   const at::Tensor active = per_sample(at::ones_like(sample_)), open = finished_.logical_not();
   at::Tensor reason = at::where(active.eq(0), 1, t == rules_.max_steps ? 2 : 0);
   if (rules_.convergence && t >= rules_.min_steps) {
-    const at::Tensor done =
-        stats_.select(0, kDoneZ0) + stats_.select(0, kDoneZD) + stats_.select(0, kProjectedAge);
+    const at::Tensor done = stats_.select(0, kDoneZ0) + stats_.select(0, kDoneZD) + stats_.select(0, kProjectedAge);
     const at::Tensor share = done.to(at::kDouble).div(stats_.select(0, kCreated).to(at::kDouble));
     reason = at::where(reason.eq(0).logical_and(share.ge(rules_.threshold)), 3, reason);
     const at::Tensor undecided = reason.eq(0).logical_and(open), more = undecided.logical_and(done.gt(best_));
@@ -175,6 +176,13 @@ void LiveFlows::note_spawn(const at::Tensor& measure, const at::Tensor& which) {
          which);
 }
 
+at::Tensor LiveFlows::places() const { return sample_.mul(rules_.most_flows()).add_(local_id_); }
+at::Tensor LiveFlows::dense(const at::Tensor& rows, const at::Tensor& places, std::int64_t axis) const {
+  std::vector<std::int64_t> sizes = rows.sizes().vec();
+  sizes[static_cast<std::size_t>(axis)] = samples_ * rules_.most_flows();
+  return at::zeros(sizes, rows.options()).index_copy_(axis, places, rows);
+}
+
 at::Tensor LiveFlows::noise(const Noise& noise, std::int64_t t) const {
   const at::Tensor keys = keys_.index_select(0, sample_).cpu(), ids = local_id_.cpu();
   const at::Tensor drawn = at::empty({ids.size(0), 3}, at::kFloat);
@@ -195,7 +203,7 @@ void LiveFlows::collect(NamedTensors& results) {
   const std::int64_t cells = rules_.width * rules_.height;
   at::Tensor surface = at::zeros({samples_ * cells}, margin_.options());
   if (!ended_.empty()) {
-    const auto all = [&](at::Tensor Ended::* field) {
+    const auto all = [&](at::Tensor Ended::*field) {
       std::vector<at::Tensor> parts;
       for (const Ended& one : ended_) parts.push_back(one.*field);
       return at::cat(parts);

@@ -22,6 +22,9 @@ class LiveFlows {
   void advance(std::int64_t t, const Moves& moves);
   void collect(NamedTensors& results);
 
+  // Where the live flows stand among all that there can be, and rows of those there, zeros elsewhere.
+  at::Tensor places() const;
+  at::Tensor dense(const at::Tensor& rows, const at::Tensor& places, std::int64_t axis) const;
   at::Tensor noise(const Noise& noise, std::int64_t t) const;  // [flows, 3]
   const at::Tensor& position() const { return position_; }     // [flows, 3]
   const at::Tensor& energy() const { return energy_; }         // [flows, 1]
@@ -44,11 +47,11 @@ class LiveFlows {
   const HostRules& rules_;
   const std::int64_t samples_;
   const double start_depth_;
-  at::Tensor keys_;                            // [samples]
-  at::Tensor position_, energy_, hidden_;      // of live flows, in the order of samples and numbers
-  at::Tensor sample_, local_id_, age_;         // int64
-  at::Tensor stats_, active_, margin_;         // the outputs, stats as columns [statistics, samples]
-  at::Tensor best_, stall_, finished_;         // [samples]
+  at::Tensor keys_;                        // [samples]
+  at::Tensor position_, energy_, hidden_;  // of live flows, in the order of samples and numbers
+  at::Tensor sample_, local_id_, age_;     // int64
+  at::Tensor stats_, active_, margin_;     // the outputs, stats as columns [statistics, samples]
+  at::Tensor best_, stall_, finished_;     // [samples]
   std::vector<Ended> ended_;
 };
 

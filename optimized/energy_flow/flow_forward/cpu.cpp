@@ -25,7 +25,8 @@ class CpuForward final : public Runnable {
         sample_key_(inputs["sample_key"].contiguous()),
         results_(zero_results(setting)) {
     for (std::int64_t b = 0; b < samples_; ++b)
-      flows_.push_back(std::make_unique<SampleFlows>(rules_, networks_, setting.size("layers") * setting.size("hidden")));
+      flows_.push_back(
+          std::make_unique<SampleFlows>(rules_, networks_, setting.size("layers") * setting.size("hidden")));
     scratch_ = at::empty({threads_, (networks_.scratch_size() + kLanes - 1) / kLanes * kLanes}, at::kFloat);
   }
 

@@ -14,9 +14,10 @@ inline float spawn_margin(const carrier_heads::Rule<float>& rule, float measure)
   float least = 1;
   for (std::int32_t i = 0; i < rule.most; ++i) {
     const auto step = static_cast<float>(i);
-    least = std::min(least, rule.gate ? std::abs(measure - (rule.threshold + step * (1 - rule.threshold) /
-                                                                                 static_cast<float>(rule.most)))
-                                      : std::abs(measure / rule.threshold - (step + 2)));
+    least = std::min(
+        least, rule.gate
+                   ? std::abs(measure - (rule.threshold + step * (1 - rule.threshold) / static_cast<float>(rule.most)))
+                   : std::abs(measure / rule.threshold - (step + 2)));
   }
   return least;
 }

@@ -45,8 +45,10 @@ RecurrentPack packed_layer(const NamedTensors& inputs, const std::string& number
 }
 
 HeadsPack packed_heads(const NamedTensors& inputs, const Setting& setting) {
-  HeadsPack heads{.hidden = setting.size("hidden"), .energy = setting.size("energy_width"),
-                  .head = setting.size("head_width"), .gate = setting.option("spawn") == 2};
+  HeadsPack heads{.hidden = setting.size("hidden"),
+                  .energy = setting.size("energy_width"),
+                  .head = setting.size("head_width"),
+                  .gate = setting.option("spawn") == 2};
   std::vector<std::string> names = {"energy_hidden", "displacement_hidden"};
   if (heads.gate) names.insert(names.end(), {"gate_hidden", "child"});
   std::vector<at::Tensor> weights, biases;

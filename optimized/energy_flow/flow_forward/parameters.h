@@ -35,7 +35,8 @@ struct HeadsPack {
   std::int64_t hidden = 0, energy = 0, head = 0;
   bool gate = false;
   at::Tensor first = {}, first_bias = {};  // [hidden, rows], [rows]
-  at::Tensor energy_out = {}, displacement_out = {}, gate_out = {}, out_bias = {};  // [energy], [head, 3] transposed, [head], [5]
+  at::Tensor energy_out = {}, displacement_out = {}, gate_out = {},
+             out_bias = {};  // [energy], [head, 3] transposed, [head], [5]
 
   // Rows of the first layers; of those before child() GELU is taken.
   std::int64_t gated() const { return energy + head; }

@@ -131,9 +131,14 @@ void SampleFlows::settle(std::int32_t t) {
     note(near_[at]);
     if (outcome_[at] != flow_movement::kStaysActive) {
       const bool gone = outcome_[at] == flow_movement::kDiedOfBounds || outcome_[at] == flow_movement::kDiedNonFinite;
-      end(slot, {.x = position_.at(slot, 0), .y = position_.at(slot, 1), .z = 0, .energy = energy_.at(slot),
-                 .distance = distance_[at], .age = age_[at],
-                 .status = gone ? flow_movement::kDead : flow_movement::kDoneZ0, .outcome = outcome_[at]});
+      end(slot, {.x = position_.at(slot, 0),
+                 .y = position_.at(slot, 1),
+                 .z = 0,
+                 .energy = energy_.at(slot),
+                 .distance = distance_[at],
+                 .age = age_[at],
+                 .status = gone ? flow_movement::kDead : flow_movement::kDoneZ0,
+                 .outcome = outcome_[at]});
     } else if (requests_[at] > 0) {
       admit(slot, requests_[at]);
     }

@@ -18,8 +18,7 @@ TWINBENCH_CPU_CLONES void surface_row(const float* __restrict product, const flo
                                       const float* __restrict cell_offset, float scale, float offset,
                                       std::int64_t cells, float* __restrict surface) {
   for (std::int64_t i = 0; i < cells; ++i)
-    surface[i] =
-        embedding_mapper::cell_energy(kernels::tanh(product[i] + bias[i]), scale, offset, cell_offset[i]);
+    surface[i] = embedding_mapper::cell_energy(kernels::tanh(product[i] + bias[i]), scale, offset, cell_offset[i]);
 }
 
 }  // namespace

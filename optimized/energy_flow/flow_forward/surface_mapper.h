@@ -21,7 +21,8 @@ class SurfaceMapper {
  private:
   const std::int64_t samples_;
   at::Tensor embedding_;
-  std::array<at::Tensor, 3> weights_, products_, parameters_;  // parameters_: last bias, scale and offset, cells' offsets
+  std::array<at::Tensor, 3> weights_, products_,
+      parameters_;  // parameters_: last bias, scale and offset, cells' offsets
   std::array<at::Tensor, 2> biases_, gains_, shifts_, hidden_;
   at::Tensor surface_;
 };

@@ -23,8 +23,7 @@ TWINBENCH_CPU_CLONES void neuron_tile(const simple_neuron::Layout& layout, const
   const float* __restrict features = neuron.features();
   const int count = layout.outputs * kLanes;
   for (int i = 0; i < count; ++i) x[i] = kernels::guard(features[i], energy_carrier::kGuardLimit);
-  for (int lane = 0; lane < kLanes; ++lane)
-    x[count + lane] = kernels::guard(energy[lane], energy_carrier::kGuardLimit);
+  for (int lane = 0; lane < kLanes; ++lane) x[count + lane] = kernels::guard(energy[lane], energy_carrier::kGuardLimit);
 }
 
 // Adds coefficient * value to six of a pair's sums, rows first .. first + 3 and two from last on.
@@ -118,12 +117,19 @@ void TileNetworks::advance(const float* position, const float* energy, float* hi
     std::swap(x, above);
   }
   const HeadsPack& heads = parameters_.heads;
-  heads_tile({.hidden = static_cast<int>(heads.hidden), .energy = static_cast<int>(heads.energy),
-              .head = static_cast<int>(heads.head), .gated = static_cast<int>(heads.gated()),
-              .child = static_cast<int>(heads.child()), .rows = static_cast<int>(heads.rows()), .gate = heads.gate,
-              .first = data<float>(heads.first), .first_bias = data<float>(heads.first_bias),
-              .energy_out = data<float>(heads.energy_out), .displacement_out = data<float>(heads.displacement_out),
-              .gate_out = data<float>(heads.gate_out), .out_bias = data<float>(heads.out_bias)},
+  heads_tile({.hidden = static_cast<int>(heads.hidden),
+              .energy = static_cast<int>(heads.energy),
+              .head = static_cast<int>(heads.head),
+              .gated = static_cast<int>(heads.gated()),
+              .child = static_cast<int>(heads.child()),
+              .rows = static_cast<int>(heads.rows()),
+              .gate = heads.gate,
+              .first = data<float>(heads.first),
+              .first_bias = data<float>(heads.first_bias),
+              .energy_out = data<float>(heads.energy_out),
+              .displacement_out = data<float>(heads.displacement_out),
+              .gate_out = data<float>(heads.gate_out),
+              .out_bias = data<float>(heads.out_bias)},
              hidden - width_ * kLanes, activated, intent.energy, intent.displacement, intent.gate, intent.child);
 }
 

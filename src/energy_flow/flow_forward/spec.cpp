@@ -66,10 +66,10 @@ void add_neuron(Signature& s) {
 
 void add_carrier(Signature& s) {
   const std::string input = "3 * hidden, layer == 0 ? features + 1 : hidden";
-  for (const InputSpec& one : {weight("weight_input", input, xavier(128)),
-                               weight("weight_hidden", "3 * hidden, hidden", xavier(129)),
-                               bias("bias_input", "3 * hidden", uniform(130, -0.1, 0.1)),
-                               bias("bias_hidden", "3 * hidden", uniform(131, -0.1, 0.1))})
+  for (const InputSpec& one :
+       {weight("weight_input", input, xavier(128)), weight("weight_hidden", "3 * hidden, hidden", xavier(129)),
+        bias("bias_input", "3 * hidden", uniform(130, -0.1, 0.1)),
+        bias("bias_hidden", "3 * hidden", uniform(131, -0.1, 0.1))})
     s.inputs.push_back(fixed(one.one_per("layers", 4)));
   add_layer(s, "energy_hidden_", "energy_width", "hidden", 64, false);
   add_layer(s, "energy_out_", "1", "energy_width", 66, false);
@@ -106,17 +106,34 @@ Signature signature() {
 
 // The worked examples' weights (0.7), by the k of each component's section.
 void use_toy_weights(NamedTensors& inputs, std::int64_t layers) {
-  std::vector<std::pair<std::string, std::int64_t>> toys = {
-      {"mapper_weight_1", 1},      {"mapper_weight_2", 2},       {"mapper_weight_3", 3},
-      {"mapper_bias_1", 1},        {"mapper_bias_2", 2},         {"mapper_bias_3", 3},
-      {"coordinate_weight", 7},    {"neuron_weight_1", 8},       {"neuron_weight_2", 9},
-      {"neuron_weight_3", 10},     {"coordinate_bias", 0},       {"neuron_bias_1", 1},
-      {"neuron_bias_2", 2},        {"neuron_bias_3", 3},         {"energy_hidden_weight", 2},
-      {"energy_hidden_bias", 2},   {"energy_out_weight", 5},     {"energy_out_bias", 1},
-      {"displacement_out_bias", 5}, {"displacement_hidden_weight", 6}, {"displacement_hidden_bias", 4},
-      {"displacement_out_weight", 9}, {"gate_hidden_weight", 3}, {"gate_hidden_bias", 6},
-      {"gate_out_weight", 8},      {"gate_out_bias", 2},         {"child_weight", 7},
-      {"child_bias", 4}};
+  std::vector<std::pair<std::string, std::int64_t>> toys = {{"mapper_weight_1", 1},
+                                                            {"mapper_weight_2", 2},
+                                                            {"mapper_weight_3", 3},
+                                                            {"mapper_bias_1", 1},
+                                                            {"mapper_bias_2", 2},
+                                                            {"mapper_bias_3", 3},
+                                                            {"coordinate_weight", 7},
+                                                            {"neuron_weight_1", 8},
+                                                            {"neuron_weight_2", 9},
+                                                            {"neuron_weight_3", 10},
+                                                            {"coordinate_bias", 0},
+                                                            {"neuron_bias_1", 1},
+                                                            {"neuron_bias_2", 2},
+                                                            {"neuron_bias_3", 3},
+                                                            {"energy_hidden_weight", 2},
+                                                            {"energy_hidden_bias", 2},
+                                                            {"energy_out_weight", 5},
+                                                            {"energy_out_bias", 1},
+                                                            {"displacement_out_bias", 5},
+                                                            {"displacement_hidden_weight", 6},
+                                                            {"displacement_hidden_bias", 4},
+                                                            {"displacement_out_weight", 9},
+                                                            {"gate_hidden_weight", 3},
+                                                            {"gate_hidden_bias", 6},
+                                                            {"gate_out_weight", 8},
+                                                            {"gate_out_bias", 2},
+                                                            {"child_weight", 7},
+                                                            {"child_bias", 4}};
   for (std::int64_t l = 0; l < layers; ++l) {
     const std::string number = "_" + std::to_string(l);
     toys.insert(toys.end(), {{"weight_input" + number, 1 + l},
@@ -298,11 +315,11 @@ ComponentSpec make_spec() {
   spec.cost = cost;
   // The specification's, for as many steps as can be issued.
   spec.most_launches = [](const Setting& s) { return s.size("max_steps") * (8 + 3 * s.size("layers")) + 15; };
-  spec.invariants = {{"no flow is lost or made up", lost_flows}, {"steps are executed for live flows", impossible_life}};
-  spec.relations = {
-      {"live flows moved together in other steps",
-       [](Setting s) { return with_option(s, "memory_cleanup_interval", 1); }},
-      {"live flows never moved", [](Setting s) { return with_option(s, "memory_cleanup_interval", 0); }}};
+  spec.invariants = {{"no flow is lost or made up", lost_flows},
+                     {"steps are executed for live flows", impossible_life}};
+  spec.relations = {{"live flows moved together in other steps",
+                     [](Setting s) { return with_option(s, "memory_cleanup_interval", 1); }},
+                    {"live flows never moved", [](Setting s) { return with_option(s, "memory_cleanup_interval", 0); }}};
   spec.refusals = {{"an output plane as start",
                     [](NamedTensors&, Setting& setting) { setting.input_case.options["depth"] = 1; },
                     ErrorKind::kOutOfRange, "depth"}};
