@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds every kernel to its pinned registers, spills, stack, shared memory and occupancy, for sm_90 and sm_120.
 
-Compiles kernels/*/*/launch.cu with the flags of the build (kernel_compile.py), or reads what an earlier run stored
+Reads what the assembler reported on the kernels of the CUDA build (kernel_compile.py), or what an earlier run stored
 (--report), and compares with ci/kernel_budgets.json. More of anything, or fewer warps on a multiprocessor, fails
 and is named: kernel, architecture, field, old -> new. --pin writes the file anew. Needs no GPU.
 Exit 0 pass, 1 a budget is exceeded, 2 usage or tool error, 3 nothing measured or another compiler than the pinned one.
@@ -19,6 +19,10 @@ import kernel_compile
 import kernel_occupancy
 
 ROOT = kernel_compile.ROOT
+sys.path.insert(0, str(ROOT / "reports"))
+from twinbench_reports.errors import ReportError  # noqa: E402
+from twinbench_reports.files import write_file  # noqa: E402
+
 BUDGETS = ROOT / "ci" / "kernel_budgets.json"
 ARCHITECTURES = kernel_compile.ARCHITECTURES
 MOST_SHARED_BYTES = 99 * 1024  # what one block may have on sm_120; sm_90 has more
@@ -127,16 +131,13 @@ def launch_lines(ptx: dict[str, tuple[int, bool]], sources: list[Path], kernels:
                    for name, (threads, is_dynamic) in ptx.items())
 
 
-def compile_report(nvcc: str, sources: list[Path], extra: list[str] = [], kernels: Path = ROOT / "kernels") -> str:
-    """The concatenated reports of all sources, for all architectures, and how each kernel is launched."""
-    compiler, report, ptx = compiler_version(nvcc), "", {}
-    for source in sources:
-        results = kernel_compile.compiled(nvcc, compiler, source, extra)
+def report_on(compiled: dict[Path, kernel_compile.Compiled], kernels: Path = ROOT / "kernels") -> str:
+    """The concatenated reports on all sources, for all architectures, and how each kernel is launched."""
+    report, ptx = "", {}
+    for results in compiled.values():
         report += results.report
-        for text in results.ptx:
-            ptx |= kernel_occupancy.launches_in_ptx(text)
-    kernel_compile.forget_unused()
-    return report + launch_lines(ptx, sources, kernels)
+        ptx |= kernel_occupancy.launches_in_ptx(results.ptx)
+    return report + launch_lines(ptx, list(compiled), kernels)
 
 
 def compare(pinned: dict, measured: dict) -> tuple[list[str], list[str]]:
@@ -172,9 +173,8 @@ def run(options: argparse.Namespace) -> int:
     if options.report:
         text, compiler = "".join(Path(path).read_text() for path in options.report), options.compiler
     else:
-        nvcc = find_nvcc()
-        compiler = compiler_version(nvcc)
-        text = compile_report(nvcc, sorted(options.kernels.rglob("*.cu")), kernels=options.kernels)
+        compiler = compiler_version(find_nvcc())
+        text = report_on(kernel_compile.kernels(options.build))
     by_name = parse_report(text)
     if not by_name:
         print("kernel budgets: no kernel was compiled, so nothing was measured", file=sys.stderr)
@@ -182,7 +182,7 @@ def run(options: argparse.Namespace) -> int:
     names = readable(list(by_name))
     measured = {names[name]: values for name, values in by_name.items()}
     if options.store:
-        options.store.write_text(text)
+        write_file(options.store, text)
     add_occupancy(measured)
 
     if options.pin:
@@ -191,7 +191,7 @@ def run(options: argparse.Namespace) -> int:
             print("\n".join(too_large), file=sys.stderr)
             return 1
         text = json.dumps({"compiler": compiler, "kernels": measured}, indent=2, sort_keys=True)
-        options.budgets.write_text(text + "\n")
+        write_file(options.budgets, text + "\n")
         print(f"pinned {len(measured)} kernels in {options.budgets}")
         return 0
 
@@ -218,10 +218,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--store", type=Path, metavar="FILE", help="keep the compiler's report")
     parser.add_argument("--compiler", help="with --report: the version of nvcc that wrote it, such as 13.0.88")
     parser.add_argument("--budgets", type=Path, default=BUDGETS, metavar="FILE")
-    parser.add_argument("--kernels", type=Path, default=ROOT / "kernels", metavar="FOLDER", help="of */*/*.cu")
+    parser.add_argument("--build", type=Path, metavar="FOLDER", help="of the CUDA build; else build/cuda-compile")
     try:
         return run(parser.parse_args(arguments))
-    except (ToolError, kernel_compile.CompileError, kernel_occupancy.LaunchError, OSError, ValueError) as error:
+    except (ToolError, ReportError, kernel_compile.CompileError, kernel_occupancy.LaunchError, OSError,
+            ValueError) as error:
         print(f"kernel budgets: {error}", file=sys.stderr)
         return 2
 

@@ -1,96 +1,118 @@
-"""Compiles a kernel source once for whoever asks: the assembler's report, PTX and machine code, for sm_90 and sm_120.
+#!/usr/bin/env python3
+"""The kernels as the build compiles them: the assembler's report, PTX and machine code, for sm_90 and sm_120.
 
-What was compiled stays in build/kernel_compile/, under a key of the source, all that it includes, the flags and the
-compiler: the budgets, the machine code's figures and the next run find it there. Entries unused for a week go.
+As a program it stands before the build's nvcc (kernels/CMakeLists.txt): runs the command it is given and leaves what
+the assembler reports on each kernel beside the object. As a module it builds the kernels in the preset cuda-compile and
+reads the objects. So a kernel is compiled once, for the program and for every check on what the compiler made of it.
 """
 import fcntl
-import hashlib
+import functools
 import os
 import re
-import shutil
 import subprocess
+import sys
 import tempfile
-import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-KEPT = ROOT / "build" / "kernel_compile"
+sys.path.insert(0, str(ROOT / "harness" / "simt"))
+from compare_with_hand_written import find_disassembler  # noqa: E402
+
 ARCHITECTURES = ("sm_90", "sm_120")
-FLAGS = ["-std=c++20", "--fmad=false", "-O3", "-diag-suppress=20012", f"-I{ROOT}", "-Xptxas=-v"]
-INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
-WEEK_S = 7 * 24 * 3600
+FLAGS = ("-std=c++20", "--fmad=false", "-O3", "-diag-suppress=20012", f"-I{ROOT}", "-Xptxas=-v")
+# Lines of the assembler's report; anything else that nvcc says is for whoever builds.
+REPORT = re.compile(r"^ptxas (info|\.)|^\s+\d+ bytes (stack frame|gmem)|^\s*$")
 
 
 class CompileError(Exception):
     pass
 
 
-def included(source: Path) -> list[Path]:
-    """The source and every file of ours that it includes, however deep; those of the toolkit belong to the compiler."""
-    found, open_files = [], [source.resolve()]
-    while open_files:
-        file = open_files.pop()
-        found.append(file)
-        for name in INCLUDE.findall(file.read_text()):
-            candidates = [path.resolve() for path in (file.parent / name, ROOT / name) if path.is_file()]
-            if candidates and candidates[0] not in found and candidates[0] not in open_files:
-                open_files.append(candidates[0])
-    return sorted(found)
+def reader() -> str:
+    found = find_disassembler()
+    if found is None:
+        raise CompileError("no cuobjdump on PATH, in CUDA_HOME/bin or in the venv's Triton")
+    return found
 
 
-def key_of(compiler: str, source: Path, extra: list[str]) -> str:
-    flags = [flag.replace(str(ROOT), "") for flag in FLAGS]
-    digest = hashlib.sha256(repr((compiler, flags, extra, ARCHITECTURES)).encode())
-    for file in included(source):
-        digest.update(f"{file.relative_to(ROOT) if file.is_relative_to(ROOT) else file}\0".encode() + file.read_bytes())
-    return digest.hexdigest()[:32]
+def read(*arguments: str) -> str:
+    program = reader()
+    path = f"{Path(program).parent}{os.pathsep}{os.environ['PATH']}"  # it calls nvdisasm beside it
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, env={**os.environ, "PATH": path})
+    if done.returncode != 0:
+        raise CompileError(f"{program} {' '.join(arguments)}\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
 class Compiled:
-    """One source's results, in a folder."""
+    """What came of one source. PTX is that of the newest architecture; the older one's is not kept by the build."""
 
-    def __init__(self, folder: Path):
-        self.report = (folder / "report.txt").read_text()
-        self.ptx = [path.read_text() for path in sorted(folder.glob("*.ptx"))]
-        self.cubins = {name: folder / f"{name}.cubin" for name in ARCHITECTURES}
+    def __init__(self, compiled_object: Path, report: str):
+        self.report = report
+        self._object = str(compiled_object)
+
+    @functools.cached_property
+    def ptx(self) -> str:
+        return read("-ptx", self._object)
+
+    def machine_code(self, architecture: str) -> str:
+        return read("-sass", "-arch", architecture, self._object)
 
 
-def build(nvcc: str, source: Path, extra: list[str], to: Path) -> None:
-    targets = [f"-gencode=arch=compute_{name[3:]},code={name}" for name in ARCHITECTURES]
-    with tempfile.TemporaryDirectory(dir=to.parent) as folder:
-        command = [nvcc, *FLAGS, *extra, *targets, "--threads", "2", "--keep", "--keep-dir", folder, "-c", str(source),
-                   "-o", f"{folder}/kernel.o"]
+def report_of(compiled_object: Path) -> Path:
+    return compiled_object.with_name(compiled_object.name + ".report")
+
+
+def launch(command: list[str]) -> int:
+    """Runs a compiler's command line; the assembler's report goes beside the object, the rest where it would go."""
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+    lines = done.stderr.splitlines(keepends=True)
+    others = [line for line in lines if done.returncode != 0 or not REPORT.search(line)]
+    sys.stderr.write("".join(others))
+    if "-o" in command:
+        report = "".join(line for line in lines if line not in others)
+        report_of(Path(command[command.index("-o") + 1])).write_text(report)
+    return done.returncode
+
+
+def kernels(build: Path | None = None) -> dict[Path, Compiled]:
+    """Source -> what came of it, for every kernel of the project. Brings the build up to date first; who asks while
+    another does waits."""
+    preset = "cuda-compile"
+    build = build or ROOT / "build" / preset
+    build.mkdir(parents=True, exist_ok=True)
+    with open(build / "kernels.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        steps = [["cmake", "--build", str(build), "--target", "twinbench_kernels", "-j", "2"]]
+        if not (build / "CMakeCache.txt").exists():
+            steps.insert(0, ["cmake", "--preset", preset])
+        for step in steps:
+            done = subprocess.run(step, capture_output=True, text=True, cwd=ROOT)
+            if done.returncode != 0:
+                raise CompileError(f"{' '.join(step)}\n{done.stdout}{done.stderr}")
+    objects = build / "kernels" / "CMakeFiles" / "twinbench_kernels.dir"
+    found = {}
+    for source in sorted((ROOT / "kernels").rglob("*.cu")):
+        place = objects / f"{source.relative_to(ROOT / 'kernels')}.o"
+        if not report_of(place).exists():
+            raise CompileError(f"no {report_of(place)}: remove {build} and build it again")
+        found[source] = Compiled(place, report_of(place).read_text())
+    return found
+
+
+def alone(nvcc: str, source: Path, extra: list[str] = []) -> Compiled:
+    """A source that is none of the project's, compiled now with the build's flags."""
+    targets = ["-gencode=arch=compute_90,code=sm_90", "-gencode=arch=compute_120,code=[sm_120,compute_120]"]
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder) / "kernel.o"
+        command = [nvcc, *FLAGS, *extra, *targets, "-c", str(source), "-o", str(place)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             raise CompileError(f"{source} does not compile:\n{done.stdout}{done.stderr}")
-        whole = Path(folder) / "whole"
-        whole.mkdir()
-        (whole / "report.txt").write_text(done.stdout + done.stderr)
-        for path in Path(folder).glob("*.ptx"):
-            path.rename(whole / path.name)
-        for name in ARCHITECTURES:
-            cubins = list(Path(folder).glob(f"*{name[3:]}.cubin"))
-            if len(cubins) != 1:
-                raise CompileError(f"{source}: nvcc kept {len(cubins)} machine codes for {name}, not one")
-            cubins[0].rename(whole / f"{name}.cubin")
-        whole.rename(to)
+        result = Compiled(place, done.stderr)
+        result.ptx  # while there is an object to read
+        return result
 
 
-def compiled(nvcc: str, compiler: str, source: Path, extra: list[str] = []) -> Compiled:
-    """The source's results, compiled now unless they are kept. Two that ask at once share one compilation."""
-    KEPT.mkdir(parents=True, exist_ok=True)
-    folder = KEPT / key_of(compiler, source, extra)
-    with open(KEPT / f"{folder.name}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            build(nvcc, source, extra, folder)
-        os.utime(folder)
-    return Compiled(folder)
-
-
-def forget_unused() -> None:
-    """Removes what nobody asked for during a week."""
-    for folder in KEPT.iterdir() if KEPT.exists() else ():
-        if folder.is_dir() and time.time() - folder.stat().st_mtime > WEEK_S:
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.with_suffix(".lock").unlink(missing_ok=True)
+if __name__ == "__main__":
+    sys.exit(launch(sys.argv[1:]))

@@ -1,15 +1,13 @@
 #!/usr/bin/env python3
 """What the kernels' machine code does, for the model of their times: instructions by kind, loads in flight of one warp.
 
-Compiles kernels/*/*/launch.cu with the flags of the build (kernel_compile.py) and reads the machine code with cuobjdump
-(nvdisasm beside it; the torch wheel's Triton has both). Compares with ci/kernel_sass.json; --pin writes the file anew.
+Reads the machine code of the CUDA build's kernels (kernel_compile.py) with cuobjdump (nvdisasm beside it; the torch
+wheel's Triton has both). Compares with ci/kernel_sass.json; --pin writes the file anew.
 Needs no GPU. Exit 0 equal, 1 changed, 2 usage or tool error, 3 another compiler than the pinned one.
 """
 import argparse
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,9 +15,6 @@ import kernel_budgets
 import kernel_compile
 
 ROOT = kernel_budgets.ROOT
-sys.path.insert(0, str(ROOT / "harness" / "simt"))
-from compare_with_hand_written import find_disassembler  # noqa: E402
-
 PINS = ROOT / "ci" / "kernel_sass.json"
 FUNCTION = re.compile(r"^\s*Function : (\S+)")
 INSTRUCTION = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)\s*([^;]*);")
@@ -118,30 +113,23 @@ def parse(listing: str) -> dict[str, dict[str, int]]:
     return found
 
 
-def measure(nvcc: str, cuobjdump: str, sources: list[Path]) -> dict[str, dict[str, dict[str, int]]]:
-    os.environ["PATH"] = f"{Path(cuobjdump).parent}{os.pathsep}{os.environ['PATH']}"
+def measure(build: Path | None) -> dict[str, dict[str, dict[str, int]]]:
     found: dict[str, dict[str, dict[str, int]]] = {}
-    compiler = kernel_budgets.compiler_version(nvcc)
-    for source in sources:
-        for architecture, cubin in kernel_compile.compiled(nvcc, compiler, source).cubins.items():
-            done = subprocess.run([cuobjdump, "-sass", str(cubin)], capture_output=True, text=True)
-            if done.returncode != 0:
-                raise kernel_budgets.ToolError(f"{cuobjdump} {cubin}\n{done.stdout}{done.stderr}")
-            for name, values in parse(done.stdout).items():
+    for compiled in kernel_compile.kernels(build).values():
+        for architecture in kernel_compile.ARCHITECTURES:
+            for name, values in parse(compiled.machine_code(architecture)).items():
                 found.setdefault(name, {})[architecture] = values
     names = kernel_budgets.readable(list(found))
     return {names[name]: values for name, values in sorted(found.items())}
 
 
 def run(options: argparse.Namespace) -> int:
-    nvcc, cuobjdump = kernel_budgets.find_nvcc(), find_disassembler()
-    if cuobjdump is None:
-        raise kernel_budgets.ToolError("no cuobjdump on PATH, in CUDA_HOME/bin or in the venv's Triton")
-    compiler = kernel_budgets.compiler_version(nvcc)
-    measured = measure(nvcc, cuobjdump, sorted((ROOT / "kernels").rglob("*.cu")))
+    compiler = kernel_budgets.compiler_version(kernel_budgets.find_nvcc())
+    measured = measure(options.build)
     if options.pin:
         rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(values)}" for name, values in sorted(measured.items()))
-        options.pins.write_text(f'{{\n "compiler": "{compiler}",\n "kernels": {{\n{rows}\n }}\n}}\n')
+        text = f'{{\n "compiler": "{compiler}",\n "kernels": {{\n{rows}\n }}\n}}\n'
+        kernel_budgets.write_file(options.pins, text)
         print(f"pinned {len(measured)} kernels in {options.pins}")
         return 0
     pinned = json.loads(options.pins.read_text())
@@ -159,10 +147,12 @@ def run(options: argparse.Namespace) -> int:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pin", action="store_true", help="write what was read as the new pins")
+    parser.add_argument("--build", type=Path, metavar="FOLDER", help="of the CUDA build; else build/cuda-compile")
     parser.add_argument("--pins", type=Path, default=PINS, metavar="FILE")
     try:
         return run(parser.parse_args(arguments))
-    except (kernel_budgets.ToolError, kernel_compile.CompileError, OSError, ValueError) as error:
+    except (kernel_budgets.ToolError, kernel_budgets.ReportError, kernel_compile.CompileError, OSError,
+            ValueError) as error:
         print(f"kernel machine code: {error}", file=sys.stderr)
         return 2
 

@@ -6,10 +6,12 @@ import shutil
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import kernel_budgets  # noqa: E402
+import kernel_compile  # noqa: E402
 import kernel_occupancy  # noqa: E402
 
 MANGLED = "_ZN9twinbench7kernels4simt3runINS0_4demo8DoubleItEJNS3_9ArgumentsEEEEvDpT0_"
@@ -53,6 +55,16 @@ class KernelBudgets(unittest.TestCase):
         kernels = json.loads(self.budgets.read_text())["kernels"]
         self.assertEqual(list(kernels), ["kernels::demo::DoubleIt"])
         self.assertEqual(kernels["kernels::demo::DoubleIt"]["sm_120"]["stack_bytes"], 0)
+
+    def test_a_pin_is_whole_or_as_it_was(self):
+        self.pin(report())
+        before = self.budgets.read_text()
+        with unittest.mock.patch("os.fsync", side_effect=OSError(28, "No space left on device")):
+            code, output = self.run_tool(report(spill=4), "--pin")
+        self.assertEqual(code, 2)
+        self.assertIn("No space left on device", output)
+        self.assertEqual(self.budgets.read_text(), before)
+        self.assertEqual(sorted(path.name for path in Path(self.folder.name).iterdir()), ["budgets.json", "report.txt"])
 
     def test_one_planted_spill_fails_by_name(self):
         self.pin(report())
@@ -136,7 +148,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) many_values(const float* in,
 """)
         nvcc = kernel_budgets.find_nvcc()
         roomy, tight = (kernel_budgets.parse_report(
-            kernel_budgets.compile_report(nvcc, [source], [f"-DBLOCK={threads}"])) for threads in (128, 1024))
+            kernel_budgets.report_on({source: kernel_compile.alone(nvcc, source, [f"-DBLOCK={threads}"])}))
+            for threads in (128, 1024))
         for figures in (roomy, tight):
             kernel_budgets.add_occupancy(figures)
         failures, _ = kernel_budgets.compare(roomy, tight)

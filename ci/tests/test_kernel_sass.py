@@ -70,7 +70,6 @@ class KernelSass(unittest.TestCase):
             output = io.StringIO()
             with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output), \
                     mock.patch.object(kernel_sass, "measure", return_value=measured), \
-                    mock.patch.object(kernel_sass, "find_disassembler", return_value="cuobjdump"), \
                     mock.patch.object(kernel_sass.kernel_budgets, "find_nvcc", return_value="nvcc"), \
                     mock.patch.object(kernel_sass.kernel_budgets, "compiler_version", return_value=compiler):
                 code = kernel_sass.main(["--pins", str(pins)])

@@ -116,6 +116,12 @@ def test_bench_shares_out_nine_tenths_of_its_minutes(tree, flags, minutes):
     assert sum(shares) == pytest.approx(0.9 * minutes, abs=0.01)
 
 
+@pytest.mark.parametrize("flags", [["--filter"], ["--out", ""], ["--minutes"], ["--minutes", "ten"], ["--what"]])
+def test_bench_takes_no_usage_error_for_a_regression(tree, flags):
+    code, steps = run(tree, ["ci/bench", *flags])
+    assert code == 2 and steps == []
+
+
 def test_a_planted_engine_without_a_share_is_seen(tree):
     script = tree / "ci/bench"
     script.write_text(script.read_text().replace("engine counters --filter \"$filter\" $quick $(share 6)",

@@ -159,8 +159,10 @@ def test_an_old_verdict_decides_nothing(tree):
     assert run(tree, "ci/workflows/gate base head", VERDICT=verdict(), SETUP_CODE="1").returncode == 2
 
 
-@pytest.mark.parametrize("command", ["gate", "gate base", "gate a b c", "gate a b --undecided maybe", "gate a b --what",
-                                     "nightly --what", "keep_history here", "keep_history . b no_such_file"])
+@pytest.mark.parametrize("command", [
+    "gate", "gate base", "gate a b c", "gate a b --undecided maybe", "gate a b --what", "gate --minutes",
+    "nightly --what", "nightly --history", "keep_history here", "keep_history . b no_such_file", "keep_history --site",
+    "keep_history --site out . b"])
 def test_usage_errors(tree, command):
     assert run(tree, f"ci/workflows/{command}").returncode == 2
     assert (tree / "steps").read_text() == ""
@@ -177,6 +179,8 @@ def test_the_steps_of_the_night_run_and_keep_the_run(tree, tmp_path):
     assert "## " in (tree / "page.md").read_text() and (tree / "out/nightly/junit.xml").is_file()
     files = git("ls-tree", "-r", "--name-only", "bench-history", folder=tmp_path / "origin.git").splitlines()
     assert len(files) == 3 and ".gitignore" in files  # the run, and its record
+    pages = (tree / "out/nightly/site/index.html").read_text()
+    assert "energy_flow" in pages  # of the kept runs, this one among them
     assert git("status", "--porcelain", "-uno", folder=tree) == "" and git("branch", folder=tree).count("\n") == 1
 
 

@@ -76,6 +76,10 @@ function(twinbench_units variable name most)
     if(place MATCHES "^[a-z]+/([a-z0-9_]+)/([a-z0-9_]+)/([a-z0-9_]+)\\.cpp$")
       if("${CMAKE_MATCH_1}.${CMAKE_MATCH_2}" IN_LIST TWINBENCH_COMPONENT_IDS)
         set(group ${CMAKE_MATCH_1}_${CMAKE_MATCH_3})  # components have namespaces of their own
+        if(CMAKE_MATCH_3 MATCHES "_test$")
+          set(group component_tests)  # a component may have several, of one namespace
+          twinbench_names(names ${source})
+        endif()
       endif()
     endif()
     if(group STREQUAL folder)
