@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "baselines/common/tape.h"
-#include "baselines/energy_flow/flow_forward/flows.h"
-#include "baselines/energy_flow/flow_forward/groups.h"
-#include "baselines/energy_flow/flow_forward/networks.h"
+#include "baselines/energy_flow/common/flows.h"
+#include "baselines/energy_flow/common/groups.h"
+#include "baselines/energy_flow/common/networks.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
@@ -192,9 +192,10 @@ class Baseline final : public TapeBaseline {
 
   // Five figures of the live energies, for a log that nobody limits.
   static void write_log(const at::Tensor& energies) {
-    for (const at::Tensor& figure :
-         {at::min(energies), at::max(energies), at::mean(energies), at::std(energies, /*unbiased=*/false),
-          at::sum(at::gt(energies, 0))})  // of a histogram with two bins
+    const at::Tensor mean = at::mean(energies), apart = at::sub(energies, mean);
+    const at::Tensor deviation = at::sqrt(at::mean(at::mul(apart, apart)));
+    const at::Tensor upper = at::sum(at::gt(energies, 0));  // of a histogram with two bins
+    for (const at::Tensor& figure : {at::min(energies), at::max(energies), mean, deviation, upper})
       (void)figure.item<double>();
   }
   void log(const std::vector<std::pair<std::int64_t, std::size_t>>& live) {

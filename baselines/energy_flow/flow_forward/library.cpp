@@ -1,14 +1,15 @@
 // energy_flow.flow_forward, library: all flows of the batch at once by LibTorch's own operators: masks, index_select,
 // products with ATen's recurrent cell, sums by scatter. In the networks each flow has a place of its own, live or not:
-// the rows of LibTorch's products depend, in their last bits, on how many there are and where, and no sample's answer may
+// the rows of LibTorch's products depend, in their last bits, on how many there are and where, and no sample's answer
+// may
 // depend on its neighbours.
 #include <ATen/ATen.h>
 
 #include <vector>
 
 #include "baselines/common/tape.h"
-#include "baselines/energy_flow/flow_forward/live_flows.h"
-#include "baselines/energy_flow/flow_forward/networks.h"
+#include "baselines/energy_flow/common/live_flows.h"
+#include "baselines/energy_flow/common/networks.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {

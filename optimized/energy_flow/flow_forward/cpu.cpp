@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "optimized/common/tensors.h"
-#include "optimized/energy_flow/flow_forward/sample_flows.h"
-#include "optimized/energy_flow/flow_forward/surface_mapper.h"
+#include "optimized/energy_flow/common/sample_flows.h"
+#include "optimized/energy_flow/common/surface_mapper.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {

@@ -1,5 +1,5 @@
 // Packing of the networks' parameters, and the rules of a setting.
-#include "optimized/energy_flow/flow_forward/parameters.h"
+#include "optimized/energy_flow/common/parameters.h"
 
 #include <ATen/ATen.h>
 

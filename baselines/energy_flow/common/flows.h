@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "baselines/energy_flow/flow_forward/book.h"
-#include "baselines/energy_flow/flow_forward/noise.h"
+#include "baselines/energy_flow/common/book.h"
+#include "baselines/energy_flow/common/noise.h"
 
 namespace twinbench::energy_flow::flow_forward {
 

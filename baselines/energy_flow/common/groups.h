@@ -7,7 +7,7 @@
 #include <map>
 #include <vector>
 
-#include "baselines/energy_flow/flow_forward/flows.h"
+#include "baselines/energy_flow/common/flows.h"
 
 namespace twinbench::energy_flow::flow_forward {
 

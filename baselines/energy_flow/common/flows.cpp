@@ -1,5 +1,5 @@
 // Placement, reads and rules of single flows.
-#include "baselines/energy_flow/flow_forward/flows.h"
+#include "baselines/energy_flow/common/flows.h"
 
 #include <ATen/ATen.h>
 

@@ -1,5 +1,5 @@
 // HostRules of the library's way as masks over all live flows, sums by sample as index_add.
-#include "baselines/energy_flow/flow_forward/live_flows.h"
+#include "baselines/energy_flow/common/live_flows.h"
 
 #include <ATen/ATen.h>
 

@@ -1,5 +1,5 @@
 // Mapper, neuron and heads of the whole forward, operator by operator.
-#include "baselines/energy_flow/flow_forward/networks.h"
+#include "baselines/energy_flow/common/networks.h"
 
 #include <ATen/ATen.h>
 

@@ -1,5 +1,5 @@
 // The life of one sample's flows.
-#include "optimized/energy_flow/flow_forward/sample_flows.h"
+#include "optimized/energy_flow/common/sample_flows.h"
 
 #include <ATen/ops/zeros.h>
 
@@ -8,7 +8,7 @@
 
 #include "kernels/energy_flow/common/heads.h"
 #include "optimized/common/tensors.h"
-#include "optimized/energy_flow/flow_forward/margins.h"
+#include "optimized/energy_flow/common/margins.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {

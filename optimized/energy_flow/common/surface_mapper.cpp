@@ -1,5 +1,5 @@
 // The mapper's three layers on the CPU.
-#include "optimized/energy_flow/flow_forward/surface_mapper.h"
+#include "optimized/energy_flow/common/surface_mapper.h"
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>

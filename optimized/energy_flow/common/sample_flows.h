@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kernels/energy_flow/common/collection.h"
-#include "optimized/energy_flow/flow_forward/rules.h"
-#include "optimized/energy_flow/flow_forward/tile_networks.h"
+#include "optimized/energy_flow/common/rules.h"
+#include "optimized/energy_flow/common/tile_networks.h"
 
 namespace twinbench::energy_flow::flow_forward {
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-#include "baselines/energy_flow/flow_forward/flows.h"
+#include "baselines/energy_flow/common/flows.h"
 #include "src/named_tensors.h"
 
 namespace twinbench::energy_flow::flow_forward {

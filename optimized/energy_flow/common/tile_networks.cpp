@@ -1,5 +1,5 @@
 // The vector loops of a tile's networks; each is compiled for every instruction set.
-#include "optimized/energy_flow/flow_forward/tile_networks.h"
+#include "optimized/energy_flow/common/tile_networks.h"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "kernels/energy_flow/common/heads.h"
-#include "optimized/energy_flow/flow_forward/rules.h"
+#include "optimized/energy_flow/common/rules.h"
 
 namespace twinbench::energy_flow::flow_forward {
 

@@ -4,7 +4,7 @@
 // instruction. A lane never touches another one: a flow's results are the same bits in any tile and at any place of it.
 #pragma once
 
-#include "optimized/energy_flow/flow_forward/parameters.h"
+#include "optimized/energy_flow/common/parameters.h"
 
 namespace twinbench::energy_flow::flow_forward {
 
