@@ -258,6 +258,37 @@ def placement_pairs(sizes, options, device):
                lambda *given: operator(*given, **own)[:2])
 
 
+def admitted(position, child_energy, status, spawn_count, created):
+    """What energy_flow.spawn_admission gives: born_position, born_energy, parent, new_created, dropped."""
+    slots = status.shape[1]
+    requests = torch.where(status == 1, spawn_count, 0)
+    up_to = requests.cumsum(1, dtype=torch.int32)
+    total = up_to[:, -1]
+    born = torch.minimum(total, slots - created)
+    ordinal = torch.arange(slots, dtype=torch.int32, device=status.device) - created[:, None]
+    there = (ordinal >= 0) & (ordinal < born[:, None])
+    parent = torch.searchsorted(up_to, ordinal, right=True, out_int32=True)
+    row = torch.where(there, parent, 0).long()
+    place = torch.where(there[:, :, None], position.gather(1, row[:, :, None].expand(-1, -1, 3)), 0)
+    energy = torch.where(there, child_energy.gather(1, row), 0)
+    return place, energy, torch.where(there, parent, -1), created + born, total - born
+
+
+def admission_data(samples, slots, device="cpu", dtype=torch.float32):
+    """Half of the slots hold flows, most of them active; each asks for at most three children."""
+    whole = lambda low, high: torch.randint(low, high, (samples, slots), dtype=torch.int32, device=device)
+    created = torch.full((samples,), slots // 2, dtype=torch.int32, device=device)
+    status = torch.where(torch.arange(slots, device=device) < slots // 2, whole(0, 4).clamp_min(1), 0)
+    floats = [torch.randn(samples, slots, *rest, device=device, dtype=dtype) for rest in ((3,), ())]
+    return [*floats, status.to(torch.uint8), whole(0, 4), created]
+
+
+def admission_pairs(sizes, options, device):
+    operator = torch.ops.twinbench.energy_flow_spawn_admission.default
+    yield Pair("torch.searchsorted", admission_data(sizes["samples"], sizes["slots"], device), [],
+               lambda *given: admitted(*given)[:2], lambda *given: operator(*given)[:2])
+
+
 def collected(width, height, forward, energy, position, distance, age, status, forward_id):
     """Energies averaged by cell: maxima by scatter_reduce, sums by index_add. Distance and age are constants."""
     batch, cells = len(energy), width * height
@@ -411,6 +442,7 @@ def flow_step_pairs(sizes, options, device):
 PAIRS = {
     "energy_flow.flow_placement": placement_pairs,
     "energy_flow.flow_movement": flow_step_pairs,
+    "energy_flow.spawn_admission": admission_pairs,
     "sem.cayley": cayley_pairs,
     "sem.selective_scan": scan_pairs,
     "trainer2.fused_retrieval": retrieval_pairs,
