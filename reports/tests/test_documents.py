@@ -178,6 +178,18 @@ def test_what_is_not_built_is_listed(plant, load):
     assert "3 wrong" in ledger_finding(rows)
 
 
+def test_a_component_that_is_missing_a_part_is_at_most_checked_and_says_so(plant, load):
+    root, name = plant(built={"energy_flow.energy_carrier": []}), "energy_flow.energy_carrier"
+    whole = covered(root, load(synthetic.full()))[name]
+    file = root / "ci/documented.json"
+    data = json.loads(file.read_text())
+    next(row for row in data["components"] if row["component"] == name)["missing"] = "the CUDA path"
+    file.write_text(json.dumps(data))
+    part = covered(root, load(synthetic.full()))[name]
+    assert (whole.stage, part.stage) == ("measured", "checked")
+    assert "missing" not in whole.note and part.note.endswith("missing: the CUDA path") and part.twin == whole.twin
+
+
 def test_stages(plant, load):
     root = synthetic.full()
     block = root["twinbench"]

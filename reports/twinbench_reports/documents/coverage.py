@@ -15,7 +15,8 @@ from twinbench_reports.render.twins import Twin, gather_parity, representative
 STAGES = ("measured", "checked", "built", "not built", "fails")
 MEANING = {
     "measured": "a component that is checked and has a speedup; a scenario that passes whole",
-    "checked": "a component whose parity passes; a scenario that passes for a part of its source",
+    "checked": "a component whose parity passes, or of which a part is missing; a scenario that passes for a part of its "
+               "source",
     "built": "in the source tree; this record has no verdict on it",
     "not built": "documented, and not in the source tree",
     "fails": "in this record parity or a scenario's criterion fails", }
@@ -90,6 +91,7 @@ def _component(documents: Documents, row: dict[str, Any], parity: dict[str, Coun
                twins: Sequence[Twin]) -> Item:
     name = documents.whole(row["component"])
     part = "" if name == row["component"] else f"part of {name}"
+    missing = f"missing: {row['missing']}" if "missing" in row else ""
     if name not in documents.built:
         return Item(row["source"], row["component"], "not built", part)
     verdicts = parity.get(name, Counter())
@@ -98,11 +100,13 @@ def _component(documents: Documents, row: dict[str, Any], parity: dict[str, Coun
         stage, note = "fails", f"{verdicts['fail'] + verdicts['error']} of {sum(verdicts.values())} parity checks"
     elif not verdicts["pass"]:
         stage, note = "built", "no parity check in this record"
-    elif twin and twin.ratio is not None:
+    elif twin and twin.ratio is not None and not missing:
         stage, note = "measured", f"{verdicts['pass']:,} parity checks pass"
     else:
-        stage, note = "checked", f"{verdicts['pass']:,} parity checks pass; no speedup in this record"
-    return Item(row["source"], row["component"], stage, "; ".join(filter(None, (part, note))), twin)
+        stage, note = "checked", f"{verdicts['pass']:,} parity checks pass"
+        if not twin or twin.ratio is None:
+            note += "; no speedup in this record"
+    return Item(row["source"], row["component"], stage, "; ".join(filter(None, (part, note, missing))), twin)
 
 
 def _scenario(documents: Documents, block: dict[str, Any], row: dict[str, Any]) -> Item:

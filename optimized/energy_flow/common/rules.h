@@ -1,0 +1,60 @@
+// What decides the life of flows, the same in all samples, and the columns of what is told of them.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/energy_flow/common/movement.h"
+#include "kernels/energy_flow/common/placement.h"
+#include "kernels/energy_flow/common/stop_rule.h"
+#include "src/setting.h"
+
+namespace twinbench::energy_flow::flow_forward {
+
+// Columns of the output `stats`. From 1 to 7 as flow_movement::Outcome counts them.
+enum Statistic {
+  kCreated,
+  kDoneZ0 = flow_movement::kReachedZ0,
+  kDoneZD = flow_movement::kReachedZD,
+  kProjectedAge = flow_movement::kProjectedByAge,
+  kDiedNonFinite = flow_movement::kDiedNonFinite,
+  kDroppedInitial,
+  kDroppedSpawn,
+  kRequests,
+  kCells,
+  kSteps,
+  kReason,
+  kStatistics
+};
+
+enum class Spawn { kOff, kMovement, kGate };
+
+struct Rules {
+  explicit Rules(const Setting& s)
+      : stop{.threshold = s.option("convergence_threshold"),
+             .max_steps = static_cast<std::int32_t>(s.size("max_steps")),
+             .min_steps = static_cast<std::int32_t>(s.option("convergence_min_steps")),
+             .patience = static_cast<std::int32_t>(s.option("convergence_patience")),
+             .convergence = s.on("convergence_enabled")},
+        movement{.kill = s.on("boundary"),
+                 .drop = s.on("on_stop"),
+                 .projection_age = static_cast<std::int32_t>(s.option("projection_age"))},
+        spawn(static_cast<Spawn>(static_cast<int>(s.option("spawn")))),
+        start_depth(flow_placement::start_depth(static_cast<std::int32_t>(s.option("depth")))),
+        quota(static_cast<std::int32_t>(s.size("quota"))),
+        width(static_cast<std::int32_t>(s.size("width"))),
+        height(static_cast<std::int32_t>(s.size("height"))),
+        cleanup_interval(static_cast<std::int32_t>(s.option("memory_cleanup_interval"))) {}
+
+  std::int32_t cells() const { return width * height; }
+  std::int32_t placed() const { return quota < cells() ? quota : cells(); }
+  // Flows of a sample that there can be.
+  std::int32_t most_flows() const { return spawn == Spawn::kOff ? placed() : quota; }
+
+  const StopRule stop;
+  const flow_movement::Rule movement;
+  const Spawn spawn;
+  const float start_depth;
+  const std::int32_t quota, width, height, cleanup_interval;
+};
+
+}  // namespace twinbench::energy_flow::flow_forward

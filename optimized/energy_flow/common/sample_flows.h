@@ -1,0 +1,77 @@
+// One sample's flows from placement to the surface. Live flows lie in tiles, in the order of their numbers; what has
+// ended leaves its place and waits in a list for the collection. All memory is made by the constructor.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/energy_flow/common/collection.h"
+#include "optimized/energy_flow/common/rules.h"
+#include "optimized/energy_flow/common/tile_networks.h"
+
+namespace twinbench::energy_flow::flow_forward {
+
+class SampleFlows {
+ public:
+  SampleFlows(const Rules& rules, const TileNetworks& networks, std::int64_t hidden_floats);
+
+  // A flow for each admitted cell of a surface.
+  void place(const float* surface);
+  // The stop rule before step t; ends the live flows of a sample that stops.
+  void look(std::int32_t t);
+  bool finished() const { return stop_.finished(); }
+  std::int32_t active() const { return active_; }
+
+  std::int64_t tiles() const { return (span_ + kLanes - 1) / kLanes; }
+  // One tile's part of step t; tiles are independent of one another.
+  void advance(std::int64_t tile, std::int32_t t, std::uint32_t sample_key, float* scratch);
+  // What the step has decided: flows that end, children, places.
+  void settle(std::int32_t t);
+
+  void collect(float* surface);
+  const std::array<std::int32_t, kStatistics>& stats() const { return stats_; }
+  float margin() const { return margin_; }
+
+ private:
+  // [tiles][channels][kLanes]: the value of a flow's channel.
+  struct Field {
+    at::Tensor values;
+    float* start = nullptr;
+    std::int64_t channels = 1;
+    Field(std::int64_t tiles, std::int64_t channels);
+    float* tile(std::int64_t t) const { return start + t * channels * kLanes; }
+    float& at(std::int64_t slot, std::int64_t channel = 0) const {
+      return tile(slot / kLanes)[channel * kLanes + slot % kLanes];
+    }
+    void move(std::int64_t from, std::int64_t to) const;
+  };
+  struct Ended {
+    float x, y, energy, distance;
+    std::int32_t age, cell;
+    float weight;
+  };
+
+  void note(float margin) { margin_ = margin < margin_ ? margin : margin_; }
+  void end(std::int64_t slot, const flow_movement::Flow<float>& flow);
+  void admit(std::int64_t parent, std::int32_t count);
+  void compact();
+
+  const Rules& rules_;
+  const TileNetworks& networks_;
+  Field position_, before_, energy_, child_energy_, hidden_;
+  // By place; status: flow_movement::kActive or 0. What a step leaves for settle(): outcome, requests, distance, near.
+  std::vector<std::int32_t> status_, age_, number_, outcome_, requests_;
+  std::vector<float> distance_, near_;
+  std::vector<Ended> ended_;
+  std::vector<surface_collection::Cell> cells_;
+  std::int64_t span_ = 0;  // places up to the last that was taken
+  std::int32_t active_ = 0, ended_count_ = 0;
+  StopState stop_;
+  std::array<std::int32_t, kStatistics> stats_{};
+  float margin_ = 1;
+};
+
+}  // namespace twinbench::energy_flow::flow_forward

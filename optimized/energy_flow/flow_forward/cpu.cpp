@@ -1,0 +1,99 @@
+// energy_flow.flow_forward, optimized on the CPU: tiles of flows go through neuron, recurrent layers, heads and step in
+// cache; samples are independent of one another. Nothing is allocated and nothing read back after construction.
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "optimized/common/tensors.h"
+#include "optimized/energy_flow/common/sample_flows.h"
+#include "optimized/energy_flow/common/surface_mapper.h"
+
+namespace twinbench::energy_flow::flow_forward {
+namespace {
+
+class CpuForward final : public Runnable {
+ public:
+  CpuForward(const NamedTensors& inputs, const Setting& setting)
+      : samples_(setting.size("samples")),
+        threads_(std::max<std::int64_t>(1, at::get_num_threads())),
+        rules_(setting),
+        networks_(inputs, setting),
+        mapper_(inputs, setting),
+        sample_key_(inputs["sample_key"].contiguous()),
+        results_(zero_results(setting)) {
+    for (std::int64_t b = 0; b < samples_; ++b)
+      flows_.push_back(
+          std::make_unique<SampleFlows>(rules_, networks_, setting.size("layers") * setting.size("hidden")));
+    scratch_ = at::empty({threads_, (networks_.scratch_size() + kLanes - 1) / kLanes * kLanes}, at::kFloat);
+  }
+
+  void run() override {
+    mapper_.run();
+    if (samples_ >= threads_)
+      over_samples();
+    else
+      for (std::int64_t b = 0; b < samples_; ++b) run_sample(b, threads_, 0);
+  }
+
+  NamedTensors outputs() override { return results_; }
+
+ private:
+  // Whole samples, a piece of them for every thread.
+  void over_samples() {
+    const std::int64_t each = (samples_ + threads_ - 1) / threads_;
+    at::parallel_for(0, threads_, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t piece = begin; piece < end; ++piece)
+        for (std::int64_t b = piece * each; b < std::min(samples_, (piece + 1) * each); ++b) run_sample(b, 1, piece);
+    });
+  }
+
+  // `pieces` share a sample's tiles; the first one's scratch is number `scratch`.
+  void run_sample(std::int64_t b, std::int64_t pieces, std::int64_t scratch) {
+    SampleFlows& flows = *flows_[static_cast<std::size_t>(b)];
+    const auto key = static_cast<std::uint32_t>(sample_key_.const_data_ptr<std::int64_t>()[b]);
+    std::int32_t* const active = data<std::int32_t>(results_["active"]) + b * rules_.stop.max_steps;
+    std::fill_n(active, rules_.stop.max_steps, 0);
+    flows.place(data<float>(mapper_.surface()) + b * rules_.cells());
+    for (std::int32_t t = 0; flows.look(t), !flows.finished(); ++t) {
+      active[t] = flows.active();
+      step(flows, t, key, pieces, scratch);
+      flows.settle(t);
+    }
+    flows.collect(data<float>(results_["surface"]) + b * rules_.cells());
+    std::copy_n(flows.stats().data(), int{kStatistics}, data<std::int32_t>(results_["stats"]) + b * kStatistics);
+    data<float>(results_["margin"])[b] = flows.margin();
+  }
+
+  void step(SampleFlows& flows, std::int32_t t, std::uint32_t key, std::int64_t pieces, std::int64_t scratch) {
+    const std::int64_t tiles = flows.tiles(), each = (tiles + pieces - 1) / pieces;
+    const auto piece = [&](std::int64_t i) {
+      float* const own = data<float>(scratch_) + (scratch + i) * scratch_.size(1);
+      for (std::int64_t tile = i * each; tile < std::min(tiles, (i + 1) * each); ++tile)
+        flows.advance(tile, t, key, own);
+    };
+    if (pieces == 1) return piece(0);
+    at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) piece(i);
+    });
+  }
+
+  const std::int64_t samples_, threads_;
+  const Rules rules_;
+  const TileNetworks networks_;
+  const SurfaceMapper mapper_;
+  const at::Tensor sample_key_;
+  NamedTensors results_;
+  std::vector<std::unique_ptr<SampleFlows>> flows_;
+  at::Tensor scratch_;  // [threads, floats]
+};
+
+}  // namespace
+
+std::unique_ptr<Runnable> make_cpu(const NamedTensors& inputs, const Setting& setting) {
+  return std::make_unique<CpuForward>(inputs, setting);
+}
+
+}  // namespace twinbench::energy_flow::flow_forward

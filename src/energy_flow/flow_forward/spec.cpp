@@ -1,0 +1,331 @@
+// energy_flow.flow_forward (C16): from embeddings to output surfaces, through all of a batch's flows.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "src/draws.h"
+#include "src/inputs.h"
+#include "src/spec_parts.h"
+
+namespace twinbench::energy_flow::flow_forward {
+namespace {
+
+// Columns of `stats`.
+enum Statistic : std::int64_t {
+  kCreated,
+  kDoneZ0,
+  kDoneZD,
+  kProjectedAge,
+  kProjectedStop,
+  kDroppedStop,
+  kDiedBounds,
+  kDiedNonFinite,
+  kDroppedInitial,
+  kDroppedSpawn,
+  kRequests,  // of children
+  kCells,     // that flows have reached
+  kSteps,
+  kReason,  // 1 exhausted, 2 max_steps, 3 threshold, 4 patience
+  kStatistics
+};
+
+InputSpec fixed(InputSpec input) { return input.without_gradient(); }
+
+void add_mapper(Signature& s) {
+  const std::string widths[] = {"embedding", "mapper_inner", "mapper_middle", "cells"};
+  for (std::uint32_t layer = 1; layer <= 3; ++layer) {
+    const std::string in = widths[layer - 1], out = widths[layer], number = std::to_string(layer);
+    s.inputs.push_back(fixed(weight("mapper_weight_" + number, out + ", " + in, fan_in(32 + 4 * layer, in))));
+    s.inputs.push_back(fixed(bias("mapper_bias_" + number, out, fan_in(33 + 4 * layer, in))));
+    if (layer == 3) break;
+    s.inputs.push_back(fixed(gain("mapper_gain_" + number, out, normal(34 + 4 * layer, 0.1)).shifted(1)));
+    s.inputs.push_back(fixed(bias("mapper_shift_" + number, out, normal(35 + 4 * layer, 0.1))));
+  }
+  s.inputs.push_back(fixed(gain("mapper_scale", "1", normal(46, 0.1)).shifted(1)));
+  s.inputs.push_back(fixed(bias("mapper_offset", "1", normal(47, 0.1))));
+  s.inputs.push_back(fixed(bias("mapper_cell_offset", "height, width", normal(48, 0.02))));
+}
+
+void add_neuron(Signature& s) {
+  s.inputs.push_back(fixed(weight("coordinate_weight", "3, 3", kaiming(50))));
+  s.inputs.push_back(fixed(bias("coordinate_bias", "3", normal(51, 0.1))));
+  const std::string in[] = {"4", "neuron_width", "neuron_width"}, out[] = {"neuron_width", "neuron_width", "features"};
+  for (std::uint32_t layer = 0; layer < 3; ++layer) {
+    const std::string number = std::to_string(layer + 1);
+    s.inputs.push_back(
+        fixed(weight("neuron_weight_" + number, out[layer] + ", " + in[layer], kaiming(52 + 4 * layer))));
+    s.inputs.push_back(fixed(bias("neuron_bias_" + number, out[layer], normal(53 + 4 * layer, 0.1))));
+    if (layer == 2) break;
+    s.inputs.push_back(fixed(gain("neuron_gain_" + number, out[layer], normal(54 + 4 * layer, 0.1)).shifted(1)));
+    s.inputs.push_back(fixed(bias("neuron_shift_" + number, out[layer], normal(55 + 4 * layer, 0.1))));
+  }
+}
+
+void add_carrier(Signature& s) {
+  const std::string input = "3 * hidden, layer == 0 ? features + 1 : hidden";
+  for (const InputSpec& one :
+       {weight("weight_input", input, xavier(128)), weight("weight_hidden", "3 * hidden, hidden", xavier(129)),
+        bias("bias_input", "3 * hidden", uniform(130, -0.1, 0.1)),
+        bias("bias_hidden", "3 * hidden", uniform(131, -0.1, 0.1))})
+    s.inputs.push_back(fixed(one.one_per("layers", 4)));
+  add_layer(s, "energy_hidden_", "energy_width", "hidden", 64, false);
+  add_layer(s, "energy_out_", "1", "energy_width", 66, false);
+  add_layer(s, "displacement_hidden_", "head_width", "hidden", 68, false);
+  add_layer(s, "displacement_out_", "3", "head_width", 70, false);
+  add_layer(s, "gate_hidden_", "head_width", "hidden", 72, false);
+  add_layer(s, "gate_out_", "1", "head_width", 74, false);
+  add_layer(s, "child_", "1", "hidden", 76, false);
+}
+
+Signature signature() {
+  const Tolerance run{Tolerance::Kind::kBound, {1e-3, 1e-4}, {6e-2, 3e-2}, "run"};
+  Signature s{
+      .derived = {{"cells", Expression("height * width")},
+                  {"mapper_middle", Expression("2 * cells")},
+                  {"mapper_inner", Expression("max(embedding / 2, 2 * cells)")},
+                  {"statistics", Expression(std::to_string(std::int64_t{kStatistics}))}},
+      .options = {choice_option("spawn", {"off", "movement", "gate"}, "movement", "spawn_mode: what flows spawn by"),
+                  choice_option("boundary", {"reflect", "kill"}, "reflect",
+                                "boundary_mode: what happens to a flow that leaves the lattice in x or y"),
+                  choice_option("on_stop", {"project", "drop"}, "project",
+                                "what becomes of the active flows of a sample that stops")},
+      .inputs = {fixed(data("embedding", "samples, embedding", from_case(1))), keys("sample_key", "samples")},
+      // margin: of the sample's decision that was the nearest to going another way, in units of 0.5's bounds; at most
+      // 1.
+      .outputs = {output("surface", "samples, cells", run).with_nan(),
+                  exact_output("stats", "samples, statistics", Element::kInt32),
+                  exact_output("active", "samples, max_steps", Element::kInt32), output("margin", "samples", run)},
+  };
+  add_mapper(s);
+  add_neuron(s);
+  add_carrier(s);
+  return s;
+}
+
+// The worked examples' weights (0.7), by the k of each component's section.
+void use_toy_weights(NamedTensors& inputs, std::int64_t layers) {
+  std::vector<std::pair<std::string, std::int64_t>> toys = {{"mapper_weight_1", 1},
+                                                            {"mapper_weight_2", 2},
+                                                            {"mapper_weight_3", 3},
+                                                            {"mapper_bias_1", 1},
+                                                            {"mapper_bias_2", 2},
+                                                            {"mapper_bias_3", 3},
+                                                            {"coordinate_weight", 7},
+                                                            {"neuron_weight_1", 8},
+                                                            {"neuron_weight_2", 9},
+                                                            {"neuron_weight_3", 10},
+                                                            {"coordinate_bias", 0},
+                                                            {"neuron_bias_1", 1},
+                                                            {"neuron_bias_2", 2},
+                                                            {"neuron_bias_3", 3},
+                                                            {"energy_hidden_weight", 2},
+                                                            {"energy_hidden_bias", 2},
+                                                            {"energy_out_weight", 5},
+                                                            {"energy_out_bias", 1},
+                                                            {"displacement_out_bias", 5},
+                                                            {"displacement_hidden_weight", 6},
+                                                            {"displacement_hidden_bias", 4},
+                                                            {"displacement_out_weight", 9},
+                                                            {"gate_hidden_weight", 3},
+                                                            {"gate_hidden_bias", 6},
+                                                            {"gate_out_weight", 8},
+                                                            {"gate_out_bias", 2},
+                                                            {"child_weight", 7},
+                                                            {"child_bias", 4}};
+  for (std::int64_t l = 0; l < layers; ++l) {
+    const std::string number = "_" + std::to_string(l);
+    toys.insert(toys.end(), {{"weight_input" + number, 1 + l},
+                             {"weight_hidden" + number, 4 + l},
+                             {"bias_input" + number, 1 + l},
+                             {"bias_hidden" + number, 3 + l}});
+  }
+  for (const auto& [name, k] : toys) {
+    const at::Tensor& at = inputs[name];
+    at.copy_(at.dim() == 2 ? draws::toy_weight(at.size(0), at.size(1), k) : draws::toy_bias(at.size(0), k));
+  }
+  for (const char* one : {"mapper_gain_1", "mapper_gain_2", "mapper_scale", "neuron_gain_1", "neuron_gain_2"})
+    inputs[one].fill_(1);
+  for (const char* none : {"mapper_shift_1", "mapper_shift_2", "mapper_offset", "neuron_shift_1", "neuron_shift_2"})
+    inputs[none].zero_();
+  const at::Tensor& cell = inputs["mapper_cell_offset"];
+  cell.copy_(at::arange(cell.numel(), at::kFloat).sub(1.5).mul(0.01).view(cell.sizes()));
+  const std::vector<float> embedding = {0.5f, -1.0f, 0.25f, 2.0f};
+  plant(inputs["embedding"], 1, embedding);
+}
+
+void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t seed) {
+  const std::int64_t samples = setting.size("samples"), hidden = setting.size("hidden");
+  auto* const key = inputs["sample_key"].mutable_data_ptr<std::int64_t>();
+  for (std::int64_t b = 0; b < samples; ++b) key[b] = static_cast<std::int64_t>(seed % 1000) + 7 * b;
+  if (setting.on("toy")) return use_toy_weights(inputs, setting.size("layers"));
+  for (std::int64_t l = 0; l < setting.size("layers"); ++l)  // the update gate starts open (decision 20)
+    inputs["bias_hidden_" + std::to_string(l)].narrow(0, hidden, hidden).add_(1.0);
+  inputs["gate_out_weight"].mul_(20.0);  // gates over the whole of 0 .. 1: few lie within a decision margin
+  for (std::int64_t b = 1; setting.on("non_finite") && b < samples; b += 2)
+    inputs["embedding"][b].fill_(std::numeric_limits<double>::quiet_NaN());
+}
+
+// ---- counts of the baseline, by what it says of its flows -----------------------------------------------------------
+
+struct Counts {
+  std::int64_t flow_steps = 0, chunk_steps = 0, logged_steps = 0, stop_tests = 0;
+  std::int64_t placed = 0, children = 0, collected = 0, cells = 0;
+};
+
+Counts counts_of(const NamedTensors& outputs, const Setting& s) {
+  const at::Tensor stats = outputs["stats"].cpu().to(at::kLong), active = outputs["active"].cpu().to(at::kLong);
+  const auto sum = [&](Statistic column) { return stats.select(1, column).sum().item<std::int64_t>(); };
+  const auto chunk = static_cast<std::int64_t>(s.option("baseline_chunk"));
+  Counts c;
+  const at::Tensor by_step = active.sum(0);
+  for (std::int64_t t = 0; t < by_step.numel(); ++t) {
+    const auto flows = by_step[t].item<std::int64_t>();
+    c.flow_steps += flows;
+    c.chunk_steps += (flows + chunk - 1) / chunk;
+    c.logged_steps += s.on("step_logging") && flows > 0;
+  }
+  const std::int64_t samples = s.size("samples");
+  c.stop_tests = s.on("convergence_enabled") ? sum(kSteps) + samples : 0;
+  c.placed = samples * std::min(s.size("cells"), s.size("quota"));
+  c.children = sum(kCreated) - c.placed;
+  c.collected = sum(kDoneZ0) + sum(kDoneZD) + sum(kProjectedAge) + sum(kProjectedStop);
+  c.cells = sum(kCells);
+  return c;
+}
+
+std::int64_t reads(Variant variant, const NamedTensors& outputs, const Setting& s) {
+  if (variant == Variant::kOptimized) return 0;
+  const Counts c = counts_of(outputs, s);
+  return 8 * c.flow_steps + 5 * c.placed + 4 * c.collected + c.stop_tests + 5 * c.logged_steps;
+}
+
+std::int64_t copies(Variant variant, const NamedTensors& outputs, const Setting& s) {
+  if (variant == Variant::kOptimized) return 0;
+  const Counts c = counts_of(outputs, s);
+  return 6 * c.flow_steps + 3 * c.children;
+}
+
+// What the section counts for its form of one operator each (C16).
+std::int64_t section_launches(const Counts& c, const Setting& s) {
+  const std::int64_t layers = s.size("layers"), noise = s.on("noise") ? 0 : -1, gate = s.option("spawn") == 2 ? 6 : 0;
+  return c.chunk_steps * (30 + 3 * layers + noise + gate) + 8 * c.flow_steps + 10 * s.size("samples") + 3 * c.placed +
+         5 * c.cells + 5 * c.logged_steps;
+}
+
+// ATen's are more: a recurrent layer's gates are eleven operators, its products two (+ 10 a layer); the layers' states
+// are joined, a NaN energy replaced, reflection takes four operators (+ 5; + 1 without), noise is added to the move too
+// (+ 1); the distance to a plane takes four, the age one (+ 4 a flow-step), the gate joins the length's read (+ 1) and
+// a
+// child's energy is divided; fewer in a cell, whose weights the host makes (- 1), and one for the plane of each flow
+// that ends there; a log joins the energies and takes their deviation apart (+ 6); surfaces and records of zeros (+ 2).
+std::int64_t dispatches(Variant variant, const NamedTensors& outputs, const Setting& s) {
+  if (variant == Variant::kOptimized) return 0;
+  const Counts c = counts_of(outputs, s);
+  const std::int64_t noise = s.on("noise") ? 1 : 0, gate = s.option("spawn") == 2 ? 1 : 0;
+  const std::int64_t networks = 10 * s.size("layers") + (s.on("boundary") ? 1 : 5) + noise;
+  return section_launches(c, s) + c.chunk_steps * networks + c.flow_steps * (4 + gate) + gate * c.children +
+         c.collected - c.cells + c.stop_tests + 6 * c.logged_steps + 2;
+}
+
+// How many steps a flow lives, about: data decide. Children live as long as others.
+double expected_flow_steps(const Setting& s) {
+  const auto [samples, cells, quota, most] = real_sizes<4>(s, {"samples", "cells", "quota", "max_steps"});
+  const double age = s.option("projection_age"), steps = age > 0 ? std::min(age, most) : most;
+  return samples * std::min(cells, quota) * steps * (s.option("spawn") > 0 ? 0.75 : 0.5);
+}
+
+Cost cost(const Setting& s) {
+  double bytes = 0;
+  const auto add = [&](const auto& tensors) {
+    for (const auto& tensor : tensors) {
+      double elements = tensor.element == Element::kInt64 ? 8 : 4;
+      for (const std::int64_t extent : extents(tensor.shape, s)) elements *= static_cast<double>(extent);
+      bytes += elements;
+    }
+  };
+  add(inputs_of(*s.signature, s));
+  add(outputs_of(*s.signature, s));
+  const auto [samples, embedding, inner, middle, cells] =
+      real_sizes<5>(s, {"samples", "embedding", "mapper_inner", "mapper_middle", "cells"});
+  const auto [hidden, layers, features, width, energy, head] =
+      real_sizes<6>(s, {"hidden", "layers", "features", "neuron_width", "energy_width", "head_width"});
+  const double mapper = embedding * inner + inner * middle + middle * cells;
+  const double neuron = 9 + width * (4 + width + features);
+  const double carrier = 3 * hidden * (features + 1 + (2 * layers - 1) * hidden);
+  const double heads = hidden * (energy + head) + energy + 3 * head;
+  return {bytes, 2 * (samples * mapper + expected_flow_steps(s) * (neuron + carrier + heads))};
+}
+
+// ---- what must hold -------------------------------------------------------------------------------------------------
+
+std::string lost_flows(const NamedTensors&, const NamedTensors& outputs, const Setting& s) {
+  const at::Tensor stats = outputs["stats"].cpu().to(at::kLong);
+  for (std::int64_t b = 0; b < s.size("samples"); ++b) {
+    const auto of = [&](std::int64_t column) { return stats[b][column].item<std::int64_t>(); };
+    std::int64_t ended = 0;
+    for (std::int64_t column = kDoneZ0; column <= kDiedNonFinite; ++column) ended += of(column);
+    if (ended != of(kCreated)) return "sample " + std::to_string(b) + ": flows that ended are not those created";
+    if (of(kCreated) + of(kDroppedInitial) + of(kDroppedSpawn) != s.size("cells") + of(kRequests))
+      return "sample " + std::to_string(b) + ": created and dropped flows are not cells and requests";
+    if (of(kCreated) > s.size("quota")) return "sample " + std::to_string(b) + " has more flows than its quota";
+  }
+  return "";
+}
+
+std::string impossible_life(const NamedTensors&, const NamedTensors& outputs, const Setting& s) {
+  const at::Tensor stats = outputs["stats"].cpu().to(at::kLong), active = outputs["active"].cpu().to(at::kLong);
+  const std::int64_t placed = std::min(s.size("cells"), s.size("quota"));
+  for (std::int64_t b = 0; b < s.size("samples"); ++b) {
+    const auto steps = stats[b][kSteps].item<std::int64_t>(), reason = stats[b][kReason].item<std::int64_t>();
+    if (reason < 1 || reason > 4 || steps > s.size("max_steps")) return "a sample stops for no reason";
+    for (std::int64_t t = 0; t < s.size("max_steps"); ++t) {
+      const auto count = active[b][t].item<std::int64_t>();
+      if ((count > 0) != (t < steps)) return "a step was executed without a flow, or not at all";
+      if (t == 0 && steps > 0 && count != placed) return "the first step has not the flows that were placed";
+    }
+  }
+  return "";
+}
+
+// Samples in which a decision lies so close to its threshold that rounding may take it (specification 0.5).
+at::Tensor within_margin(const NamedTensors& outputs, const Setting&) { return outputs["margin"].lt(1e-5); }
+
+Setting with_option(Setting s, const std::string& option, double value) {
+  s.input_case.options[option] = value;
+  return s;
+}
+
+}  // namespace
+
+ComponentSpec make_spec() {
+  ComponentSpec spec;
+  spec.signature = signature();
+  spec.finish_inputs = finish_inputs;
+  spec.ambiguous = within_margin;
+  // An upper bound for whoever has no outputs: as many flows as there can be, in every step that they can live.
+  const auto at_most = [](const Setting& s) {
+    const auto age = static_cast<std::int64_t>(s.option("projection_age"));
+    const std::int64_t steps = s.size("max_steps"), quota = s.size("quota");
+    const std::int64_t flows = s.option("spawn") > 0 ? quota : std::min(s.size("cells"), quota);
+    return s.size("samples") * flows * (age > 0 ? std::min(age, steps) : steps) * (46 + 13 * s.size("layers"));
+  };
+  spec.proof = {{"scalar_reads", "", {}, {}, reads},
+                {"copies", "", {}, {}, copies},
+                {"dispatches", "", at_most, nothing, dispatches}};
+  spec.cost = cost;
+  // The specification's, for as many steps as can be issued.
+  spec.most_launches = [](const Setting& s) { return s.size("max_steps") * (8 + 3 * s.size("layers")) + 15; };
+  spec.invariants = {{"no flow is lost or made up", lost_flows},
+                     {"steps are executed for live flows", impossible_life}};
+  spec.relations = {
+      {"live flows are never moved together", [](Setting s) { return with_option(s, "memory_cleanup_interval", 0); }}};
+  spec.refusals = {{"an output plane as start",
+                    [](NamedTensors&, Setting& setting) { setting.input_case.options["depth"] = 1; },
+                    ErrorKind::kOutOfRange, "depth"}};
+  return spec;
+}
+
+}  // namespace twinbench::energy_flow::flow_forward
