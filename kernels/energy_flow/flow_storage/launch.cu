@@ -4,8 +4,8 @@
 // 1       | 32 slots a block, a warp a row of hidden state            | replaced: 156 blocks, modelled 2.3x the floor
 // 2       | 16 slots a block; a tag says whose a slot is, so that a   | in use: bound by hidden states
 //         | forward begins without a launch                           |
-// Modelled for three steps of 16 samples of 312 slots, 2 x 512 of hidden state: 29 / 63 us (H200 / RTX 5090), floor
-// 15.4 / 42.7; stored in bf16 24 / 49 us, floor 13.0 / 36.1.
+// Modelled for two steps of 16 samples of 312 slots, 2 x 512 of hidden state: 21 / 46 us (H200 / RTX 5090), floor
+// 12.6 / 34.8; stored in bf16 17 / 36 us, floor 10.2 / 28.2.
 #include "kernels/common/grid.h"
 #include "kernels/common/simt_device.h"
 #include "kernels/energy_flow/flow_storage/kernel.h"
