@@ -15,7 +15,7 @@ from twinbench_reports.render.twins import Twin, gather_parity, representative
 STAGES = ("measured", "checked", "built", "not built", "fails")
 MEANING = {
     "measured": "a component that is checked and has a speedup; a scenario that passes whole",
-    "checked": "a component whose parity passes, or of which a part is missing; a scenario that passes for a part of its "
+    "checked": "a component whose parity passes, or that lacks a part; a scenario that passes for a part of its "
                "source",
     "built": "in the source tree; this record has no verdict on it",
     "not built": "documented, and not in the source tree",
