@@ -109,9 +109,9 @@ Configuration read_configuration(const std::string& file) {
   check_keys(root, file, {"name", "source", "summary", "fields"});
   YAML::Node head = YAML::Clone(root);
   head.remove("fields");
-  const auto values = read_keys(head, file,
-                                {text_key("name", "a name"), text_key("source", "where the figures stand"),
-                                 text_key("summary", "one sentence")});
+  const auto values = read_keys(
+      head, file,
+      {text_key("name", "a name"), text_key("source", "where the figures stand"), text_key("summary", "one sentence")});
   Configuration configuration{.file = file,
                               .name = values["name"],
                               .source = one_line(values["source"].get<std::string>()),

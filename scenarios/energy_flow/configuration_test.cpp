@@ -180,8 +180,9 @@ TEST_F(Refused, AMissingLatticeAFolderWithoutFilesAndTwoOfOneName) {
   write_file(folder_.file("a.yaml"), as_bytes("name: a\nsource: b\nsummary: c\n"));
   EXPECT_THROW(read_configuration(folder_.file("a.yaml")), Error);
   EXPECT_THROW(read_configurations(folder_.file("none")), Error);
-  const std::string text = "name: a\nsource: b\nsummary: c\n"
-                           "fields: {lattice_width: 2, lattice_height: 2, lattice_depth: 2}\n";
+  const std::string text =
+      "name: a\nsource: b\nsummary: c\n"
+      "fields: {lattice_width: 2, lattice_height: 2, lattice_depth: 2}\n";
   write_file(folder_.file("a.yaml"), as_bytes(text));
   write_file(folder_.file("b.yaml"), as_bytes(text));
   try {

@@ -101,10 +101,10 @@ std::vector<Parameters> parameters_of(const Configuration& c) {
                    true});
   // Text is compared by its words, which have no gradient.
   parts.push_back({"text adapter", adapter(cells, c.count("decoder_width")), false});
-  parts.push_back({"text decoder",
-                   decoder(c.count("decoder_width"), c.count("decoder_layers"), c.count("decoder_inner"),
-                           c.count("decoder_words")),
-                   false});
+  parts.push_back(
+      {"text decoder",
+       decoder(c.count("decoder_width"), c.count("decoder_layers"), c.count("decoder_inner"), c.count("decoder_words")),
+       false});
   return parts;
 }
 
