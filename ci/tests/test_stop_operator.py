@@ -8,7 +8,7 @@ import torch
 
 torch.ops.load_library(os.environ["TWINBENCH_OPERATORS"])
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
-from adaptive_stop import stop_data, stopped  # noqa: E402
+from operator_modules import stop_data, stopped  # noqa: E402
 
 STOP = torch.ops.twinbench.energy_flow_adaptive_stop.default
 OPTIONS = [{}, {"convergence": False}, {"threshold": 0.5, "min_steps": 1}, {"patience": 1}, {"min_steps": 99}]

@@ -13,7 +13,8 @@ namespace {
 class Baseline final : public Runnable {
  public:
   Baseline(const NamedTensors& inputs, const Setting& setting)
-      : max_steps_(setting.size("decisions") - 1),
+      : inputs_(inputs),
+        max_steps_(setting.size("decisions") - 1),
         min_steps_(static_cast<std::int64_t>(setting.option("min_steps"))),
         patience_(static_cast<std::int64_t>(setting.option("patience"))),
         threshold_(setting.option("threshold")),
@@ -21,18 +22,16 @@ class Baseline final : public Runnable {
         fixed_(setting.on("fixed_steps")),
         samples_(static_cast<std::size_t>(setting.size("samples"))) {
     check_counts(inputs);
-    // As the device counts them: one word of eight bytes, completed above active. The host's map of flows knows those
-    // that it created, and which of them are active.
-    const at::Tensor completed = inputs["completed"].to(at::kLong), active = inputs["active"].to(at::kLong);
-    pairs_ = completed.bitwise_left_shift(32).bitwise_or(active).reshape({-1}).unbind(0);
-    created_ = inputs["created"].cpu().contiguous();
-    active_ = inputs["active"].cpu().contiguous();
-    device_ = inputs["completed"].device();
+    const at::Tensor words = at::empty(inputs["completed"].sizes(), inputs["completed"].options().dtype(at::kLong));
+    const at::Tensor halves = words.view(at::kInt).unflatten(1, {-1, 2});
+    active_half_ = halves.select(2, 0), completed_half_ = halves.select(2, 1);
+    pairs_ = words.reshape({-1}).unbind(0);
   }
 
   void run() override {
     samples_.assign(samples_.size(), {});
     issued_ = 0;
+    tell();
     if (fixed_) return run_all();
     for (std::size_t left = samples_.size(); left > 0; ++issued_) {
       for (std::size_t b = 0; b < samples_.size(); ++b)
@@ -45,9 +44,11 @@ class Baseline final : public Runnable {
     const auto column = [&](auto Sample::*field, at::ScalarType type) {
       const at::Tensor values = at::empty({static_cast<std::int64_t>(samples_.size())}, at::kLong);
       for (std::size_t b = 0; b < samples_.size(); ++b) values.mutable_data_ptr<std::int64_t>()[b] = samples_[b].*field;
-      return values.to(device_, type);
+      return values.to(inputs_["completed"].device(), type);
     };
-    const auto number = [&](std::int64_t value) { return at::full({1}, value, at::kLong).to(device_); };
+    const auto number = [&](std::int64_t value) {
+      return at::full({1}, value, at::kLong).to(inputs_["completed"].device());
+    };
     return {{"steps", column(&Sample::steps, at::kInt)},
             {"reason", column(&Sample::reason, at::kInt)},
             {"best", column(&Sample::best, at::kInt)},
@@ -63,6 +64,19 @@ class Baseline final : public Runnable {
     std::int64_t steps = 0, reason = 0, best = 0, stall = 0, flow_steps = 0;
   };
 
+  // What is recorded, where the steps of a forward pass leave it: the device's counts in one word of eight bytes, the
+  // completed above the active; and the host's own map, which knows those that were created, and which are active.
+  void tell() {
+    created_ = inputs_["created"].cpu().contiguous();
+    if (fixed_) return;
+    if (!convergence_) {
+      active_ = inputs_["active"].cpu().contiguous();
+      return;
+    }
+    completed_half_.copy_(inputs_["completed"]);
+    active_half_.copy_(inputs_["active"]);
+  }
+
   std::int64_t known(const at::Tensor& history, std::int64_t step, std::size_t b) const {
     return history.const_data_ptr<std::int32_t>()[static_cast<std::size_t>(step) * samples_.size() + b];
   }
@@ -70,10 +84,12 @@ class Baseline final : public Runnable {
   // Before step `issued_`. True where the sample finishes; else the step is executed, by all of its active flows.
   bool test(std::size_t b) {
     Sample& sample = samples_[b];
-    std::int64_t completed = 0, active = known(active_, issued_, b);
+    std::int64_t completed = 0, active = 0;
     if (convergence_) {  // the sin: the host waits for eight bytes
       const auto pair = pairs_[static_cast<std::size_t>(issued_) * samples_.size() + b].item<std::int64_t>();
       completed = pair >> 32, active = pair & 0xffffffff;
+    } else {
+      active = known(active_, issued_, b);
     }
     sample.steps = issued_;
     sample.reason = reason(sample, completed, known(created_, issued_, b), active);
@@ -102,14 +118,15 @@ class Baseline final : public Runnable {
     for (Sample& sample : samples_) sample.steps = max_steps_, sample.reason = 2;
   }
 
+  const NamedTensors inputs_;
   const std::int64_t max_steps_, min_steps_, patience_;
   const double threshold_;
   const bool convergence_, fixed_;
   std::vector<Sample> samples_;
   std::int64_t issued_ = 0;
-  std::vector<at::Tensor> pairs_;  // [max_steps + 1, samples], one tensor each
-  at::Tensor created_, active_;    // on the host
-  c10::Device device_ = c10::DeviceType::CPU;
+  std::vector<at::Tensor> pairs_;            // [max_steps + 1, samples], one tensor each
+  at::Tensor created_, active_;              // on the host
+  at::Tensor completed_half_, active_half_;  // int32 [max_steps + 1, samples], of those
 };
 
 }  // namespace
