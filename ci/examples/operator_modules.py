@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Callable
 
 import torch
+from compaction_modules import compacted, compaction_data
 from torch import nn
 
 
@@ -258,6 +259,37 @@ def placement_pairs(sizes, options, device):
                lambda *given: operator(*given, **own)[:2])
 
 
+def admitted(position, child_energy, status, spawn_count, created):
+    """What energy_flow.spawn_admission gives: born_position, born_energy, parent, new_created, dropped."""
+    slots = status.shape[1]
+    requests = torch.where(status == 1, spawn_count, 0)
+    up_to = requests.cumsum(1, dtype=torch.int32)
+    total = up_to[:, -1]
+    born = torch.minimum(total, slots - created)
+    ordinal = torch.arange(slots, dtype=torch.int32, device=status.device) - created[:, None]
+    there = (ordinal >= 0) & (ordinal < born[:, None])
+    parent = torch.searchsorted(up_to, ordinal, right=True, out_int32=True)
+    row = torch.where(there, parent, 0).long()
+    place = torch.where(there[:, :, None], position.gather(1, row[:, :, None].expand(-1, -1, 3)), 0)
+    energy = torch.where(there, child_energy.gather(1, row), 0)
+    return place, energy, torch.where(there, parent, -1), created + born, total - born
+
+
+def admission_data(samples, slots, device="cpu", dtype=torch.float32):
+    """Half of the slots hold flows, most of them active; each asks for at most three children."""
+    whole = lambda low, high: torch.randint(low, high, (samples, slots), dtype=torch.int32, device=device)
+    created = torch.full((samples,), slots // 2, dtype=torch.int32, device=device)
+    status = torch.where(torch.arange(slots, device=device) < slots // 2, whole(0, 4).clamp_min(1), 0)
+    floats = [torch.randn(samples, slots, *rest, device=device, dtype=dtype) for rest in ((3,), ())]
+    return [*floats, status.to(torch.uint8), whole(0, 4), created]
+
+
+def admission_pairs(sizes, options, device):
+    operator = torch.ops.twinbench.energy_flow_spawn_admission.default
+    yield Pair("torch.searchsorted", admission_data(sizes["samples"], sizes["slots"], device), [],
+               lambda *given: admitted(*given)[:2], lambda *given: operator(*given)[:2])
+
+
 def collected(width, height, forward, energy, position, distance, age, status, forward_id):
     """Energies averaged by cell: maxima by scatter_reduce, sums by index_add. Distance and age are constants."""
     batch, cells = len(energy), width * height
@@ -286,51 +318,6 @@ def collection_pairs(sizes, options, device):
     own = dict(width=width, height=height, forward=forward)
     yield Pair("torch.index_add", data, [], lambda *given: (collected(width, height, forward, *given),),
                lambda *given: operator(*given, **own)[:1])
-
-
-def compacted(list_, extent, status, stopped, sample, local_id, age, position, energy, hidden, parent, child_local_id,
-              child_position, child_energy, gate, candidate):
-    """The flows that are still active, children after the survivors of their sample: order, sample, local_id, age,
-    energy, position, hidden state after a step, counts."""
-    listed, span = extent.tolist()
-    most = min(len(list_) + len(parent), len(status))
-    place, born = list_[:listed].long(), int((parent >= 0).sum())
-    kept = ((status[place] == 1) & ~stopped[sample[place]]).nonzero().flatten()
-    slot, of = place[kept], place[parent[:born].long()]
-    turn = torch.argsort(torch.cat([sample[slot], sample[of]]), stable=True)
-    rows = lambda flows, children: torch.cat([flows, children], -1)[..., turn]
-    padded = lambda row, value=0: nn.functional.pad(row, (0, most - row.shape[-1]), value=value)
-    state = hidden[:, torch.cat([slot, of])[turn]]
-    fresh = torch.tanh(candidate[:, None] * state)
-    state = fresh + torch.sigmoid(gate[:, None] * state) * (state - fresh)
-    active = len(turn)
-    order = rows(kept, listed + torch.arange(born, device=kept.device)).int()
-    counts = [active, len(kept), -active % 128, int(2 * active < span + born)]
-    return (padded(order, -1), padded(rows(sample[slot], sample[of])),
-            padded(rows(local_id[slot], child_local_id[:born])), padded(rows(age[slot], torch.zeros_like(of).int())),
-            padded(rows(energy[slot], child_energy[:born])), padded(rows(position[:, slot], child_position[:, :born])),
-            nn.functional.pad(state, (0, 0, 0, most - active)), torch.tensor(counts, dtype=torch.int32))
-
-
-def compaction_data(sizes, device="cpu"):
-    samples, slots, flows, children = (sizes[name] for name in ("samples", "slots", "flows", "children"))
-    listed, span = min(flows, slots - children), slots - children
-    place, slot = torch.arange(listed, device=device), torch.randperm(span, device=device)[:listed]
-    whole = lambda values: torch.as_tensor(values, device=device).int()
-    stored = lambda values, otherwise: torch.full((slots,), otherwise, device=device).index_copy(0, slot, values)
-    status = stored(torch.where(place % 10 == 3, 2, 1), 0)
-    alive = (place % 10 != 3).nonzero().flatten()
-    parent = torch.full((children,), -1, device=device)
-    if len(alive) > 0:
-        parent = alive[torch.arange(children, device=device) * len(alive) // max(children, 1)]
-    normal = lambda *shape: torch.randn(*shape, device=device)
-    uniform = lambda *shape: torch.rand(*shape, device=device)
-    return [whole(nn.functional.pad(slot, (0, flows - listed), value=-1)), whole([listed, span]), status.byte(),
-            torch.arange(samples, device=device) % 5 == 4, whole(stored(place * samples // max(listed, 1), 0)),
-            whole(stored(place, 0)), whole(torch.arange(slots, device=device) % 51), uniform(3, slots), normal(slots),
-            0.5 * normal(sizes["layers"], slots, sizes["hidden"]), whole(parent),
-            whole(listed + torch.arange(children, device=device)), uniform(3, children), normal(children),
-            normal(sizes["layers"], sizes["hidden"]), normal(sizes["layers"], sizes["hidden"])]
 
 
 def compaction_pairs(sizes, options, device):
@@ -462,6 +449,7 @@ def flow_step_pairs(sizes, options, device):
 PAIRS = {
     "energy_flow.flow_placement": placement_pairs,
     "energy_flow.flow_movement": flow_step_pairs,
+    "energy_flow.spawn_admission": admission_pairs,
     "sem.cayley": cayley_pairs,
     "sem.selective_scan": scan_pairs,
     "trainer2.fused_retrieval": retrieval_pairs,

@@ -8,9 +8,10 @@ import torch
 
 torch.ops.load_library(os.environ["TWINBENCH_OPERATORS"])
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
-from operator_modules import flow_step, flow_step_data, placed_flows  # noqa: E402
+from operator_modules import admission_data, admitted, flow_step, flow_step_data, placed_flows  # noqa: E402
 
 PLACE = torch.ops.twinbench.energy_flow_flow_placement.default
+ADMIT = torch.ops.twinbench.energy_flow_spawn_admission.default
 MOVE = torch.ops.twinbench.energy_flow_flow_movement.default
 NAMES = ("raw", "position", "energy", "next_energy", "age", "sample", "stopped")
 OPTIONS = [{}, {"boundary": "kill", "on_stop": "drop"}, {"projection_age": 0}]
@@ -108,3 +109,57 @@ def test_placement_passes_opcheck_and_follows_changes_in_place():
 def test_a_placement_that_cannot_be_is_named(own, said):
     with pytest.raises(ValueError, match=said):
         PLACE(torch.randn(2, 4, 3), torch.tensor([1, 2]), **own)
+
+
+def asking(dtype=torch.float64, samples=3, slots=40):
+    torch.manual_seed(20)
+    given = admission_data(samples, slots, dtype=dtype)
+    given[4][0] = slots - 5  # samples differ in their room
+    return [t.requires_grad_() if t.is_floating_point() else t for t in given]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_admission_equals_searching_the_sums(dtype):
+    given = asking(dtype)
+    ours, theirs = ADMIT(*given), admitted(*given)
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine.dtype == other.dtype and torch.equal(mine, other)
+    assert ours[4].max() > 0 and (ours[2] >= 0).sum() > 20  # some are born, some dropped
+    weights = [torch.randn_like(result) for result in theirs[:2]]
+    gradients = [torch.autograd.grad(result[:2], given[:2], weights) for result in (ours, theirs)]
+    for mine, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-6, atol=1e-6)
+
+
+def test_gradcheck_and_opcheck_of_admission():
+    given = asking(samples=2, slots=9)
+    assert torch.autograd.gradcheck(lambda *floats: ADMIT(*floats, *given[2:])[:2], given[:2])
+    outcome = torch.library.opcheck(ADMIT, tuple(asking(torch.float32)))
+    assert set(outcome.values()) == {"SUCCESS"}, outcome
+
+
+@pytest.mark.parametrize("changed", range(5))
+def test_admission_follows_every_change_in_place(changed):
+    given = [tensor.detach() for tensor in asking(torch.float32)]
+    before = [result.clone() for result in ADMIT(*given)]
+    change = {2: lambda t: t.copy_(t.flip(0)), 3: lambda t: t.sub_(1).clamp_min_(0), 4: lambda t: t.add_(3)}
+    change.get(changed, lambda t: t.mul_(1.5))(given[changed])
+    after = ADMIT(*given)
+    for mine, other in zip(after, admitted(*given), strict=True):
+        assert torch.equal(mine, other)
+    assert not all(map(torch.equal, before, after))
+
+
+@pytest.mark.parametrize("at, change, error, said", [
+    (0, lambda t: t[:, :, :2], ValueError, "position"),
+    (1, lambda t: t.half(), TypeError, "child_energy"),
+    (2, lambda t: t.int(), TypeError, "status"),
+    (3, lambda t: t - 1, ValueError, "spawn_count"),
+    (3, lambda t: t + 1025, ValueError, "spawn_count"),
+    (4, lambda t: t + 40, ValueError, "created"),
+])
+def test_bad_tensors_of_an_admission_are_named(at, change, error, said):
+    given = [tensor.detach() for tensor in asking(torch.float32, slots=43)]  # no set-up of this size is kept
+    given[at] = change(given[at])
+    with pytest.raises(error, match=said):
+        ADMIT(*given)

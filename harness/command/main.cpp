@@ -9,6 +9,7 @@
 
 #include "harness/command/arguments.h"
 #include "harness/command/command.h"
+#include "harness/command/configuration.h"
 #include "harness/command/data.h"
 #include "harness/command/kernels.h"
 #include "harness/command/outputs.h"
@@ -257,6 +258,8 @@ int program(int argc, char** argv) {
   auto* data = twinbench::add_data_command(app, data_options);
   twinbench::KernelsOptions kernels_options;
   auto* kernels = twinbench::add_kernels_command(app, kernels_options);
+  twinbench::ConfigurationOptions configuration_options;
+  auto* configuration = twinbench::add_configuration_command(app, configuration_options);
 
   try {
     app.parse(argc, argv);
@@ -305,6 +308,7 @@ int program(int argc, char** argv) {
     if (*check) code = twinbench::check_command(options, cell, file);
     if (*data) code = twinbench::data_command(data_options);
     if (*kernels) code = twinbench::kernels_command(kernels_options, options);
+    if (*configuration) code = twinbench::configuration_command(configuration_options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "twinbench: %s\n", twinbench::told(error).c_str());
     return twinbench::kExitUsage;

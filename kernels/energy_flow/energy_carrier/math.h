@@ -1,34 +1,10 @@
-// Arithmetic of the energy carrier's gated recurrent unit, one channel of one flow: forward, backward. Host and device.
-// The matrix products are elsewhere; what arrives here are their sums with the biases added.
+// Gradients of the energy carrier's gated recurrent unit, one channel of one flow; the forward pass is in
+// energy_flow/common. Host and device.
 #pragma once
 
-#include "kernels/common/math.h"
+#include "kernels/energy_flow/common/gru.h"
 
 namespace twinbench::energy_flow::energy_carrier {
-
-inline constexpr float kGuardLimit = 10.0f;
-
-// The gates of one channel and its next state (energy-flow specification C07, "reset after multiply").
-template <class Real>
-struct Channel {
-  Real reset, update, candidate, next;
-};
-
-template <class Real>
-TWINBENCH_HOST_DEVICE Real next_state(Real update, Real candidate, Real hidden) {
-  return candidate + update * (hidden - candidate);
-}
-
-// reset_sum and update_sum hold input and hidden products; the candidate keeps its two products apart, because the
-// reset gate scales only the hidden one.
-template <class Real>
-TWINBENCH_HOST_DEVICE Channel<Real> gru_channel(Real reset_sum, Real update_sum, Real candidate_input,
-                                                Real candidate_hidden, Real hidden) {
-  const Real reset = kernels::sigmoid(reset_sum);
-  const Real update = kernels::sigmoid(update_sum);
-  const Real candidate = kernels::tanh(candidate_input + reset * candidate_hidden);
-  return {reset, update, candidate, next_state(update, candidate, hidden)};
-}
 
 // Gradients of the sums that gru_channel took, and of the hidden state through the direct path only.
 template <class Real>

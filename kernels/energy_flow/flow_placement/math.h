@@ -1,20 +1,11 @@
-// Arithmetic of placement (C09): normalised coordinates, evaluated in the documented order in fp32 whatever the mode,
-// so that every variant gets the same bits.
+// Numbers of placed flows (C09); their coordinates are in energy_flow/common.
 #pragma once
 
 #include <cstdint>
 
-#include "src/common/host_device.h"
+#include "kernels/energy_flow/common/placement.h"
 
 namespace twinbench::energy_flow::flow_placement {
-
-// 2 index / last - 1: multiply, divide, subtract. last: the largest index of the axis.
-TWINBENCH_HOST_DEVICE float normalized(std::int32_t index, std::int32_t last) {
-  return 2.0f * static_cast<float>(index) / static_cast<float>(last) - 1.0f;
-}
-
-// Of the level in the middle, rounded down: 0 for an even depth.
-TWINBENCH_HOST_DEVICE float start_depth(std::int32_t depth) { return normalized(depth / 2, depth); }
 
 // Unique in a run: the sample's key in the upper half, the flow's number in its sample in the lower.
 TWINBENCH_HOST_DEVICE std::int64_t flow_uid(std::int64_t sample_key, std::int32_t local_id) {
