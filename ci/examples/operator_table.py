@@ -118,7 +118,7 @@ def main():
     cases = list(operators_and_cases(given.library.resolve().parents[1] / "bin/twinbench"))
     missing = sorted({component for component, _ in cases} - PAIRS.keys())
     if missing:
-        sys.exit(f"operator_table: no modules for {', '.join(missing)}; remedy: add them to operator_modules.py")
+        sys.exit(f"operator_table: no modules for {', '.join(missing)}; remedy: add them to operator_modules/")
     threads = torch.get_num_threads()
     print(f"torch {torch.__version__}, {given.device}, {threads} threads, waiting threads {POLICY}, fp32")
     print(f"{'operator/case':52} {'module':13} {'pass':8} {'module':>9} {'operator':>9}  ratio [95 % interval]")

@@ -9,7 +9,7 @@ import torch
 
 torch.ops.load_library(os.environ["TWINBENCH_OPERATORS"])
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
-from compaction_modules import compacted, compaction_data  # noqa: E402
+from operator_modules import compacted, compaction_data  # noqa: E402
 
 OPERATOR = torch.ops.twinbench.energy_flow_flow_compaction.default
 SIZES = dict(samples=7, slots=300, flows=180, children=20, layers=2, hidden=12)

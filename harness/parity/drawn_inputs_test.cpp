@@ -144,8 +144,9 @@ TEST(HeldOutSweep, HonestCodePassesWhateverIsDrawn) {
   at::set_num_threads(1);
   const char* const given = std::getenv("TWINBENCH_SWEEP_DEVICE");
   const HeldOutCells held_out("", given ? given : "cpu", false);
-  // These drew a flip after LayerNorm, LayerNorm over three and over two, a gradient that is nearly zero.
-  std::vector<std::string> texts = {"h", "j", "f42d06735ced", "c1dfd96eea8c"};
+  // These drew a flip after LayerNorm, LayerNorm over three and over two, a gradient that is nearly zero, one that is a
+  // single number, a flow that is NaN alone.
+  std::vector<std::string> texts = {"h", "j", "f42d06735ced", "c1dfd96eea8c", "t77", "t68"};
   constexpr std::size_t kCells = 60;
   const bool whole = std::getenv("TWINBENCH_SWEEP_TEXTS") != nullptr;
   const int first = count_from("TWINBENCH_SWEEP_FIRST", 1), more = count_from("TWINBENCH_SWEEP_TEXTS", 2);

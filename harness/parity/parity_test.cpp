@@ -37,12 +37,16 @@ class Doubled : public Runnable {
 
 class Baseline : public Runnable {
  public:
-  Baseline(const NamedTensors& inputs, const Setting&) : x_(inputs["x"]) {}
-  void run() override { y_ = x_ * 2; }
+  Baseline(const NamedTensors& inputs, const Setting& setting) : x_(inputs["x"]), rounds_(setting.on("rounds")) {}
+  void run() override {
+    y_ = x_ * 2;
+    if (rounds_ && y_.scalar_type() == at::kFloat) y_ = y_.to(at::kBFloat16).to(at::kFloat);
+  }
   NamedTensors outputs() override { return {{"y", y_}}; }
 
  private:
   at::Tensor x_, y_;
+  const bool rounds_;
 };
 
 Component doubled() {
@@ -52,7 +56,8 @@ Component doubled() {
   component.spec.signature = {
       .sizes = {{"n", 0}},
       .options = {switch_option("throws", false, "run() throws"), switch_option("missing", false, "y is left out"),
-                  switch_option("undeclared", false, "z is added")},
+                  switch_option("undeclared", false, "z is added"),
+                  switch_option("rounds", false, "the baseline rounds to bf16, its oracle does not")},
       .inputs = {data("x", "n", from_case(1))},
       .outputs = {output("y", "n", {}).batch(std::nullopt)},
   };
@@ -124,6 +129,20 @@ TEST(Parity, MissingAndUndeclaredOutputsFail) {
   EXPECT_NE(find(missing, "oracle").reason.find("'y' is missing"), std::string::npos);
   const auto undeclared = check_cell(doubled(), Variant::kOptimized, sized(50, {{"undeclared", 1}}), 1);
   EXPECT_NE(find(undeclared, "oracle").reason.find("'z' is not declared"), std::string::npos);
+}
+
+// A baseline that takes bf16 for fp32 is found where there are numbers enough: of three, chance may make all bf16's.
+TEST(Parity, FewNumbersTellNoModesApart) {
+  Component component = doubled();
+  component.spec.signature.outputs.front().tolerance.fp32 = {3e-2, 3e-2};
+  const auto precision = [&](std::int64_t numbers, double rounds) {
+    const ParityOptions options{.checks = {"precision"}};
+    const auto rows = check_cell(component, Variant::kBaseline, sized(numbers, {{"rounds", rounds}}), 1, options);
+    return find(rows, "precision").verdict;
+  };
+  for (const std::int64_t numbers : {1, 3, 4, 40}) EXPECT_EQ(precision(numbers, 0), CheckVerdict::kPass) << numbers;
+  for (const std::int64_t numbers : {0, 1, 3}) EXPECT_EQ(precision(numbers, 1), CheckVerdict::kSkip) << numbers;
+  for (const std::int64_t numbers : {4, 40}) EXPECT_EQ(precision(numbers, 1), CheckVerdict::kFail) << numbers;
 }
 
 TEST(Parity, BoundFactors) {

@@ -40,9 +40,9 @@ class MetaForward final : public c10::OperatorKernel {
     std::map<std::string, std::int64_t> given;
     for (const auto& size : operators::untold_sizes(signature_))
       given[size] = arguments[static_cast<std::size_t>(*op.schema().argumentIndexWithName(size))].toInt();
-    const at::Tensor* floating = nullptr;
+    const at::Tensor* like = &inputs.begin()->second;  // the first that has the numeric mode's dtype, where one has
     for (const auto& [name, tensor] : inputs)
-      if (!floating && tensor.is_floating_point()) floating = &tensor;
+      if (!like->is_floating_point() && tensor.is_floating_point()) like = &tensor;
     const std::function<c10::SymInt(const std::string&)> size_of = [&](const std::string& symbol) {
       const auto found = given.find(symbol);
       return found == given.end() ? length(symbol, inputs, size_of) : c10::SymInt(found->second);
@@ -51,9 +51,9 @@ class MetaForward final : public c10::OperatorKernel {
     for (const auto& output : signature_.outputs) {
       std::vector<c10::SymInt> shape;
       for (const auto& extent : output.shape) shape.push_back(extent.evaluate_symbolic(size_of));
-      const bool wide = floating->scalar_type() == at::kDouble;
+      const bool wide = like->scalar_type() == at::kDouble;
       const auto dtype = scalar_type(output.element, wide ? Dtype::kFp64 : Dtype::kFp32);
-      results.set(output.name, at::empty_symint(shape, floating->options().dtype(dtype)));
+      results.set(output.name, at::empty_symint(shape, like->options().dtype(dtype)));
     }
     operators::return_results(op.schema(), results, stack);
   }
