@@ -8,8 +8,11 @@
 #include <utility>
 
 #include "harness/simt/host.h"
+#include "harness/simt/host_orders.h"
 #include "harness/simt/team.h"
+#include "kernels/common/launch_check.h"
 #include "kernels/common/simt_team.h"
+#include "src/common/device_event.h"
 
 namespace twinbench::kernels::simt {
 

@@ -1,6 +1,8 @@
 // What the simple neuron's two paths share: packed parameters, and arguments that point into inputs and results.
 #pragma once
 
+#include <ATen/ops/zeros_like.h>
+
 #include "kernels/energy_flow/simple_neuron/arguments.h"
 #include "optimized/common/packing.h"
 
