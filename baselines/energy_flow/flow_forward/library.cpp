@@ -1,8 +1,7 @@
 // energy_flow.flow_forward, library: all flows of the batch at once by LibTorch's own operators: masks, index_select,
 // products with ATen's recurrent cell, sums by scatter. In the networks each flow has a place of its own, live or not:
-// the rows of LibTorch's products depend, in their last bits, on how many there are and where, and no sample's answer
-// may
-// depend on its neighbours.
+// in their last bits, rows of LibTorch's products depend on how many there are and where, and no sample's answer may
+// depend on its neighbours. With the live flows alone it takes about three quarters of the time and breaks that rule.
 #include <ATen/ATen.h>
 
 #include <vector>
