@@ -12,6 +12,7 @@ import argument_structs  # noqa: E402
 import habits  # noqa: E402
 import headers_alone  # noqa: E402
 import lint_all  # noqa: E402
+import type_names  # noqa: E402
 
 GUARD = "kernels::DesignatedOnly designated = kernels::DesignatedOnly();"
 
@@ -49,6 +50,19 @@ def test_argument_structs_that_a_list_could_fill_wrongly_are_refused(members, re
     text = f"// A.\ntemplate <class Real>\nstruct Arguments {{\n  {members}\n}};\n"
     breaches = argument_structs.argument_breaches({"kernels/sem/scan/arguments.h": text, "src/a.h": text})
     assert [breach.split(": ")[0] for breach in breaches] == (["kernels/sem/scan/arguments.h:3"] if refused else [])
+
+
+def test_a_type_that_is_defined_twice_is_refused():
+    one = "namespace a::b {\nstruct Flow {\n  struct Inner { int x; };\n};\n}  // namespace a::b\n"
+    texts = {"src/a.h": one, "src/other.h": one.replace("b {", "c {"), "src/unnamed.cpp": one.replace("Flow", "Way"),
+             "src/forward.h": "namespace a::b {\nstruct Flow;\nclass Way;\n}\n", "src/word.h": "// struct Flow {\n",
+             "src/way.cpp": "namespace a::b {\nnamespace {\nclass Flow final : Way {};\nchar brace = '}';\n}}\n",
+             "src/special.h": "namespace a::b {\ntemplate <>\nstruct Flow<int> {};\n}\n"}
+    assert type_names.type_name_breaches(texts) == []
+    assert type_names.types_of(one) == {"a::b::Flow"}
+    texts["src/z.cpp"] = "namespace a::b {\nclass Flow : public Way {\n};\n}\n"
+    told, = type_names.type_name_breaches(texts)
+    assert told.startswith("src/z.cpp: a::b::Flow is defined in src/a.h too")
 
 
 def test_the_lint_refuses_every_rule_and_only_counts_pending_ones(tmp_path, capsys):

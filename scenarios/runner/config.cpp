@@ -118,10 +118,10 @@ void check_needs(const ScenarioConfig& config, const Experiment& experiment, con
 
 }  // namespace
 
-std::string to_string(Tier tier) { return kTiers.at(static_cast<std::size_t>(tier)); }
+std::string to_string(ScenarioTier tier) { return kTiers.at(static_cast<std::size_t>(tier)); }
 
-Tier tier_named(const std::string& word, const std::string& field) {
-  for (const auto tier : {Tier::kSmoke, Tier::kStd, Tier::kFull})
+ScenarioTier tier_named(const std::string& word, const std::string& field) {
+  for (const auto tier : {ScenarioTier::kSmoke, ScenarioTier::kStd, ScenarioTier::kFull})
     if (to_string(tier) == word) return tier;
   throw Error(ErrorKind::kUnknownName, field, word, "give smoke, std or full" + did_you_mean(word, kTiers));
 }

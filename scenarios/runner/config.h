@@ -13,9 +13,9 @@ namespace twinbench {
 
 struct Catalogue;
 
-enum class Tier { kSmoke, kStd, kFull };                             // seconds; minutes; as long as it takes
-std::string to_string(Tier tier);                                    // smoke, std, full
-Tier tier_named(const std::string& word, const std::string& field);  // throws kUnknownName
+enum class ScenarioTier { kSmoke, kStd, kFull };                             // seconds; minutes; as long as it takes
+std::string to_string(ScenarioTier tier);                                    // smoke, std, full
+ScenarioTier tier_named(const std::string& word, const std::string& field);  // throws kUnknownName
 
 struct ScenarioConfig {
   std::string file;        // where it was read from
@@ -24,7 +24,7 @@ struct ScenarioConfig {
   std::string run;         // "energy_flow.flows"
   std::string source;      // the specification's scenario, "energy_flow SC21"
   std::string part;        // how much of it is shown here; empty: all
-  Tier tier = Tier::kFull;
+  ScenarioTier tier = ScenarioTier::kFull;
   std::string summary;
   std::string baseline_shows, optimized_shows;  // both halves, in words
   std::string dataset;                          // a dataset file; "default" is the one `twinbench data make` writes

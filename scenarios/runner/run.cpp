@@ -36,7 +36,7 @@ void record_outcome(Ledger& ledger, const std::string& name, const json& row) {
 void set_aside_without_path(std::vector<PlannedScenario>& planned, Ledger& ledger) {
   std::erase_if(planned, [&](const PlannedScenario& one) {
     const auto& source = catalogue().run(one.config->run, one.config->file + ": run");
-    if (one.device.is_simt() && one.config->tier > Tier::kSmoke) {
+    if (one.device.is_simt() && one.config->tier > ScenarioTier::kSmoke) {
       ledger.record(
           one.name(), Outcome::kSkip,
           "out_of_range: its tier is '" + to_string(one.config->tier) + "': simt takes scenarios of tier smoke");
