@@ -65,11 +65,18 @@ def report_of(compiled_object: Path) -> Path:
 
 def launch(command: list[str]) -> int:
     """Runs a compiler's command line; the assembler's report goes beside the object, the rest where it would go."""
-    done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+    if command[-1:] in ([], ["-o"]):
+        sys.stderr.write("kernel_compile: give a compiler's command line\n")
+        return 2
+    try:
+        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace")
+    except OSError as error:
+        sys.stderr.write(f"kernel_compile: {command[0]}: {error.strerror}\n")
+        return 2
     lines = done.stderr.splitlines(keepends=True)
     others = [line for line in lines if done.returncode != 0 or not REPORT.search(line)]
     sys.stderr.write("".join(others))
-    if "-o" in command:
+    if "-o" in command and done.returncode == 0:
         report = "".join(line for line in lines if line not in others)
         report_of(Path(command[command.index("-o") + 1])).write_text(report)
     return done.returncode

@@ -52,6 +52,13 @@ void bind_sizes(const Signature& signature, const InputSpec& input, const at::Te
   }
 }
 
+void check_count(const Signature& signature, const std::string& symbol, std::int64_t count) {
+  const SizeSpec* size = find_size(signature, symbol);
+  if (size && (count < size->low || count > size->high))
+    throw Error(ErrorKind::kOutOfRange, symbol, std::to_string(count),
+                c10::str("give ", symbol, " from ", size->low, " to ", size->high));
+}
+
 void check_tensor(const InputSpec& input, const at::Tensor& tensor, const Setting& setting) {
   const at::ScalarType dtype = scalar_type(input.element, setting.dtype);
   if (tensor.scalar_type() != dtype)
@@ -78,6 +85,8 @@ Setting bound(const Signature& signature, const NamedTensors& inputs, Setting se
       while (inputs.contains(input.name + "_" + std::to_string(count))) ++count;
       setting.input_case.sizes[input.per] = count;
     }
+  for (const auto& input : signature.inputs)  // before a list is made of so many
+    if (!input.per.empty()) check_count(signature, input.per, setting.size(input.per));
   for (const auto& input : inputs_of(signature, setting)) {
     bind_sizes(signature, input, inputs[input.name], given, sizes);
     for (const auto& [name, length] : sizes) setting.input_case.sizes[name] = length;

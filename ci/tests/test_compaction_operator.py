@@ -72,6 +72,10 @@ def test_opcheck():
     (4, lambda t: t + 7, ValueError),
     (9, lambda t: t[0], ValueError),
     (10, lambda t: t.flip(0), ValueError),
+    (10, lambda t: t.index_fill(0, torch.tensor([0]), -1), ValueError),
+    (10, lambda t: t.index_fill(0, torch.tensor([5]), -1), ValueError),
+    (11, lambda t: t * 0, ValueError),
+    (11, lambda t: t.flip(0), ValueError),
     (14, lambda t: t.double(), TypeError),
 ])
 def test_bad_tensors_are_named(at, change, error):

@@ -40,11 +40,14 @@ def test_json_holds_the_same():
 
 def test_what_is_wrong_is_told_by_name(tmp_path):
     assert "did you mean 'experiment'" in run("experimnt").stderr
-    assert run("none.yaml").returncode == run("--folder", tmp_path).returncode == run("--memory", 0).returncode == 2
+    for wrong in (["none.yaml"], ["--folder", tmp_path], ["--memory", 0], ["--memory", "nan"], [""]):
+        assert run(*wrong).returncode == 2, wrong
     text = (ROOT / "configurations/energy_flow/debug.yaml").read_text()
     for planted, told in (("batch_size: 8", "batch_size: -8"), ("name: debug", "name: \"a\\x1b[2J\""),
                           ("lattice_depth: 10", "lattice_depth: 1"), ("  carrier_layers: 2", "  carrier_layer: 2"),
-                          ("lattice_width: 20", "lattice_width: 9999999999999999999999")):
+                          ("lattice_width: 20", "lattice_width: 9999999999999999999999"),
+                          ("lattice_width: 20", "lattice_width: 65536"), ("batch_size: 8", "batch_size: 010"),
+                          ("name: debug", f"name: {'a' * 60000}"), ("text_loss", "batch: 1\n---\ntext_loss")):
         (tmp_path / "planted.yaml").write_text(text.replace(planted, told))
         done = run(tmp_path / "planted.yaml")
         assert done.returncode == 2 and "planted.yaml" in done.stderr and "\x1b" not in done.stderr, done.stderr

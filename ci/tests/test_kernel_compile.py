@@ -52,6 +52,12 @@ def test_all_is_printed_of_what_does_not_compile_and_its_code_is_kept(nvcc):
     assert done.returncode == 2 and done.stderr == REPORT + "error: broken\n"
 
 
+@pytest.mark.parametrize("command", [[], ["-o"], ["/no/such/compiler", "-c", "launch.cu"]])
+def test_what_is_no_compilers_command_is_2(command):
+    done = subprocess.run([sys.executable, kernel_compile.__file__, *command], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("kernel_compile: ")
+
+
 def test_no_cuobjdump_is_an_error_that_says_where_it_was_looked_for(monkeypatch, tmp_path):
     monkeypatch.setattr(kernel_compile, "find_disassembler", lambda: None)
     with pytest.raises(kernel_compile.CompileError, match="no cuobjdump on PATH"):

@@ -1,4 +1,5 @@
 """The workflows for users: valid by GitHub's schema, and their steps run, over stand-ins for what takes minutes."""
+import concurrent.futures
 import json
 import os
 import re
@@ -162,7 +163,7 @@ def test_an_old_verdict_decides_nothing(tree):
 @pytest.mark.parametrize("command", [
     "gate", "gate base", "gate a b c", "gate a b --undecided maybe", "gate a b --what", "gate --minutes",
     "nightly --what", "nightly --history", "keep_history here", "keep_history . b no_such_file", "keep_history --site",
-    "keep_history --site out . b"])
+    "keep_history --site out . b", "keep_history . bad..name no_such_file"])
 def test_usage_errors(tree, command):
     assert run(tree, f"ci/workflows/{command}").returncode == 2
     assert (tree / "steps").read_text() == ""
@@ -213,6 +214,15 @@ def test_history_grows_and_nothing_is_kept_twice(tree, tmp_path):
     assert git("rev-list", "--count", "kept", folder=origin).strip() == "2"
     many, result = keep(*(record(tree, f"r{day}", seconds=1.0 if day < 13 else 1.5, day=day) for day in range(3, 25)))
     assert len(many) == 49 and "energy_flow" in result.stdout  # the level that changed is named
+
+
+def test_several_that_keep_at_once_in_one_checkout_all_do(tree, tmp_path):
+    origin, count = tmp_path / "origin.git", 4
+    files = [record(tree, f"r{day}", day=day) for day in range(1, count + 1)]
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        done = list(pool.map(lambda file: run(tree, f"ci/workflows/keep_history {origin} kept {file}"), files))
+    assert [one.returncode for one in done] == [0] * count, [one.stderr for one in done]
+    assert len(git("ls-tree", "-r", "--name-only", "kept", folder=origin).splitlines()) == 2 * count + 1
 
 
 def test_two_that_keep_at_once_both_do(tree, tmp_path):

@@ -1,20 +1,16 @@
 // Fields of the flow model's configurations, and what holds between them.
 #include "scenarios/energy_flow/configuration.h"
 
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <regex>
 
 #include "src/common/error.h"
 #include "src/common/one_line.h"
-#include "src/formats/text_file.h"
 
 namespace twinbench::energy_flow {
 namespace {
 
-constexpr double kWidest = 65536;
+constexpr double kWidest = 65536, kLongestSide = 4096;  // sums of products of these are exact in 64 bits
 constexpr std::int64_t kHalfTheLevels = -1;
 
 Key switch_key(std::string name, bool otherwise, std::string meaning) {
@@ -27,10 +23,7 @@ std::int64_t or_half_the_levels(const Configuration& configuration, const char* 
 }
 
 void check(const Configuration& configuration) {
-  static const std::regex form("[a-z][a-z0-9_]*");
-  if (!std::regex_match(configuration.name, form))
-    throw Error(ErrorKind::kOutOfRange, configuration.file + ": name", configuration.name,
-                "give small letters, digits and underscores");
+  check_plain_name(configuration.name, configuration.file + ": name");
   const std::int64_t batch = configuration.count("batch_size"), rows = configuration.count("micro_batch");
   if (rows != 0 && (rows > batch || batch % rows != 0))
     throw Error(ErrorKind::kOutOfRange, configuration.file + ": fields: micro_batch", std::to_string(rows),
@@ -52,8 +45,8 @@ std::int64_t Configuration::most_steps() const {
 
 const std::vector<Key>& configuration_fields() {
   static const std::vector<Key> fields = {
-      count_key("lattice_width", 2, kWidest, "cells along x; the mapping to [-1, 1] divides by one less"),
-      count_key("lattice_height", 2, kWidest, "cells along y"),
+      count_key("lattice_width", 2, kLongestSide, "cells along x; the mapping to [-1, 1] divides by one less"),
+      count_key("lattice_height", 2, kLongestSide, "cells along y"),
       count_key("lattice_depth", 2, kWidest, "levels along z"),
       count_key("max_active_flows", 1, 1e9, "slots of the flow storage").or_else(100000),
       count_key("max_spawn_per_step", 0, 1024, "children a flow may ask for").or_else(3),
@@ -100,12 +93,7 @@ const std::vector<Key>& configuration_fields() {
 }
 
 Configuration read_configuration(const std::string& file) {
-  YAML::Node root;
-  try {
-    root = YAML::Load(read_text_file(file, "configuration"));
-  } catch (const YAML::Exception& error) {
-    throw Error(ErrorKind::kBadArgument, file, error.what(), "write YAML");
-  }
+  const YAML::Node root = read_yaml(file, "configuration");
   check_keys(root, file, {"name", "source", "summary", "fields"});
   YAML::Node head = YAML::Clone(root);
   head.remove("fields");

@@ -14,7 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::uintmax_t kLargestFile = 1 << 20;  // a scenario is a page; more is an accident or an attack
 constexpr double kLargestSeed = 0x1p53;
 
 const std::vector<std::string> kTiers = {"smoke", "std", "full"};
@@ -33,35 +32,13 @@ std::vector<Key> common_keys() {
           choice_key("dtype", {"fp32", "bf16"}, "fp32 or bf16")};
 }
 
-YAML::Node load(const std::string& path) {
-  std::error_code failed;
-  const auto bytes = std::filesystem::file_size(path, failed);
-  if (failed) throw Error(ErrorKind::kInputOutput, "scenario", path, "it cannot be read: " + failed.message());
-  if (bytes > kLargestFile) throw Error(ErrorKind::kOutOfRange, "scenario", path, "it is larger than 1 MiB");
-  try {
-    const auto documents = YAML::LoadAllFromFile(path);
-    if (documents.size() > 1)
-      throw Error(ErrorKind::kBadArgument, "scenario", path,
-                  "it holds " + std::to_string(documents.size()) + " documents; write each into a file of its own");
-    return documents.empty() ? YAML::Node() : documents.front();
-  } catch (const YAML::Exception& error) {
-    throw Error(ErrorKind::kBadArgument, "scenario", path, std::string("not YAML: ") + error.what());
-  }
-}
-
-void check_name(const ScenarioConfig& config) {
-  static const std::regex form("[a-z][a-z0-9_]*");
-  if (!std::regex_match(config.name, form))
-    throw Error(ErrorKind::kOutOfRange, config.file + ": name", config.name,
-                "give small letters, digits and underscores");
-}
-
 // The specifications number their scenarios: SC01 to SC36 in energy_flow, S1, S2, ... elsewhere.
 void check_source(const ScenarioConfig& config) {
   static const std::regex form("([a-z][a-z0-9_]*) (SC[0-9]{2}|S[1-9][0-9]?)");
   std::smatch found;
   const std::string field = config.file + ": source";
-  if (!std::regex_match(config.source, found, form))
+  constexpr std::size_t kLongest = 64;  // the expression is matched by recursion
+  if (config.source.size() > kLongest || !std::regex_match(config.source, found, form))
     throw Error(ErrorKind::kOutOfRange, field, config.source,
                 "give the pipeline and the scenario's number, such as 'energy_flow SC21' or 'sem S4'");
   if (found[1] != config.pipeline())
@@ -127,7 +104,7 @@ ScenarioTier tier_named(const std::string& word, const std::string& field) {
 }
 
 ScenarioConfig read_scenario(const std::string& path, const Catalogue& catalogue) {
-  const auto root = load(path);
+  const auto root = read_yaml(path, "scenario");
   if (!root.IsMap()) throw Error(ErrorKind::kBadArgument, path, "not a map", "write 'key: value' lines");
   // The kind first: it decides which keys there are.
   const auto named = [&](const char* key) {
@@ -175,7 +152,7 @@ ScenarioConfig read_scenario(const std::string& path, const Catalogue& catalogue
     throw Error(ErrorKind::kOutOfRange, path + ": criteria", "none", "a scenario without a criterion proves nothing");
   for (std::size_t i = 0; i < criteria.size(); ++i)
     config.criteria.push_back(read_criterion(criteria[i], path + ": criteria[" + std::to_string(i) + "]"));
-  check_name(config);
+  check_plain_name(config.name, config.file + ": name");
   check_source(config);
   check_needs(config, experiment, source);
   check_criteria(config, experiment);

@@ -3,15 +3,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <iomanip>
 #include <sstream>
 
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
+#include "src/common/one_line.h"
 
 namespace twinbench {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::uintmax_t kLargestFile = 1 << 20;  // such a file is a page; more is an accident or an attack
+constexpr std::size_t kLongestName = 64;
 
 template <class T>
 T scalar(const YAML::Node& node, const std::string& field, const char* wanted) {
@@ -25,7 +31,7 @@ T scalar(const YAML::Node& node, const std::string& field, const char* wanted) {
 
 std::string number_text(double value) {
   std::ostringstream text;
-  text << value;
+  text << std::setprecision(15) << value;
   return text.str();
 }
 
@@ -40,6 +46,8 @@ json value_of(const YAML::Node& node, const Key& key, const std::string& field) 
   switch (key.type) {
     case Key::Type::kCount: {
       const auto value = scalar<std::int64_t>(node, field, "a whole number");
+      if (const std::string& text = node.Scalar(); text.size() > 1 && text[text[0] == '-' ? 1 : 0] == '0' && value != 0)
+        throw Error(ErrorKind::kBadArgument, field, text, "YAML takes a leading 0 for another base; leave it out");
       expect_range(static_cast<double>(value), key, field);
       return value;
     }
@@ -122,6 +130,30 @@ Key texts_key(std::string name, std::int64_t fewest, std::string meaning) {
   Key key = key_of(Key::Type::kTexts, std::move(name), 0, 0, std::move(meaning));
   key.fewest = fewest;
   return key;
+}
+
+YAML::Node read_yaml(const std::string& path, const std::string& what) {
+  std::error_code failed;
+  const auto bytes = std::filesystem::file_size(path, failed);
+  if (failed) throw Error(ErrorKind::kInputOutput, what, path, "it cannot be read: " + failed.message());
+  if (bytes > kLargestFile) throw Error(ErrorKind::kOutOfRange, what, path, "it is larger than 1 MiB");
+  try {
+    const auto documents = YAML::LoadAllFromFile(path);
+    if (documents.size() > 1)
+      throw Error(ErrorKind::kBadArgument, what, path,
+                  "it holds " + std::to_string(documents.size()) + " documents; write each into a file of its own");
+    return documents.empty() ? YAML::Node() : documents.front();
+  } catch (const YAML::Exception& error) {
+    throw Error(ErrorKind::kBadArgument, what, path, std::string("not YAML: ") + error.what());
+  }
+}
+
+void check_plain_name(const std::string& name, const std::string& where) {
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; };
+  if (name.empty() || name.size() > kLongestName || name.front() < 'a' || name.front() > 'z' ||
+      !std::all_of(name.begin(), name.end(), plain))
+    throw Error(ErrorKind::kOutOfRange, where, one_line(name, kLongestName),
+                "give small letters, digits and underscores, at most " + std::to_string(kLongestName));
 }
 
 void check_keys(const YAML::Node& map, const std::string& where, const std::vector<std::string>& known) {

@@ -35,6 +35,13 @@ Key texts_key(std::string name, std::int64_t fewest, std::string meaning);
 // key or choice nobody declares, with the nearest), kOutOfRange, kNonFinite.
 nlohmann::json read_keys(const YAML::Node& node, const std::string& where, const std::vector<Key>& keys);
 
+// The one document of a file. Throws Error: kInputOutput, kOutOfRange (over 1 MiB), kBadArgument (not YAML, several
+// documents). `what` begins the error: "scenario".
+YAML::Node read_yaml(const std::string& path, const std::string& what);
+
+// Small letters, digits and underscores, at most 64 of them. Throws kOutOfRange.
+void check_plain_name(const std::string& name, const std::string& where);
+
 // Only that: every key of the map is one of `known`, once.
 void check_keys(const YAML::Node& map, const std::string& where, const std::vector<std::string>& known);
 

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -12,9 +13,8 @@
 
 namespace twinbench::energy_flow {
 
-// int32 list [flows], sample and local_id [slots], extent [2], parent [children], bool stopped [samples]. Throws
-// kOutOfRange naming
-// tensor, value and remedy.
+// int32 list [flows], sample and local_id [slots], extent [2], parent and child_local_id [children], bool stopped
+// [samples]. Throws kOutOfRange naming tensor, value and remedy.
 inline void check_flow_list(const NamedTensors& inputs) {
   const auto refuse = [](const char* field, std::int64_t value, const std::string& where, const std::string& remedy) {
     throw Error(ErrorKind::kOutOfRange, field, std::to_string(value) + where, remedy);
@@ -41,13 +41,25 @@ inline void check_flow_list(const NamedTensors& inputs) {
     const auto key = [&](std::int64_t place) { return std::pair(sample[list[place]], id[list[place]]); };
     if (i > 0 && key(i) <= key(i - 1)) refuse("list", list[i], where, "list flows by sample, then by local id");
   }
+  // Children ascend by parent, those of one sample by local id, above those of its flows; from the first -1 on, none.
+  const at::Tensor child_ids = host("child_local_id");
+  const auto* const parent = parents.const_data_ptr<std::int32_t>();
+  const auto* const child_id = child_ids.const_data_ptr<std::int32_t>();
   std::int64_t children = 0;
-  for (const auto* const parent = parents.const_data_ptr<std::int32_t>(); children < parents.numel(); ++children) {
-    const std::string where = " of child " + std::to_string(children);
-    const std::int32_t before = children > 0 ? parent[children - 1] : 0;
-    if (parent[children] == -1) break;
-    if (parent[children] < before || parent[children] >= listed)
-      refuse("parent", parent[children], where, "give places of the list, ascending, then -1");
+  while (children < parents.numel() && parent[children] != -1) ++children;
+  std::int64_t last = 0;  // place of a sample's last flow
+  for (std::int64_t i = 0; i < parents.numel(); ++i) {
+    const std::string where = " of child " + std::to_string(i);
+    const std::int32_t least = i >= children ? -1 : i > 0 ? parent[i - 1] : 0;
+    if (parent[i] < least || parent[i] >= (i >= children ? 0 : listed))
+      refuse("parent", parent[i], where, "give places of the list, ascending, then -1 to the end");
+    if (i >= children) continue;
+    const std::int32_t own = sample[list[parent[i]]];
+    const bool first = i == 0 || sample[list[parent[i - 1]]] != own;
+    last = std::max<std::int64_t>(last, parent[i]);
+    while (last + 1 < listed && sample[list[last + 1]] == own) ++last;
+    if (child_id[i] <= (first ? id[list[last]] : child_id[i - 1]))
+      refuse("child_local_id", child_id[i], where, "give ascending ones, above those of the sample's flows");
   }
   if (children > slots - span)
     refuse("parent", children, " children", "there are " + std::to_string(slots - span) + " slots beyond those in use");

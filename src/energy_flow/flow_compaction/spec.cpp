@@ -196,6 +196,9 @@ ComponentSpec make_spec() {
                    {"a sample that is not there", [](NamedTensors& inputs, Setting&) { inputs["sample"].fill_(-1); },
                     ErrorKind::kOutOfRange, "sample"},
                    {"a parent that is not listed", set("parent", 0, 1 << 20), ErrorKind::kOutOfRange, "parent"},
+                   {"a parent after the last one", set("parent", 0, -1), ErrorKind::kOutOfRange, "parent"},
+                   {"children of one number", [](NamedTensors& inputs, Setting&) { inputs["child_local_id"].fill_(0); },
+                    ErrorKind::kOutOfRange, "child_local_id"},
                    {"no slots for the children",
                     [](NamedTensors& inputs, Setting& setting) { inputs["extent"][1].fill_(setting.size("slots")); },
                     ErrorKind::kOutOfRange, "parent"}};
