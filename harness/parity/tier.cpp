@@ -83,12 +83,17 @@ std::string case_name(const Cell& cell) {
 int value_class(const Cell& cell) { return is_large(*cell.input_case) ? 2 : cell.component->has_kernel ? 0 : 1; }
 
 std::vector<Cell> most_valuable_first(std::vector<Cell> cells, const std::string& sample) {
-  const auto key = [&](const Cell& cell) {
+  const auto key_of = [&](const Cell& cell) {
     return std::make_tuple(value_class(cell), name_hash(sample + " " + cell.component->spec.id()),
                            to_string(cell.device), name_hash(sample + " " + case_name(cell)), cell.input_case,
                            cell.dtype);
   };
-  std::stable_sort(cells.begin(), cells.end(), [&](const Cell& a, const Cell& b) { return key(a) < key(b); });
+  // Made once a cell: a sort asks for each a dozen times.
+  std::vector<std::pair<decltype(key_of(cells.front())), Cell>> keyed;
+  keyed.reserve(cells.size());
+  for (auto& cell : cells) keyed.emplace_back(key_of(cell), std::move(cell));
+  std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (std::size_t i = 0; i < cells.size(); ++i) cells[i] = std::move(keyed[i].second);
   return cells;
 }
 
