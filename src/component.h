@@ -119,8 +119,7 @@ struct ComponentSpec {
   std::function<void(NamedTensors& inputs, const Setting&, std::uint64_t seed)> finish_inputs;
   // Where a discrete decision is involved: which batch items (a bool tensor of batch_size elements) lie so close to one
   // that rounding may decide it, by the specification's margins for the setting's dtype. Their outputs are not
-  // compared,
-  // and they may be at most 1 % of the items (25 % in kBf16). Gets the forward outputs of the fp64 oracle.
+  // compared, and they may be at most 1 % of the items (25 % in kBf16). Gets the forward outputs of the fp64 oracle.
   std::function<at::Tensor(const NamedTensors& oracle_outputs, const Setting&)> ambiguous;
   // Why the specified gradient is not the derivative of the forward pass, where it is not: no central differences then.
   std::string custom_gradient;

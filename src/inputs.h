@@ -29,10 +29,9 @@ at::ScalarType scalar_type(Element element, Dtype dtype);
 NamedTensors generate_inputs(const ComponentSpec& spec, const Setting& setting, std::uint64_t seed);
 
 // The complete setting that the given tensors imply: their lengths bind the sizes, which must agree among each other
-// and
-// with those the setting already has. Throws kUnknownName (missing or unknown tensor), kBadDtype, kBadShape,
-// kDimensionMismatch, kOutOfRange, each naming the tensor, what it is and what it should be.
-// A signature without inputs (an engine's own test component) accepts everything.
+// and with those the setting already has. Throws kUnknownName (missing or unknown tensor), kBadDtype, kBadShape,
+// kDimensionMismatch, kOutOfRange, each naming the tensor, what it is and what it should be. A signature without inputs
+// (an engine's own test component) accepts everything.
 Setting bound(const Signature& signature, const NamedTensors& inputs, Setting setting);
 
 }  // namespace twinbench

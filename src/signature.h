@@ -16,8 +16,7 @@ namespace twinbench {
 
 // What a tensor's elements are. Floating and complex ones follow the cell's numeric mode (see Dtype). kPlanar: complex
 // numbers as two real planes, a floating tensor whose first axis has length 2. Complex and planar values are compared
-// as
-// complex numbers; kDouble: fp64 in every mode. The gradient of z = x + iy is dL/dx + i dL/dy, as PyTorch has it.
+// as complex numbers; kDouble: fp64 in every mode. The gradient of z = x + iy is dL/dx + i dL/dy, as PyTorch has it.
 enum class Element { kFloating, kComplex, kPlanar, kDouble, kInt64, kInt32, kByte, kBool };
 
 // What an input is for. kWeight: an operand of matrix products, rounded in the modes that round operands. kBias, kGain:

@@ -10,13 +10,12 @@ namespace twinbench {
 at::Tensor baseline_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, bool round);
 
 // x [rows, in], weight [out, in] -> [rows, out]. `round`: of bf16 operands with an fp32 result, forward and backward,
-// as
-// tensor cores multiply them; on a CPU, which rarely has such products, of the rounded operands in fp32.
+// as tensor cores multiply them; on a CPU, which rarely has such products, of the rounded operands in fp32.
 at::Tensor library_product(const at::Tensor& x, const at::Tensor& weight, bool round);
 
 // While it lives, ATen computes GELU itself. oneDNN, its default, wakes every thread for as little as 32 values: 2 us
-// on
-// an idle machine, milliseconds on a busy one. That would be a second sin beside the one this baseline is here to show.
+// on an idle machine, milliseconds on a busy one. That would be a second sin beside the one this baseline is here to
+// show.
 class WithoutOneDnn {
  public:
   WithoutOneDnn();

@@ -1,4 +1,5 @@
-"""House habits that are seen in the text of a file: lines of at most 120 columns, and the glossary's words only."""
+"""House habits that are seen in the text of a file: lines of at most 120 columns, comments whose lines are filled, and
+the glossary's words only."""
 import re
 
 LONGEST_LINE = 120
@@ -27,6 +28,17 @@ def column_breaches(path: str, text: str) -> list[str]:
         return []
     return [f"{path}:{number}: {len(line)} columns; at most {LONGEST_LINE}"
             for number, line in enumerate(text.splitlines(), 1) if len(line) > LONGEST_LINE]
+
+
+# What clang-format leaves of a comment that it broke: a full line, a word alone, and the sentence goes on below.
+_BROKEN_COMMENT = re.compile(r"^( *)// .{85,}\n\1// ?(\S+)\n\1// ?[a-z]", re.MULTILINE)
+
+
+def broken_comment_breaches(path: str, text: str) -> list[str]:
+    if not path.endswith((".h", ".cpp", ".cu")):
+        return []
+    return [f"{path}:{text[:found.start(2)].count(chr(10)) + 1}: '{found[2]}' stands alone in its line; fill the lines"
+            for found in _BROKEN_COMMENT.finditer(text)]
 
 
 def word_breaches(path: str, text: str) -> list[str]:

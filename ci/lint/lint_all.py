@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from argument_structs import argument_breaches  # noqa: E402
-from habits import column_breaches, word_breaches  # noqa: E402
+from habits import broken_comment_breaches, column_breaches, word_breaches  # noqa: E402
 from layers import include_breaches, place_breaches  # noqa: E402
 from type_names import type_name_breaches  # noqa: E402
 
@@ -111,6 +111,7 @@ def breaches_by_rule(root: Path) -> tuple[int, dict[str, list[str]]]:
         "text": [breach for path, text in sources.items() for breach in text_breaches(path, text)],
         "inventory": inventory_breaches(root, files),
         "columns": [breach for path, text in sources.items() for breach in column_breaches(path, text)],
+        "comments": [breach for path, text in sources.items() for breach in broken_comment_breaches(path, text)],
         "words": [breach for path, text in texts.items() for breach in word_breaches(path, text)],
         "argument structs": argument_breaches(sources),
         "type names": type_name_breaches(sources),

@@ -34,6 +34,14 @@ def test_another_house_s_word_is_refused_with_this_one_s(line, house):
         assert len(breaches) == 1 and breaches[0].startswith(f"{path}:2:") and house in breaches[0]
 
 
+def test_a_comment_that_was_broken_is_a_breach():
+    sentence = "// " + "x" * 100 + "\n// and\n// goes on"
+    assert habits.broken_comment_breaches("src/a.h", "\n" + sentence) == [
+        "src/a.h:3: 'and' stands alone in its line; fill the lines"]
+    assert habits.broken_comment_breaches("src/a.h", "// " + "x" * 100 + "\n// and\n// A new sentence") == []
+    assert habits.broken_comment_breaches("src/a.h", "// " + "x" * 100 + "\n// end.\nint a;") == []
+
+
 def test_house_words_and_a_document_s_own_title_pass():
     assert habits.word_breaches("a.md", "baseline, oracle, cell, speedup, optimized; see “The Naive Way”") == []
 

@@ -81,8 +81,7 @@ struct Chain final : Runnable {
 
 // Time of a run of `measured` in the harness over that of a run of `bare` in a bare loop, less 1. Both take turns; the
 // smallest of many is compared, because other work on the machine only ever adds. Looks again while it is at least
-// `limit`:
-// a real cost stays however long one looks, a neighbour's disturbance does not.
+// `limit`: a real cost stays however long one looks, a neighbour's disturbance does not.
 double added_share(Chain& measured, Chain& bare, double limit) {
   constexpr std::int64_t kRuns = 10;
   SteadyClock clock;

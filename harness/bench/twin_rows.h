@@ -17,8 +17,7 @@ nlohmann::json timing_row(const Cell& cell, const std::string& regime, const Cos
                           const std::vector<double>& samples_s, std::int64_t iterations);
 
 // Adds floor, share of the roof and bound to a row with a median; fails the row where it is faster than the physical
-// floor
-// of `cost`, also under ceilings measured again. Returns the reason of that failure, else nothing.
+// floor of `cost`, also under ceilings measured again. Returns the reason of that failure, else nothing.
 std::string judge_against_floor(nlohmann::json& row, const Cell& cell, const Cost& cost,
                                 const std::vector<Ceiling>& ceilings, double cache_bytes,
                                 const std::function<Ceiling(const std::string& name)>& remeasure);

@@ -78,8 +78,7 @@ SessionTwins by_device(const std::vector<Twin>& twins) {
 }
 
 // Opens the session: ceilings, clock, dispatcher, null test, of each device that twins are on. In a child, because it
-// runs
-// parallel regions and opens the device.
+// runs parallel regions and opens the device.
 json session_job(const std::vector<Twin>& twins, DeviceTimingOptions timing, const SessionOptions& session,
                  json ceilings, bool quick) {
   if (session.null_blocks > 0) {

@@ -62,8 +62,7 @@ json observe(const Cell& cell, const CountedRun& run, std::uint64_t seed, bool t
 }
 
 // In the child: every selected variant of one twin. Two threads always: allocation counts of parallel operators depend
-// on
-// their number.
+// on their number.
 json count(const std::vector<Cell>& cells, std::uint64_t seed, bool trace_all) {
   at::set_num_threads(2);
   json payload = {{"cells", json::array()}, {"proofs", json::array()}};

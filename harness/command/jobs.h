@@ -38,8 +38,7 @@ void print_left_out(const CommandOptions& options, bool quick, const std::string
                     std::size_t cut, const TimeBudget& budget);
 
 // Where `--device all` meets a machine without CUDA: takes what wants it out of `planned` (cells or twins, whose names
-// the
-// ledger has planned) and records each as skipped, or as an error under --require-device.
+// the ledger has planned) and records each as skipped, or as an error under --require-device.
 template <class Planned>
 void set_aside_missing_device(std::vector<Planned>& planned, const CommandOptions& options, Ledger& ledger) {
   const auto wants_cuda = [](const Planned& one) { return one.device == c10::DeviceType::CUDA; };

@@ -31,8 +31,8 @@ struct CaseMemory {
 };
 
 // One life of the variant. Where something outlives it, a second life decides and is what is returned: what libraries
-// keep
-// from their first use (workspaces, constants) is no leak, what every life leaves is (reference/measurement.md 2.9).
+// keep from their first use (workspaces, constants) is no leak, what every life leaves is (reference/measurement.md
+// 2.9).
 CaseMemory case_memory(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed);
 
 // {"host": {...}, "device": {...} or null}

@@ -20,8 +20,7 @@ DeviceActivity trace_run(const Component& component, Variant variant, const Sett
 nlohmann::json device_activity_fields(const std::optional<DeviceActivity>& activity);
 
 // Why the cell fails for its trace: records that were lost. A trace that could not start fails nothing: no verdict
-// rests
-// on CUPTI alone (design 5). Empty where it does not fail.
+// rests on CUPTI alone (design 5). Empty where it does not fail.
 std::string trace_failure(const DeviceActivity& activity);
 
 }  // namespace twinbench

@@ -1,6 +1,5 @@
 // For tests only: a device beside a host, each with its own time. Launches cost the host, a queue holds them, a cache
-// is
-// warm or not, the clock throttles. Every safeguard can be planted broken.
+// is warm or not, the clock throttles. Every safeguard can be planted broken.
 #pragma once
 
 #include <algorithm>

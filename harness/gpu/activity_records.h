@@ -26,8 +26,7 @@ class ActivityRecords {
   void add_dropped(std::size_t count) { dropped_ += static_cast<std::int64_t>(count); }
 
   // Calls and synchronisations count if they start within [first, last] (nanoseconds of CUPTI's clock): the observer's
-  // own
-  // stay out. Work of the device counts wherever it ends. Fills all but runs, wall_s.
+  // own stay out. Work of the device counts wherever it ends. Fills all but runs, wall_s.
   DeviceActivity summary(std::uint64_t first, std::uint64_t last, const CallbackName& callback_name) const;
 
  private:

@@ -67,9 +67,8 @@ struct TraceOptions {
 
 // Calls run() `runs` times under CUPTI. A pass of its own: tracing costs the host microseconds a call, so wall_s is no
 // time to publish. Where CUPTI is absent, too old, busy or not permitted, or where records were lost: not complete(),
-// with
-// the status and reason; run() is then called all the same, so that a caller sees the same state afterwards. Passes on
-// what run() throws. One trace at a time in a process: a second is kCuptiBusy.
+// with the status and reason; run() is then called all the same, so that a caller sees the same state afterwards.
+// Passes on what run() throws. One trace at a time in a process: a second is kCuptiBusy.
 DeviceActivity traced(const std::function<void()>& run, std::int64_t runs, const TraceOptions& options = {});
 
 }  // namespace twinbench

@@ -30,8 +30,7 @@ class TestVariable {
 };
 
 // A driver library that the build made: <build>/fake, beside the tests' <build>/bin. Found at run time, so that no
-// test's
-// object depends on the folder it is built in.
+// test's object depends on the folder it is built in.
 inline std::string fake_library(const std::string& name) {
   const auto program = std::filesystem::read_symlink("/proc/self/exe");
   return (program.parent_path().parent_path() / "fake" / ("libfake_" + name + ".so")).string();

@@ -17,8 +17,7 @@ struct SampledTimeline {
 };
 
 // Samples from construction to stop(). A management library that hangs or crashes does so in the other process. That
-// process
-// runs at low priority, ignores interrupts of the terminal, and ends with this one.
+// process runs at low priority, ignores interrupts of the terminal, and ends with this one.
 class TimelineProcess {
  public:
   explicit TimelineProcess(const std::string& pci_bus_id = "", double period_s = 0.25);

@@ -7,11 +7,9 @@
 namespace twinbench {
 
 // Instructions of one dump, those inside the C library's allocator left out: how long it searches depends on all that
-// the
-// process did before, so that a change anywhere would move every count; what it is asked for, the counters pin. The sum
-// of
-// every function's own cost lines: the dump's "summary" also holds what was not collected. Throws Error(kBadFile) where
-// there is no cost line.
+// the process did before, so that a change anywhere would move every count; what it is asked for, the counters pin. The
+// sum of every function's own cost lines: the dump's "summary" also holds what was not collected. Throws
+// Error(kBadFile) where there is no cost line.
 std::int64_t instructions_in(std::istream& dump);
 
 }  // namespace twinbench

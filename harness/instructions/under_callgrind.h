@@ -6,8 +6,7 @@
 namespace twinbench {
 
 // Starts this program anew with the same arguments under Valgrind's Callgrind, instrumentation off until it is asked
-// for,
-// and returns its exit code. Throws Error(kMissingDevice) where there is no valgrind.
+// for, and returns its exit code. Throws Error(kMissingDevice) where there is no valgrind.
 int run_under_callgrind(char** arguments);
 
 // Where Callgrind writes its dumps: set for the program under Callgrind; empty elsewhere.

@@ -26,8 +26,7 @@ enum class Guard {
 };
 
 // Running totals since the wrapper was installed. Blocks of zero bytes are not blocks; blocks older than the wrapper
-// are
-// unknown to it and are never counted, neither when made nor when freed.
+// are unknown to it and are never counted, neither when made nor when freed.
 struct AllocationTotals {
   std::int64_t allocations = 0, allocated_bytes = 0, frees = 0, live_bytes = 0;
 };

@@ -56,11 +56,9 @@ struct ParityOptions {
 //   outlives           no thread, process or open file is left when its life is over
 // Every judged run starts with reset(). Outputs that are measured are compared with nothing.
 // A check that does not apply gives no row; one that applies but cannot be judged is skip with its reason; an exception
-// is
-// an error row. Never throws for what a variant does; throws kUnknownName for an unknown check name.
+// is an error row. Never throws for what a variant does; throws kUnknownName for an unknown check name.
 // `cases` keeps what the variants of a case have in common from one call to the next; consecutive calls should be of
-// the
-// same case (then of the same dtype).
+// the same case (then of the same dtype).
 std::vector<CheckResult> check_cell(const Component& component, Variant variant, const Setting& setting,
                                     std::uint64_t seed, const ParityOptions& options, SharedCases& cases);
 std::vector<CheckResult> check_cell(const Component& component, Variant variant, const Setting& setting,

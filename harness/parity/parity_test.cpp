@@ -1,6 +1,5 @@
 // The engine's own rules: which checks run, what an exception becomes, outputs that are missing or undeclared, the
-// record
-// row. What each check catches is proven in harness/selftest.
+// record row. What each check catches is proven in harness/selftest.
 #include "harness/parity/parity.h"
 
 #include <ATen/ATen.h>

@@ -139,9 +139,8 @@ NamedTensors outputs_after_change(const Subject& subject, const NamedTensors& ch
 }
 
 // The setup may keep a copy of an input in its own layout (a state that lives there between steps). Changing one
-// batched
-// input at a time, each must be followed or wholly ignored, and one that matters must be followed: else run() computes
-// nothing. Returns the inputs that the setup copied.
+// batched input at a time, each must be followed or wholly ignored, and one that matters must be followed: else run()
+// computes nothing. Returns the inputs that the setup copied.
 std::string inputs_taken_by_setup(const Subject& subject, CheckResult& result) {
   std::string taken;
   bool any_followed = false;

@@ -19,8 +19,7 @@ inline bool is_large(const Case& input_case) { return input_case.timed; }
 ParityOptions parity_options(Tier tier, Variant variant);
 
 // Why a cell is not looked at in this tier; empty where it is. In the quick tier a component has one large case in one
-// dtype,
-// chosen by `sample` (the revision), so that revisions take turns and a run can be repeated. All its variants go
+// dtype, chosen by `sample` (the revision), so that revisions take turns and a run can be repeated. All its variants go
 // together.
 std::string not_sampled(const Cell& cell, Tier tier, const std::string& sample);
 

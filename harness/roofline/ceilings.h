@@ -28,9 +28,8 @@ struct Ceiling {
 std::vector<Ceiling> measure_cpu_ceilings(bool quick);
 
 // One of them, by name, at full size, to judge a time by: what all threads reach together, or what one reaches alone
-// times
-// their number where that is more. On a busy machine threads wait for each other, and their joint rate says little.
-// Throws kUnknownName.
+// times their number where that is more. On a busy machine threads wait for each other, and their joint rate says
+// little. Throws kUnknownName.
 Ceiling measure_cpu_ceiling(const std::string& name);
 
 nlohmann::json to_json(const Ceiling& ceiling);
@@ -49,8 +48,7 @@ Floor floor_of(const Cost& cost, const std::vector<Ceiling>& ceilings, const std
                double cache_bytes);
 
 // A median this far below the floor is impossible rather than fast: a ceiling is itself a measurement on a shared
-// machine,
-// so 1.25, not 1.05, separates the two.
+// machine, so 1.25, not 1.05, separates the two.
 constexpr double kBeyondFloor = 1.25;
 
 struct FloorJudgement {
@@ -61,12 +59,10 @@ struct FloorJudgement {
 };
 
 // Is a median of `seconds` faster than the work can be done? A ceiling measured while other programs ran is too low,
-// and
-// under it an honest time looks impossible. So before a time is rejected, the ceilings that bind are measured again,
-// here
-// and now, up to three times, by `remeasure` (name -> ceiling), and the better of both values counts. A library may
-// leave part of a device
-// unused: where a data-sheet value is above the measured one, a time is impossible only if it is so under that too.
+// and under it an honest time looks impossible. So before a time is rejected, the ceilings that bind are measured
+// again, here and now, up to three times, by `remeasure` (name -> ceiling), and the better of both values counts. A
+// library may leave part of a device unused: where a data-sheet value is above the measured one, a time is impossible
+// only if it is so under that too.
 FloorJudgement judge_floor(const Cost& cost, std::vector<Ceiling> ceilings, const std::string& device, Dtype dtype,
                            double cache_bytes, double seconds,
                            const std::function<Ceiling(const std::string& name)>& remeasure);

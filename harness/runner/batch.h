@@ -1,6 +1,5 @@
 // Members that share a child process, and with it what they have in common. A member that dies takes the process with
-// it
-// and nothing else: it alone gets that result, and those after it go on in a fresh child.
+// it and nothing else: it alone gets that result, and those after it go on in a fresh child.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +20,7 @@ struct Batch {
   std::string name;
   std::vector<std::string> members;  // in their order
   // In the child: does the member at that place of `members`. What it keeps is there for the next one. What it throws
-  // is
-  // that member's result, and ends the child.
+  // is that member's result, and ends the child.
   std::function<MemberOutcome(std::size_t member)> work;
   JobLimits limits;  // part_s is a member's; wall_s and silence_s are the whole batch's
   bool in_process = false;

@@ -16,11 +16,9 @@ int thread_count();
 bool group_lives(pid_t group);
 
 // In the child: no core dump, and a refusal of allocations that lead beyond `bytes` more than now (0: none), so that
-// the
-// usual end is std::bad_alloc rather than a kill. RLIMIT_DATA counts private writable mappings only: unlike
-// RLIMIT_AS it
-// leaves room for the tens of GB of address space that CUDA reserves. Address-sanitised builds go without it: their
-// allocator ends the process instead of throwing.
+// the usual end is std::bad_alloc rather than a kill. RLIMIT_DATA counts private writable mappings only: unlike
+// RLIMIT_AS it leaves room for the tens of GB of address space that CUDA reserves. Address-sanitised builds go without
+// it: their allocator ends the process instead of throwing.
 void limit_memory_of_this_process(std::uint64_t bytes);
 
 // Takes the refusal back, so that there is room to report it.

@@ -1,6 +1,6 @@
 // How OpenMP threads wait for their next piece of work: TWINBENCH_WAIT_POLICY decides, nothing else. Threads that spin
-// take
-// a core from the one that works as soon as the machine does something else too: 68 ms a call in an operator of 0.4 ms.
+// take a core from the one that works as soon as the machine does something else too: 68 ms a call in an operator of
+// 0.4 ms.
 #pragma once
 
 #include <functional>
@@ -21,10 +21,8 @@ struct WaitingThreads {
 WaitingThreads plan_waiting_threads(const std::function<const char*(const char*)>& variable);
 
 // Before anything else in main. The OpenMP runtime read its variables while the program was loaded, so where they are
-// not
-// what the policy asks for, they are set and the program starts once more; it says so if that overrides somebody's
-// choice.
-// Returns the policy.
+// not what the policy asks for, they are set and the program starts once more; it says so if that overrides somebody's
+// choice. Returns the policy.
 std::string settle_waiting_threads(char** arguments);
 
 }  // namespace twinbench

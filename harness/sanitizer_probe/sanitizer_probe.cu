@@ -1,6 +1,5 @@
 // One planted bug for each tool of compute-sanitizer, each beside a correct twin: a tool that does not report its bug
-// on
-// this machine proves nothing by being silent about our kernels.
+// on this machine proves nothing by being silent about our kernels.
 #include <cuda_runtime.h>
 
 #include <cstdio>

@@ -16,8 +16,7 @@ struct HostCondition {
 void host_set_condition(HostBlock& block, HostCondition* condition, bool more);
 
 // Throws Error(kBadKernel) for a turn that sets no condition (a card would run the body for ever) and for a loop of
-// more
-// than `most_turns`.
+// more than `most_turns`.
 void run_host_loop(const std::function<void(HostCondition*)>& body, int most_turns = 100'000);
 
 }  // namespace twinbench::kernels::simt

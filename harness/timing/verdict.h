@@ -38,8 +38,7 @@ struct TimeJudgement {
 };
 
 // ratio = time of a / time of b. Faster: b is faster than a by more than `threshold` (0.02: 2 %) with the whole
-// interval
-// beyond it; slower likewise; same: the whole interval lies within the threshold both ways; else inconclusive.
+// interval beyond it; slower likewise; same: the whole interval lies within the threshold both ways; else inconclusive.
 TimeJudgement judge(const RatioEstimate& estimate, double threshold, double confidence);
 
 // "2.31x", "0.98x", and "[2.28, 2.34]" from logarithms: enough digits to tell 1.002 from 1.

@@ -59,8 +59,7 @@ void launch_clusters(Kernel kernel, dim3 grid, dim3 block, int cluster, std::siz
 }
 
 // As launch(), with all blocks at once, so that grid_barrier may be called. Throws Error(kBadLaunch) for a grid that
-// not
-// every supported card holds.
+// not every supported card holds.
 template <class Kernel, class... Arguments>
 void launch_cooperative(Kernel kernel, dim3 grid, dim3 block, std::size_t dynamic_shared_bytes, Stream stream,
                         const Arguments&... arguments) {

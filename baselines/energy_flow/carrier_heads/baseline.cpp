@@ -17,7 +17,8 @@ class Baseline : public TapeBaseline {
       : TapeBaseline(inputs, setting),
         flows_(setting.size("flows")),
         gate_(setting.on("gate")),
-        noise_(setting.option("noise")),
+        noise_(setting),
+        step_(static_cast<std::int64_t>(setting.option("step"))),
         scale_(scheduled_scale(setting)),
         sample_key_(inputs["sample_key"].cpu().contiguous()),
         local_id_(inputs["local_id"].cpu().contiguous()) {
@@ -74,9 +75,9 @@ class Baseline : public TapeBaseline {
     step.delta = at::clamp(at::mul(step.displacement, scale_), -0.5, 0.5);
     step.raw = at::add(position, step.delta);
     at::Tensor moved = step.delta;
-    if (noise_ != 0) {
+    if (noise_.on()) {
       const auto key = [flow](const at::Tensor& keys) { return keys.const_data_ptr<std::int64_t>()[flow]; };
-      std::array<float, 3> values = exploration_noise(setting_, key(local_id_), key(sample_key_));
+      std::array<float, 3> values = noise_.draw(key(sample_key_), key(local_id_), step_);
       const at::Tensor drawn = at::from_blob(values.data(), {1, 3}, at::kFloat).to(position.options());
       step.raw = at::add(step.raw, drawn);
       if (!gate_) moved = at::add(moved, drawn);
@@ -117,7 +118,9 @@ class Baseline : public TapeBaseline {
 
   const std::int64_t flows_;
   const bool gate_;
-  const double noise_, scale_;  // lambda at this global step
+  const ExplorationNoise noise_;
+  const std::int64_t step_;
+  const double scale_;  // lambda at this global step
   at::Tensor sample_key_, local_id_, spawn_count_;
   NamedTensors gradients_;
 };

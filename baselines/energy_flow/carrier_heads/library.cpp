@@ -17,7 +17,8 @@ class Library final : public TapeBaseline {
   Library(const NamedTensors& inputs, const Setting& setting)
       : TapeBaseline(inputs, setting, Way::kLibrary),
         gate_(setting.on("gate")),
-        noise_(setting.option("noise")),
+        noise_(setting),
+        step_(static_cast<std::int64_t>(setting.option("step"))),
         scale_(scheduled_scale(setting)) {
     make_leaves(gate_ ? std::vector<std::string>{} : std::vector<std::string>{"child_weight", "child_bias"});
   }
@@ -29,7 +30,7 @@ class Library final : public TapeBaseline {
     const at::Tensor displacement = head("displacement", carried);
     const at::Tensor delta = at::clamp(at::mul(displacement, scale_), -0.5, 0.5);
     at::Tensor raw = at::add(position, delta), moved = delta.detach();
-    if (noise_ != 0) {
+    if (noise_.on()) {
       const at::Tensor drawn = noise();
       raw = at::add(raw, drawn);
       moved = at::add(moved, drawn);
@@ -56,7 +57,7 @@ class Library final : public TapeBaseline {
     float* out = drawn.mutable_data_ptr<float>();
     for (std::int64_t f = 0; f < keys.size(0); ++f, out += 3) {
       const auto id = ids.const_data_ptr<std::int64_t>()[f], key = keys.const_data_ptr<std::int64_t>()[f];
-      std::ranges::copy(exploration_noise(setting_, id, key), out);
+      std::ranges::copy(noise_.draw(key, id, step_), out);
     }
     return drawn.to(inputs_["position"].options());
   }
@@ -88,7 +89,9 @@ class Library final : public TapeBaseline {
   }
 
   const bool gate_;
-  const double noise_, scale_;  // lambda at this global step
+  const ExplorationNoise noise_;
+  const std::int64_t step_;
+  const double scale_;  // lambda at this global step
 };
 
 }  // namespace

@@ -7,28 +7,10 @@
 #include <cmath>
 #include <cstdint>
 
+#include "src/energy_flow/common/flow_statistics.h"
 #include "src/setting.h"
 
 namespace twinbench::energy_flow::flow_forward {
-
-// Columns of the output `stats`.
-enum Column {
-  kCreated,
-  kDoneZ0,
-  kDoneZD,
-  kProjectedAge,
-  kProjectedStop,
-  kDroppedStop,
-  kDiedBounds,
-  kDiedNonFinite,
-  kDroppedInitial,
-  kDroppedSpawn,
-  kRequests,
-  kCells,
-  kSteps,
-  kReason,
-  kStatistics
-};
 
 // The options that decide what becomes of flows.
 struct HostRules {

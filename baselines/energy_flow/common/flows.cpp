@@ -72,7 +72,7 @@ void scatter(Flow& flow, const Moves& moves, std::int64_t i, bool kill) {
 }
 
 std::int64_t settle(Flow& flow, const Readings& readings, const HostRules& rules, Book& book) {
-  const auto end = [&](Fate fate, Column column) {
+  const auto end = [&](Fate fate, Statistic column) {
     flow.fate = fate;
     ++book.stats[column];
     --book.active;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "baselines/energy_flow/common/book.h"
-#include "baselines/energy_flow/common/noise.h"
+#include "baselines/energy_flow/common/exploration.h"
 
 namespace twinbench::energy_flow::flow_forward {
 

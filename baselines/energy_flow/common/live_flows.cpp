@@ -45,7 +45,7 @@ LiveFlows::LiveFlows(const Setting& setting, const HostRules& rules, const at::T
 at::Tensor LiveFlows::per_sample(const at::Tensor& of_flows) const {
   return at::zeros({samples_}, sample_.options()).index_add_(0, sample_, of_flows.to(at::kLong));
 }
-void LiveFlows::count(Column column, const at::Tensor& which) { stats_.select(0, column).add_(per_sample(which)); }
+void LiveFlows::count(Statistic column, const at::Tensor& which) { stats_.select(0, column).add_(per_sample(which)); }
 
 void LiveFlows::note(const at::Tensor& margins, const at::Tensor& which) {
   margin_.scatter_reduce_(0, sample_, at::where(which, margins.to(margin_.scalar_type()), 1.0), "amin");
@@ -183,12 +183,12 @@ at::Tensor LiveFlows::dense(const at::Tensor& rows, const at::Tensor& places, st
   return at::zeros(sizes, rows.options()).index_copy_(axis, places, rows);
 }
 
-at::Tensor LiveFlows::noise(const Noise& noise, std::int64_t t) const {
+at::Tensor LiveFlows::noise(const ExplorationNoise& noise, std::int64_t t) const {
   const at::Tensor keys = keys_.index_select(0, sample_).cpu(), ids = local_id_.cpu();
   const at::Tensor drawn = at::empty({ids.size(0), 3}, at::kFloat);
   float* const out = drawn.mutable_data_ptr<float>();
   const auto *key = keys.const_data_ptr<std::int64_t>(), *id = ids.const_data_ptr<std::int64_t>();
-  for (std::int64_t f = 0; f < ids.size(0); ++f) noise.draw(key[f], id[f], t, out + 3 * f);
+  for (std::int64_t f = 0; f < ids.size(0); ++f) std::ranges::copy(noise.draw(key[f], id[f], t), out + 3 * f);
   return drawn.to(position_.options());
 }
 

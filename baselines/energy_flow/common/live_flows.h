@@ -25,10 +25,10 @@ class LiveFlows {
   // Where the live flows stand among all that there can be, and rows of those there, zeros elsewhere.
   at::Tensor places() const;
   at::Tensor dense(const at::Tensor& rows, const at::Tensor& places, std::int64_t axis) const;
-  at::Tensor noise(const Noise& noise, std::int64_t t) const;  // [flows, 3]
-  const at::Tensor& position() const { return position_; }     // [flows, 3]
-  const at::Tensor& energy() const { return energy_; }         // [flows, 1]
-  const at::Tensor& hidden() const { return hidden_; }         // [layers, flows, width]
+  at::Tensor noise(const ExplorationNoise& noise, std::int64_t t) const;  // [flows, 3]
+  const at::Tensor& position() const { return position_; }                // [flows, 3]
+  const at::Tensor& energy() const { return energy_; }                    // [flows, 1]
+  const at::Tensor& hidden() const { return hidden_; }                    // [layers, flows, width]
 
  private:
   struct Ended {
@@ -38,7 +38,7 @@ class LiveFlows {
            const at::Tensor& distance);
   void keep(const at::Tensor& which);  // of the live flows
   void spawn(const at::Tensor& count, const at::Tensor& position, const at::Tensor& energy);
-  void count(Column column, const at::Tensor& which);
+  void count(Statistic column, const at::Tensor& which);
   void note(const at::Tensor& margins, const at::Tensor& which);  // a margin each, of the flows of a mask
   void note_spawn(const at::Tensor& measure, const at::Tensor& which);
   at::Tensor cell_along(const at::Tensor& coordinate, std::int64_t extent, const at::Tensor& sample);

@@ -114,7 +114,8 @@ class Baseline final : public TapeBaseline {
       energy.select(0, i).copy_(flow.energy);
       hidden.select(0, i).copy_(flow.hidden);
       if (noise_.on())
-        noise_.draw(sample_key_.const_data_ptr<std::int64_t>()[b], flow.local_id, t, drawn.data() + 3 * i);
+        std::ranges::copy(noise_.draw(sample_key_.const_data_ptr<std::int64_t>()[b], flow.local_id, t),
+                          drawn.data() + 3 * i);
     }
     const at::Tensor next = carry(neuron_(position, energy), energy, hidden);
     const Intent intent = heads_(carried_);
@@ -228,7 +229,7 @@ class Baseline final : public TapeBaseline {
   }
 
   const HostRules rules_;
-  const Noise noise_;
+  const ExplorationNoise noise_;
   const std::int64_t chunk_;
   const bool logs_;
   const Mapper mapper_;

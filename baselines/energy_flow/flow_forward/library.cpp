@@ -71,7 +71,7 @@ class Library final : public TapeBaseline {
   const Neuron neuron_;
   const std::vector<RecurrentLayer> layers_;
   const Heads heads_;
-  const Noise noise_;
+  const ExplorationNoise noise_;
   at::Tensor carried_;
 };
 

@@ -19,13 +19,10 @@ struct DeviceTimingOptions {
 // {"timings": [a row a variant], "speedups": [a row a comparison]} as the record wants them (measurement.md 2.1-2.5).
 // Passes, in this order, so that no observer is near a timed sample: count what the variants ask of the device; paired
 // samples, held where neither waits for the device, on the host's wall otherwise; a few samples with nothing held; the
-// run
-// as a captured graph; the traced pass. A speedup is decomposed from the unheld and the traced figures. What spoils a
-// ratio:
-// another answer than in the first run or a time below the physical floor (no ratio); a window near the timer's own
-// cost,
-// a flush that does not flush, clocks that wander, work that the published clock did not see (a ratio without a
-// verdict).
+// run as a captured graph; the traced pass. A speedup is decomposed from the unheld and the traced figures. What spoils
+// a ratio: another answer than in the first run or a time below the physical floor (no ratio); a window near the
+// timer's own cost, a flush that does not flush, clocks that wander, work that the published clock did not see (a ratio
+// without a verdict).
 nlohmann::json time_device_twin(const Twin& twin, const DeviceTimingOptions& options, const DeviceSession& session,
                                 const std::vector<Ceiling>& ceilings, BenchDevice& device);
 

@@ -42,8 +42,7 @@ class DeviceVariant {
   const MeasuredTimes& in_place() const { return in_place_; }
 
   // The captured run, replayed under `sampling`, `iterations` replays a sample. A replay that computes something else
-  // has
-  // no time.
+  // has no time.
   GraphReplay measure_graph_replay(const DeviceSampling& sampling, std::int64_t iterations);
 
   // Fills in_place().busy_s, or says why it stays unknown. Observes: call it after every timed pass.

@@ -58,8 +58,7 @@ class Event {
 };
 
 // No line may persist in L2 over a flush: the limit is nothing while this lives. Devices without that limit have no
-// such
-// lines either.
+// such lines either.
 class NoPersistingLines {
  public:
   NoPersistingLines() {

@@ -1,6 +1,5 @@
 // Launchers of the timer's own kernels: hold the stream, stamp the clocks, walk a resident buffer, and load the units
-// whose
-// ceilings are measured. No CUDA headers. Each launch is asynchronous and throws CudaError where it is refused.
+// whose ceilings are measured. No CUDA headers. Each launch is asynchronous and throws CudaError where it is refused.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +31,7 @@ struct ClockStamp {
 void launch_clock_stamp(ClockStamp* stamp, int multiprocessors, Stream stream);
 
 // A ring of `lines` dependent reads past L1, each of the line that the one before named: chain[line * stride] is an
-// index
-// into chain. `end`: device memory, keeps the reads alive.
+// index into chain. `end`: device memory, keeps the reads alive.
 constexpr int kChainLines = 256, kChainStride = 1024;  // 256 lines in 1 MiB
 void launch_chain_walk(const std::uint32_t* chain, int lines, std::uint32_t* end, Stream stream);
 

@@ -1,8 +1,6 @@
 // A CUPTI without a card: it records what fake_kernel, fake_copy and fake_synchronise are told to have happened.
-// Answers:
-// FAKE_CUPTI_VERSION, _SUBSCRIBE, _ENABLE, _FLUSH (result codes), _DROPPED (records). For programs that know nothing of
-// the
-// fake: FAKE_CUPTI_KERNELS (launched at the start of every trace).
+// Answers: FAKE_CUPTI_VERSION, _SUBSCRIBE, _ENABLE, _FLUSH (result codes), _DROPPED (records). For programs that know
+// nothing of the fake: FAKE_CUPTI_KERNELS (launched at the start of every trace).
 #include <cupti.h>
 
 #include <cstdint>

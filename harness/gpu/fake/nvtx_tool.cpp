@@ -1,6 +1,5 @@
 // A profiler that listens to NVTX and remembers the ranges: loaded by NVTX itself through NVTX_INJECTION64_PATH. Writes
-// them
-// to the file FAKE_NVTX_OUT too, a line each, where that is set: "+name" or "-".
+// them to the file FAKE_NVTX_OUT too, a line each, where that is set: "+name" or "-".
 #include <nvtx3/nvToolsExt.h>
 
 #include <fstream>

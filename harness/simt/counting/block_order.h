@@ -10,8 +10,7 @@
 namespace twinbench::kernels::simt {
 
 // Times are a block's own: they grow at its barriers and fences. Warps stand for threads: within one, order is judged
-// as
-// the code has it.
+// as the code has it.
 class BlockOrder {
  public:
   void begin_launch();

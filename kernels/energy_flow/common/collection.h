@@ -1,7 +1,6 @@
 // Arithmetic of the surface collection's forward pass (C11), shared by host and device: the cell of a flow, its weight,
 // and sums that are exact, so that no order of the flows changes a bit. In the namespace of the component that
-// specifies
-// it; the whole forward takes it too.
+// specifies it; the whole forward takes it too.
 #pragma once
 
 #include <cmath>

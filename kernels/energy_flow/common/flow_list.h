@@ -25,8 +25,7 @@ TWINBENCH_HOST_DEVICE bool is_cleanup_step(std::int64_t step, std::int64_t inter
 }
 
 // A flow's entry in the list that is worked through: its sample while it is live, else the sample's complement, which
-// is
-// below 0.
+// is below 0.
 TWINBENCH_HOST_DEVICE std::int32_t sample_of_entry(std::int32_t entry) { return entry < 0 ? ~entry : entry; }
 
 // How many children have a parent before this place of the list. Parents ascend; from the first -1 on there are none.

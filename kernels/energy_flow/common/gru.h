@@ -1,7 +1,6 @@
 // Arithmetic of the energy carrier's gated recurrent unit (C07), one channel of one flow. Host and device. The matrix
 // products are elsewhere; what arrives here are their sums with the biases added. In the namespace of the component
-// that
-// specifies it; the whole forward takes it too.
+// that specifies it; the whole forward takes it too.
 #pragma once
 
 #include "kernels/common/math.h"

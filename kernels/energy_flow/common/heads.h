@@ -1,6 +1,5 @@
 // Arithmetic of the carrier heads' forward pass for one flow (C08): noise, clamp, spawn counts. Host and device. Real
-// is
-// float; double serves the CPU path's fp64 operators. In the namespace of the component that specifies it; the whole
+// is float; double serves the CPU path's fp64 operators. In the namespace of the component that specifies it; the whole
 // forward takes it too.
 #pragma once
 

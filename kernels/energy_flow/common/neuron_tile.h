@@ -1,6 +1,5 @@
 // The simple neuron on the host (C06): one tile of flows through all layers (see kernels/common/tile.h). In the
-// namespace
-// of the component that specifies it; the whole forward takes it too.
+// namespace of the component that specifies it; the whole forward takes it too.
 #pragma once
 
 #include <cstdint>

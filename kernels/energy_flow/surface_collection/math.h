@@ -1,6 +1,5 @@
 // Which entries energy_flow.surface_collection (C11) collects, and the gradient of an energy; cells, weights and sums
-// are
-// in energy_flow/common. Host and device.
+// are in energy_flow/common. Host and device.
 #pragma once
 
 #include <cstdint>

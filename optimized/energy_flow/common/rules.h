@@ -1,4 +1,4 @@
-// What decides the life of flows, the same in all samples, and the columns of what is told of them.
+// What decides the life of flows, the same in all samples.
 #pragma once
 
 #include <cstdint>
@@ -6,25 +6,15 @@
 #include "kernels/energy_flow/common/movement.h"
 #include "kernels/energy_flow/common/placement.h"
 #include "kernels/energy_flow/common/stop_rule.h"
+#include "src/energy_flow/common/flow_statistics.h"
 #include "src/setting.h"
 
 namespace twinbench::energy_flow::flow_forward {
 
-// Columns of the output `stats`. From 1 to 7 as flow_movement::Outcome counts them.
-enum Statistic {
-  kCreated,
-  kDoneZ0 = flow_movement::kReachedZ0,
-  kDoneZD = flow_movement::kReachedZD,
-  kProjectedAge = flow_movement::kProjectedByAge,
-  kDiedNonFinite = flow_movement::kDiedNonFinite,
-  kDroppedInitial,
-  kDroppedSpawn,
-  kRequests,
-  kCells,
-  kSteps,
-  kReason,
-  kStatistics
-};
+// The step counts its outcomes by flow_movement::Outcome, straight into these columns.
+static_assert(int{kDoneZ0} == int{flow_movement::kReachedZ0} && int{kDoneZD} == int{flow_movement::kReachedZD} &&
+              int{kProjectedAge} == int{flow_movement::kProjectedByAge} &&
+              int{kDiedNonFinite} == int{flow_movement::kDiedNonFinite});
 
 enum class Spawn { kOff, kMovement, kGate };
 

@@ -1,6 +1,5 @@
 // The loader's gates (energy-flow specification C02): the first batch waits for no other row, and a file larger than
-// the
-// memory is no obstacle.
+// the memory is no obstacle.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>

@@ -60,9 +60,8 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t s
 
 // Forward, a flow: concatenation 1, guards of input, hidden, output and next hidden 8, joining the layers 1, guard hits
 // 5; per layer two products and eleven pointwise operators (the specification's 9 + 3L counts those as one launch).
-// Backward
-// adds the tape's replay: of the forward (without the results' copies), and the sum of every parameter's gradients over
-// the flows, one operator a parameter and flow but the first; three join the flows' inputs.
+// Backward adds the tape's replay: of the forward (without the results' copies), and the sum of every parameter's
+// gradients over the flows, one operator a parameter and flow but the first; three join the flows' inputs.
 std::int64_t baseline_dispatches(const Setting& s) {
   const std::int64_t layers = s.size("layers"), flows = s.size("flows");
   if (flows == 0) return 0;

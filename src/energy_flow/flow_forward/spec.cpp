@@ -7,30 +7,12 @@
 #include <utility>
 
 #include "src/draws.h"
+#include "src/energy_flow/common/flow_statistics.h"
 #include "src/inputs.h"
 #include "src/spec_parts.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
-
-// Columns of `stats`.
-enum Statistic : std::int64_t {
-  kCreated,
-  kDoneZ0,
-  kDoneZD,
-  kProjectedAge,
-  kProjectedStop,
-  kDroppedStop,
-  kDiedBounds,
-  kDiedNonFinite,
-  kDroppedInitial,
-  kDroppedSpawn,
-  kRequests,  // of children
-  kCells,     // that flows have reached
-  kSteps,
-  kReason,  // 1 exhausted, 2 max_steps, 3 threshold, 4 patience
-  kStatistics
-};
 
 InputSpec fixed(InputSpec input) { return input.without_gradient(); }
 
@@ -218,8 +200,7 @@ std::int64_t section_launches(const Counts& c, const Setting& s) {
 // ATen's are more: a recurrent layer's gates are eleven operators, its products two (+ 10 a layer); the layers' states
 // are joined, a NaN energy replaced, reflection takes four operators (+ 5; + 1 without), noise is added to the move too
 // (+ 1); the distance to a plane takes four, the age one (+ 4 a flow-step), the gate joins the length's read (+ 1) and
-// a
-// child's energy is divided; fewer in a cell, whose weights the host makes (- 1), and one for the plane of each flow
+// a child's energy is divided; fewer in a cell, whose weights the host makes (- 1), and one for the plane of each flow
 // that ends there; a log joins the energies and takes their deviation apart (+ 6); surfaces and records of zeros (+ 2).
 std::int64_t dispatches(Variant variant, const NamedTensors& outputs, const Setting& s) {
   if (variant == Variant::kOptimized) return 0;
