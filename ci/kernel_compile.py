@@ -74,11 +74,10 @@ def launch(command: list[str]) -> int:
         sys.stderr.write(f"kernel_compile: {command[0]}: {error.strerror}\n")
         return 2
     lines = done.stderr.splitlines(keepends=True)
-    others = [line for line in lines if done.returncode != 0 or not REPORT.search(line)]
-    sys.stderr.write("".join(others))
+    report = [line for line in lines if done.returncode == 0 and REPORT.search(line)]
+    sys.stderr.write("".join(line for line in lines if line not in report))
     if "-o" in command and done.returncode == 0:
-        report = "".join(line for line in lines if line not in others)
-        report_of(Path(command[command.index("-o") + 1])).write_text(report)
+        report_of(Path(command[command.index("-o") + 1])).write_text("".join(report))
     return done.returncode
 
 

@@ -13,15 +13,13 @@
 #include "optimized/common/packing.h"
 #include "optimized/common/products.h"
 #include "optimized/common/two_halves.h"
+#include "src/energy_flow/common/exploration_scale.h"
 
 namespace twinbench::energy_flow::carrier_heads {
 
-// The displacement's scale is constant for 100 steps, then decays by 0.9 every 10.
 template <class Real>
 Rule<Real> rule_of(const Setting& setting) {
-  const double decays = std::floor((setting.option("global_step") - 100) / 10), scale = setting.option("scale");
-  const double now = decays < 0 ? scale : std::max(setting.option("smallest_scale"), scale * std::pow(0.9, decays));
-  return {.scale = static_cast<Real>(now),
+  return {.scale = static_cast<Real>(exploration_scale(setting)),
           .noise = static_cast<Real>(setting.option("noise")),
           .noise_on_z = setting.on("noise_on_z") ? Real(1) : Real(0),
           .threshold = static_cast<Real>(setting.option(setting.on("gate") ? "gate_threshold" : "movement_threshold")),

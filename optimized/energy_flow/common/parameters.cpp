@@ -4,8 +4,9 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string>
+
+#include "src/energy_flow/common/exploration_scale.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
@@ -63,10 +64,8 @@ HeadsPack packed_heads(const NamedTensors& inputs, const Setting& setting) {
 }
 
 carrier_heads::Rule<float> heads_rule(const Setting& setting) {
-  const double decays = std::floor((setting.option("global_step") - 100) / 10), scale = setting.option("scale");
-  const double now = decays < 0 ? scale : std::max(setting.option("smallest_scale"), scale * std::pow(0.9, decays));
   const bool gate = setting.option("spawn") == 2;
-  return {.scale = static_cast<float>(now),
+  return {.scale = static_cast<float>(exploration_scale(setting)),
           .noise = static_cast<float>(setting.option("noise")),
           .noise_on_z = setting.on("noise_on_z") ? 1.0f : 0.0f,
           .threshold = static_cast<float>(setting.option(gate ? "gate_threshold" : "movement_threshold")),

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "src/energy_flow/common/exploration_scale.h"
 #include "src/operand_bytes.h"
 #include "src/spec_parts.h"
 
@@ -65,8 +66,7 @@ std::int64_t baseline_dispatches(const Setting& s) {
 // Forward: one product on either device; the finishing pass is no operator. Backward: two products more, and on the CPU
 // those of the second layers' weight gradients, which the kernel sums on its way.
 std::int64_t optimized_dispatches(const Setting& s) {
-  if (s.size("flows") == 0) return 0;
-  return !s.backward() ? 1 : s.device.is_cpu() ? 5 : 3;
+  return s.size("flows") == 0 ? 0 : !s.backward() ? 1 : s.device.is_cpu() ? 5 : 3;
 }
 
 Cost cost(const Setting& s) {
@@ -83,8 +83,8 @@ std::string out_of_range(const NamedTensors&, const NamedTensors& outputs, const
   if (!(outputs["energy"].abs().max().item<double>() <= 1)) return "an energy is beyond 1 or NaN";
   if ((outputs["delta"].abs() > 0.5).any().item<bool>()) return "a displacement is beyond its clamp";
   const auto [least, most] = outputs["spawn_count"].aminmax();
-  const bool in_range = least.item<int>() >= 0 && most.item<int>() <= setting.option("most_spawned");
-  return in_range ? "" : "a spawn count is outside 0 .. most_spawned";
+  const bool fits = least.item<int>() >= 0 && most.item<int>() <= setting.option("most_spawned");
+  return fits ? "" : "a spawn count is outside 0 .. most_spawned";
 }
 
 // Flows whose spawn count, or, for gradients, whose clamp lies so close to its threshold that rounding may decide it
@@ -92,17 +92,15 @@ std::string out_of_range(const NamedTensors&, const NamedTensors& outputs, const
 at::Tensor within_margin(const NamedTensors& outputs, const Setting& s) {
   const double margin = s.dtype == Dtype::kBf16 ? 1e-2 : 1e-5, most = s.option("most_spawned");
   const double tau = s.option("gate_threshold"), theta = s.option("movement_threshold");
-  const double unit = s.on("gate") ? 1 : theta;  // the movement margin is one of the ratio, not of the length
   at::Tensor near = at::zeros(outputs["spawn_measure"].sizes(), at::kBool);
   for (int i = 0; i < most; ++i) {
     const double threshold = s.on("gate") ? tau + i * (1 - tau) / most : (i + 2) * theta;
-    near = near.logical_or(outputs["spawn_measure"].sub(threshold).abs().lt(margin * unit));
+    near = near.logical_or(outputs["spawn_measure"].sub(threshold).abs().lt(
+        s.on("gate") ? margin : margin * theta));  // of a move it is one of the ratio
   }
   // Displacements pinned to the boundary are exact in every mode: nothing can decide them otherwise.
   if (!s.backward() || s.on("clamp_boundary")) return near;
-  const double decays = std::floor((s.option("global_step") - 100) / 10), scale = s.option("scale");
-  const double now = decays < 0 ? scale : std::max(s.option("smallest_scale"), scale * std::pow(0.9, decays));
-  return near.logical_or(outputs["displacement"].mul(now).abs().sub(0.5).abs().lt(margin).any(1));
+  return near.logical_or(outputs["displacement"].mul(exploration_scale(s)).abs().sub(0.5).abs().lt(margin).any(1));
 }
 
 }  // namespace
