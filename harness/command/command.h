@@ -48,7 +48,8 @@ int bench_command(const CommandOptions& options, const SessionOptions& session,
                   const std::vector<std::string>& google_benchmark_flags);
 int null_command(const CommandOptions& options, std::size_t comparisons);  // `bench --null`
 int ceilings_command(const CommandOptions& options);
-int selftest_command(const CommandOptions& options);
+// timing: "all"; "only" those twins whose verdict is one of time; "without" them.
+int selftest_command(const CommandOptions& options, const std::string& timing);
 int dump_command(const CommandOptions& options, const std::string& cell, const std::vector<std::string>& sizes,
                  const std::string& out);
 int check_command(const CommandOptions& options, const std::string& cell, const std::string& from);

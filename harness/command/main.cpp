@@ -148,6 +148,7 @@ int program(int argc, char** argv) {
   std::string pins = "ci/counters.json", checks, cell, file;
   twinbench::ScenarioOptions scenario;
   std::vector<std::string> sizes;
+  std::string timing = "all";
 
   auto* list =
       app.add_subcommand("list", "Components, variants, devices, dtypes, cases, sin, proof counters with both values");
@@ -243,6 +244,11 @@ int program(int argc, char** argv) {
       app.add_subcommand("selftest", "Planted wrong twins and correct controls: the harness proves itself");
   add_common(selftest, options, true);
   add_limits(selftest, options);
+  selftest
+      ->add_option("--timing", timing,
+                   "all; only: the twins that time judges, which want a quiet machine; without: all others")
+      ->check(CLI::IsMember({"all", "only", "without"}))
+      ->capture_default_str();
 
   auto* dump = app.add_subcommand("dump", "Writes named inputs and outputs of a cell as safetensors");
   dump->add_option("cell", cell, "<id>/<variant>/<device>/<dtype>/<case>")->required();
@@ -303,7 +309,7 @@ int program(int argc, char** argv) {
     if (*ceilings) code = twinbench::ceilings_command(options);
     if (*scenarios) code = twinbench::scenario_command(options, scenario);
     if (*coverage) code = twinbench::coverage_command(coverage_pins, scenario.folder, pin, drop);
-    if (*selftest) code = twinbench::selftest_command(options);
+    if (*selftest) code = twinbench::selftest_command(options, timing);
     if (*dump) code = twinbench::dump_command(options, cell, sizes, file);
     if (*check) code = twinbench::check_command(options, cell, file);
     if (*data) code = twinbench::data_command(data_options);

@@ -28,7 +28,7 @@ std::vector<const SelftestCase*> most_valuable_first(const std::vector<SelftestC
 
 }  // namespace
 
-int selftest_command(const CommandOptions& options) {
+int selftest_command(const CommandOptions& options, const std::string& timing) {
   const TimeBudget budget(options.minutes);
   const Shard shard = shard_named(options.shard);
   Ledger ledger;
@@ -39,7 +39,7 @@ int selftest_command(const CommandOptions& options) {
   bool any = false;
   for (const SelftestCase* one : most_valuable_first(selftest_cases())) {
     const SelftestCase& planted = *one;
-    if (!wanted.found_in(planted.name)) continue;
+    if (!wanted.found_in(planted.name) || (timing != "all" && planted.is_timed() != (timing == "only"))) continue;
     any = true;
     if (!shard.has(planted.name)) continue;
     ledger.plan(planted.name);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "harness/compare/inputs.h"
+#include "harness/parity/components_in_turn.h"
 #include "harness/parity/held_out.h"
 #include "src/inputs.h"
 
@@ -41,24 +42,24 @@ TEST(CardLimits, ListedCasesAreWithinThem) {
 // revision. What the baseline refuses too is no case.
 TEST(CardLimits, WhateverIsDrawnWithinThemRuns) {
   int runs = 0;
-  for (const auto& component : components()) {
-    if (!component.has_kernel) continue;
+  for (const Component* const component : components_in_turn(24, [](const Component& one) { return one.has_kernel; }))
     for (int number = 0; number < 12; ++number) {
-      const HeldOutDraw draw = held_out_draw(component, "any revision", number, false);
-      if (draw.input_case.sizes.empty() || !within(component, draw.input_case)) continue;
-      const std::string why = refusal(component, draw.input_case);
-      if (!why.empty() && why == refusal(component, draw.input_case, Variant::kBaseline, Device())) continue;
-      EXPECT_EQ(why, "") << component.spec.id() << " " << draw.text;
+      const HeldOutDraw draw = held_out_draw(*component, "any revision", number, false);
+      if (draw.input_case.sizes.empty() || !within(*component, draw.input_case)) continue;
+      const std::string why = refusal(*component, draw.input_case);
+      if (!why.empty() && why == refusal(*component, draw.input_case, Variant::kBaseline, Device())) continue;
+      EXPECT_EQ(why, "") << component->spec.id() << " " << draw.text;
       ++runs;
     }
-  }
   EXPECT_GT(runs, 60);
 }
 
 // One size after the other, as large as the limits allow beside the others of the first case of that pass.
 TEST(CardLimits, TheLargestAllowedSizeRunsAndTheNextIsRefused) {
   int limited = 0;
-  for (const auto& component : components())
+  for (const Component* const chosen :
+       components_in_turn(4, [](const Component& one) { return !one.spec.card_limits.empty(); })) {
+    const Component& component = *chosen;
     for (const auto& limit : component.spec.card_limits)
       for (const auto& symbol : limit.of.symbols()) {
         const auto base = std::find_if(component.spec.cases.begin(), component.spec.cases.end(),
@@ -83,7 +84,8 @@ TEST(CardLimits, TheLargestAllowedSizeRunsAndTheNextIsRefused) {
             << component.spec.id() << ", " << symbol << " " << length << ": " << refusal(component, one);
         ++limited;
       }
-  EXPECT_GE(limited, 6);
+  }
+  EXPECT_GE(limited, 4);
 }
 
 }  // namespace

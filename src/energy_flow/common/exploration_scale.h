@@ -1,0 +1,17 @@
+// The scale of a flow's displacement by the training step (C08): constant for 100 steps, then a tenth less every ten.
+// The baseline has a form of its own, so that a mistake here does not reach the oracle.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/setting.h"
+
+namespace twinbench::energy_flow {
+
+inline double exploration_scale(const Setting& setting) {
+  const double decays = std::floor((setting.option("global_step") - 100) / 10), scale = setting.option("scale");
+  return decays < 0 ? scale : std::max(setting.option("smallest_scale"), scale * std::pow(0.9, decays));
+}
+
+}  // namespace twinbench::energy_flow
