@@ -1,30 +1,15 @@
-// What decides the life of flows, the same in all samples, and the columns of what is told of them.
+// What decides the life of flows, the same in all samples.
 #pragma once
 
 #include <cstdint>
 
+#include "kernels/energy_flow/common/flow_statistics.h"
 #include "kernels/energy_flow/common/movement.h"
 #include "kernels/energy_flow/common/placement.h"
 #include "kernels/energy_flow/common/stop_rule.h"
 #include "src/setting.h"
 
 namespace twinbench::energy_flow::flow_forward {
-
-// Columns of the output `stats`. From 1 to 7 as flow_movement::Outcome counts them.
-enum Statistic {
-  kCreated,
-  kDoneZ0 = flow_movement::kReachedZ0,
-  kDoneZD = flow_movement::kReachedZD,
-  kProjectedAge = flow_movement::kProjectedByAge,
-  kDiedNonFinite = flow_movement::kDiedNonFinite,
-  kDroppedInitial,
-  kDroppedSpawn,
-  kRequests,
-  kCells,
-  kSteps,
-  kReason,
-  kStatistics
-};
 
 enum class Spawn { kOff, kMovement, kGate };
 
