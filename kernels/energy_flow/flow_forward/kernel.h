@@ -142,6 +142,7 @@ struct ListFlows {
 // and as many as there is room for; and the sample's counts.
 struct SettleSamples {
   static constexpr int kMaxThreads = kSampleThreads;
+  static constexpr int kMinBlocksPerSm = 1;  // few blocks: registers rather than warps
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const Arguments& a) const {
@@ -152,6 +153,7 @@ struct SettleSamples {
       if (simt::thread_rank(block) == 0) a.next_live[sample] = 0;
       return;
     }
+    count(block, a, sample, begin, rows);
     const std::int32_t created = stats[kCreated], free = free_slots(created, a.slots.each);
     const auto stays = [&](std::int32_t i) {
       return a.results.outcome[begin + i] == flow_movement::kStaysActive ? 1 : 0;
@@ -172,7 +174,6 @@ struct SettleSamples {
             bear(a, begin + i, slot);
           }
         });
-    count(block, a, sample, begin, rows);
     if (simt::thread_rank(block) > 0) return;
     const std::int32_t admitted = children_of(free, 0, requested);
     stats[kCreated] = created + admitted;
@@ -192,29 +193,26 @@ struct SettleSamples {
     a.flows.status[slot] = flow_movement::kActive;
   }
 
-  // How many flows ended in each way, three ways a word of 64 bits, and the least of their margins.
+  // How many flows ended in each way, and the least of their margins.
   template <class Block>
   static TWINBENCH_DEVICE void count(Block& block, const Arguments& a, std::int64_t sample, std::int32_t begin,
                                      std::int32_t rows) {
-    constexpr int kWords = 3, kEach = 3, kBits = 21;
-    static_assert(kMostSlots < 1 << kBits && kWords * kEach >= flow_movement::kOutcomes);
-    unsigned long long counts[kWords] = {};
+    auto ended = simt::shared_array<int, flow_movement::kOutcomes>(block);
+    const int thread = simt::thread_rank(block);
+    if (thread < flow_movement::kOutcomes) ended[thread] = 0;
+    block.barrier();
     float least = 1.0f;
-    for (std::int32_t i = simt::thread_rank(block); i < rows; i += kSampleThreads) {
+    for (std::int32_t i = thread; i < rows; i += kSampleThreads) {
       const std::int32_t outcome = a.results.outcome[begin + i];
       least = smaller(least, a.results.margin[begin + i]);
-      TWINBENCH_UNROLL
-      for (int word = 0; word < kWords; ++word)
-        if (outcome / kEach == word) counts[word] += 1ull << (outcome % kEach * kBits);
+      if (outcome != flow_movement::kStaysActive) simt::atomic_add(block, ended + outcome, 1);
     }
-    TWINBENCH_UNROLL
-    for (int word = 0; word < kWords; ++word) counts[word] = simt::block_sum(block, counts[word]);
     least = -simt::block_max(block, -least, -1.0f);
-    const int outcome = simt::thread_rank(block);
-    if (outcome == 0) a.margin[sample] = smaller(a.margin[sample], least);
-    if (outcome == flow_movement::kStaysActive || outcome >= flow_movement::kOutcomes) return;
-    const unsigned long long word = outcome < kEach ? counts[0] : outcome < 2 * kEach ? counts[1] : counts[2];
-    a.stats_of(sample)[outcome] += static_cast<std::int32_t>(word >> (outcome % kEach * kBits) & ((1u << kBits) - 1u));
+    block.barrier();
+    if (thread == 0) a.margin[sample] = smaller(a.margin[sample], least);
+    if (thread == flow_movement::kStaysActive || thread >= flow_movement::kOutcomes) return;
+    const int count = ended[thread];
+    a.stats_of(sample)[thread] += count;
   }
 };
 

@@ -65,21 +65,10 @@ class FlowTile {
     for (int j = 0; j < kWeights; ++j) weights[thread_ + j * kTileThreads] = coefficients_[j];
     block_.barrier();
     if (slice + 1 < slices) load(slice + 1);
-    TWINBENCH_UNROLL
-    for (int k = 0; k < kSliceDepth; ++k) {
-      const int place = place_in_slice(k, own_flow) / 4;
-      const kernels::Floats<4> low = fours[place], high = fours[place + 1];
+    TWINBENCH_ROLLED
+    for (int quarter = 0; quarter < kQuarters; ++quarter) {
       TWINBENCH_UNROLL
-      for (int third = 0; third < 3; ++third) {
-        const kernels::Floats<2> weight = pairs[(k * kTileColumns + third * kTileChannels + own_column) / 2];
-        Sums& sums = third == 0 ? one : third == 1 ? two : three;
-        TWINBENCH_UNROLL
-        for (int c = 0; c < 2; ++c) {
-          TWINBENCH_UNROLL
-          for (int f = 0; f < kOwnFlows; ++f)
-            sums[c][f] = kernels::multiply_add(weight.of[c], f < 4 ? low.of[f % 4] : high.of[f % 4], sums[c][f]);
-        }
-      }
+      for (int i = 0; i < 4; ++i) add(quarter * 4 + i, fours, pairs, one, two, three);
     }
   }
 
@@ -88,6 +77,23 @@ class FlowTile {
   static constexpr int kRows = kTileFlows * kQuarters / kTileThreads;
   static constexpr int kWeights = kSliceDepth * kTileColumns / 4 / kTileThreads;
   static_assert(kTileFlows * kQuarters % kTileThreads == 0 && kSliceDepth * kTileColumns / 4 % kTileThreads == 0);
+
+  template <class Flows, class Weights>
+  TWINBENCH_DEVICE void add(int k, Flows flows, Weights weights, Sums& one, Sums& two, Sums& three) const {
+    const int place = place_in_slice(k, own_flow) / 4;
+    const kernels::Floats<4> low = flows[place], high = flows[place + 1];
+    TWINBENCH_UNROLL
+    for (int third = 0; third < 3; ++third) {
+      const kernels::Floats<2> weight = weights[(k * kTileColumns + third * kTileChannels + own_column) / 2];
+      Sums& sums = third == 0 ? one : third == 1 ? two : three;
+      TWINBENCH_UNROLL
+      for (int c = 0; c < 2; ++c) {
+        TWINBENCH_UNROLL
+        for (int f = 0; f < kOwnFlows; ++f)
+          sums[c][f] = kernels::multiply_add(weight.of[c], f < 4 ? low.of[f % 4] : high.of[f % 4], sums[c][f]);
+      }
+    }
+  }
 
   TWINBENCH_DEVICE void load(int slice) {
     const bool input = slice < input_slices;
@@ -138,6 +144,7 @@ TWINBENCH_HOST_DEVICE int column_tiles(const TileArguments& a) { return (a.colum
 // who reads it as a state guards it.
 struct RecurrentLayer {
   static constexpr int kMaxThreads = kTileThreads;
+  static constexpr int kMinBlocksPerSm = 3;
   static std::int64_t documented_shared_bytes() { return kTileBytes; }
 
   template <class Block>
@@ -181,6 +188,7 @@ struct RecurrentLayer {
 // Grid: column_tiles() for every kTileFlows rows that there can be. Sums without bias.
 struct HeadProducts {
   static constexpr int kMaxThreads = kTileThreads;
+  static constexpr int kMinBlocksPerSm = 3;
   static std::int64_t documented_shared_bytes() { return kTileBytes; }
 
   template <class Block>
