@@ -69,7 +69,8 @@ def decided(step, stats, counts, best, stall, max_steps, o):
 def collected(ended, samples, height, width):
     sample, position, energy, distance, age = (torch.cat(parts) for parts in zip(*ended, strict=True))
     across, along = ((position[:, axis] + 1) * 0.5 * (extent - 1) for axis, extent in enumerate((width, height)))
-    key = (sample * height + along.round().clamp(0, height - 1).long()) * width + across.round().clamp(0, width - 1).long()
+    across, along = across.round().clamp(0, width - 1).long(), along.round().clamp(0, height - 1).long()
+    key = (sample * height + along) * width + across
     weight = energy.abs() / (1 + distance) * (1 + 0.1 * age)
     cells = samples * height * width
     largest = weight.new_full((cells,), -torch.inf).scatter_reduce(0, key, weight, "amax")
@@ -175,7 +176,8 @@ def forward_data(sizes, device="cpu"):
               weight_hidden=[torch.randn(wide, hidden, device=device) / hidden**0.5 for _ in layers],
               bias_input=[0.1 * torch.randn(wide, device=device) for _ in layers],
               bias_hidden=[0.1 * torch.randn(wide, device=device) for _ in layers])
-    for name, width, out in (("energy", "energy_width", 1), ("displacement", "head_width", 3), ("gate", "head_width", 1)):
+    heads = (("energy", "energy_width", 1), ("displacement", "head_width", 3), ("gate", "head_width", 1))
+    for name, width, out in heads:
         add(f"{name}_hidden", "", s[width], hidden)
         add(f"{name}_out", "", out, s[width])
     add("child", "", 1, hidden)

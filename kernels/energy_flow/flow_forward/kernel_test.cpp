@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <deque>
 #include <limits>
@@ -47,12 +48,10 @@ simt::Floats in_tiles(std::int64_t rows, int each, std::int64_t inner, std::int6
   return packed;
 }
 
-struct Shape {
-  std::int32_t total, rows, input, width;
-};
+using Shape = std::array<std::int32_t, 4>;  // rows, rows that there can be, input, width
 class Products : public testing::TestWithParam<Shape> {};
 
-TEST_P(Products, RecurrentLayer) {
+TEST_P(Products, RecurrentTiles) {
   const auto [total, rows, input, width] = GetParam();
   const auto input_stride = padded_width(input), stride = padded_width(width);
   const std::int64_t inner = input_stride + stride, gates = std::int64_t{3} * width;
@@ -100,7 +99,7 @@ TEST_P(Products, RecurrentLayer) {
                           .biases = added.data(),
                           .out = out.data()};
     const auto blocks = static_cast<unsigned>(channel_tiles(a) * ((rows + kTileFlows - 1) / kTileFlows));
-    simt::run_clean(RecurrentLayer{}, blocks, kTileThreads, order, a, kTileBytes);
+    simt::run_clean(RecurrentTiles{}, blocks, kTileThreads, order, a, kTileBytes);
     for (std::int32_t row = 0; row < rows; ++row)
       for (std::int32_t c = 0; c < stride; ++c) {
         const float got = out[size(row * stride + c)];
@@ -144,7 +143,7 @@ TEST_P(Products, Heads) {
                           .out = out.data(),
                           .columns = columns};
     const auto blocks = static_cast<unsigned>(column_tiles(a) * ((rows + kTileFlows - 1) / kTileFlows));
-    simt::run_clean(HeadProducts{}, blocks, kTileThreads, order, a, kTileBytes);
+    simt::run_clean(HeadTiles{}, blocks, kTileThreads, order, a, kTileBytes);
     for (std::int32_t row = 0; row < rows; ++row)
       for (std::int32_t c = 0; c < columns; ++c) {
         double due = row < total ? 0 : -7;
@@ -189,9 +188,7 @@ struct Lattice {
     a.active = integers(samples * max_steps, 99);
     a.margin = floats(samples);
     a.surface = floats(samples * a.cells());
-    const simt::Floats energies = simt::spread(samples * a.cells(), 1);
-    std::copy(energies.begin(), energies.end(), own_energies = floats(samples * a.cells()));
-    a.energies = own_energies;
+    a.energies = all_floats.emplace_back(simt::spread(samples * a.cells(), 1)).data();
     for (std::int64_t b = 0; b < samples; ++b) keys[size(b)] = 1000 + 7 * b;
     a.sample_key = keys.data();
   }
@@ -220,13 +217,9 @@ struct Lattice {
   std::deque<Integers> all_integers;
   simt::GuardedBuffer<std::uint8_t> status;
   simt::GuardedBuffer<std::int64_t> keys;
-  float* own_energies = nullptr;
 };
 
-struct Extent {
-  std::int64_t samples;
-  std::int32_t quota, width, height;
-};
+using Extent = std::array<std::int32_t, 4>;  // samples, quota, width, height
 class Samples : public testing::TestWithParam<Extent> {};
 
 // Steps with any outcomes and requests, against lists of slots: order, numbers, quota, counts, margins, children.
@@ -237,6 +230,11 @@ TEST_P(Samples, StepsEndAsListsDo) {
     Lattice l(samples, quota, width, height, kMost);
     const Arguments& a = l.a;
     l.place(order);
+    for (std::int32_t slot = a.slots.first(samples - 1), cell = 0; cell < a.placed; ++slot, ++cell) {
+      ASSERT_EQ(a.flows.x[slot], flow_placement::normalized(cell % width, width - 1));
+      ASSERT_EQ(a.flows.y[slot], flow_placement::normalized(cell / width, height - 1));
+      ASSERT_EQ(a.flows.energy[slot], a.energies[(samples - 1) * a.cells() + cell]);
+    }
     struct Entry {
       std::int32_t slot, source;
     };
@@ -302,10 +300,9 @@ TEST_P(Samples, StepsEndAsListsDo) {
             }
             const std::int32_t slot = a.slots.first(b) + own[kCreated]++;
             born.push_back({slot, row});
-            ASSERT_EQ(a.flows.x[slot], static_cast<float>(row));
-            ASSERT_EQ(a.flows.y[slot], static_cast<float>(step));
-            ASSERT_EQ(a.flows.z[slot], 0.25f);
-            ASSERT_EQ(a.flows.energy[slot], static_cast<float>(-row));
+            const float got[] = {a.flows.x[slot], a.flows.y[slot], a.flows.z[slot], a.flows.energy[slot]};
+            const float want[] = {static_cast<float>(row), static_cast<float>(step), 0.25f, static_cast<float>(-row)};
+            for (int field = 0; field < 4; ++field) ASSERT_EQ(got[field], want[field]) << b << ' ' << field;
             ASSERT_EQ(a.flows.age[slot], 0);
             ASSERT_EQ(a.flows.status[slot], flow_movement::kActive);
           }
@@ -325,19 +322,6 @@ TEST_P(Samples, StepsEndAsListsDo) {
 INSTANTIATE_TEST_SUITE_P(Extents, Samples,
                          testing::Values(Extent{1, 6, 2, 2}, Extent{3, 40, 5, 4}, Extent{2, 700, 17, 16},
                                          Extent{5, 3, 3, 3}, Extent{300, 4, 2, 2}));
-
-TEST(SamplesKernel, PlacesAsTheLatticeLies) {
-  for (const auto order : simt::kAllOrders) {
-    Lattice l(2, 5, 3, 2, 4);
-    l.place(order);
-    const std::vector<float> x = {-1, 0, 1, -1, 0}, y = {-1, -1, -1, 1, 1};
-    for (std::int32_t slot = 0; slot < 10; ++slot) {
-      EXPECT_EQ(l.a.flows.x[slot], x[size(slot % 5)]);
-      EXPECT_EQ(l.a.flows.y[slot], y[size(slot % 5)]);
-      EXPECT_EQ(l.a.flows.energy[slot], l.a.energies[slot / 5 * 6 + slot % 5]);
-    }
-  }
-}
 
 // ---- rows -------------------------------------------------------------------------------------------------------
 
@@ -368,8 +352,8 @@ TEST(RowKernels, NeuronAsOnTheHost) {
                    input = wide(simt::Floats(size(32 * each), -7.0f));
       a.neuron_weights = weights.data();
       a.input = input.data();
-      simt::run_clean(NeuronRows{}, static_cast<unsigned>(simple_neuron::forward_blocks(a.slots.all())),
-                      simple_neuron::kThreads, order, a, simple_neuron::forward_shared_bytes(a.neuron));
+      simt::run_clean(NeuronRows{}, each > 8 ? 2 : 1, simple_neuron::kThreads, order, a,
+                      simple_neuron::forward_shared_bytes(a.neuron));
       std::vector<float> memory(size(simple_neuron::Tile<1>::size(a.neuron)));
       const simple_neuron::Tile<1> tile{a.neuron, memory.data()};
       for (std::int32_t row = 0; row < 2 * each; ++row) {
@@ -415,12 +399,12 @@ TEST_P(FinishKernel, MovesFlowsByTheirOwnRules) {
     a.heads.gate_out_weight = gate_out.data();
     ASSERT_EQ(carrier_heads::columns_at_once(a.heads.columns), once);
     const Listed before(37);
-    const auto blocks = static_cast<unsigned>(carrier_heads::forward_blocks(a.slots.all()));
+    constexpr unsigned kBlocks = 1;  // which takes two groups of flows, one after the other
     if (once == 4)
-      simt::run_clean(Finish{}, blocks, carrier_heads::kThreads, order, a,
+      simt::run_clean(Finish{}, kBlocks, carrier_heads::kThreads, order, a,
                       carrier_heads::forward_shared_bytes(a.heads.columns, gate));
     else
-      simt::run_clean(FinishAnyWidth{}, blocks, carrier_heads::kThreads, order, a);
+      simt::run_clean(FinishAnyWidth{}, kBlocks, carrier_heads::kThreads, order, a);
     std::int32_t asked = 0, ended = 0;
     for (std::int32_t row = 0; row < l.rows; ++row) {
       const std::int32_t slot = a.rows.slot[row];
@@ -453,11 +437,10 @@ TEST_P(FinishKernel, MovesFlowsByTheirOwnRules) {
       ASSERT_EQ(a.results.outcome[row], flow.outcome) << row;
       ASSERT_EQ(a.flows.status[slot], flow.status) << row;
       ASSERT_EQ(a.flows.age[slot], flow.age) << row;
-      ASSERT_NEAR(a.flows.x[slot], flow.x, 1e-5) << row;
-      ASSERT_NEAR(a.flows.y[slot], flow.y, 1e-5) << row;
-      ASSERT_NEAR(a.flows.z[slot], flow.z, 1e-5) << row;
-      ASSERT_NEAR(a.flows.energy[slot], flow.energy, 1e-5) << row;
-      ASSERT_NEAR(a.flows.distance[slot], flow.distance, 1e-5) << row;
+      const float got[] = {a.flows.x[slot], a.flows.y[slot], a.flows.z[slot], a.flows.energy[slot],
+                           a.flows.distance[slot]},
+                  want[] = {flow.x, flow.y, flow.z, flow.energy, flow.distance};
+      for (int field = 0; field < 5; ++field) ASSERT_NEAR(got[field], want[field], 1e-5) << row << ' ' << field;
       const std::int32_t requests = flow.status == flow_movement::kActive ? to.spawn_count : 0;
       ASSERT_EQ(a.results.requests[row], requests) << row;
       asked += requests, ended += flow.status != flow_movement::kActive;

@@ -58,11 +58,11 @@ void launch_neuron(const Arguments& a, kernels::Stream stream) {
 }
 
 void launch_recurrent(const TileArguments& a, kernels::Stream stream) {
-  simt::launch(RecurrentLayer{}, tiles(a, channel_tiles(a)), kTileThreads, kTileBytes, stream, a);
+  simt::launch(RecurrentTiles{}, tiles(a, channel_tiles(a)), kTileThreads, kTileBytes, stream, a);
 }
 
 void launch_head_products(const TileArguments& a, kernels::Stream stream) {
-  simt::launch(HeadProducts{}, tiles(a, column_tiles(a)), kTileThreads, kTileBytes, stream, a);
+  simt::launch(HeadTiles{}, tiles(a, column_tiles(a)), kTileThreads, kTileBytes, stream, a);
 }
 
 void launch_finish(const Arguments& a, kernels::Stream stream) {

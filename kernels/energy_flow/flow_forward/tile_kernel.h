@@ -142,7 +142,7 @@ TWINBENCH_HOST_DEVICE int column_tiles(const TileArguments& a) { return (a.colum
 
 // Grid: channel_tiles() for every kTileFlows rows that there can be. The state is stored as the layer above takes it;
 // who reads it as a state guards it.
-struct RecurrentLayer {
+struct RecurrentTiles {
   static constexpr int kMaxThreads = kTileThreads;
   static constexpr int kMinBlocksPerSm = 3;
   static std::int64_t documented_shared_bytes() { return kTileBytes; }
@@ -186,7 +186,7 @@ struct RecurrentLayer {
 };
 
 // Grid: column_tiles() for every kTileFlows rows that there can be. Sums without bias.
-struct HeadProducts {
+struct HeadTiles {
   static constexpr int kMaxThreads = kTileThreads;
   static constexpr int kMinBlocksPerSm = 3;
   static std::int64_t documented_shared_bytes() { return kTileBytes; }
