@@ -1,4 +1,5 @@
 // What the CUDA path asks of its device is counted on simt, pinned by name and held against the specification's bounds.
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
