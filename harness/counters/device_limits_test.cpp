@@ -1,5 +1,9 @@
 // What the CUDA path asks of its device is counted on simt, pinned by name and held against the specification's bounds.
+#include <ATen/ATen.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
 
 #include "harness/counters/count_component.h"
 #include "harness/counters/pins.h"
@@ -31,6 +35,22 @@ TEST(DeviceLimits, ProductsAreCountedByShapeAndAreNoDispatchOfTheHostsOwn) {
   EXPECT_EQ(run.value("products"), run.dispatches) << "as on a card, where each is one operator";
   EXPECT_EQ(run.allocations, 0) << "what the host needs for bf16 operands is not the adapter's";
   EXPECT_EQ(device_limits_broken(cell, run), "");
+}
+
+// Of the whole forward's flows every step that is issued has as many launches, and the host sees a pass's end before
+// steps 8, 16, ...
+TEST(DeviceLimits, AWholePassLaunchesByTheStepsItIssues) {
+  for (const char* input_case : {"tiny", "gate", "run_a", "run_s", "one", "long", "no_step", "drop", "non_finite"}) {
+    const Cell cell = find_cell(std::string("energy_flow.flow_forward/optimized/simt/fp32/") + input_case);
+    const Setting setting = cell.setting();
+    const CountedRun run = count_run(*cell.component, cell.variant, setting, 1);
+    const std::int64_t executed = run.outputs["stats"].select(1, 12).max().item<std::int64_t>();
+    const std::int64_t seen = std::max<std::int64_t>(8, (executed + 7) / 8 * 8);
+    const std::int64_t issued = std::min(setting.size("max_steps"), seen), layers = setting.size("layers");
+    EXPECT_EQ(run.counters.value("launches"), 7 + issued * (6 + layers)) << input_case << ", executed " << executed;
+    EXPECT_LE(run.counters.value("launches"), issued * (8 + 3 * layers) + 15) << "the specification's bound";
+    EXPECT_EQ(run.counters.value("products") + run.counters.dispatches + run.counters.allocations, 0) << input_case;
+  }
 }
 
 TEST(DeviceLimits, AChosenWayMayDispatchLessThanTheFormulaButNotMore) {

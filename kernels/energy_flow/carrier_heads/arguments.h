@@ -4,20 +4,9 @@
 
 #include "kernels/common/arguments.h"
 #include "kernels/energy_flow/carrier_heads/math.h"
+#include "kernels/energy_flow/common/head_columns.h"
 
 namespace twinbench::energy_flow::carrier_heads {
-
-// Columns of the joined first layer: [energy | displacement | child (1) | padding | gate | padding]; child and gate in
-// gate mode only. The padding after the child keeps the gate's columns on 32-byte sectors where the heads' are.
-struct Columns {
-  std::int32_t energy_width = 0, head_width = 0;
-  std::int32_t all = 0;  // length of a row, padding included
-
-  TWINBENCH_HOST_DEVICE std::int32_t displacement() const { return energy_width; }
-  TWINBENCH_HOST_DEVICE std::int32_t child() const { return energy_width + head_width; }
-  static constexpr std::int32_t kChildColumns = 8;  // padding included
-  TWINBENCH_HOST_DEVICE std::int32_t gate() const { return child() + kChildColumns; }
-};
 
 template <class Real>
 struct ForwardArguments {
@@ -77,21 +66,6 @@ TWINBENCH_HOST_DEVICE void store_results(const ForwardArguments<Real>& a, std::i
   a.child_energy[flow] = result.child_energy;
 }
 
-constexpr int kThreads = 256;
-constexpr int kFlowsPerBlock = 32;                // a lane each for the scalar rules
-constexpr std::int64_t kMostForwardBlocks = 264;  // two on each of an H200's 132 multiprocessors: all resident at once
-
-// Blocks that take equally many groups of flows, give or take one.
-TWINBENCH_HOST_DEVICE std::int64_t forward_blocks(std::int64_t flows) {
-  const std::int64_t groups = (flows + kFlowsPerBlock - 1) / kFlowsPerBlock,
-                     each = (groups + kMostForwardBlocks - 1) / kMostForwardBlocks;
-  return each > 0 ? (groups + each - 1) / each : 0;
-}
-// Dynamic shared memory that holds the bias and the second layers' weights.
-TWINBENCH_HOST_DEVICE std::int64_t forward_shared_bytes(const Columns& columns, bool gate) {
-  return std::int64_t{4} * (columns.all + columns.energy_width + (gate ? 4 : 3) * std::int64_t{columns.head_width});
-}
-
 void launch_forward(const ForwardArguments<float>& arguments, kernels::Stream stream);
 
 // How the backward kernel divides its work, and what it sums over the flows. Of the sizes alone, so that the sums are
@@ -109,11 +83,6 @@ struct BackwardPlan {
   TWINBENCH_HOST_DEVICE std::int32_t sums() const { return out_bias() + 4; }
   TWINBENCH_HOST_DEVICE std::int32_t stride() const { return (sums() + 7) / 8 * 8; }
 };
-// Columns that the kernels take at once: four where every row's and every head's first column is a multiple of four.
-// Sums and weights then start at multiples of 16 bytes.
-TWINBENCH_HOST_DEVICE int columns_at_once(const Columns& columns) {
-  return (columns.all | columns.energy_width | columns.head_width) % 4 == 0 ? 4 : 1;
-}
 TWINBENCH_HOST_DEVICE std::int64_t backward_shared_bytes(int width) { return std::int64_t{4} * kThreads * width; }
 
 constexpr std::int64_t kMostBackwardBlocks = 256;  // of one chunk: each leaves a row of sums to add up

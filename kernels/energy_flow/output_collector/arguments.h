@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/common/arguments.h"
+#include "kernels/energy_flow/common/layer_arguments.h"
 
 namespace twinbench::energy_flow::output_collector {
 
@@ -18,26 +18,6 @@ struct MapArguments {
   float* surface = nullptr;            // [rows, cells], an operand
   bool round = false;                  // operands to bf16
 };
-
-// out = GELU(x weight^T + bias), with each row's moments by pieces of its columns; in the last layer without either.
-struct LayerArguments {
-  kernels::DesignatedOnly designated = kernels::DesignatedOnly();
-  std::int64_t rows = 0, inner = 0, columns = 0;
-  const float* x = nullptr;  // [rows, inner]
-  // Of a layer before, whose normalisation is done here; null: x is an operand.
-  const float *gain = nullptr, *shift = nullptr;  // [inner]
-  const float* moments = nullptr;                 // [2, rows, pieces]: means and sums of squared deviations
-  const float* weight = nullptr;                  // [columns, inner]; null: in bf16
-  const std::uint16_t* weight_bf16 = nullptr;
-  const float* bias = nullptr;   // [columns]
-  float* out = nullptr;          // [rows, columns]
-  float* out_moments = nullptr;  // [2, rows, pieces]; null: the last layer
-};
-
-constexpr int kLayerColumns = 16;  // of a block, and of a piece of the moments
-TWINBENCH_HOST_DEVICE std::int64_t pieces_of(std::int64_t columns) {
-  return (columns + kLayerColumns - 1) / kLayerColumns;
-}
 
 // One kernel each. Throw CudaError if the launch is refused. No row: nothing is launched.
 void launch_map(const MapArguments& arguments, kernels::Stream stream);

@@ -1,9 +1,9 @@
-// Arithmetic of energy_flow.output_collector (C05), shared by host and device: a map's entry, a layer's operand.
+// Arithmetic of energy_flow.output_collector (C05), shared by host and device: a map's entry; its layers are in
+// energy_flow/common.
 #pragma once
 
 #include <cstdint>
 
-#include "kernels/common/layer_norm.h"
 #include "kernels/common/math.h"
 
 namespace twinbench::energy_flow::output_collector {
@@ -15,11 +15,6 @@ template <class Real>
 TWINBENCH_HOST_DEVICE Real cell_operand(Real energy, Real cell_weight, bool round) {
   const Real value = energy * cell_weight;
   return round ? kernels::round_to_bf16(value) : value;
-}
-
-// A place of the layer before, normalised, as the next product takes it.
-TWINBENCH_HOST_DEVICE float hidden_operand(float x, float mean, float inverse, float gain, float shift, bool round) {
-  return kernels::operand(kernels::scaled(kernels::normalized(x, mean, inverse), gain, shift), round);
 }
 
 }  // namespace twinbench::energy_flow::output_collector

@@ -183,8 +183,8 @@ struct Backward {
     GroupSums<decltype(sums), decltype(stages)> sum{sums, stages, at.backward_rows(), thread, a.round};
     const std::int64_t step = static_cast<std::int64_t>(block.grid().x) * kFlowsPerBlock;
     for (std::int64_t group = block.index().x * std::int64_t{kFlowsPerBlock}; group < a.flows; group += step) {
-      Warp<Block, decltype(weights), decltype(rows)> warp{block, a,      weights,
-                                                          rows,  values, group + simt::warp(block) * kFlowsPerWarp};
+      Warp<Block, Arguments<float>, decltype(weights), decltype(rows)> warp{
+          block, a, weights, rows, values, group + simt::warp(block) * kFlowsPerWarp};
       warp.load(at);
       const FourFlows inverse_0 = warp.layer(at, 0, true), inverse_1 = warp.layer(at, 1, true);
       load_gradient(block, warp, at);

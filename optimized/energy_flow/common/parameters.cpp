@@ -11,20 +11,6 @@
 namespace twinbench::energy_flow::flow_forward {
 namespace {
 
-// In the order of simple_neuron::Layout: matrices transposed.
-at::Tensor packed_neuron(const NamedTensors& inputs) {
-  std::vector<at::Tensor> parts;
-  const auto matrix = [&](const std::string& name) { parts.push_back(inputs[name].t().reshape({-1})); };
-  const auto vector = [&](const std::string& name) { parts.push_back(inputs[name].reshape({-1})); };
-  matrix("coordinate_weight"), vector("coordinate_bias");
-  for (const std::string number : {"1", "2"}) {
-    matrix("neuron_weight_" + number), vector("neuron_bias_" + number);
-    vector("neuron_gain_" + number), vector("neuron_shift_" + number);
-  }
-  matrix("neuron_weight_3"), vector("neuron_bias_3");
-  return at::cat(parts);
-}
-
 // rows [3 * hidden, inner] of one matrix, channels padded to pairs: [pairs, inner, 6].
 at::Tensor pairs_of(const at::Tensor& rows, std::int64_t hidden) {
   const std::int64_t inner = rows.size(1), pairs = (hidden + 1) / 2;
@@ -63,7 +49,22 @@ HeadsPack packed_heads(const NamedTensors& inputs, const Setting& setting) {
   return heads;
 }
 
-carrier_heads::Rule<float> heads_rule(const Setting& setting) {
+}  // namespace
+
+at::Tensor packed_neuron(const NamedTensors& inputs) {
+  std::vector<at::Tensor> parts;
+  const auto matrix = [&](const std::string& name) { parts.push_back(inputs[name].t().reshape({-1})); };
+  const auto vector = [&](const std::string& name) { parts.push_back(inputs[name].reshape({-1})); };
+  matrix("coordinate_weight"), vector("coordinate_bias");
+  for (const std::string number : {"1", "2"}) {
+    matrix("neuron_weight_" + number), vector("neuron_bias_" + number);
+    vector("neuron_gain_" + number), vector("neuron_shift_" + number);
+  }
+  matrix("neuron_weight_3"), vector("neuron_bias_3");
+  return at::cat(parts);
+}
+
+carrier_heads::Rule<float> heads_rule_of(const Setting& setting) {
   const bool gate = setting.option("spawn") == 2;
   return {.scale = static_cast<float>(exploration_scale(setting)),
           .noise = static_cast<float>(setting.option("noise")),
@@ -75,13 +76,11 @@ carrier_heads::Rule<float> heads_rule(const Setting& setting) {
                   .attempt = static_cast<std::uint32_t>(setting.option("attempt"))}};
 }
 
-}  // namespace
-
 Parameters::Parameters(const NamedTensors& inputs, const Setting& setting)
     : neuron_layout{static_cast<int>(setting.size("neuron_width")), static_cast<int>(setting.size("features"))},
       neuron(packed_neuron(inputs)),
       heads(packed_heads(inputs, setting)),
-      heads_rule(flow_forward::heads_rule(setting)),
+      heads_rule(heads_rule_of(setting)),
       movement{.kill = setting.on("boundary"),
                .drop = setting.on("on_stop"),
                .projection_age = static_cast<std::int32_t>(setting.option("projection_age"))} {

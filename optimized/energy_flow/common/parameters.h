@@ -44,6 +44,10 @@ struct HeadsPack {
   std::int64_t rows() const { return child() + (gate ? 1 : 0); }
 };
 
+// In the order of simple_neuron::Layout: matrices transposed.
+at::Tensor packed_neuron(const NamedTensors& inputs);
+carrier_heads::Rule<float> heads_rule_of(const Setting& setting);
+
 struct Parameters {
   Parameters(const NamedTensors& inputs, const Setting& setting);
 

@@ -3,18 +3,13 @@
 
 #include <cstdint>
 
+#include "kernels/energy_flow/common/flow_statistics.h"
 #include "kernels/energy_flow/common/movement.h"
 #include "kernels/energy_flow/common/placement.h"
 #include "kernels/energy_flow/common/stop_rule.h"
-#include "src/energy_flow/common/flow_statistics.h"
 #include "src/setting.h"
 
 namespace twinbench::energy_flow::flow_forward {
-
-// The step counts its outcomes by flow_movement::Outcome, straight into these columns.
-static_assert(int{kDoneZ0} == int{flow_movement::kReachedZ0} && int{kDoneZD} == int{flow_movement::kReachedZD} &&
-              int{kProjectedAge} == int{flow_movement::kProjectedByAge} &&
-              int{kDiedNonFinite} == int{flow_movement::kDiedNonFinite});
 
 enum class Spawn { kOff, kMovement, kGate };
 

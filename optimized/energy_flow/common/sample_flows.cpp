@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "kernels/energy_flow/common/heads.h"
+#include "kernels/energy_flow/common/margins.h"
 #include "optimized/common/tensors.h"
-#include "optimized/energy_flow/common/margins.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {

@@ -1,0 +1,255 @@
+// The whole forward's kernels that go over samples: placement, the stop's look, the list of live flows, the end of a
+// step with its children, and the collection. Written once for the GPU and for the checked run on the host. A sample is
+// one block's, so that its counts need no atomics.
+#pragma once
+
+#include "kernels/common/vectors.h"
+#include "kernels/energy_flow/common/collect_cells.h"
+#include "kernels/energy_flow/common/placement.h"
+#include "kernels/energy_flow/common/spawn_requests.h"
+#include "kernels/energy_flow/flow_forward/arguments.h"
+
+namespace twinbench::energy_flow::flow_forward {
+
+namespace simt = kernels::simt;
+
+// Grid: kernels::row_pieces(samples, placed, kSampleThreads), at least one piece: a thread a flow.
+struct PlaceFlows {
+  static constexpr int kMaxThreads = kSampleThreads;
+
+  template <class Block>
+  TWINBENCH_DEVICE void operator()(Block& block, const Arguments& a) const {
+    const int thread = simt::thread_rank(block);
+    const std::int32_t cell = static_cast<std::int32_t>(block.index().x) * kSampleThreads + thread;
+    for (std::int64_t sample = block.index().y; sample < a.slots.samples; sample += block.grid().y) {
+      if (cell < a.placed) place(a, sample, cell);
+      if (block.index().x > 0) continue;
+      if (thread < kStatistics)
+        a.stats_of(sample)[thread] = thread == kCreated          ? a.placed
+                                     : thread == kDroppedInitial ? a.cells() - a.placed
+                                                                 : 0;
+      for (std::int32_t t = thread; t < a.stop.max_steps; t += kSampleThreads)
+        a.active[sample * a.stop.max_steps + t] = 0;
+      if (thread == 0) a.next_live[sample] = a.placed;
+      if (thread == 1) a.margin[sample] = 1.0f;
+    }
+  }
+
+ private:
+  static TWINBENCH_DEVICE void place(const Arguments& a, std::int64_t sample, std::int32_t cell) {
+    const std::int32_t slot = a.slots.first(sample) + cell, y = cell / a.width, x = cell - y * a.width;
+    a.flows.energy[slot] = a.energies[sample * a.cells() + cell];
+    a.flows.x[slot] = flow_placement::normalized(x, a.width - 1);
+    a.flows.y[slot] = flow_placement::normalized(y, a.height - 1);
+    a.flows.z[slot] = a.start_depth;
+    a.flows.age[slot] = 0;
+    a.flows.status[slot] = flow_movement::kActive;
+    a.next.slot[slot] = slot;
+    a.next.source[slot] = kNoSource;
+  }
+};
+
+// Grid: one block, a thread a sample (striding). Before step a.step: whether each sample goes on, and where the rows of
+// those that do begin.
+struct LookAtSamples {
+  static constexpr int kMaxThreads = kSampleThreads;
+
+  template <class Block>
+  TWINBENCH_DEVICE void operator()(Block& block, const Arguments& a) const {
+    std::int32_t rows = 0;
+    for (std::int64_t first = 0; first < a.slots.samples; first += kSampleThreads) {
+      const std::int64_t sample = first + simt::thread_rank(block);
+      const bool there = sample < a.slots.samples;
+      const std::int32_t own = there ? look(a, sample) : 0;
+      const simt::Prefix<std::int32_t> before = simt::block_exclusive_sum(block, own);
+      if (there) a.begin[sample] = rows + before.before;
+      rows += before.total;
+    }
+    if (simt::thread_rank(block) > 0) return;
+    *a.total = rows;
+    // A sample that goes on has flows. The host sees it at the kernel's end at the latest, as early as it needs to.
+    if (rows == 0) *a.all_finished = a.pass;
+  }
+
+ private:
+  // Its rows of the step.
+  static TWINBENCH_DEVICE std::int32_t look(const Arguments& a, std::int64_t sample) {
+    std::int32_t* const stats = a.stats_of(sample);
+    const StopState before = a.states.before(a.step, sample);
+    const std::int32_t active = a.next_live[sample];
+    const StopState now = decided(a.stop, a.step, before,
+                                  {.completed = stats[kDoneZ0] + stats[kDoneZD] + stats[kProjectedAge],
+                                   .created = stats[kCreated],
+                                   .active = active});
+    a.states.set(sample, now);
+    const bool stops = now.finished() && !before.finished();
+    if (stops) {
+      stats[kSteps] = now.steps;
+      stats[kReason] = static_cast<std::int32_t>(now.reason);
+      stats[a.movement.drop ? flow_movement::kDroppedAtStop : flow_movement::kProjectedAtStop] += active;
+    }
+    const std::int32_t rows = now.finished() ? 0 : active;
+    a.ending[sample] = stops ? active : 0;
+    a.live[sample] = rows;
+    if (rows > 0) a.active[sample * a.stop.max_steps + a.step] = rows;
+    return rows;
+  }
+};
+
+// Grid: a block a sample. Its live flows take their rows; those of a sample that has just stopped end where they are.
+struct ListFlows {
+  static constexpr int kMaxThreads = kSampleThreads;
+
+  template <class Block>
+  TWINBENCH_DEVICE void operator()(Block& block, const Arguments& a) const {
+    const std::int64_t sample = block.index().x;
+    const std::int32_t first = a.slots.first(sample), thread = simt::thread_rank(block);
+    const std::int32_t begin = a.begin[sample], ending = a.ending[sample];
+    struct Row {
+      std::int32_t slot, source;
+    };
+    kernels::in_batches<4, std::int32_t>(
+        thread, kSampleThreads, a.live[sample],
+        [&](std::int32_t i) {
+          return Row{a.next.slot[first + i], a.next.source[first + i]};
+        },
+        [&](std::int32_t i, Row row) {
+          a.rows.slot[begin + i] = row.slot;
+          a.rows.source[begin + i] = row.source;
+        });
+    if (ending == 0) return;  // of the whole block
+    float least = 1.0f;
+    for (std::int32_t i = thread; i < ending; i += kSampleThreads)
+      least = smaller(least, end(a, a.next.slot[first + i]));
+    least = -simt::block_max(block, -least, -1.0f);
+    if (thread == 0) a.margin[sample] = smaller(a.margin[sample], least);
+  }
+
+ private:
+  // Returns how near its plane and its cell are to another one.
+  static TWINBENCH_DEVICE float end(const Arguments& a, std::int32_t slot) {
+    const float x = a.flows.x[slot], y = a.flows.y[slot], z = a.flows.z[slot];
+    const flow_movement::Flow<float> flow =
+        flow_movement::moved(a.movement, true, x, y, z, a.flows.energy[slot], a.flows.age[slot]);
+    a.flows.distance[slot] = flow.distance;
+    a.flows.status[slot] = static_cast<std::uint8_t>(flow.status);
+    const float margin = stop_margin(a.movement, z, a.start_depth);
+    return is_done(flow.status) ? smaller(margin, place_margin(x, y, a.width, a.height)) : margin;
+  }
+};
+
+// Grid: a block a sample. What the step has decided: who stays, in order; then children, in the order of their parents
+// and as many as there is room for; and the sample's counts.
+struct SettleSamples {
+  static constexpr int kMaxThreads = kSampleThreads;
+  static constexpr int kMinBlocksPerSm = 1;  // few blocks: registers rather than warps
+
+  template <class Block>
+  TWINBENCH_DEVICE void operator()(Block& block, const Arguments& a) const {
+    const std::int64_t sample = block.index().x;
+    const std::int32_t begin = a.begin[sample], rows = a.live[sample], first = a.slots.first(sample);
+    std::int32_t* const stats = a.stats_of(sample);
+    if (rows == 0) {  // the sample has finished, and has no flows
+      if (simt::thread_rank(block) == 0) a.next_live[sample] = 0;
+      return;
+    }
+    count(block, a, sample, begin, rows);
+    const std::int32_t created = stats[kCreated], free = free_slots(created, a.slots.each);
+    const auto stays = [&](std::int32_t i) {
+      return a.results.outcome[begin + i] == flow_movement::kStaysActive ? 1 : 0;
+    };
+    const std::int32_t survivors =
+        scan_requests<kSampleThreads>(block, rows, stays, [&](std::int32_t i, std::int32_t before, std::int32_t) {
+          a.next.slot[first + before] = a.rows.slot[begin + i];
+          a.next.source[first + before] = begin + i;
+        });
+    const std::int32_t requested = scan_requests<kSampleThreads>(
+        block, rows, [&](std::int32_t i) { return a.results.requests[begin + i]; },
+        [&](std::int32_t i, std::int32_t before, std::int32_t asked) {
+          const std::int32_t children = children_of(free, before, asked);
+          for (std::int32_t child = before; child < before + children; ++child) {
+            const std::int32_t slot = first + created + child;
+            a.next.slot[first + survivors + child] = slot;
+            a.next.source[first + survivors + child] = begin + i;
+            bear(a, begin + i, slot);
+          }
+        });
+    if (simt::thread_rank(block) > 0) return;
+    const std::int32_t admitted = children_of(free, 0, requested);
+    stats[kCreated] = created + admitted;
+    stats[kRequests] += requested;
+    stats[kDroppedSpawn] += requested - admitted;
+    a.next_live[sample] = survivors + admitted;
+  }
+
+ private:
+  // A child: where its parent was before the step.
+  static TWINBENCH_DEVICE void bear(const Arguments& a, std::int32_t parent, std::int32_t slot) {
+    a.flows.x[slot] = a.results.x[parent];
+    a.flows.y[slot] = a.results.y[parent];
+    a.flows.z[slot] = a.results.z[parent];
+    a.flows.energy[slot] = a.results.child_energy[parent];
+    a.flows.age[slot] = 0;
+    a.flows.status[slot] = flow_movement::kActive;
+  }
+
+  // How many flows ended in each way, and the least of their margins.
+  template <class Block>
+  static TWINBENCH_DEVICE void count(Block& block, const Arguments& a, std::int64_t sample, std::int32_t begin,
+                                     std::int32_t rows) {
+    auto ended = simt::shared_array<int, flow_movement::kOutcomes>(block);
+    const int thread = simt::thread_rank(block);
+    if (thread < flow_movement::kOutcomes) ended[thread] = 0;
+    block.barrier();
+    float least = 1.0f;
+    for (std::int32_t i = thread; i < rows; i += kSampleThreads) {
+      const std::int32_t outcome = a.results.outcome[begin + i];
+      least = smaller(least, a.results.margin[begin + i]);
+      if (outcome != flow_movement::kStaysActive) simt::atomic_add(block, ended + outcome, 1);
+    }
+    least = -simt::block_max(block, -least, -1.0f);
+    block.barrier();
+    if (thread == 0) a.margin[sample] = smaller(a.margin[sample], least);
+    if (thread == flow_movement::kStaysActive || thread >= flow_movement::kOutcomes) return;
+    const int count = ended[thread];
+    a.stats_of(sample)[thread] += count;
+  }
+};
+
+// Grid: surface_collection::blocks_of_sample(cells) for every sample.
+struct CollectSurfaces {
+  static constexpr int kMaxThreads = surface_collection::kThreads;
+  static std::int64_t documented_shared_bytes() {
+    return surface_collection::kBytesOfCell * surface_collection::cells_of_block(80 * 80);
+  }
+
+  template <class Block>
+  TWINBENCH_DEVICE void operator()(Block& block, const Arguments& a) const {
+    namespace rule = surface_collection;
+    const auto load = [&](const rule::CellPart& part, std::int32_t number) {
+      rule::Flow flow{-1, 0.0f, 0.0f, 0.0f};
+      if (number >= a.stats_of(part.sample)[kCreated]) return flow;
+      const std::int32_t slot = a.slots.first(part.sample) + number;
+      const float x = a.flows.x[slot], y = a.flows.y[slot], distance = a.flows.distance[slot];
+      const std::int32_t age = a.flows.age[slot];
+      flow.energy = a.flows.energy[slot];
+      if (!is_done(a.flows.status[slot])) return flow;
+      flow.cell = rule::cell_along(y, a.height) * a.width + rule::cell_along(x, a.width);
+      flow.weight = rule::weight_of(flow.energy, distance, age);
+      return flow;
+    };
+    rule::collect_cells(block, a.cells(), a.slots.each, load, [&](const rule::CellPart& part, auto sums_of, auto) {
+      int reached = 0;
+      for (int i = simt::thread_rank(block); i < part.count; i += rule::kThreads) {
+        const rule::Cell cell = sums_of(i);
+        a.surface[part.sample * a.cells() + part.first + i] = rule::mean_energy(cell);
+        reached += cell.largest_weight > -INFINITY ? 1 : 0;
+      }
+      reached = simt::block_sum(block, reached);
+      if (simt::thread_rank(block) == 0 && reached > 0)
+        simt::atomic_add(block, a.stats_of(part.sample) + kCells, reached);
+    });
+  }
+};
+
+}  // namespace twinbench::energy_flow::flow_forward

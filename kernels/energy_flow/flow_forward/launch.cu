@@ -1,0 +1,87 @@
+// Launches the whole forward's kernels.
+//
+// version | idea                                                                             | state
+// 1       | every grid for as many flows as there can be, the count read on the device;  | in use: 6 + layers
+//         | states in rows without gaps, written where the next step reads them        | launches a step
+#include "kernels/common/grid.h"
+#include "kernels/common/simt_device.h"
+#include "kernels/energy_flow/flow_forward/kernel.h"
+#include "kernels/energy_flow/flow_forward/row_kernel.h"
+#include "kernels/energy_flow/flow_forward/tile_kernel.h"
+
+namespace twinbench::energy_flow::flow_forward {
+namespace {
+
+template <class Wide, class Any>
+void launch_layer(Wide wide, Any any, const output_collector::LayerArguments& a, kernels::Stream stream) {
+  namespace layer = output_collector;
+  if (a.rows == 0) return;
+  const dim3 grid(static_cast<unsigned>(layer::pieces_of(a.columns)),
+                  static_cast<unsigned>(kernels::blocks_of(a.rows, layer::kRows)));
+  if (a.inner % 4 == 0 && reinterpret_cast<std::uintptr_t>(a.weight) % 16 == 0)
+    simt::launch(wide, grid, layer::kThreads, layer::kStagedBytes, stream, a);
+  else
+    simt::launch(any, grid, layer::kThreads, layer::kStagedBytes, stream, a);
+}
+
+dim3 tiles(const TileArguments& a, int of_columns) {
+  return simt::grid(kernels::blocks_of(a.rows, kTileFlows) * of_columns);
+}
+
+}  // namespace
+
+void launch_mapper_layer(const output_collector::LayerArguments& a, kernels::Stream stream) {
+  launch_layer(MapperLayer{}, MapperLayerAnyWidth{}, a, stream);
+}
+
+void launch_mapper_surface(const output_collector::LayerArguments& a, kernels::Stream stream) {
+  launch_layer(MapperSurface{}, MapperSurfaceAnyWidth{}, a, stream);
+}
+
+void launch_place(const Arguments& a, kernels::Stream stream) {
+  if (a.slots.samples == 0) return;
+  const simt::Index3 blocks = kernels::row_pieces(a.slots.samples, a.placed > 0 ? a.placed : 1, kSampleThreads);
+  simt::launch(PlaceFlows{}, dim3(blocks.x, blocks.y), kSampleThreads, 0, stream, a);
+}
+
+void launch_look(const Arguments& a, kernels::Stream stream) {
+  if (a.slots.samples > 0) simt::launch(LookAtSamples{}, simt::grid(1), kSampleThreads, 0, stream, a);
+}
+
+void launch_list(const Arguments& a, kernels::Stream stream) {
+  simt::launch(ListFlows{}, simt::grid(a.slots.samples), kSampleThreads, 0, stream, a);
+}
+
+void launch_neuron(const Arguments& a, kernels::Stream stream) {
+  simt::launch(NeuronRows{}, simt::grid(simple_neuron::forward_blocks(a.slots.all())), simple_neuron::kThreads,
+               simple_neuron::forward_shared_bytes(a.neuron), stream, a);
+}
+
+void launch_recurrent(const TileArguments& a, kernels::Stream stream) {
+  simt::launch(RecurrentTiles{}, tiles(a, channel_tiles(a)), kTileThreads, kTileBytes, stream, a);
+}
+
+void launch_head_products(const TileArguments& a, kernels::Stream stream) {
+  simt::launch(HeadTiles{}, tiles(a, column_tiles(a)), kTileThreads, kTileBytes, stream, a);
+}
+
+void launch_finish(const Arguments& a, kernels::Stream stream) {
+  const dim3 grid = simt::grid(carrier_heads::forward_blocks(a.slots.all()));
+  const std::int64_t shared = carrier_heads::forward_shared_bytes(a.heads.columns, a.heads.rule.gate);
+  if (carrier_heads::columns_at_once(a.heads.columns) == 4 && shared <= simt::kMaxSharedBytes / 2)
+    simt::launch(Finish{}, grid, carrier_heads::kThreads, shared, stream, a);
+  else
+    simt::launch(FinishAnyWidth{}, grid, carrier_heads::kThreads, 0, stream, a);
+}
+
+void launch_settle(const Arguments& a, kernels::Stream stream) {
+  simt::launch(SettleSamples{}, simt::grid(a.slots.samples), kSampleThreads, 0, stream, a);
+}
+
+void launch_collect(const Arguments& a, kernels::Stream stream) {
+  namespace rule = surface_collection;
+  simt::launch(CollectSurfaces{}, simt::grid(a.slots.samples * rule::blocks_of_sample(a.cells())), rule::kThreads,
+               std::int64_t{rule::kBytesOfCell} * rule::cells_of_block(a.cells()), stream, a);
+}
+
+}  // namespace twinbench::energy_flow::flow_forward

@@ -1,0 +1,215 @@
+// The whole forward's products in fp32: 64 live flows by 96 columns a block, in a recurrent layer with the gates behind
+// them. Sums are taken in the order of the inner length, input before state: a flow's are the same bits in any row.
+#pragma once
+
+#include "kernels/common/vectors.h"
+#include "kernels/energy_flow/common/gru.h"
+#include "kernels/energy_flow/flow_forward/arguments.h"
+
+namespace twinbench::energy_flow::flow_forward {
+
+namespace simt = kernels::simt;
+
+constexpr int kOwnFlows = 8;  // a thread's, by two columns of each third of the tile: 48 products from 22 values
+
+// What a thread does in its block. All threads call step() for every slice in turn.
+template <class Block>
+class FlowTile {
+ public:
+  using Sums = float[2][kOwnFlows];
+
+  TWINBENCH_DEVICE FlowTile(Block& own_block, const TileArguments& arguments, std::int32_t rows, std::int64_t first_row,
+                            int of_columns)
+      : first(first_row),
+        total(rows),
+        tile(of_columns),
+        own_flow(simt::thread_rank(own_block) % 32 / 4 * kOwnFlows),
+        own_column(simt::thread_rank(own_block) / 32 * 8 + simt::thread_rank(own_block) % 4 * 2),
+        input_slices(arguments.input_stride / kSliceDepth),
+        slices(input_slices + arguments.stride / kSliceDepth),
+        block_(own_block),
+        a_(arguments),
+        thread_(simt::thread_rank(own_block)) {
+    TWINBENCH_UNROLL
+    for (int j = 0; j < kRows; ++j) {
+      const std::int64_t row = row_of(j);
+      state_row_[j] = row >= total ? kNoSource : a_.source != nullptr ? a_.source[row] : row;
+    }
+    load(0);
+  }
+
+  const std::int64_t first;              // row of the tile
+  const std::int32_t total;              // rows that there are
+  const int tile, own_flow, own_column;  // tile of columns; the thread's places in the tile
+  const int input_slices, slices;
+
+  // Adds a slice's products while the next one is on its way. One barrier: of the two places in shared memory the one
+  // that is filled was read before the barrier before.
+  TWINBENCH_DEVICE void step(int slice, Sums& one, Sums& two, Sums& three) {
+    auto flows = simt::dynamic_shared<float>(block_, slice % 2 * kSliceBytes);
+    auto fours = simt::dynamic_shared<kernels::Floats<4>>(block_, slice % 2 * kSliceBytes);
+    auto weights = simt::dynamic_shared<kernels::Floats<4>>(block_, slice % 2 * kSliceBytes + kFlowBytes);
+    auto pairs = simt::dynamic_shared<kernels::Floats<2>>(block_, slice % 2 * kSliceBytes + kFlowBytes);
+    const bool guards = slice >= input_slices;
+    TWINBENCH_UNROLL
+    for (int j = 0; j < kRows; ++j) {
+      const int flow = thread_ / kQuarters + j * (kTileThreads / kQuarters);
+      TWINBENCH_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        const float value = values_[j].of[i];
+        flows[place_in_slice(thread_ % kQuarters * 4 + i, flow)] =
+            guards ? kernels::guard(value, energy_carrier::kGuardLimit) : value;
+      }
+    }
+    TWINBENCH_UNROLL
+    for (int j = 0; j < kWeights; ++j) weights[thread_ + j * kTileThreads] = coefficients_[j];
+    block_.barrier();
+    if (slice + 1 < slices) load(slice + 1);
+    TWINBENCH_ROLLED
+    for (int quarter = 0; quarter < kQuarters; ++quarter) {
+      TWINBENCH_UNROLL
+      for (int i = 0; i < 4; ++i) add(quarter * 4 + i, fours, pairs, one, two, three);
+    }
+  }
+
+ private:
+  static constexpr int kQuarters = kSliceDepth / 4;  // neighbouring threads that share a row's part of a slice
+  static constexpr int kRows = kTileFlows * kQuarters / kTileThreads;
+  static constexpr int kWeights = kSliceDepth * kTileColumns / 4 / kTileThreads;
+  static_assert(kTileFlows * kQuarters % kTileThreads == 0 && kSliceDepth * kTileColumns / 4 % kTileThreads == 0);
+
+  template <class Flows, class Weights>
+  TWINBENCH_DEVICE void add(int k, Flows flows, Weights weights, Sums& one, Sums& two, Sums& three) const {
+    const int place = place_in_slice(k, own_flow) / 4;
+    const kernels::Floats<4> low = flows[place], high = flows[place + 1];
+    TWINBENCH_UNROLL
+    for (int third = 0; third < 3; ++third) {
+      const kernels::Floats<2> weight = weights[(k * kTileColumns + third * kTileChannels + own_column) / 2];
+      Sums& sums = third == 0 ? one : third == 1 ? two : three;
+      TWINBENCH_UNROLL
+      for (int c = 0; c < 2; ++c) {
+        TWINBENCH_UNROLL
+        for (int f = 0; f < kOwnFlows; ++f)
+          sums[c][f] = kernels::multiply_add(weight.of[c], f < 4 ? low.of[f % 4] : high.of[f % 4], sums[c][f]);
+      }
+    }
+  }
+
+  TWINBENCH_DEVICE void load(int slice) {
+    const bool input = slice < input_slices;
+    const int depth = (input ? slice : slice - input_slices) * kSliceDepth + thread_ % kQuarters * 4;
+    TWINBENCH_UNROLL
+    for (int j = 0; j < kRows; ++j) {
+      const std::int64_t row = row_of(j);
+      values_[j] = {};
+      if (input && row < total)
+        values_[j] = kernels::load<4>(a_.input + row * a_.input_stride + depth);
+      else if (!input && state_row_[j] >= 0)
+        values_[j] = kernels::load<4>(a_.state + state_row_[j] * a_.stride + depth);
+    }
+    const std::int64_t inner = a_.input_stride + a_.stride;
+    const float* const from = a_.weights + (tile * inner + std::int64_t{slice} * kSliceDepth) * kTileColumns;
+    TWINBENCH_UNROLL
+    for (int j = 0; j < kWeights; ++j) coefficients_[j] = kernels::load<4>(from + 4 * (thread_ + j * kTileThreads));
+  }
+
+  TWINBENCH_DEVICE std::int64_t row_of(int j) const {
+    return first + thread_ / kQuarters + j * (kTileThreads / kQuarters);
+  }
+
+  Block& block_;
+  const TileArguments& a_;
+  const int thread_;
+  std::int64_t state_row_[kRows];
+  kernels::Floats<4> values_[kRows], coefficients_[kWeights];  // of the next slice, on their way
+};
+
+// body(tile) for the tile of flows and columns that is the block's: tiles of columns are neighbours. None where there
+// are no flows for it.
+template <class Block, class Body>
+TWINBENCH_DEVICE void over_tile(Block& block, const TileArguments& a, int tiles, Body body) {
+  const std::int32_t total = *a.total;
+  const std::int64_t first = std::int64_t{block.index().x / static_cast<unsigned>(tiles)} * kTileFlows;
+  if (first >= total) return;  // the whole block
+  FlowTile<Block> tile(block, a, total, first, static_cast<int>(block.index().x % static_cast<unsigned>(tiles)));
+  body(tile);
+}
+
+TWINBENCH_HOST_DEVICE int channel_tiles(const TileArguments& a) {
+  return (a.stride + kTileChannels - 1) / kTileChannels;
+}
+TWINBENCH_HOST_DEVICE int column_tiles(const TileArguments& a) { return (a.columns + kTileColumns - 1) / kTileColumns; }
+
+// Grid: channel_tiles() for every kTileFlows rows that there can be. The state is stored as the layer above takes it;
+// who reads it as a state guards it.
+struct RecurrentTiles {
+  static constexpr int kMaxThreads = kTileThreads;
+  static constexpr int kMinBlocksPerSm = 3;
+  static std::int64_t documented_shared_bytes() { return kTileBytes; }
+
+  template <class Block>
+  TWINBENCH_DEVICE void operator()(Block& block, const TileArguments& a) const {
+    over_tile(block, a, channel_tiles(a), [&](FlowTile<Block>& tile) {
+      typename FlowTile<Block>::Sums reset = {}, update = {}, of_input = {}, of_state = {};
+      TWINBENCH_ROLLED
+      for (int slice = 0; slice < tile.input_slices; ++slice) tile.step(slice, reset, update, of_input);
+      TWINBENCH_ROLLED
+      for (int slice = tile.input_slices; slice < tile.slices; ++slice) tile.step(slice, reset, update, of_state);
+      const int channel = tile.tile * kTileChannels + tile.own_column;
+      if (channel >= a.stride) return;
+      const float* const biases = a.biases + std::int64_t{tile.tile} * 4 * kTileChannels + tile.own_column;
+      kernels::Floats<2> bias[4], hidden[kOwnFlows];
+      TWINBENCH_UNROLL
+      for (int sum = 0; sum < 4; ++sum) bias[sum] = kernels::load<2>(biases + sum * kTileChannels);
+      TWINBENCH_UNROLL
+      for (int f = 0; f < kOwnFlows; ++f) {
+        const std::int64_t row = tile.first + tile.own_flow + f;
+        const std::int64_t from = row < tile.total ? a.source[row] : kNoSource;
+        hidden[f] = {};
+        if (from >= 0) hidden[f] = kernels::load<2>(a.state + from * a.stride + channel);
+      }
+      TWINBENCH_UNROLL
+      for (int f = 0; f < kOwnFlows; ++f) {
+        const std::int64_t row = tile.first + tile.own_flow + f;
+        if (row >= tile.total) continue;
+        kernels::Floats<2> next;
+        TWINBENCH_UNROLL
+        for (int c = 0; c < 2; ++c)
+          next.of[c] = energy_carrier::gru_channel(reset[c][f] + bias[0].of[c], update[c][f] + bias[1].of[c],
+                                                   of_input[c][f] + bias[2].of[c], of_state[c][f] + bias[3].of[c],
+                                                   kernels::guard(hidden[f].of[c], energy_carrier::kGuardLimit))
+                           .next;
+        kernels::store(a.out + row * a.stride + channel, next);
+      }
+    });
+  }
+};
+
+// Grid: column_tiles() for every kTileFlows rows that there can be. Sums without bias.
+struct HeadTiles {
+  static constexpr int kMaxThreads = kTileThreads;
+  static constexpr int kMinBlocksPerSm = 3;
+  static std::int64_t documented_shared_bytes() { return kTileBytes; }
+
+  template <class Block>
+  TWINBENCH_DEVICE void operator()(Block& block, const TileArguments& a) const {
+    over_tile(block, a, column_tiles(a), [&](FlowTile<Block>& tile) {
+      typename FlowTile<Block>::Sums sums[3] = {};
+      TWINBENCH_ROLLED
+      for (int slice = 0; slice < tile.slices; ++slice) tile.step(slice, sums[0], sums[1], sums[2]);
+      TWINBENCH_UNROLL
+      for (int third = 0; third < 3; ++third) {
+        const int column = tile.tile * kTileColumns + third * kTileChannels + tile.own_column;
+        TWINBENCH_UNROLL
+        for (int f = 0; f < kOwnFlows; ++f) {
+          const std::int64_t row = tile.first + tile.own_flow + f;
+          if (row < tile.total && column < a.columns)
+            kernels::store(a.out + row * a.columns + column,
+                           kernels::Floats<2>{{sums[third][0][f], sums[third][1][f]}});
+        }
+      }
+    });
+  }
+};
+
+}  // namespace twinbench::energy_flow::flow_forward
