@@ -18,9 +18,9 @@ namespace twinbench {
 
 // The inputs of one twin, the same with other data, and the right answer to the latter: one oracle and one baseline run
 // serve all variants. Set-ups may pack weights, so only data changes under a set-up runnable. Where a component has
-// neither batch items nor state, what the baseline reads in run() every variant reads there; where the baseline's set-up
-// takes the data (it writes a file, say), or data of another seed has other shapes, nothing changes in place and the
-// right answer is that of the twin's own inputs.
+// neither batch items nor state, what the baseline reads in run() every variant reads there. Where the baseline's
+// set-up takes the data (it writes a file, say), or data of another seed has other shapes, nothing changes in place and
+// the right answer is that of the twin's own inputs.
 class TimedAnswers {
  public:
   // `setting.device` is where the tensors lie. Throws Error(kOutOfRange) where no seed near gives a valid case.

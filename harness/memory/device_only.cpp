@@ -21,8 +21,8 @@ std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction&) {
 }  // namespace
 
 DeviceOnly::DeviceOnly()
-    : operators_(at::addThreadLocalCallback(
-          at::RecordFunctionCallback(begin_operator).scopes({at::RecordScope::FUNCTION}))) {}
+    : operators_(
+          at::addThreadLocalCallback(at::RecordFunctionCallback(begin_operator).scopes({at::RecordScope::FUNCTION}))) {}
 
 DeviceOnly::~DeviceOnly() { at::removeCallback(operators_); }
 

@@ -17,9 +17,9 @@ class HostAccessWatch {
   HostAccessWatch& operator=(const HostAccessWatch&) = delete;
 
   struct Access {
-    std::string memory;              // its name; empty: there was none
+    std::string memory;  // its name; empty: there was none
     const void* address = nullptr;
-    std::int64_t offset = 0;         // bytes from its start
+    std::int64_t offset = 0;  // bytes from its start
     bool write = false;
   };
   Access first() const;
