@@ -29,7 +29,7 @@ def time_findings(cells: Sequence[CellTimes], rule: Rule, causes: Mapping[str, s
                     yield Finding("inconclusive", "times", subject, f"{text}; not believed: {disbelieved}", command)
             elif series.verdict == SLOWER:
                 yield Finding("fail", "times", subject, f"slower {text}, confirmed by a fresh run", command,
-                              looks.estimate(series.blocks, rule).change, cause=cause(cell, metric, causes))
+                              looks.estimate(series.blocks, rule).change, cause=cause(cell, metric, causes, rule))
             elif series.verdict == UNDECIDED:
                 yield Finding("inconclusive", "times", subject, f"{text}: {series.reason}".lstrip(": "), command)
             elif series.verdict == FASTER:
@@ -38,12 +38,15 @@ def time_findings(cells: Sequence[CellTimes], rule: Rule, causes: Mapping[str, s
         yield Finding("inconclusive", "times", "null test", f"{disbelieved}. No time of this run is believed")
 
 
-def cause(cell: CellTimes, metric: str, causes: Mapping[str, str]) -> str:
+def cause(cell: CellTimes, metric: str, causes: Mapping[str, str], rule: Rule = looks.RULE) -> str:
     """What the counts say; without one, whether the time is spent or waited."""
     if cell.name in causes:
         return causes[cell.name]
+    wall, cpu = (looks.estimate(cell.series[name].blocks, rule) for name in ("real_time", "cpu_time"))
     if metric == "real_time" and cell.series["cpu_time"].verdict != SLOWER:
         return "waiting: the CPU time is not longer"
+    if metric == "real_time" and None not in (wall.lower, cpu.upper) and wall.lower > cpu.upper:
+        return f"waiting, most of it: the CPU time is {cpu.change:+.1%} only"
     return "same counts: caches, layout or uncounted work"
 
 

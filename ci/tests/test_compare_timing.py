@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports")]
 from comparing.side import Side  # noqa: E402
 from comparing.timing import METRICS, Budget, CellTimes, Comparison, Series, judge_null, one_sided  # noqa: E402
+from comparing.verdicts import cause  # noqa: E402
 
 from twinbench_reports.statistics import looks  # noqa: E402
 from twinbench_reports.statistics.looks import RULE, SAME, SLOWER, UNDECIDED  # noqa: E402
@@ -121,3 +122,18 @@ def test_the_null_test_sees_a_machine_that_treats_equal_programs_differently(mon
 
 def test_a_null_test_without_a_block_is_no_null_test():
     assert "0 of 10 blocks" in judge_null([CellTimes(CELL)])[0] and looks.WORDS[UNDECIDED] == "inconclusive"
+
+
+@pytest.mark.parametrize("wall, cpu, said", [
+    (0.30, 0.00, "waiting: the CPU time is not longer"),
+    (0.27, 0.09, "waiting, most of it: the CPU time is +9.0% only"),
+    (0.09, 0.09, "same counts: caches, layout or uncounted work")])
+def test_a_wait_that_costs_work_too_is_called_a_wait(wall, cpu, said):
+    """A sleep of 60 us took 20 us of the processor: its cause was called uncounted work."""
+    cell = CellTimes(CELL)
+    for (metric, series), change in zip(cell.series.items(), (wall, cpu), strict=True):
+        series.ratios = [math.log1p(change) + 0.01 * (turn - 9.5) / 9.5 for turn in range(20)]
+        series.verdict = SLOWER if change else SAME
+    assert cause(cell, "real_time", {}) == said
+    assert cause(cell, "real_time", {CELL: "more operators (counters)"}) == "more operators (counters)"
+    assert cause(cell, "cpu_time", {}) == "same counts: caches, layout or uncounted work"

@@ -17,8 +17,9 @@
 namespace twinbench {
 
 // The inputs of one twin, the same with other data, and the right answer to the latter: one oracle and one baseline run
-// serve all variants. Set-ups may pack weights, so only data changes under a set-up runnable. Where a component has no
-// batch items (its set-up writes a file, say), or data of another seed has other shapes, nothing changes in place and
+// serve all variants. Set-ups may pack weights, so only data changes under a set-up runnable. Where a component has
+// neither batch items nor state, what the baseline reads in run() every variant reads there. Where the baseline's
+// set-up takes the data (it writes a file, say), or data of another seed has other shapes, nothing changes in place and
 // the right answer is that of the twin's own inputs.
 class TimedAnswers {
  public:
@@ -43,6 +44,8 @@ class TimedAnswers {
 
  private:
   NamedTensors with_other_data(std::uint64_t seed);
+  void expect_answers_to_changed();
+  bool baseline_follows() const;  // a change of its data under a set-up
   std::uint64_t hash() const;
 
   const Component& component_;

@@ -4,10 +4,12 @@
 
 #include <thread>
 
+#include "harness/memory/device_only.h"
 #include "harness/memory/guarded_tensor.h"
 #include "harness/memory/paged_inputs.h"
 #include "harness/memory/tensor_hash.h"
 #include "harness/memory/tracked_allocator.h"
+#include "src/common/device_turn.h"
 
 namespace twinbench {
 namespace {
@@ -112,6 +114,38 @@ TEST(PagedInputs, SeeATouchOnEitherSideAndNothingElse) {
       EXPECT_EQ(paged.touched(), "input 'x' is read 4 bytes before its start");
     }
   }
+}
+
+TEST(DeviceOnly, LetsOperatorsAndTurnsInAndSeesTheHost) {
+  GuardScope guard(Guard::kPages);
+  const at::Tensor x = at::ones({5000}), y = at::zeros({7});
+  const NamedTensors inputs{{"x", x}};
+  const auto touched = [&](const auto& work) {
+    const DeviceOnly device_only;
+    work();
+    return device_only.touched(inputs);
+  };
+  const auto at_of = [](const at::Tensor& tensor, std::int64_t i) -> volatile float& {
+    return tensor.mutable_data_ptr<float>()[i];
+  };
+  EXPECT_EQ(touched([&] {
+              y.copy_(x.slice(0, 0, 7).add(2));
+              EXPECT_EQ(y[3].item<float>(), 3);
+              const DeviceTurn turn;
+              { const DeviceTurn inner; }
+              at_of(y, 0) = at_of(x, 1);
+            }),
+            "");
+  EXPECT_EQ(touched([&] { EXPECT_EQ(at_of(x, 3000), 1); }),
+            "the host reads input 'x' at byte 12000: on a card that is a crash");
+  EXPECT_NE(touched([&] { at_of(y, 2) = 5; }).find("the host writes tensor memory 1 at byte 8"), std::string::npos);
+  EXPECT_NE(touched([&] {
+              const at::Tensor made = x.mul(2);
+              EXPECT_EQ(at_of(made, 0), 2);
+            }).find("the host reads tensor memory"),
+            std::string::npos);
+  EXPECT_EQ(at_of(x, 0) + at_of(y, 2), 6);
+  EXPECT_TRUE(guard.violations().empty());
 }
 
 TEST(TensorHash, SeesEveryElementAndItsPlaceButNotStrides) {

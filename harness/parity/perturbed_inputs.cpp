@@ -43,4 +43,22 @@ NamedTensors perturbed_inputs(const ComponentSpec& spec, const Setting& setting,
   return perturbed;
 }
 
+NamedTensors turned_inputs(const ComponentSpec& spec, const Setting& setting, const NamedTensors& own,
+                           const NamedTensors& other) {
+  const std::int64_t items = spec.batch_size.empty() ? 0 : setting.size(spec.batch_size);
+  const auto read = inputs_read_by_run(spec, setting);
+  NamedTensors turned = own;
+  bool any = false;
+  for (const auto& input : inputs_of(spec.signature, completed(spec.signature, setting))) {
+    if (items < 2 || !input.batch_axis || !own.contains(input.name)) continue;
+    const at::Tensor& tensor = own[input.name];
+    const std::int64_t length = tensor.size(*input.batch_axis);
+    if (length == 0 || length % items != 0) continue;
+    turned.set(input.name, tensor.roll(length / items, *input.batch_axis));
+    const bool alike = other.contains(input.name) && hash_of(other[input.name]) == hash_of(tensor);
+    any = any || (alike && read.count(input.name) && hash_of(turned[input.name]) != hash_of(tensor));
+  }
+  return any ? turned : NamedTensors();
+}
+
 }  // namespace twinbench

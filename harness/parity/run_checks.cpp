@@ -5,6 +5,7 @@
 #include <chrono>
 #include <limits>
 
+#include "harness/memory/device_only.h"
 #include "harness/memory/guarded_tensor.h"
 #include "harness/memory/paged_inputs.h"
 #include "harness/memory/tensor_hash.h"
@@ -66,6 +67,14 @@ void check_paged_inputs(const Subject& subject, CheckResult& result) {
   }
 }
 
+// Empty, or what of its device's memory the host follows a pointer to, in a run and its outputs.
+std::string touched_by_host(const Prepared& prepared) {
+  const DeviceOnly device_only;
+  run_afresh(*prepared.runnable);
+  prepared.runnable->outputs();
+  return device_only.touched(prepared.inputs);
+}
+
 }  // namespace
 
 void check_guard_bands(const Subject& subject, CheckResult& result) {
@@ -81,7 +90,10 @@ void check_guard_bands(const Subject& subject, CheckResult& result) {
     GuardScope guard(subject.setting.device.is_simt() ? Guard::kPages : Guard::kBands);
     {
       const Prepared prepared = subject.prepare(subject.placed());
-      for (int run = 0; run < 2; ++run) run_afresh(*prepared.runnable);
+      if (subject.setting.device.is_simt())
+        if (const std::string touched = touched_by_host(prepared); !touched.empty()) return result.fail(touched);
+      run_afresh(*prepared.runnable);
+      if (!subject.setting.device.is_simt()) run_afresh(*prepared.runnable);
       outputs = copied_outputs(*prepared.runnable);
     }
     const auto violations = guard.violations();
@@ -193,6 +205,13 @@ void check_stale(const Subject& subject, CheckResult& result) {
     changed.reference.judge(outputs_after_change(subject, changed.generated), same_runnable);
     if (same_runnable.verdict != CheckVerdict::kPass) taken = inputs_taken_by_setup(subject, result);
     if (result.verdict != CheckVerdict::kPass) return;
+    // Tables that every seed makes alike: nothing of a run may stay with the place of an item.
+    if (const auto* turned = subject.shared.turned(); turned != nullptr && turned->no_case.empty()) {
+      CheckResult judged;
+      turned->reference.judge(outputs_after_change(subject, turned->generated), judged);
+      if (judged.verdict != CheckVerdict::kPass)
+        return result.fail_as(judged, "after its items changed places, the same runnable");
+    }
   }
   const Prepared prepared = subject.prepare(subject.placed());
   run_afresh(*prepared.runnable);

@@ -2,6 +2,7 @@
 #include "harness/parity/shared_case.h"
 
 #include <chrono>
+#include <exception>
 
 #include "harness/compare/inputs.h"
 #include "harness/parity/gradient_check.h"
@@ -70,10 +71,26 @@ const SharedCase::Changed& SharedCase::perturbed() {
   return *perturbed_;
 }
 
+const SharedCase::Changed* SharedCase::turned() {
+  if (turned_ || !turns_) return turned_.get();
+  turns_ = false;
+  NamedTensors inputs = turned_inputs(component_.spec, setting_, generated_, other_inputs());
+  if (inputs.empty()) return nullptr;
+  try {
+    Reference reference(component_, setting_, inputs, *oracles_);
+    std::string why = fails_itself(reference);
+    turned_ = std::make_unique<Changed>(Changed{std::move(inputs), std::move(reference), std::move(why)});
+  } catch (const std::exception&) {  // a table that names items by their places: these values are none
+  }
+  return turned_.get();
+}
+
 std::string SharedCase::no_case() const {
   if (auto why = reference_.no_case(); !why.empty()) return why;
   if (perturbed_ && perturbed_->no_case.empty())
     if (const auto why = perturbed_->reference.no_case(); !why.empty()) return "with every input changed: " + why;
+  if (turned_ && turned_->no_case.empty())
+    if (const auto why = turned_->reference.no_case(); !why.empty()) return "with its items in other places: " + why;
   for (const auto& [names, changed] : changed_)
     if (changed->no_case.empty())
       if (const auto why = changed->reference.no_case(); !why.empty()) return "with other inputs: " + why;

@@ -36,6 +36,8 @@ class SharedCase {
   const Changed& changed(const std::set<std::string>& names);
   // The same with every input another (see perturbed_inputs), weights and neutral values too. Made on first use.
   const Changed& perturbed();
+  // The same items in other places (see turned_inputs); null where that changes no table. Made on first use.
+  const Changed* turned();
 
   // Empty, or why nothing that failed on these inputs, or on changed ones made so far, says anything: they are no case
   // (Reference::no_case).
@@ -54,7 +56,8 @@ class SharedCase {
   Reference reference_;
   std::optional<NamedTensors> other_;
   std::map<std::set<std::string>, std::unique_ptr<Changed>> changed_;
-  std::unique_ptr<Changed> perturbed_;
+  std::unique_ptr<Changed> perturbed_, turned_;
+  bool turns_ = true;
   std::optional<CheckResult> vacuity_;
 };
 

@@ -108,12 +108,35 @@ struct WarmsUp : ReadsItsFile {
   std::vector<float> workspace_;
 };
 
-SelftestCase host(const std::string& name, const std::string& what, const std::string& caught_by, Factory optimized) {
+// Without items or state, but its data are read in run(), as the baseline reads them.
+struct StopsAfterFirstRuns : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    if (++runs_ <= 20) RowScale::run();
+  }
+  int runs_ = 0;
+};
+
+// The baseline of host components: its set-up takes the data.
+std::unique_ptr<Runnable> takes_its_data(const NamedTensors& inputs, const Setting& setting) {
+  NamedTensors own;
+  for (const auto& [name, tensor] : inputs) own.set(name, tensor.clone());
+  return row_scale_baseline(own, setting);
+}
+
+SelftestCase without_items(const std::string& name, const std::string& what, const std::string& caught_by,
+                           Factory optimized, std::int64_t rows) {
   SelftestCase one{name, what, caught_by, row_scale_component(optimized), Variant::kOptimized, nullptr, {}};
-  one.component.spec.batch_size.clear();  // as host components have it: nothing changes under a set-up
-  one.setting = row_scale_setting(one.component, 10000, 13);
+  one.component.spec.batch_size.clear();
+  one.setting = row_scale_setting(one.component, rows, 13);
   one.setting.input_case.timed = true;
   one.benched = true;
+  return one;
+}
+
+SelftestCase host(const std::string& name, const std::string& what, const std::string& caught_by, Factory optimized) {
+  SelftestCase one = without_items(name, what, caught_by, optimized, 10000);
+  one.component.baseline = takes_its_data;
   return one;
 }
 
@@ -123,6 +146,9 @@ std::vector<SelftestCase> host_twins() {
   return {
       host("host_reads_its_file", "reads the file that its set-up wrote", "", make<ReadsItsFile>),
       host("host_warms_up", "its first run also takes memory that later runs keep", "", make<WarmsUp>),
+      without_items("timed_without_items", "the plain twin of a component without items", "", make<RowScale>, 6),
+      without_items("timed_without_items_stops", "computes in its first 20 runs only, of a microsecond each", "answers",
+                    make<StopsAfterFirstRuns>, 6),
       host("host_remembers_first", "keeps the answer of its first run", "remembers", make<RemembersFirst>),
       host("host_remembers_contents", "keeps answers by contents, beyond a set-up too", "remembers",
            make<RemembersContents>),

@@ -76,6 +76,35 @@ struct Races : OnSimt {
   }
 };
 
+// The host looks at a number of the device's before it launches.
+struct HostReads : OnSimt {
+  using OnSimt::OnSimt;
+  void run() override {
+    seen_ = *static_cast<const volatile float*>(x_.const_data_ptr<float>());
+    OnSimt::run();
+  }
+  float seen_ = 0;
+};
+
+// The host puts an output right.
+struct HostWrites : OnSimt {
+  using OnSimt::OnSimt;
+  void run() override {
+    OnSimt::run();
+    *static_cast<volatile float*>(y_.mutable_data_ptr<float>()) = y_.flatten()[0].item<float>();
+  }
+};
+
+// Operators of LibTorch on the device's memory, before and after the kernel.
+struct WithOperators : OnSimt {
+  using OnSimt::OnSimt;
+  void run() override {
+    y_.zero_();
+    OnSimt::run();
+    y_.add_(x_.sub(x_));
+  }
+};
+
 template <class Twin>
 SelftestCase on_simt(const std::string& name, const std::string& what, const std::string& caught_by) {
   SelftestCase one{name, what, caught_by, row_scale_component(make<RowScale>), Variant::kOptimized, nullptr, {}};
@@ -94,6 +123,9 @@ std::vector<SelftestCase> simt_twins() {
       on_simt<OnOtherStream>("simt_other_stream", "launches on a stream of its own", "oracle"),
       on_simt<ReadsTooFar>("simt_reads_too_far", "a kernel reads a row past its input and does not use it", "oracle"),
       on_simt<Races>("simt_races", "all threads of a block write one element", "oracle"),
+      on_simt<HostReads>("simt_host_reads", "the host follows a pointer of the device to its input", "guard_bands"),
+      on_simt<HostWrites>("simt_host_writes", "the host follows a pointer of the device to its output", "guard_bands"),
+      on_simt<WithOperators>("simt_operators", "kernels between operators of LibTorch", ""),
   };
 }
 

@@ -17,11 +17,6 @@ namespace {
 constexpr unsigned char kSlackPattern = 0xa5;
 constexpr int kMostFaults = 16;
 
-// Read by the signal handler, so plain data that is only changed while no kernel runs.
-std::vector<GuardedMemory*>& registry() {
-  static std::vector<GuardedMemory*> all;
-  return all;
-}
 std::array<GuardFault, kMostFaults> g_faults;
 std::atomic<int> g_fault_count{0};
 std::atomic<int> g_thread{-1};
@@ -35,28 +30,41 @@ std::size_t whole_pages(std::size_t bytes) {
 }
 
 void handle_fault(int signal, siginfo_t* information, void* machine_context) {
-  for (GuardedMemory* memory : registry()) {
+  for (GuardedMemory* memory : guarded_memory()) {
     if (!memory->holds(information->si_addr) || !memory->open(information->si_addr)) continue;
     const int slot = g_fault_count.fetch_add(1);
     if (slot < kMostFaults) {
-      bool write = false;
-#if defined(__x86_64__)
-      write = (static_cast<ucontext_t*>(machine_context)->uc_mcontext.gregs[REG_ERR] & 2) != 0;
-#endif
-      g_faults[static_cast<std::size_t>(slot)] = {
-          memory, static_cast<unsigned char*>(information->si_addr) - memory->data(), write, g_thread.load()};
+      g_faults[static_cast<std::size_t>(slot)] = {memory,
+                                                  static_cast<unsigned char*>(information->si_addr) - memory->data(),
+                                                  was_write(machine_context), g_thread.load()};
     }
     return;  // the access is repeated and now succeeds
   }
-  // Not ours: hand it to whoever was there before (the sanitizer, a crash reporter), or die of it as usual.
-  if ((g_previous.sa_flags & SA_SIGINFO) != 0 && g_previous.sa_sigaction != nullptr) {
-    g_previous.sa_sigaction(signal, information, machine_context);
-  } else {
-    sigaction(signal, &g_previous, nullptr);
-  }
+  pass_on_fault(g_previous, signal, information, machine_context);
 }
 
 }  // namespace
+
+std::vector<GuardedMemory*>& guarded_memory() {
+  static std::vector<GuardedMemory*> all;
+  return all;
+}
+
+bool was_write([[maybe_unused]] void* machine_context) {
+#if defined(__x86_64__)
+  return (static_cast<ucontext_t*>(machine_context)->uc_mcontext.gregs[REG_ERR] & 2) != 0;
+#else
+  return false;
+#endif
+}
+
+void pass_on_fault(const struct sigaction& previous, int signal, siginfo_t* information, void* machine_context) {
+  if ((previous.sa_flags & SA_SIGINFO) != 0 && previous.sa_sigaction != nullptr) {
+    previous.sa_sigaction(signal, information, machine_context);
+  } else {
+    sigaction(signal, &previous, nullptr);
+  }
+}
 
 GuardedMemory::GuardedMemory(std::size_t bytes, std::size_t alignment, std::string name, std::size_t guard_bytes)
     : bytes_(bytes), guard_bytes_(whole_pages(guard_bytes)), middle_bytes_(whole_pages(bytes)), name_(std::move(name)) {
@@ -70,15 +78,16 @@ GuardedMemory::GuardedMemory(std::size_t bytes, std::size_t alignment, std::stri
   // Untouched pages of a huge buffer stay unmapped: only buffers of ordinary size get the pattern.
   if (bytes <= (std::size_t{1} << 28)) std::memset(data_, 0xff, bytes_);
   restore_slack();
-  registry().push_back(this);
+  guarded_memory().push_back(this);
 }
 
 GuardedMemory::~GuardedMemory() {
-  std::erase(registry(), this);
+  std::erase(guarded_memory(), this);
   munmap(mapping_, middle_bytes_ + 2 * guard_bytes_);
 }
 
-bool GuardedMemory::slack_is_intact() const {
+bool GuardedMemory::slack_is_intact() {
+  let_in(true);
   // Every byte equals the one before it: compared as a whole, as this is done for every buffer after every block.
   const auto is_pattern = [](const unsigned char* begin, const unsigned char* end) {
     return begin == end ||
@@ -89,6 +98,7 @@ bool GuardedMemory::slack_is_intact() const {
 }
 
 void GuardedMemory::restore_slack() {
+  let_in(true);
   unsigned char* middle = mapping_ + guard_bytes_;
   std::memset(middle, kSlackPattern, static_cast<std::size_t>(data_ - middle));
   std::memset(data_ + bytes_, kSlackPattern, static_cast<std::size_t>(middle + middle_bytes_ - (data_ + bytes_)));
@@ -113,6 +123,16 @@ void GuardedMemory::close() {
   mprotect(mapping_ + guard_bytes_ + middle_bytes_, guard_bytes_, PROT_NONE);
 }
 
+bool GuardedMemory::holds_data(const void* address) const {
+  const auto* byte = static_cast<const unsigned char*>(address);
+  return byte >= mapping_ + guard_bytes_ && byte < mapping_ + guard_bytes_ + middle_bytes_;
+}
+
+void GuardedMemory::let_in(bool open) {
+  if (closed_ != open || middle_bytes_ == 0) return;
+  if (mprotect(mapping_ + guard_bytes_, middle_bytes_, open ? PROT_READ | PROT_WRITE : PROT_NONE) == 0) closed_ = !open;
+}
+
 GuardWatch::GuardWatch() {
   g_fault_count = 0;
   struct sigaction action {};
@@ -130,7 +150,7 @@ void GuardWatch::set_thread(int thread) { g_thread.store(thread, std::memory_ord
 std::vector<GuardFault> GuardWatch::take_faults() {
   const int count = std::min(g_fault_count.exchange(0), kMostFaults);
   std::vector<GuardFault> faults(g_faults.begin(), g_faults.begin() + count);
-  for (GuardedMemory* memory : registry()) {
+  for (GuardedMemory* memory : guarded_memory()) {
     if (!memory->slack_is_intact()) {
       faults.push_back({memory, static_cast<std::int64_t>(memory->bytes()), true, -1});
       memory->restore_slack();

@@ -1,6 +1,8 @@
 // Host stand-in for device memory, between pages that may not be touched: one element too far becomes a finding.
 #pragma once
 
+#include <signal.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -22,18 +24,30 @@ class GuardedMemory {
   unsigned char* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
   const std::string& name() const { return name_; }
-  bool slack_is_intact() const;
+  bool slack_is_intact();
   void restore_slack();
   bool holds(const void* address) const;  // within the whole mapping, guards included
   bool open(const void* address);  // makes that guard page accessible (async-signal-safe); false if it is not a guard
   void close();                    // makes both guards inaccessible again
+  bool holds_data(const void* address) const;  // within the pages of the data, which a guard is not
+  void let_in(bool open);                      // to the data: of a closed one nothing may be read or written
+  bool is_closed() const { return closed_; }
 
  private:
   std::size_t bytes_, guard_bytes_, middle_bytes_;
   std::string name_;
   unsigned char* mapping_ = nullptr;
   unsigned char* data_ = nullptr;
+  bool closed_ = false;
 };
+
+// All that there is. Changed only while no kernel runs, for signal handlers read it.
+std::vector<GuardedMemory*>& guarded_memory();
+
+// For handlers of SIGSEGV: was it a write? And what is none of theirs goes to whoever was there before (the sanitizer,
+// a crash reporter), or is died of as usual.
+bool was_write(void* machine_context);
+void pass_on_fault(const struct sigaction& previous, int signal, siginfo_t* information, void* machine_context);
 
 // An array of n elements of T, initially 0xff bytes (NaN for floats) unless copied from values.
 template <class T>

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "src/common/device_turn.h"
+
 namespace twinbench::kernels {
 
 struct HostStream {};
@@ -54,8 +56,11 @@ class WildAccessHandler {
 }  // namespace
 
 void run_host_launch(const std::string& kernel, const std::function<Report()>& run) {
-  const WildAccessHandler handler;
-  const Report report = run();
+  const Report report = [&] {
+    const DeviceTurn turn;
+    const WildAccessHandler handler;
+    return run();
+  }();
   if (report.ok()) return;
   const Finding& first = report.findings.front();
   const std::string more =

@@ -13,6 +13,7 @@
 
 #include "kernels/common/float_bits.h"
 #include "src/common/device_event.h"
+#include "src/common/device_turn.h"
 
 namespace twinbench {
 namespace {
@@ -63,6 +64,7 @@ void multiply(at::Tensor out, const at::Tensor& a, const at::Tensor& b, bool tf3
   } else if (!a.is_cpu()) {
     batched ? at::bmm_out(out, a, b, at::kFloat) : at::mm_out(out, a, b, at::kFloat);
   } else {
+    const DeviceTurn turn;
     static thread_local std::vector<float> left, right;
     const at::Tensor wide_a = widened(a, left), wide_b = widened(b, right);
     batched ? at::bmm_out(out, wide_a, wide_b) : at::mm_out(out, wide_a, wide_b);

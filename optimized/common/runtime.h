@@ -4,13 +4,17 @@
 
 #include <c10/core/Device.h>
 
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "kernels/common/stream.h"
 
 #if !defined(TWINBENCH_SIMT)
+#include <ATen/core/Tensor.h>
 #include <ATen/cuda/CUDAEvent.h>
+#include <ATen/ops/zeros.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #endif
@@ -31,6 +35,16 @@ inline bool lies_there(c10::Device tensors) { return tensors.is_cpu(); }
 inline constexpr const char* kWhereInputsGo = "put the inputs on the CPU: simt runs the CUDA path there";
 inline std::string current_device() { return "simt"; }
 inline double seconds_of(const std::function<void()>&) { return kNotMeasured; }
+
+// Zero at first. The device writes it, the host reads it while the device goes on. No tensor here: all tensors are the
+// device's alone, and checked for that.
+class IntegerOfBoth {
+ public:
+  std::int32_t* where() const { return value_.get(); }
+
+ private:
+  std::unique_ptr<std::int32_t> value_ = std::make_unique<std::int32_t>(0);
+};
 
 }  // namespace simt_runtime
 #else
@@ -59,6 +73,15 @@ inline double seconds_of(const std::function<void()>& run) {
   }
   return least;
 }
+
+// Zero at first. The device writes it, the host reads it while the device goes on.
+class IntegerOfBoth {
+ public:
+  std::int32_t* where() const { return value_.mutable_data_ptr<std::int32_t>(); }
+
+ private:
+  at::Tensor value_ = at::zeros({1}, at::TensorOptions().dtype(at::kInt).pinned_memory(true));
+};
 
 }  // namespace cuda_runtime
 #endif

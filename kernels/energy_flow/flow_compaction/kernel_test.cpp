@@ -82,12 +82,12 @@ struct Storage {
             .survivors_through = through.data(),
             .totals = totals.data()};
   }
-  void run(Rows rows, simt::Order order_of_threads) const {
+  void run(Rows rows, simt::Order order_of_threads, std::int64_t row_blocks = 3) const {
     const Arguments a = arguments(rows);
     const std::int64_t tiles = tiles_of(slots);
     simt::run_clean(CountLive{}, tiles, kThreads, order_of_threads, a);
     simt::run_clean(ScatterLive{}, tiles, kThreads, order_of_threads, a);
-    simt::run_clean(StepRows{}, 3, kThreads, order_of_threads, a);
+    simt::run_clean(StepRows{}, row_blocks, kThreads, order_of_threads, a);
   }
 
   static constexpr std::int32_t kSamples = 4, kChildren = 30;
@@ -175,6 +175,24 @@ TEST(FlowCompactionKernel, RowsOfAnyWidth) {
     s.run(Rows::kMoved, simt::Order::kShuffled);
     expect_rows(s, true);
   }
+}
+
+// One block has 128 rows in flight at a width of 8, four times: 2,300 rows are five batches and some.
+TEST(FlowCompactionKernel, AThreadTakesSeveralBatchesOfRows) {
+  for (const auto& [rows, moved] : {std::pair{Rows::kList, false}, {Rows::kMoved, true}, {Rows::kDense, false}}) {
+    const Storage s(2500, 2300, 2450, 1000);
+    s.run(rows, simt::Order::kForward, 1);
+    ASSERT_GT(s.counts[1], 3 * 4 * 128);
+    expect_rows(s, moved);
+  }
+}
+
+// 270 tiles, more than a block has threads: each sums more than one count of an earlier tile.
+TEST(FlowCompactionKernel, MoreTilesThanThreads) {
+  constexpr std::int32_t kSlots = 270 * static_cast<std::int32_t>(kTile) + 7;
+  const Storage s(kSlots, kSlots - 3, kSlots - 1, 3, 1, 1);
+  s.run(Rows::kMoved, simt::Order::kForward, 8);
+  expect_rows(s, true);
 }
 
 TEST(FlowCompactionKernel, ThePredicateIsEvaluatedOnTheDevice) {
