@@ -243,6 +243,33 @@ def test_a_spent_budget_names_what_it_leaves_out_and_is_no_pass(engine, tmp_path
     assert all(row["verdict"] in ("skip", "inconclusive") for row in rows)
 
 
+@pytest.mark.parametrize("engine", ["parity", "bench"])
+def test_a_filter_may_mean_held_out_cells_alone(engine, tmp_path):
+    """Those of one component, drawn by a text: they are in no list."""
+    out = tmp_path / "record.json"
+    result = run(engine, "--quick", "--held-out", "abc", "--filter", "^energy_flow.collation/.*/held_out$", "--minutes",
+                 "0.5" if engine == "parity" else "0.0001", "--out", str(out))
+    assert result.returncode in (0, 3), result.stderr
+    block = json.loads(out.read_text())["twinbench"]
+    rows = block["parity" if engine == "parity" else "speedups"]
+    assert {row.get("case", row.get("cell", "").rsplit("/", 1)[-1]) for row in rows} == {"held_out"}
+    assert engine == "bench" or "held out by abc" in result.stdout
+    assert run(engine, "--held-out", "none", "--filter", "held_out").returncode == 2
+
+
+def test_kernels_forget_a_cell_that_is_no_more(tmp_path):
+    """Pins of other cells that exist stay, whatever the filter."""
+    pins, cell = tmp_path / "pins.json", "energy_flow.simple_neuron/optimized/simt/fp32/tiny"
+    kept = json.loads((ROOT / "ci/kernel_counts.json").read_text())
+    other = next(name for name in kept["cells"] if name.startswith("sem."))
+    gone = cell.replace("tiny", "no_such_case")
+    pins.write_text(json.dumps({"reasons": kept["reasons"], "cells": {
+        cell: kept["cells"][cell], gone: kept["cells"][cell], other: kept["cells"][other]}}))
+    result = run("kernels", "--pin", "--pins", pins, "--filter", f"^{cell}$")
+    assert result.returncode == 0 and "dropped 1 " in result.stderr, result.stderr
+    assert set(json.loads(pins.read_text())["cells"]) == {cell, other}
+
+
 def test_kernels_keep_to_their_budget():
     result = run("kernels", "--pins-only", "--minutes", "0.00001", "--filter", "simple_neuron/.*/fp32/(tiny|odd)$")
     assert result.returncode == 3 and ": left out, budget" in result.stderr, result.stderr  # which one: by revision

@@ -216,6 +216,14 @@ def test_history_grows_and_nothing_is_kept_twice(tree, tmp_path):
     assert len(many) == 49 and "energy_flow" in result.stdout  # the level that changed is named
 
 
+@pytest.mark.parametrize("site", ["a_file", "a_file/below", "/proc/nowhere"])
+def test_pages_that_cannot_be_written_are_known_before_anything_is_kept(tree, tmp_path, site):
+    (tree / "a_file").write_text("mine")
+    result = run(tree, f"ci/workflows/keep_history --site {site} {tmp_path / 'origin.git'} kept {record(tree)}")
+    assert result.returncode == 2 and "--site" in result.stderr and site.strip("/") in result.stderr, result.stderr
+    assert git("branch", "--list", folder=tmp_path / "origin.git") == "" and (tree / "a_file").read_text() == "mine"
+
+
 def test_several_that_keep_at_once_in_one_checkout_all_do(tree, tmp_path):
     origin, count = tmp_path / "origin.git", 4
     files = [record(tree, f"r{day}", day=day) for day in range(1, count + 1)]

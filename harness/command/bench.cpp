@@ -201,11 +201,11 @@ struct JudgedShare {
 };
 
 // The executor's own time says nothing about a kernel's.
-std::vector<Cell> timeable_cells(const CommandOptions& options) {
+std::vector<Cell> timeable_cells(const CommandOptions& options, bool others = false) {
   if (options.device == "simt")
     throw Error(ErrorKind::kBadArgument, "--device", "simt",
                 "simt runs the CUDA path thread by thread on the host: its times mean nothing; use parity or counters");
-  auto cells = selected_cells(options);
+  auto cells = selected_cells(options, others);
   std::erase_if(cells, [](const Cell& cell) { return cell.device.is_simt(); });
   return cells;
 }
@@ -222,11 +222,11 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
 
   const TimeBudget budget(options.minutes);
   const Shard shard = shard_named(options.shard);
-  auto twins = twins_of(timeable_cells(options));
-  if (twins.empty())
+  const HeldOutCells held_out(options.held_out == "none" ? "^$" : options.filter, options.device, true);
+  auto twins = twins_of(timeable_cells(options, !held_out.cells().empty()));
+  if (twins.empty() && held_out.cells().empty())
     throw Error(ErrorKind::kUnknownName, "--filter", options.filter,
                 "it matches no timed case; `twinbench list` marks them with *");
-  const HeldOutCells held_out(options.held_out == "none" ? "^$" : options.filter, options.device, true);
   for (const auto& twin : twins_of(held_out.cells()))
     if (!twin.device.is_simt()) twins.push_back(twin);
   std::erase_if(twins, [&](const Twin& twin) { return !shard.has(twin.name()); });

@@ -54,8 +54,9 @@ int dump_command(const CommandOptions& options, const std::string& cell, const s
                  const std::string& out);
 int check_command(const CommandOptions& options, const std::string& cell, const std::string& from);
 
-// Cells the filter matches on the chosen devices. Where CUDA is asked for and absent: throws kMissingDevice.
-std::vector<Cell> selected_cells(const CommandOptions& options);
+// Cells the filter matches on the chosen devices. Where CUDA is asked for and absent: throws kMissingDevice. None throws
+// kUnknownName, unless the filter means `others` that are not listed: held-out cells.
+std::vector<Cell> selected_cells(const CommandOptions& options, bool others = false);
 
 // Asks without starting the driver in this process where children are forked afterwards, which then may use the card.
 bool cuda_is_present(bool forks_follow = true);

@@ -352,6 +352,11 @@ int kernels_command(const KernelsOptions& options, CommandOptions common) {
     pins = CountsFile::load(options.pins);  // what others have pinned since stays
     for (const CellResult& result : results)
       if (result.error.empty()) pins.set(result.counted.name, pinned_json(result));
+    // Cells that no longer exist leave the file with the next pin; a filter touches only its own cells.
+    std::set<std::string> existing;
+    for (const Cell& cell : kernel_cells(".")) existing.insert(cell.name());
+    const std::size_t dropped = pins.drop_others(existing);
+    if (dropped > 0) std::cerr << "dropped " << dropped << " cells that are no more from " << options.pins << '\n';
     pins.save(options.pins);
   }
   for (const CellResult& result : results) {

@@ -75,8 +75,8 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
   const Tier tier = options.quick ? Tier::kQuick : tier_named(options.tier);
   const Shard shard = shard_named(options.shard);
   const auto chosen = chosen_checks(checks);
-  auto cells = selected_cells(options);
   const HeldOutCells held_out(options.held_out == "none" ? "^$" : options.filter, options.device, false);
+  auto cells = selected_cells(options, !held_out.cells().empty());
   cells.insert(cells.end(), held_out.cells().begin(), held_out.cells().end());
   const std::size_t matched = cells.size();
   std::erase_if(cells, [&](const Cell& cell) { return !shard.has(case_name(cell)); });

@@ -7,6 +7,7 @@
 #include "harness/command/command.h"
 #include "harness/gpu/probe.h"
 #include "src/common/error.h"
+#include "src/common/filter_pattern.h"
 #include "src/common/nearest_name.h"
 
 namespace twinbench {
@@ -25,15 +26,18 @@ void require_cuda(bool forks_follow) {
                     : "this program was built without CUDA; use --device cpu, or build the preset gpu");
 }
 
-std::vector<Cell> selected_cells(const CommandOptions& options) {
+std::vector<Cell> selected_cells(const CommandOptions& options, bool others) {
   if (options.device == "cuda") require_cuda(!options.in_process);
+  const FilterPattern wanted(options.filter);
   std::vector<Cell> cells;
-  for (const auto& cell : filter_cells(options.filter)) {
-    if (options.device == "all" || options.device == to_string(cell.device)) cells.push_back(cell);
-  }
-  if (cells.empty())
+  for (const auto& cell : all_cells())
+    if ((options.device == "all" || options.device == to_string(cell.device)) && wanted.found_in(cell.name()))
+      cells.push_back(cell);
+  if (cells.empty() && !others) {
+    (void)filter_cells(options.filter);  // throws, with the nearest names, where it matches none on any device
     throw Error(ErrorKind::kUnknownName, "--filter", options.filter,
                 "it matches cells, but none on device " + options.device);
+  }
   return cells;
 }
 

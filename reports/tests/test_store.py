@@ -80,6 +80,23 @@ def test_other_files_are_refused(tmp_path, cli, capsys, root):
     assert "remedy" in capsys.readouterr().err and not (tmp_path / "history").exists()
 
 
+@pytest.mark.parametrize("date", ["d", "yesterday", "2026-13-01T00:00:00", "\x1b[31m", 3, None, ["2026-01-01"], {},
+                                  "0001-01-01T00:00:00+23:59"])
+def test_a_date_that_is_none_is_refused(tmp_path, cli, capsys, date):
+    path = written(tmp_path, GOOGLE | {"context": GOOGLE["context"] | {"date": date}})
+    assert cli("keep", path, "--to", tmp_path / "history") == 2
+    said = capsys.readouterr().err
+    assert "no time of a run" in said and "\x1b" not in said and not (tmp_path / "history").exists()
+    if date is not None:
+        assert cli("keep", path, "--to", tmp_path / "history", "--utc", "2026-01-31T12:00:00Z") == 0
+    assert cli("keep", path, "--to", tmp_path / "history", "--utc", "soon") == 2
+
+
+def test_a_local_time_is_kept_in_utc(tmp_path):
+    path = written(tmp_path, GOOGLE | {"context": GOOGLE["context"] | {"date": "2026-11-22T10:00:00+09:00"}})
+    assert read_run(path).utc == "2026-11-22T01:00:00Z"
+
+
 def made(index, seconds, machine="one", **more):
     stamp = f"2026-01-01T{index // 3600:02d}:{index // 60 % 60:02d}:{index % 60:02d}Z"
     return Run(stamp, f"rev{index}", machine, "twinbench", {"scan": seconds, **more})

@@ -173,6 +173,10 @@ std::vector<std::string> CountsFile::vanished(const std::map<std::string, json>&
   return texts;
 }
 
+std::size_t CountsFile::drop_others(const std::set<std::string>& existing) {
+  return std::erase_if(cells_, [&](const auto& entry) { return !existing.count(entry.first); });
+}
+
 std::vector<std::string> CountsFile::judge(const std::vector<Breach>& breaches, bool complete) const {
   std::vector<std::string> texts;
   std::vector<double> needed(reasons_.size(), NAN);  // the worst that each reason is asked to excuse

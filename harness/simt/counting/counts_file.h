@@ -4,6 +4,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,9 @@ class CountsFile {
   // Breaches without a reason or past its limit, in words; the sources named lie in the working folder. `complete`:
   // everything was counted, so that a reason that nothing needs, or that allows more than is needed, is an error.
   std::vector<std::string> judge(const std::vector<Breach>& breaches, bool complete) const;
+
+  // Lets go of the cells that are not among these; how many those were.
+  std::size_t drop_others(const std::set<std::string>& existing);
 
   const std::map<std::string, nlohmann::json>& cells() const { return cells_; }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import statistics
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -43,7 +44,7 @@ def read_run(path: Path, *, revision: str = "", machine_name: str = "", utc: str
                           remedy="give the file as the program wrote it") from error
     source, said, series = found
     given = {"revision": revision or said.get("revision", ""), "machine": machine_name or said.get("machine", ""),
-             "utc": utc or said.get("utc", "")}
+             "utc": _moment(utc or said.get("utc", ""), "--utc" if utc else str(path))}
     lacking = [key for key in ("machine", "utc") if not given[key]]
     if lacking:
         raise ReportError(f"it does not say its {' and '.join(lacking)}", file=str(path),
@@ -52,6 +53,22 @@ def read_run(path: Path, *, revision: str = "", machine_name: str = "", utc: str
     if not points:
         raise ReportError("it holds no time", file=str(path), remedy="run the benchmarks again; all failed or skipped")
     return Run(given["utc"], given["revision"], given["machine"], source, points, **facts)
+
+
+def _moment(text: Any, file: str) -> str:
+    """Runs are put in the order of their times as written: a word that is none would be a run at a wrong place for ever,
+    and so would a local time, such as Google Benchmark writes: it is given in UTC."""
+    if text == "":
+        return ""
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+        if not moment.utcoffset():
+            return str(text)
+        return moment.astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ReportError(f"{text!r} is no time of a run", file=file,
+                          remedy="give one as ISO 8601 writes it, 2026-01-31T12:00:00Z; --utc TEXT where the file is "
+                          "wrong") from error
 
 
 Found = tuple[str, Mapping[str, str], Series]
