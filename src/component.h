@@ -69,7 +69,8 @@ struct Golden {
   std::string name;
   Setting setting;
   NamedTensors inputs;
-  NamedTensors expected;  // every name must be an output; an entry may cover a subset of the outputs
+  NamedTensors expected;   // every name must be an output; an entry may cover a subset of the outputs
+  NamedTensors said = {};  // bool: of an expected tensor whose elements it does not give all, those that it gives
   double absolute = 5e-6;
 };
 
@@ -122,7 +123,8 @@ struct ComponentSpec {
   // compared, and they may be at most 1 % of the items (25 % in kBf16). Gets the forward outputs of the fp64 oracle.
   std::function<at::Tensor(const NamedTensors& oracle_outputs, const Setting&)> ambiguous;
   // Why the specified gradient is not the derivative of the forward pass, where it is not: no central differences then.
-  std::string custom_gradient;
+  // Empty text, or none of this: it is.
+  std::function<std::string(const Setting&)> custom_gradient;
   // Where the specification's bound depends on weights, options or data: what an output's bound is multiplied with,
   // from 1e-3 to 1e6. Gets the generated inputs (fp32, on the CPU).
   std::function<double(const std::string& output, const NamedTensors& inputs, const Setting&)> bound_factor;

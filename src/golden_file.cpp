@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/view_as_complex.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <limits>
@@ -78,13 +79,38 @@ class GoldenReader {
     read_inputs();
     const json expected = part("expected");
     for (const auto& output : outputs_of(spec_.signature, golden_.setting))
-      if (expected.contains(output.name)) golden_.expected.set(output.name, tensor(output, expected[output.name]));
+      if (expected.contains(output.name)) expect(output, expected[output.name]);
     if (golden_.expected.size() != expected.size() || golden_.expected.empty())
       throw Error(ErrorKind::kBadFile, at("expected"), expected.dump().substr(0, 60), "name outputs of the component");
     return golden_;
   }
 
  private:
+  // A whole tensor, or {"entries": [[row, column, value], ...]}.
+  void expect(const OutputSpec& output, const json& value) {
+    if (!value.is_object() || !value.contains("entries"))
+      return golden_.expected.set(output.name, tensor(output, value));
+    const auto shape = extents(output.shape, golden_.setting);
+    const at::Tensor values = at::zeros(shape, scalar_type(output.element, Dtype::kFp32)),
+                     said = at::zeros(shape, at::kBool);
+    for (const auto& entry : value["entries"]) {
+      std::vector<double> numbers;
+      flatten(entry, at(output.name), numbers);
+      at::Tensor place = values, given = said;
+      if (numbers.size() != shape.size() + 1)
+        throw Error(ErrorKind::kBadShape, at(output.name), entry.dump(), "give an index for each axis, then the value");
+      for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+        const auto index = static_cast<std::int64_t>(numbers[axis]);
+        if (index < 0 || index >= shape[axis])
+          throw Error(ErrorKind::kOutOfRange, at(output.name), entry.dump(), "the tensor has no such element");
+        place = place.select(0, index), given = given.select(0, index);
+      }
+      place.fill_(numbers.back()), given.fill_(true);
+    }
+    golden_.expected.set(output.name, values);
+    golden_.said.set(output.name, said);
+  }
+
   static inline const std::vector<std::string> kKeys = {"name",   "note",     "sizes",    "options",  "pass",
                                                         "inputs", "expected", "absolute", "otherwise"};
 

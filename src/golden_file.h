@@ -14,7 +14,8 @@ const char* golden_text(const std::string& component_id);
 // {"common": {...}, "goldens": [{"name": "C06", "sizes": {"flows": 1}, "options": {}, "pass": "backward",
 //   "absolute": 5e-6, "inputs": {...}, "expected": {...}}]}; what is in `common` holds where a golden does not say.
 // A tensor is numbers in nested lists ("nan", "inf" and "-inf" as text), or {"toy": k} (the documents' toy weights and
-// biases), {"fill": x}, {"drawn": seed} (as generated). "otherwise" names one of these for inputs that are not listed.
+// biases), {"fill": x}, {"drawn": seed} (as generated). Where the specification gives only some of an expected tensor's
+// elements: {"entries": [[row, column, value], ...]}. "otherwise" names one of these for inputs that are not listed.
 // Shapes and dtypes come from the signature. Throws kBadFile naming the file, the golden and the entry.
 std::vector<Golden> parse_goldens(const ComponentSpec& spec, const std::string& text);
 

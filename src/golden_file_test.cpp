@@ -68,5 +68,19 @@ TEST(GoldenFile, EveryComponentsFileIsRead) {
     EXPECT_NO_THROW((void)worked_examples(component.spec)) << component.spec.id();
 }
 
+TEST(GoldenFile, SomeElementsAreSaid) {
+  const auto read = [](const std::string& entries) {
+    return parse_goldens(sample(), R"({"goldens": [{"name": "one", "sizes": {"items": 2}, "otherwise": {"drawn": 7},
+      "expected": {"y": {"entries": )" +
+                                       entries + "}}}]}");
+  };
+  const Golden golden = read("[[1, 2, 0.5], [0, 0, -3]]").front();
+  EXPECT_EQ(golden.said["y"].sum().item<std::int64_t>(), 2);
+  EXPECT_TRUE(golden.said["y"][1][2].item<bool>());
+  EXPECT_EQ(golden.expected["y"][1][2].item<float>(), 0.5f);
+  EXPECT_THROW(read("[[1, 0.5]]"), Error);
+  EXPECT_THROW(read("[[2, 0, 0.5]]"), Error);
+}
+
 }  // namespace
 }  // namespace twinbench

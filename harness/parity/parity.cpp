@@ -156,8 +156,9 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
     if (const auto& given = setting.input_case.options;
         given.count("not_differentiable") && given.at("not_differentiable") != 0)
       return result.skip("the case's inputs lie on a kink by design: central differences see both sides of it");
-    if (!component.spec.custom_gradient.empty())
-      return result.skip("custom gradient: " + component.spec.custom_gradient);
+    if (const std::string why = component.spec.custom_gradient ? component.spec.custom_gradient(setting) : "";
+        !why.empty())
+      return result.skip("custom gradient: " + why);
     take(cell.shared.gradient(options), result);
   });
   add("invariant", !backward && !component.spec.invariants.empty(),

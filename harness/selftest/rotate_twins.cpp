@@ -205,7 +205,7 @@ SelftestCase custom_gradient() {
   SelftestCase correct = with_baseline(twin("custom_gradient", "a specified gradient that is no derivative", "",
                                             rotate_backward, {}, Pass::kBackward, Variant::kBaseline),
                                        make<OtherConvention>);
-  correct.component.spec.custom_gradient = "the specification conjugates it";
+  correct.component.spec.custom_gradient = [](const Setting&) { return "the specification conjugates it"; };
   return correct;
 }
 

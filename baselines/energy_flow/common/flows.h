@@ -23,6 +23,7 @@ struct Flow {
 struct Request {
   at::Tensor position, energy, hidden;
   std::int64_t count = 0;
+  std::size_t step = 0;  // of its parent, among all flow-steps of the run
 };
 
 // What the networks say of several flows.

@@ -48,7 +48,7 @@ at::Tensor LiveFlows::per_sample(const at::Tensor& of_flows) const {
 void LiveFlows::count(Statistic column, const at::Tensor& which) { stats_.select(0, column).add_(per_sample(which)); }
 
 void LiveFlows::note(const at::Tensor& margins, const at::Tensor& which) {
-  margin_.scatter_reduce_(0, sample_, at::where(which, margins.to(margin_.scalar_type()), 1.0), "amin");
+  margin_.scatter_reduce_(0, sample_, at::where(which, margins.detach().to(margin_.scalar_type()), 1.0), "amin");
 }
 
 bool LiveFlows::look(std::int64_t t) {
@@ -88,8 +88,10 @@ bool LiveFlows::look(std::int64_t t) {
 void LiveFlows::end(const at::Tensor& which, const at::Tensor& position, const at::Tensor& energy,
                     const at::Tensor& age, const at::Tensor& distance) {
   const at::Tensor index = which.nonzero().squeeze(1);
-  ended_.push_back({position.index_select(0, index), energy.index_select(0, index).squeeze(1),
-                    age.index_select(0, index), distance.index_select(0, index), sample_.index_select(0, index)});
+  // Decision 16: a gradient goes through the energies alone.
+  ended_.push_back({position.detach().index_select(0, index), energy.index_select(0, index).squeeze(1),
+                    age.index_select(0, index), distance.detach().index_select(0, index),
+                    sample_.index_select(0, index)});
 }
 
 void LiveFlows::keep(const at::Tensor& which) {
@@ -132,7 +134,7 @@ void LiveFlows::advance(std::int64_t, const Moves& moves) {
       rules_.spawn == 2 ? moves.gate.squeeze(1) : at::linalg_vector_norm(moves.move, 2, at::IntArrayRef{1});
   note_spawn(measure, on);
   const double threshold = rules_.spawn == 1 ? rules_.theta : rules_.tau;
-  const at::Tensor wide = measure.to(at::kDouble);
+  const at::Tensor wide = measure.detach().to(at::kDouble);
   at::Tensor children = rules_.spawn == 1
                             ? wide.div(threshold).floor_().sub_(1)
                             : wide.sub(threshold).div_(1 - threshold).mul_(rules_.most_spawned).floor_().add_(1);
@@ -217,7 +219,7 @@ void LiveFlows::collect(NamedTensors& results) {
                                   .mul_(at::reciprocal(all(&Ended::distance).add_(1)))
                                   .mul_(all(&Ended::age).to(energy.scalar_type()).mul_(0.1).add_(1));
     const at::Tensor none = at::full({samples_ * cells}, -std::numeric_limits<double>::infinity(), energy.options());
-    const at::Tensor largest = none.scatter_reduce(0, key, weight, "amax");
+    const at::Tensor largest = none.scatter_reduce(0, key, weight.detach(), "amax");
     const at::Tensor share = weight.sub(largest.index_select(0, key)).exp_();
     const at::Tensor shares = at::zeros_like(surface).index_add_(0, key, share);
     surface.index_add_(0, key, at::mul(share, energy));

@@ -1,6 +1,6 @@
-// Arithmetic of the surface collection's forward pass (C11), shared by host and device: the cell of a flow, its weight,
-// and sums that are exact, so that no order of the flows changes a bit. In the namespace of the component that
-// specifies it; the whole forward takes it too.
+// Arithmetic of the surface collection (C11), shared by host and device: the cell of a flow, its weight, and sums that
+// are exact, so that no order of the flows changes a bit. In the namespace of the component that specifies it; the
+// whole flow's passes take it too.
 #pragma once
 
 #include <cmath>
@@ -71,6 +71,13 @@ TWINBENCH_HOST_DEVICE float mean_energy(const Cell& cell) {
   if (!(cell.largest_weight < INFINITY)) return NAN;
   if (cell.largest_weight == -INFINITY) return 0.0f;
   return static_cast<float>(cell.energies) / static_cast<float>(cell.shares) * scale_of(cell.magnitude);
+}
+
+// Gradient of a flow's energy (decision 16): through the energy alone, distance and age being constants.
+TWINBENCH_HOST_DEVICE float energy_gradient(float energy, float share, float factor, float total, float mean,
+                                            float gradient) {
+  const float sign = energy > 0.0f ? 1.0f : energy < 0.0f ? -1.0f : 0.0f;
+  return gradient * (share / total) * (1.0f + sign * factor * (energy - mean));
 }
 
 }  // namespace twinbench::energy_flow::surface_collection

@@ -54,6 +54,13 @@ TWINBENCH_HOST_DEVICE Real reflected(Real a) {
   const Real raised = folded < Real(-1) ? Real(-1) : folded;
   return raised > Real(1) ? Real(1) : raised;
 }
+// Derivative of reflected(): -1 beyond the border, 0 where the folded value was clamped, 1 up to and at the border.
+template <class Real>
+TWINBENCH_HOST_DEVICE Real reflected_slope(Real a) {
+  const Real beyond = kernels::absolute(a);
+  return beyond > Real(3) ? Real(0) : beyond > Real(1) ? Real(-1) : Real(1);
+}
+
 // What became of a flow, as masks as wide as what they select: else no loop over flows is one over vectors.
 struct Verdict {
   std::int32_t gone, active, on_z0, projected;

@@ -1,5 +1,5 @@
-// Gradients of one flow's step (C10), whose rules are in energy_flow/common: the slope of its reflection, and what
-// passes back through a step. Host and device. Real is float; double serves the CPU path's fp64 operator.
+// Gradients of one flow's step (C10), whose rules are in energy_flow/common: what passes back through a step. Host and
+// device. Real is float; double serves the CPU path's fp64 operator.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,6 @@
 #include "kernels/energy_flow/common/movement.h"
 
 namespace twinbench::energy_flow::flow_movement {
-
-// Derivative of reflected(): -1 beyond the border, 0 where the folded value was clamped, 1 up to and at the border.
-template <class Real>
-TWINBENCH_HOST_DEVICE Real reflected_slope(Real a) {
-  const Real beyond = kernels::absolute(a);
-  return beyond > Real(3) ? Real(0) : beyond > Real(1) ? Real(-1) : Real(1);
-}
 
 // Gradients of what a flow's step read.
 template <class Real>

@@ -5,9 +5,9 @@
 #include "harness/simt/kernel_testing.h"
 #include "kernels/common/column_sums.h"
 #include "kernels/common/grid.h"
+#include "kernels/energy_flow/common/neuron_gradients.h"
 #include "kernels/energy_flow/simple_neuron/backward_kernel.h"
 #include "kernels/energy_flow/simple_neuron/many_kernel.h"
-#include "kernels/energy_flow/simple_neuron/tile.h"
 #include "kernels/energy_flow/simple_neuron/tile_kernel.h"
 
 namespace twinbench::energy_flow::simple_neuron {

@@ -14,7 +14,8 @@ namespace twinbench::energy_flow::flow_forward {
 enum class Spawn { kOff, kMovement, kGate };
 
 struct Rules {
-  explicit Rules(const Setting& s)
+  explicit Rules(const Setting& s) : Rules(s, static_cast<std::int32_t>(s.option("memory_cleanup_interval"))) {}
+  Rules(const Setting& s, std::int32_t cleanup)
       : stop{.threshold = s.option("convergence_threshold"),
              .max_steps = static_cast<std::int32_t>(s.size("max_steps")),
              .min_steps = static_cast<std::int32_t>(s.option("convergence_min_steps")),
@@ -28,7 +29,7 @@ struct Rules {
         quota(static_cast<std::int32_t>(s.size("quota"))),
         width(static_cast<std::int32_t>(s.size("width"))),
         height(static_cast<std::int32_t>(s.size("height"))),
-        cleanup_interval(static_cast<std::int32_t>(s.option("memory_cleanup_interval"))) {}
+        cleanup_interval(cleanup) {}
 
   std::int32_t cells() const { return width * height; }
   std::int32_t placed() const { return quota < cells() ? quota : cells(); }

@@ -37,7 +37,7 @@ SampleFlows::SampleFlows(const Rules& rules, const TileNetworks& networks, std::
       ended_(static_cast<std::size_t>(rules.most_flows())),
       cells_(static_cast<std::size_t>(rules.cells()), kEmpty) {
   const auto places = static_cast<std::size_t>(tiles_of(rules) * kLanes);
-  for (auto* of : {&status_, &age_, &number_, &outcome_, &requests_}) of->assign(places, 0);
+  for (auto* of : {&status_, &age_, &number_, &parent_, &outcome_, &requests_}) of->assign(places, 0);
   for (auto* of : {&distance_, &near_}) of->assign(places, 0);
 }
 
@@ -81,15 +81,43 @@ void SampleFlows::end(std::int64_t slot, const flow_movement::Flow<float>& flow)
   --active_;
   ++stats_[static_cast<std::size_t>(flow.outcome)];
   if (flow.status == flow_movement::kDoneZ0 || flow.status == flow_movement::kDoneZD)
-    ended_[static_cast<std::size_t>(ended_count_++)] = {flow.x, flow.y, flow.energy, flow.distance, flow.age, 0, 0};
+    ended_[static_cast<std::size_t>(ended_count_++)] = {flow.x,   flow.y, flow.energy, flow.distance,
+                                                        flow.age, 0,      0,           static_cast<std::int32_t>(slot)};
 }
 
-void SampleFlows::advance(std::int64_t tile, std::int32_t t, std::uint32_t sample_key, float* scratch) {
+std::uint32_t SampleFlows::live_lanes(std::int64_t tile) const {
+  const std::int32_t* const status = status_.data() + tile * kLanes;
+  std::uint32_t lanes = 0;
+  for (int lane = 0; lane < kLanes; ++lane)
+    lanes |= static_cast<std::uint32_t>(status[lane] == flow_movement::kActive) << lane;
+  return lanes;
+}
+
+void SampleFlows::keep_before(std::int64_t tile, const TileStep& step) const {
+  float* to = step.state;
+  for (const Field* field : {&position_, &energy_, &hidden_})
+    to = std::copy_n(field->tile(tile), field->channels * kLanes, to);
+  std::fill_n(step.replayed, 2 * kLanes, 0.0f);
+  std::fill_n(step.replayed + 2 * kLanes, kLanes, 1.0f);
+}
+
+void SampleFlows::keep_after(std::int64_t slot, const carrier_heads::Results<float>& to, const TileStep& step) const {
+  const auto slope = [&](float raw) { return rules_.movement.kill ? 1.0f : flow_movement::reflected_slope(raw); };
+  float* const of = step.replayed + slot % kLanes;
+  of[0] = slope(to.raw.x);
+  of[kLanes] = slope(to.raw.y);
+  of[2 * kLanes] = static_cast<float>(requests_[static_cast<std::size_t>(slot)] + 1);
+}
+
+void SampleFlows::advance(std::int64_t tile, std::int32_t t, std::uint32_t sample_key, float* scratch,
+                          const TileStep* step) {
   const std::int64_t first = tile * kLanes;
   const std::int32_t* const status = status_.data() + first;
   if (std::find(status, status + kLanes, flow_movement::kActive) == status + kLanes) return;
   TileIntent intent;
-  networks_.advance(position_.tile(tile), energy_.tile(tile), hidden_.tile(tile), scratch, intent);
+  if (step != nullptr) keep_before(tile, *step);
+  networks_.advance(position_.tile(tile), energy_.tile(tile), hidden_.tile(tile), scratch, intent,
+                    step != nullptr ? step->kept : TileKept{});
   carrier_heads::Rule<float> rule = networks_.parameters().heads_rule;
   rule.key.step = static_cast<std::uint32_t>(t);
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -120,6 +148,7 @@ void SampleFlows::advance(std::int64_t tile, std::int32_t t, std::uint32_t sampl
     distance_[at] = flow.distance;
     requests_[at] = flow.outcome == flow_movement::kStaysActive ? to.spawn_count : 0;
     near_[at] = step_margin(rules_.movement, rule, to, flow.outcome);
+    if (step != nullptr) keep_after(slot, to, *step);
   }
 }
 
@@ -157,6 +186,7 @@ void SampleFlows::admit(std::int64_t parent, std::int32_t count) {
     for (int axis = 0; axis < 3; ++axis) position_.at(span_, axis) = before_.at(parent, axis);
     energy_.at(span_) = child_energy_.at(parent);
     hidden_.move(parent, span_);
+    parent_[at] = static_cast<std::int32_t>(parent);
     status_[at] = flow_movement::kActive, age_[at] = 0, number_[at] = stats_[kCreated]++;
   }
 }
@@ -176,7 +206,7 @@ void SampleFlows::compact() {
   span_ = to;
 }
 
-void SampleFlows::collect(float* surface) {
+void SampleFlows::sum_cells() {
   namespace rule = surface_collection;
   const std::int32_t count = ended_count_;
   for (std::int32_t i = 0; i < count; ++i) {
@@ -196,6 +226,25 @@ void SampleFlows::collect(float* surface) {
     cell.shares += rule::units_of(share);
     cell.energies += rule::units_of(rule::scaled_energy(share, flow.energy, rule::inverse_scale(cell.magnitude)));
   }
+}
+
+void SampleFlows::uncollect(const float* grad_surface, float* grad_energy) {
+  namespace rule = surface_collection;
+  sum_cells();
+  for (std::int32_t i = 0; i < ended_count_; ++i) {
+    const Ended& flow = ended_[static_cast<std::size_t>(i)];
+    const rule::Cell& cell = cells_[static_cast<std::size_t>(flow.cell)];
+    grad_energy[flow.slot] = rule::energy_gradient(
+        flow.energy, rule::share_of(flow.weight, cell.largest_weight), rule::weight_factor(flow.distance, flow.age),
+        rule::total_share(cell), rule::mean_energy(cell), grad_surface[flow.cell]);
+  }
+  for (std::int32_t i = 0; i < ended_count_; ++i)
+    cells_[static_cast<std::size_t>(ended_[static_cast<std::size_t>(i)].cell)] = kEmpty;
+}
+
+void SampleFlows::collect(float* surface) {
+  namespace rule = surface_collection;
+  sum_cells();
   for (std::int32_t s = 0; s < rules_.cells(); ++s) {
     rule::Cell& cell = cells_[static_cast<std::size_t>(s)];
     surface[s] = rule::mean_energy(cell);

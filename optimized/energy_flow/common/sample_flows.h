@@ -14,6 +14,15 @@
 
 namespace twinbench::energy_flow::flow_forward {
 
+// What the backward pass needs of one tile's step; whoever gives it to SampleFlows::advance() owns its memory.
+struct TileStep {
+  std::int64_t tile = 0;
+  std::uint32_t active = 0;   // a bit for every lane with a live flow
+  float* state = nullptr;     // [4 + layers * width][kLanes] before the step: position, energy, hidden state
+  float* replayed = nullptr;  // [3][kLanes], as decided: slopes of the reflection in x and y, children and one
+  TileKept kept = {};         // where everything is kept
+};
+
 class SampleFlows {
  public:
   SampleFlows(const Rules& rules, const TileNetworks& networks, std::int64_t hidden_floats);
@@ -26,12 +35,20 @@ class SampleFlows {
   std::int32_t active() const { return active_; }
 
   std::int64_t tiles() const { return (span_ + kLanes - 1) / kLanes; }
+  // Bits of the tile's lanes with a live flow.
+  std::uint32_t live_lanes(std::int64_t tile) const;
   // One tile's part of step t; tiles are independent of one another.
-  void advance(std::int64_t tile, std::int32_t t, std::uint32_t sample_key, float* scratch);
+  void advance(std::int64_t tile, std::int32_t t, std::uint32_t sample_key, float* scratch,
+               const TileStep* step = nullptr);
   // What the step has decided: flows that end, children, places.
   void settle(std::int32_t t);
 
   void collect(float* surface);
+  // In place of collect(): the gradients of the energies of the flows that were collected, at their places. Where live
+  // flows are never moved together, a flow's place is its number.
+  void uncollect(const float* grad_surface, float* grad_energy);
+  std::int32_t created() const { return stats_[kCreated]; }
+  std::int32_t parent(std::int64_t slot) const { return parent_[static_cast<std::size_t>(slot)]; }
   const std::array<std::int32_t, kStatistics>& stats() const { return stats_; }
   float margin() const { return margin_; }
 
@@ -52,18 +69,22 @@ class SampleFlows {
     float x, y, energy, distance;
     std::int32_t age, cell;
     float weight;
+    std::int32_t slot;
   };
 
   void note(float margin) { margin_ = margin < margin_ ? margin : margin_; }
   void end(std::int64_t slot, const flow_movement::Flow<float>& flow);
   void admit(std::int64_t parent, std::int32_t count);
   void compact();
+  void keep_before(std::int64_t tile, const TileStep& step) const;
+  void keep_after(std::int64_t slot, const carrier_heads::Results<float>& to, const TileStep& step) const;
+  void sum_cells();
 
   const Rules& rules_;
   const TileNetworks& networks_;
   Field position_, before_, energy_, child_energy_, hidden_;
   // By place; status: flow_movement::kActive or 0. What a step leaves for settle(): outcome, requests, distance, near.
-  std::vector<std::int32_t> status_, age_, number_, outcome_, requests_;
+  std::vector<std::int32_t> status_, age_, number_, parent_, outcome_, requests_;
   std::vector<float> distance_, near_;
   std::vector<Ended> ended_;
   std::vector<surface_collection::Cell> cells_;

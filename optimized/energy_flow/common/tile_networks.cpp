@@ -43,11 +43,13 @@ TWINBENCH_HOST_DEVICE void add_products(std::int64_t inner, const float* __restr
 }
 
 // x [input][kLanes], hidden [width][kLanes]: the next state, guarded as it is stored and as the layer above takes it.
-TWINBENCH_CPU_CLONES void recurrent_tile(const RecurrentLayout& layout, const float* __restrict weights,
-                                         const float* __restrict biases, const float* __restrict x,
-                                         const float* __restrict hidden, float* __restrict next,
-                                         float* __restrict above) {
-  const std::int64_t pairs = layout.pairs(), size = layout.pair_size();
+// kKeep: `kept` gets the gates.
+template <bool kKeep>
+TWINBENCH_HOST_DEVICE void recurrent_layer(const RecurrentLayout& layout, const float* __restrict weights,
+                                           const float* __restrict biases, const float* __restrict x,
+                                           const float* __restrict hidden, float* __restrict next,
+                                           float* __restrict above, float* __restrict kept) {
+  const std::int64_t pairs = layout.pairs(), size = layout.pair_size(), apart = layout.hidden * kLanes;
   for (std::int64_t pair = 0; pair < pairs; ++pair) {
     float sum[kPairSums][kLanes];
     for (int r = 0; r < kPairSums; ++r)
@@ -58,14 +60,27 @@ TWINBENCH_CPU_CLONES void recurrent_tile(const RecurrentLayout& layout, const fl
     for (int k = 0; k < channels; ++k) {
       const std::int64_t at = (2 * pair + k) * kLanes;
       for (int lane = 0; lane < kLanes; ++lane) {
-        const float value = energy_carrier::gru_channel(sum[k][lane], sum[2 + k][lane], sum[4 + k][lane],
-                                                        sum[6 + k][lane], hidden[at + lane])
-                                .next;
-        above[at + lane] = value;
-        next[at + lane] = kernels::guard(value, energy_carrier::kGuardLimit);
+        const energy_carrier::Channel<float> channel = energy_carrier::gru_channel(
+            sum[k][lane], sum[2 + k][lane], sum[4 + k][lane], sum[6 + k][lane], hidden[at + lane]);
+        above[at + lane] = channel.next;
+        next[at + lane] = kernels::guard(channel.next, energy_carrier::kGuardLimit);
+        if (!kKeep) continue;
+        kept[at + lane] = channel.reset;
+        kept[apart + at + lane] = channel.update;
+        kept[2 * apart + at + lane] = channel.candidate;
+        kept[3 * apart + at + lane] = sum[6 + k][lane];
       }
     }
   }
+}
+TWINBENCH_CPU_CLONES void recurrent_tile(const RecurrentLayout& layout, const float* weights, const float* biases,
+                                         const float* x, const float* hidden, float* next, float* above) {
+  recurrent_layer<false>(layout, weights, biases, x, hidden, next, above, nullptr);
+}
+TWINBENCH_CPU_CLONES void kept_recurrent_tile(const RecurrentLayout& layout, const float* weights, const float* biases,
+                                              const float* x, const float* hidden, float* next, float* above,
+                                              float* kept) {
+  recurrent_layer<true>(layout, weights, biases, x, hidden, next, above, kept);
 }
 
 struct HeadsPointers {
@@ -74,11 +89,12 @@ struct HeadsPointers {
   const float *first, *first_bias, *energy_out, *displacement_out, *gate_out, *out_bias;
 };
 
-// carried [hidden][kLanes]; `activated` is scratch, [rows][kLanes].
+// carried [hidden][kLanes]; `activated` is scratch, [rows][kLanes]. `kept`, where given, gets what it was before GELU.
 TWINBENCH_CPU_CLONES void heads_tile(const HeadsPointers& heads, const float* carried, float* __restrict activated,
                                      float* __restrict energy, float* __restrict displacement, float* __restrict gate,
-                                     float* __restrict child) {
+                                     float* __restrict child, float* kept) {
   tile::multiply<kLanes>(heads.rows, heads.hidden, heads.first, 1, heads.rows, carried, heads.first_bias, activated);
+  if (kept != nullptr) std::copy_n(activated, heads.rows * kLanes, kept);
   const int count = heads.child * kLanes;
   if (heads.gate)
     for (int lane = 0; lane < kLanes; ++lane) child[lane] = activated[count + lane];
@@ -102,16 +118,35 @@ std::int64_t TileNetworks::scratch_size() const {
          kLanes * (2 * widest + width_ + parameters_.heads.rows());
 }
 
+std::int64_t TileNetworks::kept_gates() const {
+  return static_cast<std::int64_t>(parameters_.layers.size()) * 4 * width_ * kLanes;
+}
+std::int64_t TileNetworks::kept_heads() const { return parameters_.heads.rows() * kLanes; }
+
+float* TileNetworks::input(float* scratch) const {
+  return scratch + simple_neuron::Tile<kLanes, float>::size(parameters_.neuron_layout);
+}
+
 void TileNetworks::advance(const float* position, const float* energy, float* hidden, float* scratch,
-                           TileIntent& intent) const {
+                           TileIntent& intent, const TileKept& kept) const {
+  neuron_tile(parameters_.neuron_layout, data<float>(parameters_.neuron), position, energy, scratch, input(scratch));
+  carry(hidden, scratch, intent, kept);
+}
+
+void TileNetworks::carry(float* hidden, float* scratch, TileIntent& intent, const TileKept& kept) const {
   const std::int64_t widest = std::max(features_ + 1, width_);
-  float* x = scratch + simple_neuron::Tile<kLanes, float>::size(parameters_.neuron_layout);
+  float *x = input(scratch), *gates = kept.gates;
   float* above = x + widest * kLanes;
   float* const next = above + widest * kLanes;
   float* const activated = next + width_ * kLanes;
-  neuron_tile(parameters_.neuron_layout, data<float>(parameters_.neuron), position, energy, scratch, x);
   for (const RecurrentPack& layer : parameters_.layers) {
-    recurrent_tile(layer.layout, data<float>(layer.weights), data<float>(layer.biases), x, hidden, next, above);
+    const float *weights = data<float>(layer.weights), *biases = data<float>(layer.biases);
+    if (kept.is_kept()) {
+      kept_recurrent_tile(layer.layout, weights, biases, x, hidden, next, above, gates);
+      gates += 4 * width_ * kLanes;
+    } else {
+      recurrent_tile(layer.layout, weights, biases, x, hidden, next, above);
+    }
     std::copy_n(next, width_ * kLanes, hidden);
     hidden += width_ * kLanes;
     std::swap(x, above);
@@ -130,7 +165,8 @@ void TileNetworks::advance(const float* position, const float* energy, float* hi
               .displacement_out = data<float>(heads.displacement_out),
               .gate_out = data<float>(heads.gate_out),
               .out_bias = data<float>(heads.out_bias)},
-             hidden - width_ * kLanes, activated, intent.energy, intent.displacement, intent.gate, intent.child);
+             hidden - width_ * kLanes, activated, intent.energy, intent.displacement, intent.gate, intent.child,
+             kept.heads);
 }
 
 }  // namespace twinbench::energy_flow::flow_forward

@@ -15,14 +15,30 @@ struct TileIntent {
   float energy[kLanes], displacement[3 * kLanes], gate[kLanes], child[kLanes];
 };
 
+// Of the networks' step what the backward pass reads, where it is to be kept.
+struct TileKept {
+  float* gates = nullptr;  // [layers][4][width][kLanes]: reset, update, candidate, the candidate's hidden part
+  float* heads = nullptr;  // [rows][kLanes], sums of the heads' first layers
+
+  bool is_kept() const { return gates != nullptr; }
+};
+
 class TileNetworks {
  public:
   TileNetworks(const NamedTensors& inputs, const Setting& setting);
 
   std::int64_t scratch_size() const;  // floats that one tile needs on its way
+  std::int64_t kept_gates() const;    // floats of TileKept's two
+  std::int64_t kept_heads() const;
 
   // position [3][kLanes], energy [kLanes]; hidden [layers][width][kLanes] is advanced.
-  void advance(const float* position, const float* energy, float* hidden, float* scratch, TileIntent& intent) const;
+  void advance(const float* position, const float* energy, float* hidden, float* scratch, TileIntent& intent,
+               const TileKept& kept = {}) const;
+
+  // The second half of advance(), from what its first has left in the scratch: the neuron's tile, and input(), which is
+  // used up.
+  void carry(float* hidden, float* scratch, TileIntent& intent, const TileKept& kept) const;
+  float* input(float* scratch) const;  // [features + 1][kLanes]
 
   const Parameters& parameters() const { return parameters_; }
 

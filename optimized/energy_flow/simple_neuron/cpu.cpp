@@ -1,7 +1,7 @@
 // Optimized energy_flow.simple_neuron on the CPU: tiles of 16 flows through all layers in cache, no ATen operator.
 #include <ATen/ATen.h>
 
-#include "kernels/energy_flow/simple_neuron/tile.h"
+#include "kernels/energy_flow/common/neuron_gradients.h"
 #include "optimized/common/rows.h"
 #include "optimized/energy_flow/simple_neuron/neuron.h"
 

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "src/draws.h"
+#include "src/energy_flow/common/flow_networks.h"
 #include "src/energy_flow/common/flow_statistics.h"
 #include "src/inputs.h"
 #include "src/spec_parts.h"
@@ -31,37 +31,6 @@ void add_mapper(Signature& s) {
   s.inputs.push_back(fixed(bias("mapper_cell_offset", "height, width", normal(48, 0.02))));
 }
 
-void add_neuron(Signature& s) {
-  s.inputs.push_back(fixed(weight("coordinate_weight", "3, 3", kaiming(50))));
-  s.inputs.push_back(fixed(bias("coordinate_bias", "3", normal(51, 0.1))));
-  const std::string in[] = {"4", "neuron_width", "neuron_width"}, out[] = {"neuron_width", "neuron_width", "features"};
-  for (std::uint32_t layer = 0; layer < 3; ++layer) {
-    const std::string number = std::to_string(layer + 1);
-    s.inputs.push_back(
-        fixed(weight("neuron_weight_" + number, out[layer] + ", " + in[layer], kaiming(52 + 4 * layer))));
-    s.inputs.push_back(fixed(bias("neuron_bias_" + number, out[layer], normal(53 + 4 * layer, 0.1))));
-    if (layer == 2) break;
-    s.inputs.push_back(fixed(gain("neuron_gain_" + number, out[layer], normal(54 + 4 * layer, 0.1)).shifted(1)));
-    s.inputs.push_back(fixed(bias("neuron_shift_" + number, out[layer], normal(55 + 4 * layer, 0.1))));
-  }
-}
-
-void add_carrier(Signature& s) {
-  const std::string input = "3 * hidden, layer == 0 ? features + 1 : hidden";
-  for (const InputSpec& one :
-       {weight("weight_input", input, xavier(128)), weight("weight_hidden", "3 * hidden, hidden", xavier(129)),
-        bias("bias_input", "3 * hidden", uniform(130, -0.1, 0.1)),
-        bias("bias_hidden", "3 * hidden", uniform(131, -0.1, 0.1))})
-    s.inputs.push_back(fixed(one.one_per("layers", 4)));
-  add_layer(s, "energy_hidden_", "energy_width", "hidden", 64, false);
-  add_layer(s, "energy_out_", "1", "energy_width", 66, false);
-  add_layer(s, "displacement_hidden_", "head_width", "hidden", 68, false);
-  add_layer(s, "displacement_out_", "3", "head_width", 70, false);
-  add_layer(s, "gate_hidden_", "head_width", "hidden", 72, false);
-  add_layer(s, "gate_out_", "1", "head_width", 74, false);
-  add_layer(s, "child_", "1", "hidden", 76, false);
-}
-
 Signature signature() {
   const Tolerance run{Tolerance::Kind::kBound, {1e-3, 1e-4}, {6e-2, 3e-2}, "run"};
   Signature s{
@@ -82,56 +51,19 @@ Signature signature() {
                   exact_output("active", "samples, max_steps", Element::kInt32), output("margin", "samples", run)},
   };
   add_mapper(s);
-  add_neuron(s);
-  add_carrier(s);
+  add_networks(s, /*trained=*/false);
   return s;
 }
 
-// The worked examples' weights (0.7), by the k of each component's section.
+// The worked example's mapper and embedding, beside the weights of all others (0.7).
 void use_toy_weights(NamedTensors& inputs, std::int64_t layers) {
-  std::vector<std::pair<std::string, std::int64_t>> toys = {{"mapper_weight_1", 1},
-                                                            {"mapper_weight_2", 2},
-                                                            {"mapper_weight_3", 3},
-                                                            {"mapper_bias_1", 1},
-                                                            {"mapper_bias_2", 2},
-                                                            {"mapper_bias_3", 3},
-                                                            {"coordinate_weight", 7},
-                                                            {"neuron_weight_1", 8},
-                                                            {"neuron_weight_2", 9},
-                                                            {"neuron_weight_3", 10},
-                                                            {"coordinate_bias", 0},
-                                                            {"neuron_bias_1", 1},
-                                                            {"neuron_bias_2", 2},
-                                                            {"neuron_bias_3", 3},
-                                                            {"energy_hidden_weight", 2},
-                                                            {"energy_hidden_bias", 2},
-                                                            {"energy_out_weight", 5},
-                                                            {"energy_out_bias", 1},
-                                                            {"displacement_out_bias", 5},
-                                                            {"displacement_hidden_weight", 6},
-                                                            {"displacement_hidden_bias", 4},
-                                                            {"displacement_out_weight", 9},
-                                                            {"gate_hidden_weight", 3},
-                                                            {"gate_hidden_bias", 6},
-                                                            {"gate_out_weight", 8},
-                                                            {"gate_out_bias", 2},
-                                                            {"child_weight", 7},
-                                                            {"child_bias", 4}};
-  for (std::int64_t l = 0; l < layers; ++l) {
-    const std::string number = "_" + std::to_string(l);
-    toys.insert(toys.end(), {{"weight_input" + number, 1 + l},
-                             {"weight_hidden" + number, 4 + l},
-                             {"bias_input" + number, 1 + l},
-                             {"bias_hidden" + number, 3 + l}});
+  use_toy_networks(inputs, layers);
+  for (std::int64_t layer = 1; layer <= 3; ++layer) {
+    const std::string number = std::to_string(layer);
+    use_toy(inputs["mapper_weight_" + number], layer), use_toy(inputs["mapper_bias_" + number], layer);
   }
-  for (const auto& [name, k] : toys) {
-    const at::Tensor& at = inputs[name];
-    at.copy_(at.dim() == 2 ? draws::toy_weight(at.size(0), at.size(1), k) : draws::toy_bias(at.size(0), k));
-  }
-  for (const char* one : {"mapper_gain_1", "mapper_gain_2", "mapper_scale", "neuron_gain_1", "neuron_gain_2"})
-    inputs[one].fill_(1);
-  for (const char* none : {"mapper_shift_1", "mapper_shift_2", "mapper_offset", "neuron_shift_1", "neuron_shift_2"})
-    inputs[none].zero_();
+  for (const char* one : {"mapper_gain_1", "mapper_gain_2", "mapper_scale"}) inputs[one].fill_(1);
+  for (const char* none : {"mapper_shift_1", "mapper_shift_2", "mapper_offset"}) inputs[none].zero_();
   const at::Tensor& cell = inputs["mapper_cell_offset"];
   cell.copy_(at::arange(cell.numel(), at::kFloat).sub(1.5).mul(0.01).view(cell.sizes()));
   const std::vector<float> embedding = {0.5f, -1.0f, 0.25f, 2.0f};
@@ -139,13 +71,11 @@ void use_toy_weights(NamedTensors& inputs, std::int64_t layers) {
 }
 
 void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t seed) {
-  const std::int64_t samples = setting.size("samples"), hidden = setting.size("hidden");
+  const std::int64_t samples = setting.size("samples");
   auto* const key = inputs["sample_key"].mutable_data_ptr<std::int64_t>();
   for (std::int64_t b = 0; b < samples; ++b) key[b] = static_cast<std::int64_t>(seed % 1000) + 7 * b;
   if (setting.on("toy")) return use_toy_weights(inputs, setting.size("layers"));
-  for (std::int64_t l = 0; l < setting.size("layers"); ++l)  // the update gate starts open (decision 20)
-    inputs["bias_hidden_" + std::to_string(l)].narrow(0, hidden, hidden).add_(1.0);
-  inputs["gate_out_weight"].mul_(20.0);  // gates over the whole of 0 .. 1: few lie within a decision margin
+  start_networks(inputs, setting);
   for (std::int64_t b = 1; setting.on("non_finite") && b < samples; b += 2)
     inputs["embedding"][b].fill_(std::numeric_limits<double>::quiet_NaN());
 }

@@ -1,9 +1,8 @@
-// The simple neuron on the host: one tile of flows back through all layers (see kernels/common/tile.h); forward is in
-// energy_flow/common.
+// The simple neuron on the host (C06): one tile of flows back through all layers (see kernels/common/tile.h). In the
+// namespace of the component that specifies it; the whole backward pass takes it too.
 #pragma once
 
 #include "kernels/energy_flow/common/neuron_tile.h"
-#include "kernels/energy_flow/simple_neuron/math.h"
 
 namespace twinbench::energy_flow::simple_neuron {
 
@@ -52,14 +51,13 @@ TWINBENCH_HOST_DEVICE void layer_backward(const Tile<kLanes, Real>& t, int l, co
   tile::multiply<kLanes>(at.inner(l), at.hidden, weights + at.weight(l), at.hidden, 1, t.gradient(l), nullptr, below);
 }
 
-// Recomputes the hidden layers (nothing is saved by the forward pass), then walks back. On entry t.features() holds the
-// gradient of the features, zero in unused lanes; on exit t.position_gradient() and t.energy_gradient() are filled.
+// From a tile whose hidden layers are filled. On entry t.features() holds the gradient of the features, zero in unused
+// lanes; on exit t.position_gradient() and t.energy_gradient() are filled.
 template <int kLanes, class Real>
-TWINBENCH_HOST_DEVICE void backward(const Tile<kLanes, Real>& t, const Real* __restrict weights, bool round,
-                                    const Gradients<kLanes, Real>& sum) {
+TWINBENCH_HOST_DEVICE void walk_back(const Tile<kLanes, Real>& t, const Real* __restrict weights, bool round,
+                                     const Gradients<kLanes, Real>& sum) {
   namespace tile = kernels::tile;
   const Layout at = t.layout;
-  hidden_layers(t, weights, round);
   tile::add_to_lane_sums<kLanes>(at.outputs, t.features(), sum.bias_out());
   tile::round_operands<kLanes>(at.outputs, t.features(), round);
   tile::add_products<kLanes>(at.hidden, at.outputs, t.hidden(1), t.features(), sum.rows, sum.packed + at.weight_out());
@@ -73,6 +71,14 @@ TWINBENCH_HOST_DEVICE void backward(const Tile<kLanes, Real>& t, const Real* __r
   tile::round_operands<kLanes>(3, coordinates, round);
   tile::add_products<kLanes>(3, 3, t.position(), coordinates, sum.rows, sum.packed + at.coordinate_weight());
   tile::multiply<kLanes>(3, 3, weights + at.coordinate_weight(), 3, 1, coordinates, nullptr, t.position_gradient());
+}
+
+// Recomputes the hidden layers (nothing is saved by the forward pass), then walks back.
+template <int kLanes, class Real>
+TWINBENCH_HOST_DEVICE void backward(const Tile<kLanes, Real>& t, const Real* __restrict weights, bool round,
+                                    const Gradients<kLanes, Real>& sum) {
+  hidden_layers(t, weights, round);
+  walk_back(t, weights, round, sum);
 }
 
 }  // namespace twinbench::energy_flow::simple_neuron

@@ -1,0 +1,228 @@
+// energy_flow.flow_backward, optimized on the CPU: tiles of flows go forward in cache, which leaves their states on a
+// tape, and back, computing again what lies between them. Nothing is allocated and nothing read back after the first
+// run. Sums of gradients do not depend on the number of threads.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "optimized/common/rows.h"
+#include "optimized/energy_flow/common/flow_tape.h"
+#include "optimized/energy_flow/common/tile_gradients.h"
+#include "src/energy_flow/common/flow_work.h"
+
+namespace twinbench::energy_flow::flow_backward {
+namespace {
+
+using namespace flow_forward;  // the flows are those of the forward pass
+
+constexpr std::int64_t kMostPieces = 4;  // of the batch, each with sums of its own
+
+// One sample: its flows, their tape, and what the loss says of each flow, at its place.
+struct Sample {
+  Sample(const Rules& rules, const TileNetworks& networks, std::int64_t states, bool backward, bool everything)
+      : flows(rules, networks, states), tape(networks, states, everything) {
+    if (!backward) return;
+    const std::int64_t places = (rules.most_flows() + kLanes - 1) / kLanes * kLanes;
+    for (auto [field, channels] : {std::pair(&position, std::int64_t{3}), std::pair(&energy, std::int64_t{1}),
+                                   std::pair(&hidden, states), std::pair(&born, std::int64_t{4})})
+      *field = at::zeros({places * channels}, at::kFloat);
+  }
+
+  SampleFlows flows;
+  FlowTape tape;
+  at::Tensor position, energy, hidden, born;  // [tiles][channels][kLanes]
+};
+
+float& at_place(const at::Tensor& field, std::int64_t channels, std::int64_t place, std::int64_t channel) {
+  return data<float>(field)[(place / kLanes * channels + channel) * kLanes + place % kLanes];
+}
+
+class CpuBackward final : public Runnable {
+ public:
+  CpuBackward(const NamedTensors& inputs, const Setting& setting)
+      : setting_(setting),
+        backward_(setting.backward()),
+        states_(setting.size("layers") * setting.size("hidden")),
+        rules_(setting, /*cleanup=*/0),
+        networks_(inputs, setting),
+        gradients_(inputs, setting, networks_),
+        pieces_(Pieces::of(setting.size("samples"), 1, kMostPieces, 1)),
+        initial_energy_(inputs["initial_energy"].contiguous()),
+        sample_key_(inputs["sample_key"].contiguous()),
+        results_(zero_results(setting)) {
+    for (std::int64_t b = 0; b < setting.size("samples"); ++b)
+      samples_.push_back(
+          std::make_unique<Sample>(rules_, networks_, states_, backward_, setting.on("keep_everything")));
+    scratch_ = at::empty({pieces_.number(), gradients_.scratch_size()}, at::kFloat);
+    if (!backward_) return;
+    grad_surface_ = inputs["grad_surface"].contiguous();
+    sums_ = at::zeros({pieces_.number(), gradients_.layout().size}, at::kFloat);
+    all_sums_ = at::zeros({gradients_.layout().size}, at::kFloat);
+  }
+
+  void run() override {
+    pieces_.each([this](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t b = begin; b < end; ++b) forward(b, row(scratch_, piece));
+    });
+    // The baseline counts what else the output tells.
+    data<std::int64_t>(results_["work"])[kTapeBytes] = tape_bytes();
+    if (!backward_) return;
+    pieces_.each([this](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+      float* const sums = row(sums_, piece);
+      std::fill_n(sums, sums_.size(1), 0.0f);
+      for (std::int64_t b = begin; b < end; ++b) backward(b, row(scratch_, piece), sums);
+      gradients_.finish(sums);
+    });
+    sum_columns<float>(sums_, all_sums_, all_sums_.size(0));
+    data<std::int64_t>(results_["work"])[kTapeLeft] = tape_bytes();
+  }
+
+  NamedTensors outputs() override {
+    if (backward_ && setting_.size("samples") > 0) unpack();
+    return results_;
+  }
+
+ private:
+  static float* row(const at::Tensor& of, std::int64_t i) { return data<float>(of) + i * of.size(1); }
+
+  std::int64_t tape_bytes() const {
+    std::int64_t bytes = 0;
+    for (const auto& sample : samples_) bytes += sample->tape.bytes();
+    return bytes;
+  }
+
+  void forward(std::int64_t b, float* scratch) {
+    Sample& sample = *samples_[static_cast<std::size_t>(b)];
+    SampleFlows& flows = sample.flows;
+    const auto key = static_cast<std::uint32_t>(sample_key_.const_data_ptr<std::int64_t>()[b]);
+    sample.tape.clear();
+    flows.place(data<float>(initial_energy_) + b * rules_.cells());
+    for (std::int32_t t = 0; flows.look(t), !flows.finished(); ++t) {
+      if (backward_) sample.tape.begin_step(flows.created());
+      for (std::int64_t tile = 0; tile < flows.tiles(); ++tile) {
+        const std::uint32_t active = flows.live_lanes(tile);
+        if (active != 0) flows.advance(tile, t, key, scratch, backward_ ? &sample.tape.add(tile, active) : nullptr);
+      }
+      flows.settle(t);
+    }
+    if (backward_) return;
+    flows.collect(data<float>(results_["surface"]) + b * rules_.cells());
+    data<float>(results_["margin"])[b] = flows.margin();
+  }
+
+  void backward(std::int64_t b, float* scratch, float* sums) {
+    Sample& sample = *samples_[static_cast<std::size_t>(b)];
+    for (const at::Tensor* of : {&sample.position, &sample.energy, &sample.hidden, &sample.born})
+      std::fill_n(data<float>(*of), of->numel(), 0.0f);
+    sample.flows.uncollect(data<float>(grad_surface_) + b * rules_.cells(), data<float>(sample.energy));
+    std::int32_t created = sample.flows.created();
+    const FlowTape& tape = sample.tape;
+    for (auto step = tape.steps().rbegin(); step != tape.steps().rend(); ++step) {
+      for (std::int32_t child = step->created; child < created; ++child) return_child(sample, child);
+      for (std::size_t i = step->first; i < step->last; ++i) {
+        const std::int64_t tile = tape[i].tile * kLanes;
+        gradients_.walk_back(tape[i],
+                             {.position = data<float>(sample.position) + 3 * tile,
+                              .energy = data<float>(sample.energy) + tile,
+                              .hidden = data<float>(sample.hidden) + states_ * tile,
+                              .born = data<float>(sample.born) + 4 * tile},
+                             scratch, sums);
+      }
+      for (std::int32_t child = step->created; child < created; ++child)
+        for (int c = 0; c < 4; ++c) at_place(sample.born, 4, sample.flows.parent(child), c) = 0;
+      created = step->created;
+    }
+    const std::int64_t cells = rules_.cells();
+    float* const start = data<float>(results_["grad_initial_energy"]) + b * cells;
+    std::copy_n(data<float>(sample.energy), rules_.placed(), start);
+    sample.tape.clear();
+  }
+
+  // What the loss says of a child at its birth is its parent's: of the state after the step, and of the place before.
+  void return_child(const Sample& sample, std::int64_t child) const {
+    const std::int64_t parent = sample.flows.parent(child);
+    for (std::int64_t c = 0; c < states_; ++c)
+      at_place(sample.hidden, states_, parent, c) += at_place(sample.hidden, states_, child, c);
+    for (int axis = 0; axis < 3; ++axis)
+      at_place(sample.born, 4, parent, axis) += at_place(sample.position, 3, child, axis);
+    float& energy =
+        rules_.spawn == Spawn::kGate ? at_place(sample.born, 4, parent, 3) : at_place(sample.energy, 1, parent, 0);
+    energy += at_place(sample.energy, 1, child, 0);
+  }
+
+  // From the sums to the parameters' own layouts.
+  void unpack() {
+    const GradientLayout& at = gradients_.layout();
+    const Parameters& parameters = networks_.parameters();
+    const HeadsPack& heads = parameters.heads;
+    const std::int64_t width = heads.hidden;
+    const auto part = [&](std::int64_t from, at::IntArrayRef shape) {
+      return all_sums_.narrow(0, from, c10::multiply_integers(shape)).view(shape);
+    };
+    const auto lane_sum = [&](std::int64_t from, std::int64_t channels) {
+      return part(from, {channels, kLanes}).sum(1);
+    };
+    const auto set = [&](const std::string& name, const at::Tensor& value) { results_["grad_" + name].copy_(value); };
+    const simple_neuron::Layout& neuron = parameters.neuron_layout;
+    const auto of_neuron = [&](int from, std::int64_t inner, std::int64_t outer) {
+      return part(at.neuron + from, {inner, outer});
+    };
+    set("coordinate_weight", of_neuron(neuron.coordinate_weight(), 3, 3).t());
+    set("coordinate_bias", part(at.neuron + neuron.coordinate_bias(), {3}));
+    for (int l = 0; l < 2; ++l) {
+      const std::string number = std::to_string(l + 1);
+      set("neuron_weight_" + number, of_neuron(neuron.weight(l), neuron.inner(l), neuron.hidden).t());
+      set("neuron_bias_" + number, part(at.neuron + neuron.bias(l), {neuron.hidden}));
+      set("neuron_gain_" + number, part(at.neuron + neuron.gain(l), {neuron.hidden}));
+      set("neuron_shift_" + number, part(at.neuron + neuron.shift(l), {neuron.hidden}));
+    }
+    set("neuron_weight_3", of_neuron(neuron.weight_out(), neuron.hidden, neuron.outputs).t());
+    set("neuron_bias_3", part(at.neuron + neuron.bias_out(), {neuron.outputs}));
+    for (std::size_t l = 0; l < at.layers.size(); ++l) {
+      const std::string number = "_" + std::to_string(l);
+      const at::Tensor hidden = part(at.layers[l].hidden, {3 * width, width}),
+                       bias = lane_sum(at.layers[l].bias, 4 * width);
+      set("weight_input" + number, part(at.layers[l].input, {3 * width, parameters.layers[l].layout.input}));
+      set("weight_hidden" + number, at::cat({hidden.narrow(0, width, 2 * width), hidden.narrow(0, 0, width)}));
+      set("bias_input" + number, bias.narrow(0, width, 3 * width));
+      set("bias_hidden" + number, at::cat({bias.narrow(0, width, 2 * width), bias.narrow(0, 0, width)}));
+    }
+    const std::int64_t trained = heads.gated() + (heads.gate ? 1 : 0);
+    const at::Tensor first = part(at.first, {trained, width}), bias = lane_sum(at.first_bias, trained),
+                     out_bias = lane_sum(at.out_bias, 4);
+    set("energy_hidden_weight", first.narrow(0, 0, heads.energy));
+    set("energy_hidden_bias", bias.narrow(0, 0, heads.energy));
+    set("displacement_hidden_weight", first.narrow(0, heads.energy, heads.head));
+    set("displacement_hidden_bias", bias.narrow(0, heads.energy, heads.head));
+    set("energy_out_weight", part(at.energy_out, {1, heads.energy}));
+    set("energy_out_bias", out_bias.narrow(0, 0, 1));
+    set("displacement_out_weight", part(at.displacement_out, {3, heads.head}));
+    set("displacement_out_bias", out_bias.narrow(0, 1, 3));
+    if (!heads.gate) return;
+    set("child_weight", first.narrow(0, heads.gated(), 1));
+    set("child_bias", bias.narrow(0, heads.gated(), 1));
+  }
+
+  const Setting setting_;
+  const bool backward_;
+  const std::int64_t states_;  // floats of a flow's hidden states
+  const Rules rules_;
+  const TileNetworks networks_;
+  const TileGradients gradients_;
+  const Pieces pieces_;
+  const at::Tensor initial_energy_, sample_key_;
+  at::Tensor grad_surface_;
+  NamedTensors results_;
+  std::vector<std::unique_ptr<Sample>> samples_;
+  at::Tensor scratch_, sums_, all_sums_;  // [pieces, floats] twice, [floats]
+};
+
+}  // namespace
+
+std::unique_ptr<Runnable> make_cpu(const NamedTensors& inputs, const Setting& setting) {
+  return std::make_unique<CpuBackward>(inputs, setting);
+}
+
+}  // namespace twinbench::energy_flow::flow_backward
