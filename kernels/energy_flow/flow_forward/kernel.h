@@ -3,6 +3,7 @@
 // one block's, so that its counts need no atomics.
 #pragma once
 
+#include "kernels/common/simt_bits.h"
 #include "kernels/common/vectors.h"
 #include "kernels/energy_flow/common/collect_cells.h"
 #include "kernels/energy_flow/common/placement.h"
@@ -202,11 +203,21 @@ struct SettleSamples {
     if (thread < flow_movement::kOutcomes) ended[thread] = 0;
     block.barrier();
     float least = 1.0f;
-    for (std::int32_t i = thread; i < rows; i += kSampleThreads) {
-      const std::int32_t outcome = a.results.outcome[begin + i];
-      least = smaller(least, a.results.margin[begin + i]);
-      if (outcome != flow_movement::kStaysActive) simt::atomic_add(block, ended + outcome, 1);
+    int own = 0;  // of the outcome that is the lane's number
+    for (std::int32_t first = 0; first < rows; first += kSampleThreads) {
+      const std::int32_t i = first + thread;
+      std::int32_t outcome = flow_movement::kStaysActive;
+      if (i < rows) {
+        outcome = a.results.outcome[begin + i];
+        least = smaller(least, a.results.margin[begin + i]);
+      }
+      TWINBENCH_UNROLL
+      for (int column = 1; column < flow_movement::kOutcomes; ++column) {
+        const std::uint32_t same = block.ballot(outcome == column);
+        if (simt::lane(block) == column) own += simt::lanes_in(same);
+      }
     }
+    if (own > 0) simt::atomic_add(block, ended + simt::lane(block), own);
     least = -simt::block_max(block, -least, -1.0f);
     block.barrier();
     if (thread == 0) a.margin[sample] = smaller(a.margin[sample], least);
