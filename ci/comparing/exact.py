@@ -23,8 +23,8 @@ _EXPLAINING = ("by_name", "forward_calls_by_name", "launches_by_kernel", "produc
 # Of a kernel: its shape and what it would need at least, and the share, which follows from the time.
 _NEUTRAL = ("blocks", "threads", "ideal", "floor_share", "limiter", "warps_per_sm", "most_warps_per_sm")
 LIMIT_S = 3600.0
-# A count that does not repeat (where memory lies decides some instructions of LibTorch's) is judged where both sides are
-# apart by so many times what it moves by.
+# A count that does not repeat (where memory lies decides some instructions of LibTorch's) is judged where both sides
+# are apart by so many times what it moves by.
 MOST_SPREADS = 10
 
 

@@ -2,6 +2,7 @@
 // each with three buffers of its own, its hidden state cloned, the quota held against the size of the map.
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <map>
 
 #include "baselines/common/tape.h"
@@ -62,7 +63,7 @@ class Baseline final : public TapeBaseline {
   };
   struct Flows {
     std::map<std::int64_t, Flow> map;  // by number in the sample
-    std::int64_t dropped = 0;
+    std::int64_t earlier = 0, dropped = 0;
   };
 
   std::int64_t created_before(std::int64_t sample) const { return created_.const_data_ptr<std::int32_t>()[sample]; }
@@ -71,9 +72,10 @@ class Baseline final : public TapeBaseline {
   Flows& hold_earlier(std::int64_t sample) {
     Flows& flows = samples_flows_[static_cast<std::size_t>(sample)];
     const std::int64_t earlier = created_before(sample);
-    flows.map.erase(flows.map.lower_bound(earlier), flows.map.end());
+    flows.map.erase(flows.map.lower_bound(std::min(earlier, flows.earlier)), flows.map.end());
     for (auto number = static_cast<std::int64_t>(flows.map.size()); number < earlier; ++number)
       flows.map.emplace(number, Flow());
+    flows.earlier = earlier;
     flows.dropped = 0;
     return flows;
   }
