@@ -23,6 +23,9 @@ _EXPLAINING = ("by_name", "forward_calls_by_name", "launches_by_kernel", "produc
 # Of a kernel: its shape and what it would need at least, and the share, which follows from the time.
 _NEUTRAL = ("blocks", "threads", "ideal", "floor_share", "limiter", "warps_per_sm", "most_warps_per_sm")
 LIMIT_S = 3600.0
+# A count that does not repeat (where memory lies decides some instructions of LibTorch's) is judged where both sides
+# are apart by so many times what it moves by.
+MOST_SPREADS = 10
 
 
 def flat(value: Mapping[str, Any], prefix: str = "") -> Numbers:
@@ -108,7 +111,8 @@ def _differences(kind: str, cell: str, base: Numbers, head: Numbers, command: st
 
 
 def count_twice(base: Side, head: Side, pattern: str) -> tuple[Cells, Cells, list[Finding]]:
-    """Instructions of both sides. What went up is counted again: a number that does not repeat is named, not judged."""
+    """Instructions of both sides. What went up is counted again. A number that does not repeat is judged by the least
+    difference of both sides where that is many times its spread; else it is named, not judged."""
     first = instructions(base, pattern), instructions(head, pattern)
     moved = [cell for cell in first[0].keys() & first[1].keys()
              if first[1][cell]["instructions"] > first[0][cell]["instructions"]]
@@ -117,10 +121,18 @@ def count_twice(base: Side, head: Side, pattern: str) -> tuple[Cells, Cells, lis
         chosen = "^(" + "|".join(map(re.escape, sorted(moved))) + ")$"
         again = instructions(base, chosen), instructions(head, chosen)
         for cell in sorted(moved):
-            if any(one.get(cell) != other.get(cell) for one, other in zip(first, again)):
-                counts = [f"{side[cell]['instructions']:,.0f}" if cell in side else "none" for side in (*first, *again)]
-                notes.append(Finding("notice", "instructions", cell, "does not repeat, so it is not judged: "
-                                     f"base {counts[0]} then {counts[2]}, head {counts[1]} then {counts[3]}"))
-                for side in first:
-                    side.pop(cell, None)
+            counts = [[side[cell]["instructions"] for side in sides if cell in side] for sides in zip(first, again)]
+            spread = max(max(both) - min(both) for both in counts)
+            if spread == 0 and all(len(both) == 2 for both in counts):
+                continue
+            said = " ".join(f"{side.name} {' then '.join(f'{count:,.0f}' for count in both)}{mark}"
+                            for side, both, mark in zip((base, head), counts, (",", "")))
+            if all(len(both) == 2 for both in counts) and min(counts[1]) - max(counts[0]) > MOST_SPREADS * spread:
+                first[0][cell], first[1][cell] = {"instructions": max(counts[0])}, {"instructions": min(counts[1])}
+                notes.append(Finding("notice", "instructions", cell, f"does not repeat: {said}; the least difference "
+                                     "is judged"))
+                continue
+            notes.append(Finding("notice", "instructions", cell, f"does not repeat, so it is not judged: {said}"))
+            for side in first:
+                side.pop(cell, None)
     return *first, notes

@@ -184,6 +184,12 @@ def test_a_count_that_does_not_repeat_is_not_judged(compare):
     assert code == 0 and "does not repeat, so it is not judged" in said
 
 
+def test_five_percent_more_is_judged_though_the_last_digits_do_not_repeat(compare):
+    """A bisection lost its commit to 20 instructions of 600,000."""
+    code, said, _ = compare(behaviour(), changed(instructions=105_000) | {"restless": SCAN}, "--stages", "instructions")
+    assert code == 1 and "the least difference is judged" in said and "100,000 -> 105,0" in said
+
+
 def test_a_cell_that_cannot_be_timed_is_missing(compare):
     code, said, _ = compare(behaviour(), changed(error="rejected: wrong answer"), "--stages", "times")
     assert code == 3 and f"missing times {SCAN}: not timed: head: rejected: wrong answer" in said

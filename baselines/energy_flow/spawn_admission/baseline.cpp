@@ -2,6 +2,7 @@
 // each with three buffers of its own, its hidden state cloned, the quota held against the size of the map.
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <map>
 
 #include "baselines/common/tape.h"
@@ -25,9 +26,7 @@ class Baseline final : public TapeBaseline {
     created_ = inputs["created"].cpu().contiguous();
     carried_ = at::zeros({kHidden}, inputs["position"].options());
     samples_flows_.resize(static_cast<std::size_t>(samples_));
-    for (std::int64_t sample = 0; sample < samples_; ++sample)
-      for (std::int64_t number = 0; number < created_before(sample); ++number)
-        samples_flows_[static_cast<std::size_t>(sample)].map.emplace(number, Flow());
+    for (std::int64_t sample = 0; sample < samples_; ++sample) hold_earlier(sample);
     make_leaves();
   }
 
@@ -64,10 +63,22 @@ class Baseline final : public TapeBaseline {
   };
   struct Flows {
     std::map<std::int64_t, Flow> map;  // by number in the sample
-    std::int64_t dropped = 0;
+    std::int64_t earlier = 0, dropped = 0;
   };
 
   std::int64_t created_before(std::int64_t sample) const { return created_.const_data_ptr<std::int32_t>()[sample]; }
+
+  // The sample's map as it is before the step: who was born in it is gone, who came earlier is there.
+  Flows& hold_earlier(std::int64_t sample) {
+    Flows& flows = samples_flows_[static_cast<std::size_t>(sample)];
+    const std::int64_t earlier = created_before(sample);
+    flows.map.erase(flows.map.lower_bound(std::min(earlier, flows.earlier)), flows.map.end());
+    for (auto number = static_cast<std::int64_t>(flows.map.size()); number < earlier; ++number)
+      flows.map.emplace(number, Flow());
+    flows.earlier = earlier;
+    flows.dropped = 0;
+    return flows;
+  }
 
   void compute() override {
     // As the host's map holds them: a tensor each.
@@ -77,9 +88,7 @@ class Baseline final : public TapeBaseline {
       energy = inputs_["child_energy"].reshape({-1}).unbind(0);
     }
     for (std::int64_t sample = 0; sample < samples_; ++sample) {
-      Flows& flows = samples_flows_[static_cast<std::size_t>(sample)];
-      flows.map.erase(flows.map.lower_bound(created_before(sample)), flows.map.end());
-      flows.dropped = 0;
+      Flows& flows = hold_earlier(sample);
       for (std::int64_t slot = 0; slot < slots_; ++slot) {
         const auto place = static_cast<std::size_t>(sample * slots_ + slot);
         if (status_.const_data_ptr<std::uint8_t>()[place] != 1) continue;  // done, dead or nobody
