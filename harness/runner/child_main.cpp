@@ -17,6 +17,7 @@
 #include "harness/runner/message.h"
 #include "harness/runner/told_error.h"
 #include "src/common/error.h"
+#include "src/common/refused_thread.h"
 
 namespace twinbench {
 namespace {
@@ -45,6 +46,18 @@ nlohmann::json outcome_of(const Job& job, JobContext& context) {
   }
 }
 
+int result_pipe = -1;  // a function without arguments of its own finds it nowhere else
+
+// The library that asked for the thread would wait for ever, or end the process without a word.
+void tell_of_refused_thread(int error) {
+  try {
+    send_message(result_pipe, error_message(refused_thread_text(error), name_of(ErrorKind::kInputOutput)));
+  } catch (const std::exception&) {
+    _exit(1);
+  }
+  _exit(0);
+}
+
 void flush_output() {
   std::cout.flush();
   std::fflush(nullptr);
@@ -69,6 +82,8 @@ void run_child(const Job& job, int result, int output, int parent) {
   std::setvbuf(stdout, line_buffer, _IOLBF, sizeof line_buffer);
   limit_memory_of_this_process(job.limits.memory_bytes);
   JobContext context(result);
+  result_pipe = result;
+  when_thread_is_refused = tell_of_refused_thread;
   const nlohmann::json outcome = outcome_of(job, context);
   flush_output();
   try {
