@@ -21,8 +21,8 @@ namespace twinbench {
 namespace {
 
 // Of the datasets' formats; files and words of people take a reader longer.
-constexpr std::uint32_t kChangesPerSeed = 1500, kChangesPerText = 150;
-constexpr std::size_t kMostTruncations = 400, kMostCutTexts = 60;
+constexpr std::uint32_t kChangesPerSeed = 1500, kChangesPerText = 500;
+constexpr std::size_t kMostTruncations = 400, kMostCutTexts = 120;
 
 using Target = int (*)(const std::uint8_t*, std::size_t);
 

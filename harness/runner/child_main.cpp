@@ -39,6 +39,7 @@ nlohmann::json outcome_of(const Job& job, JobContext& context) {
     lift_memory_limit();
     if (const auto memory = refused_memory_in(error.what()))
       return error_message(memory->what(), name_of(memory->kind()));
+    if (const auto system = refused_by_system(error)) return error_message(system->what(), name_of(system->kind()));
     return error_message(told(error));
   } catch (...) {
     lift_memory_limit();

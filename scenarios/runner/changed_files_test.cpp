@@ -13,7 +13,7 @@
 namespace twinbench {
 namespace {
 
-constexpr std::uint32_t kChangesPerFile = 120;
+constexpr std::uint32_t kChangesPerFile = 40;
 
 std::filesystem::path sources() {
   for (auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path(); folder.has_relative_path();
