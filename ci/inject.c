@@ -1,48 +1,66 @@
-// Makes the system refuse: for LD_PRELOAD. TWINBENCH_INJECT=CALL:N:ERRNO lets the N-th CALL fail once, in whichever
-// process it comes; "count" writes how many there were of each, from that of main's first action on (it ignores SIGXFSZ).
-// CALL: open, read, write, fsync, rename, pipe2, fork. Not malloc: the program counts its own calls of it by a malloc of
-// its own (harness/counters/process_calls.cpp), which comes before any library's.
+// Makes the system refuse, for LD_PRELOAD. TWINBENCH_INJECT=CALL:N:WHAT: the N-th CALL fails once, with errno WHAT, in
+// whichever of the program's processes it comes (they count together); "count" writes how many there were of each. From
+// main's first action on: it ignores SIGXFSZ.
+// CALL: a function of the list below; alloc, any allocation, which is refused; wall and steady, a reading of that
+// clock, which from then on is WHAT seconds ahead.
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { kOpen, kRead, kWrite, kFsync, kRename, kPipe2, kFork, kCalls };
-static const char* const names[kCalls] = {"open", "read", "write", "fsync", "rename", "pipe2", "fork"};
-static long counts[kCalls];
-static int armed, wanted = -1, failure;
+#define CALLS(X)                                                                                                \
+  X(open) X(read) X(write) X(pipe_write) X(writev) X(close) X(fsync) X(rename) X(mkostemp) X(mkdtemp) X(opendir) X(pipe2) X(fork) \
+  X(socketpair) X(poll) X(wait4) X(pthread_create) X(alloc) X(wall) X(steady)
+#define NUMBER(call) k_##call,
+#define NAME(call) #call,
+enum { CALLS(NUMBER) kCalls };
+static const char* const names[kCalls] = {CALLS(NAME)};
+
+static long* counts;  // shared with the processes that are forked
+static int wanted = -1, failure;
 static long nth;
 
 static void arm(void) {
   const char* text = getenv("TWINBENCH_INJECT");
   char call[16] = "";
-  if (text && sscanf(text, "%15[^:]:%ld:%d", call, &nth, &failure) == 3)
+  if (!text || counts) return;
+  if (sscanf(text, "%15[^:]:%ld:%d", call, &nth, &failure) == 3)
     for (int i = 0; i < kCalls; ++i)
       if (strcmp(call, names[i]) == 0) wanted = i;
-  armed = text != NULL;
+  void* shared = mmap(NULL, kCalls * sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  counts = shared == MAP_FAILED ? NULL : shared;
 }
 
+static long count(int call) { return counts ? __atomic_add_fetch(&counts[call], 1, __ATOMIC_RELAXED) : 0; }
+
 static int fails(int call) {
-  if (!armed) return 0;
-  const long now = __atomic_add_fetch(&counts[call], 1, __ATOMIC_RELAXED);
-  if (call != wanted || now != nth) return 0;
+  const long now = count(call);
+  if (!now || call != wanted || now != nth) return 0;
   errno = failure;
   return 1;
 }
 
 __attribute__((destructor)) static void tell(void) {
   const char* text = getenv("TWINBENCH_INJECT");
-  if (!armed || !text || strcmp(text, "count") != 0) return;
-  armed = 0;
-  for (int i = 0; i < kCalls; ++i) fprintf(stderr, "injectable %s %ld\n", names[i], counts[i]);
+  if (!counts || !text || strcmp(text, "count") != 0) return;
+  long* const mine = counts;
+  counts = NULL;
+  for (int i = 0; i < kCalls; ++i) fprintf(stderr, "injectable %s %ld\n", names[i], mine[i]);
 }
 
 #define NEXT(type, name, ...)              \
@@ -65,50 +83,114 @@ static int noted(int file, int is_foreign) {
   if (file >= 0 && file < (int)sizeof foreign) foreign[file] = (char)is_foreign;
   return file;
 }
+static int is_foreign(int file) { return file >= 0 && file < (int)sizeof foreign && foreign[file]; }
 
-#define OPEN(name)                                             \
-  int name(const char* path, int flags, ...) {                 \
-    NEXT(int, #name, const char*, int, ...);                   \
-    va_list rest;                                              \
-    va_start(rest, flags);                                     \
-    const mode_t mode = va_arg(rest, mode_t);                  \
-    va_end(rest);                                              \
-    if (of_processor(path)) return noted(next(path, flags, mode), 1); \
-    return fails(kOpen) ? -1 : noted(next(path, flags, mode), 0);        \
+#define OPEN(name)                                                                 \
+  int name(const char* path, int flags, ...) {                                     \
+    NEXT(int, #name, const char*, int, ...);                                       \
+    va_list rest;                                                                  \
+    va_start(rest, flags);                                                         \
+    const mode_t mode = va_arg(rest, mode_t);                                      \
+    va_end(rest);                                                                  \
+    const int processor = of_processor(path);                                      \
+    return !processor && fails(k_open) ? -1 : noted(next(path, flags, mode), processor); \
   }
 OPEN(open)
 OPEN(open64)
 
-FILE* fopen(const char* path, const char* mode) {
-  NEXT(FILE*, "fopen", const char*, const char*);
-  return !of_processor(path) && fails(kOpen) ? NULL : next(path, mode);
-}
-FILE* fopen64(const char* path, const char* mode) {
-  NEXT(FILE*, "fopen64", const char*, const char*);
-  return !of_processor(path) && fails(kOpen) ? NULL : next(path, mode);
-}
+#define FOPEN(name)                                                     \
+  FILE* name(const char* path, const char* mode) {                      \
+    NEXT(FILE*, #name, const char*, const char*);                       \
+    return !of_processor(path) && fails(k_open) ? NULL : next(path, mode); \
+  }
+FOPEN(fopen)
+FOPEN(fopen64)
+
 ssize_t read(int file, void* into, size_t bytes) {
   NEXT(ssize_t, "read", int, void*, size_t);
-  const int other = file >= 0 && file < (int)sizeof foreign && foreign[file];
-  return !other && fails(kRead) ? -1 : next(file, into, bytes);
+  return !is_foreign(file) && fails(k_read) ? -1 : next(file, into, bytes);
 }
+
+// To a pipe it is another call: that is never full for good, and has no disk that could break.
 ssize_t write(int file, const void* from, size_t bytes) {
   NEXT(ssize_t, "write", int, const void*, size_t);
-  return fails(kWrite) ? -1 : next(file, from, bytes);
+  struct stat status;
+  const int to_pipe = fstat(file, &status) == 0 && S_ISFIFO(status.st_mode);
+  return fails(to_pipe ? k_pipe_write : k_write) ? -1 : next(file, from, bytes);
 }
-int fsync(int file) {
-  NEXT(int, "fsync", int);
-  return fails(kFsync) ? -1 : next(file);
+
+// The rest as they are: FAILING(result where it fails, its type, name, parameters, arguments).
+#define FAILING(bad, type, name, parameters, ...)              \
+  type name parameters {                                       \
+    static type(*next) parameters = NULL;                      \
+    if (!next) next = (type(*) parameters)dlsym(RTLD_NEXT, #name); \
+    return fails(k_##name) ? (bad) : next(__VA_ARGS__);        \
+  }
+FAILING(-1, ssize_t, writev, (int file, const struct iovec* parts, int number), file, parts, number)
+FAILING(-1, int, fsync, (int file), file)
+FAILING(-1, int, rename, (const char* from, const char* to), from, to)
+FAILING(-1, int, mkostemp, (char* pattern, int flags), pattern, flags)
+FAILING(NULL, char*, mkdtemp, (char* pattern), pattern)
+FAILING(NULL, DIR*, opendir, (const char* path), path)
+FAILING(-1, int, pipe2, (int ends[2], int flags), ends, flags)
+FAILING(-1, pid_t, fork, (void), )
+FAILING(-1, int, socketpair, (int domain, int type, int protocol, int ends[2]), domain, type, protocol, ends)
+FAILING(-1, int, poll, (struct pollfd* files, nfds_t number, int wait_ms), files, number, wait_ms)
+FAILING(-1, pid_t, wait4, (pid_t child, int* status, int options, struct rusage* usage), child, status, options, usage)
+// It returns its error; the program's own, in front of it, calls this one.
+FAILING(failure, int, pthread_create, (pthread_t * thread, const pthread_attr_t* how, void* (*work)(void*), void* with),
+        thread, how, work, with)
+
+// As Linux does it: the file is closed all the same.
+int close(int file) {
+  NEXT(int, "close", int);
+  const int bad = fails(k_close), error = errno, result = next(file);
+  if (!bad) return result;
+  errno = error;
+  return -1;
 }
-int rename(const char* from, const char* to) {
-  NEXT(int, "rename", const char*, const char*);
-  return fails(kRename) ? -1 : next(from, to);
+
+// The program has a malloc of its own, which counts its calls (harness/counters/process_calls.cpp) and comes before any
+// library's: these are what it calls.
+void* __libc_malloc(size_t bytes) {
+  NEXT(void*, "__libc_malloc", size_t);
+  return fails(k_alloc) ? NULL : next(bytes);
 }
-int pipe2(int ends[2], int flags) {
-  NEXT(int, "pipe2", int*, int);
-  return fails(kPipe2) ? -1 : next(ends, flags);
+void* __libc_calloc(size_t number, size_t bytes) {
+  NEXT(void*, "__libc_calloc", size_t, size_t);
+  return fails(k_alloc) ? NULL : next(number, bytes);
 }
-pid_t fork(void) {
-  NEXT(pid_t, "fork", void);
-  return fails(kFork) ? -1 : next();
+void* __libc_realloc(void* block, size_t bytes) {
+  NEXT(void*, "__libc_realloc", void*, size_t);
+  return fails(k_alloc) ? NULL : next(block, bytes);
+}
+void* __libc_memalign(size_t alignment, size_t bytes) {
+  NEXT(void*, "__libc_memalign", size_t, size_t);
+  return fails(k_alloc) ? NULL : next(alignment, bytes);
+}
+
+static long ahead(int clock) {
+  const long now = count(clock);
+  return now && clock == wanted && now >= nth ? failure : 0;
+}
+
+int clock_gettime(clockid_t clock, struct timespec* time) {
+  NEXT(int, "clock_gettime", clockid_t, struct timespec*);
+  const int result = next(clock, time);
+  if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) time->tv_sec += ahead(k_wall);
+  if (clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_RAW || clock == CLOCK_MONOTONIC_COARSE)
+    time->tv_sec += ahead(k_steady);
+  return result;
+}
+int gettimeofday(struct timeval* time, void* zone) {
+  NEXT(int, "gettimeofday", struct timeval*, void*);
+  const int result = next(time, zone);
+  time->tv_sec += ahead(k_wall);
+  return result;
+}
+time_t time(time_t* into) {
+  NEXT(time_t, "time", time_t*);
+  const time_t now = next(NULL) + ahead(k_wall);
+  if (into) *into = now;
+  return now;
 }

@@ -41,7 +41,7 @@ def text_breaches(path: str, text: str) -> list[str]:
         breaches.append(f"{path}:1: the first line must be a comment that says what the file is for")
     if path.endswith(".py") or path.endswith(".cmake"):
         return breaches
-    is_test = path.endswith("_test.cpp") or "/selftest/" in path or "/fuzz/" in path
+    is_test = path.endswith("_test.cpp") or "/selftest/" in path or "/fuzz/" in path or path.endswith("_fuzz.cpp")
     for number, line in enumerate(lines, 1):
         code = line.split("//")[0]
         # _exit is how a forked child leaves without running its parent's destructors.

@@ -5,6 +5,7 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -106,11 +107,42 @@ def test_what_the_system_refuses_is_2(tmp_path):
     assert code == 2 and "ulimit -n" in out + err, (code, out, err)
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="the limit is one of a user: only root can become one without others")
+def test_a_limit_on_processes_is_named_at_once():
+    """The program and its child, and no thread beside them."""
+    def limited():
+        resource.setrlimit(resource.RLIMIT_NPROC, (2, 2))
+        os.setgroups([])
+        os.setresgid(54321, 54321, 54321)
+        os.setresuid(54321, 54321, 54321)
+
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own lie below one of root's
+        os.chmod(folder, 0o777)
+        began = time.monotonic()
+        code, out, err = run(*PARITY, "--threads", "2", "--time-limit", "20", folder=folder, preexec_fn=limited)
+    assert time.monotonic() - began < 15 and code == 2 and "ulimit -u" in out and "threads" in out, (code, out, err)
+
+
 def test_a_limit_that_is_reached_is_4(tmp_path):
     record = tmp_path / "r.json"
     code, out, _ = run(*PARITY, "--time-limit", "0.001", "--out", record, folder=tmp_path)
     assert code == 4 and "timeout" in out
     assert json.loads(record.read_text())["twinbench"]["ledger"]["exit_code"] == 4
+
+
+@pytest.mark.parametrize("engine", [["selftest", "--filter", "^never_ends$"], ["scenario", "scan_memory_budget"]])
+def test_a_stopped_child_does_not_outlive_its_limit(engine, tmp_path):
+    process = start(*engine, "--time-limit", "1.5", folder=tmp_path)
+    until(process, "[0/")
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while process.poll() is None and not children.read_text().split():
+        time.sleep(0.005)
+    for child in children.read_text().split():
+        os.kill(int(child), signal.SIGSTOP)
+    began = time.monotonic()
+    out, _ = process.communicate(timeout=30)
+    assert time.monotonic() - began < 10 and process.returncode in (1, 4) and "timeout: longer than 1.5 s" in out, out
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_filter_that_matches_nothing_is_2(tmp_path):

@@ -9,33 +9,83 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "ci"))
 import injections  # noqa: E402
+from injection_outcome import Result, judged  # noqa: E402
 
-WHOLE = json.dumps({"twinbench": {"ledger": {"exit_code": 0}}}).encode()
+ROWS = ("parity", "counters", "proofs", "selftest", "ceilings", "scenarios", "modelled", "timelines")
+
+
+def record(code=0, planned=2, passed=2, errors=0, **rows):
+    ledger = {"exit_code": code, "planned": planned, "passed": passed, "failed": 0, "errors": errors, "skipped": 0,
+              "inconclusive": 0}
+    block = {name: [] for name in ROWS} | {"ledger": ledger, "provenance": {"gpu_reason": "no_driver: x"}} | rows
+    return json.dumps({"twinbench": block}).encode()
+
+
+WHOLE = Result(0, "done", "", [], record())
+
+
+@pytest.mark.parametrize("result, broken", [
+    (WHOLE, ""), (Result(2, "", "input_output: x"), ""), (Result(4, "timeout", "", [], record(4, 2, 1, 1)), ""),
+    (Result(-11, "", "input_output: x"), "signal 11"), (Result(None, "", ""), "hung"),
+    (Result(0, "done", ""), "without its"), (Result(0, "done", "", [], WHOLE.file[:-3]), "half a record"),
+    (Result(0, "done", "", [], record(3)), "another code"),
+    (Result(2, "", ""), "no word"), (Result(2, "something", "else"), "no word"),
+    (Result(2, "", "input_output: x", ["record.json.partial-x"]), "left"), (Result(134, "", "aborted"), "code 134"),
+    (Result(1, "", "input_output: x"), "1, which is"),
+    (Result(2, "", "out_of_memory: x", [], record(4, 2, 1, 0)), "1 of 2"),
+    (Result(4, "", "timeout", [], record(4, 1, 0, 1)), "1 of 2"),
+    (Result(0, "done", "", [], record(parity=[{"cell": "a", "check": "b", "verdict": "pass"}])), "silent")])
+def test_what_is_no_named_status_is_seen(result, broken):
+    what, wrong = judged("parity", result, WHOLE)
+    assert bool(wrong) == bool(broken) and broken in wrong, (what, wrong)
+
+
+def test_the_rules_of_some_faults():
+    assert judged("parity", Result(1, "", "crashed", [], record(1, 2, 1, 1)), WHOLE, of_work=True)[1] == ""
+    assert judged("parity", Result(-15, "", ""), WHOLE, may_die_of=(15,))[1] == ""
+    assert judged("parity", Result(3, "", "interrupted", [], record(3, 2, 1)), WHOLE, ended=True)[1] == ""
+    less = [{"cell": "a", "verdict": "pass", "device_activity": None, "device_activity_reason": ""}]
+    more = [less[0] | {"device_activity": {"kernels": 6}}]
+    seen = Result(0, "done", "", [], record(counters=more))
+    assert "silent" in judged("traced", Result(0, "done", "", [], record(counters=less)), seen, of_driver=True)[1]
+    named = [less[0] | {"device_activity_reason": "cupti_failed: x"}]
+    assert judged("traced", Result(0, "done", "", [], record(counters=named)), seen, of_driver=True) == (
+        "reported without what was refused, named", "")
 
 
 @pytest.fixture(scope="module")
 def campaign():
-    return injections.Campaign(os.environ["TWINBENCH_PROGRAM"], 1)
-
-
-@pytest.mark.parametrize("result, broken", [
-    ((0, "", [], WHOLE), ""), ((2, "input_output: x", [], None), ""), ((4, "timeout", [], WHOLE), ""),
-    ((-11, "", [], None), "signal 11"), ((None, "", [], None), "hung"), ((0, "", [], None), "without a record"),
-    ((0, "", [], WHOLE[:-3]), "half a record"), ((0, "", [], WHOLE.replace(b"0", b"3")), "another code"),
-    ((2, "", [], None), "silent"), ((1, "x", ["record.json.partial-x"], None), "left"),
-    ((134, "x", [], None), "code 134")])
-def test_what_is_no_named_status_is_seen(campaign, result, broken):
-    campaign.broken.clear()
-    campaign.judge("parity", "fault", "1", result)
-    assert bool(campaign.broken) == bool(broken) and broken in "".join(campaign.broken)
+    made = injections.Campaign(os.environ["TWINBENCH_PROGRAM"], 1)
+    made.begin(["dump"])
+    return made
 
 
 def test_the_interposer_lets_one_call_fail(campaign):
     counts = campaign.calls("dump")
-    assert counts["rename"] == 1 and counts["write"] > 5 and counts["open"] > 0
-    code, said, left, record = campaign.run("dump", "rename:1:5")
-    assert (code, left, record) == (2, [], None) and "Input/output error" in said
-    assert campaign.run("dump", "rename:2:5")[0] == 0
+    assert counts["rename"] == 1 and counts["write"] > 2 and counts["open"] > 0 and counts["alloc"] > 10_000
+    assert counts["pthread_create"] >= 0 and counts["steady"] > 0
+    result = campaign.run("dump", "rename:1:5")
+    assert (result.code, result.left, result.file) == (2, [], None) and "Input/output error" in result.complained
+    assert campaign.run("dump", "rename:2:5").code == 0
+    result = campaign.run("dump", f"alloc:{counts['alloc'] // 2}:12")
+    assert result.code == 2 and "out_of_memory" in result.complained and result.file is None
+
+
+def test_a_thread_that_is_refused_is_named(campaign):
+    """LibTorch would wait for it until the time limit."""
+    campaign.begin(["parity"])
+    for place in (1, 2):
+        result = campaign.run("parity", f"pthread_create:{place}:11", more=("--threads", "2"))
+        assert result.code == 2 and "ulimit -u" in result.said, (result.said, result.complained)
+        assert judged("parity", result, campaign.undisturbed["parity"])[1] == ""
+
+
+def test_every_call_of_every_fake_driver_is_there(campaign):
+    plan = list(campaign.of_drivers())
+    functions = {detail for _, _, detail, _, _ in plan}
+    assert {"cuInit", "cuCtxSynchronize", "cuptiSubscribe", "cuptiGetTimestamp", "nvmlInit_v2",
+            "nvmlDeviceGetPowerUsage"} <= functions and len(functions) > 40
+    assert {fault.split(" ")[-1] for _, fault, _, _, _ in plan} == {"refused", "crashes", "hangs"}
 
 
 def test_the_first_places_and_some_of_the_rest_are_taken(campaign):

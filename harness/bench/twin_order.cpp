@@ -1,14 +1,11 @@
-// Sort keys of twins; decided speedups of earlier records.
+// Sort keys of twins.
 #include "harness/bench/twin_order.h"
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "harness/runner/share.h"
-#include "src/common/error.h"
-#include "src/formats/json_text.h"
 
 namespace twinbench {
 
@@ -27,22 +24,6 @@ std::vector<Twin> most_valuable_first(std::vector<Twin> twins, const std::set<st
   std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::transform(keyed.begin(), keyed.end(), twins.begin(), [](const auto& one) { return one.second; });
   return twins;
-}
-
-std::set<std::string> decided_twins(const std::vector<std::string>& files) {
-  std::set<std::string> decided;
-  for (const auto& path : files) {
-    const auto root = read_json_file(path, "--earlier");
-    try {
-      for (const auto& row : root.at("twinbench").at("speedups"))
-        if (row.at("verdict") != "inconclusive")
-          decided.insert(row.at("component").get<std::string>() + "/" + row.at("device").get<std::string>() + "/" +
-                         row.at("dtype").get<std::string>() + "/" + row.at("case").get<std::string>());
-    } catch (const nlohmann::json::exception&) {
-      throw Error(ErrorKind::kBadFile, "--earlier", path, "give a record that `twinbench bench --out` wrote");
-    }
-  }
-  return decided;
 }
 
 }  // namespace twinbench

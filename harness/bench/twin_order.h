@@ -15,8 +15,4 @@ namespace twinbench {
 std::vector<Twin> most_valuable_first(std::vector<Twin> twins, const std::set<std::string>& decided,
                                       const std::string& sample);
 
-// Names of the twins of which these records hold a decided speedup (faster, slower, same). Throws Error(kInputOutput or
-// kBadFile), naming --earlier.
-std::set<std::string> decided_twins(const std::vector<std::string>& files);
-
 }  // namespace twinbench

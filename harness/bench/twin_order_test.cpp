@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 
+#include "harness/record/earlier_records.h"
 #include "src/common/error.h"
 
 namespace twinbench {

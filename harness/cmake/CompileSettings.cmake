@@ -9,6 +9,9 @@ if(TWINBENCH_SANITIZE)
   # Torch's shared objects are not instrumented and throw vptr and alignment reports of their own.
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=vptr>")
   add_link_options(-fsanitize=address,undefined)
+elseif(TWINBENCH_SANITIZE_THREADS)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=thread;-fno-omit-frame-pointer;-g1>")
+  add_link_options(-fsanitize=thread)
 endif()
 
 # For what is never timed and computes little: the specifications and the tests. A third less to compile than -O3.

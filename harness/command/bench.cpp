@@ -17,6 +17,7 @@
 #include "harness/device/bench/device_twin_timing.h"
 #include "harness/ledger/ledger.h"
 #include "harness/parity/held_out.h"
+#include "harness/record/earlier_records.h"
 #include "harness/record/record.h"
 #include "src/common/error.h"
 

@@ -1,40 +1,16 @@
-// What every subcommand of the program shares: its options, and the exit codes.
+// The subcommands of the program, and what they share.
 #pragma once
 
 #include <c10/core/Device.h>
 
-#include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
-#include "harness/command/session.h"
+#include "harness/command/options.h"
 #include "harness/ledger/ledger.h"  // exit codes
 #include "src/registry.h"
 
 namespace twinbench {
-
-struct CommandOptions {
-  std::string filter = ".";    // regular expression on cell names
-  std::string out;             // record file; empty: none is written
-  std::string device = "cpu";  // cpu, cuda, simt, all
-  std::uint64_t seed = 1234;
-  int threads = 0;                    // 0: as many as the machine has cores
-  double time_limit_s = 120;          // a child process
-  bool time_limit_given = false;      // by the user: then nothing takes more, whatever it needs
-  std::int64_t memory_limit_mib = 0;  // 0: 8192, and 32768 where CUDA may run, whose driver maps several GiB for itself
-  bool quick = false;
-  std::string tier = "full";         // quick: every check at small sizes, large cases sampled; full: everything
-  std::string sample;                // decides the sample and the order; empty: the revision
-  std::string held_out;              // decides the held-out cases; empty: the revision; none: there are none
-  std::string shard;                 // "i/n": only that part; empty: everything
-  double minutes = 0;                // no cell, twin or job is begun after that many; 0: no limit
-  bool require_device = false;       // a cell that cannot run here is an error, not a skip
-  std::string regime = "declared";   // hot, cold, rotating: of every twin on a device; declared: each component's own
-  std::string thread_order = "all";  // of simt's threads: all (they take turns, run by run), forward, reverse, shuffled
-  bool in_process = false;           // jobs run in this process: a crash ends all, and a checking tool sees all
-  std::string command_line;
-};
 
 int list_command(const CommandOptions& options, bool as_json, bool cells);
 int parity_command(const CommandOptions& options, const std::string& checks);
@@ -54,8 +30,8 @@ int dump_command(const CommandOptions& options, const std::string& cell, const s
                  const std::string& out);
 int check_command(const CommandOptions& options, const std::string& cell, const std::string& from);
 
-// Cells the filter matches on the chosen devices. Where CUDA is asked for and absent: throws kMissingDevice. None throws
-// kUnknownName, unless the filter means `others` that are not listed: held-out cells.
+// Cells the filter matches on the chosen devices. Where CUDA is asked for and absent: throws kMissingDevice. None
+// throws kUnknownName, unless the filter means `others` that are not listed: held-out cells.
 std::vector<Cell> selected_cells(const CommandOptions& options, bool others = false);
 
 // Asks without starting the driver in this process where children are forked afterwards, which then may use the card.

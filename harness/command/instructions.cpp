@@ -8,6 +8,7 @@
 
 #include "harness/command/command.h"
 #include "harness/command/jobs.h"
+#include "harness/instructions/count_instructions.h"
 #include "harness/instructions/instruction_pins.h"
 #include "harness/instructions/under_callgrind.h"
 #include "harness/parity/tier.h"

@@ -203,6 +203,7 @@ std::string failure_of(const JobResult& result) {
 Cause cause_of(const std::string& what) {
   for (const ErrorKind kind : {ErrorKind::kInputOutput, ErrorKind::kMissingDevice})
     if (what.starts_with(std::string(name_of(kind)) + ":")) return Cause::kEnvironment;
+  if (what.starts_with(std::string(name_of(ErrorKind::kOutOfMemory)) + ":")) return Cause::kLimit;
   return Cause::kWork;
 }
 

@@ -277,27 +277,6 @@ std::vector<std::string> file_failures(const std::vector<CellResult>& results, c
 
 }  // namespace
 
-CLI::App* add_kernels_command(CLI::App& program, KernelsOptions& options) {
-  auto* command = program.add_subcommand(
-      "kernels", "What every kernel touches, counted on the host; what compilers say; modelled time by card");
-  command->add_option("--filter", options.filter, "Regular expression on cells of device simt")->capture_default_str();
-  command->add_option("--pins", options.pins, "The checked-in counts")->capture_default_str();
-  command->add_option("--cards", options.cards, "Folder of cards")->capture_default_str();
-  command->add_option("--seed", options.seed, "Seed of every input")->capture_default_str();
-  command->add_option("--size", options.sizes, "K=V: instead of the case's, for sizes too large for other engines")
-      ->delimiter(',');
-  command
-      ->add_option("--minutes", options.minutes,
-                   "Begin no cell after so many minutes; small ones come first, what is left out is named: exit code 3")
-      ->check(CLI::Range(1e-6, 1e6));
-  command->add_flag("--pin", options.pin, "Write what was counted into the file: the one way to change it");
-  command->add_flag("--pins-only", options.pins_only, "Compare with the pins, do not judge by the bounds");
-  command->add_flag("--timed", options.timed_only, "Timed cases only");
-  command->add_option("--out", options.out, "Record file (JSON) to write: the modelled times of the timed cells");
-  command->add_flag("--json", options.as_json, "As JSON, every line and every term of the model");
-  return command;
-}
-
 int kernels_command(const KernelsOptions& options, CommandOptions common) {
   common.seed = options.seed;
   common.out = options.out;

@@ -1,31 +1,10 @@
 // `twinbench kernels`: what kernels touch, counted on the host and pinned; what compilers say; modelled times.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "harness/command/command.h"
 
 namespace twinbench {
 
-struct KernelsOptions {
-  std::string filter = ".";
-  std::string pins = "ci/kernel_counts.json", budgets = "ci/kernel_budgets.json", machine_code = "ci/kernel_sass.json";
-  std::string cards = "ci/cards";
-  std::string out;                 // record file; empty: none is written
-  std::vector<std::string> sizes;  // "flows=5000": of every cell instead of its case's; such cells are never pinned
-  std::uint64_t seed = 1234;
-  std::uint64_t most_threads = 1 << 19;  // of a launch that is counted whole
-  double minutes = 0;                    // 0: no limit
-  // In cases of many items, whose blocks are all alike, fewer stand for all.
-  std::uint64_t most_threads_of_many = 1 << 14;
-  std::int64_t many_items = 4096;
-  bool pin = false, as_json = false, timed_only = false, pins_only = false;
-};
-
-CLI::App* add_kernels_command(CLI::App& program, KernelsOptions& options);
 // `common`: of the program, for the record's provenance.
 int kernels_command(const KernelsOptions& options, CommandOptions common);
 

@@ -12,6 +12,7 @@
 
 #include "harness/ledger/ledger.h"
 #include "src/common/error.h"
+#include "src/common/refused_thread.h"
 #include "src/formats/file_io.h"
 #include "src/formats/mapping_guard.h"
 #include "src/formats/temporary_paths.h"
@@ -41,6 +42,11 @@ void leave_nothing_behind() {
     if (before.sa_handler != SIG_IGN) ::sigaction(number, &action, nullptr);  // as under nohup
   }
   end_on_shortened_files(kExitUsage);
+  when_thread_is_refused = [](int error) {
+    std::fprintf(stderr, "twinbench: %s\n", refused_thread_text(error).c_str());
+    remove_temporary_paths();
+    ::_exit(kExitUsage);
+  };
 }
 
 std::string lost_output() {

@@ -12,7 +12,7 @@ void keep_standard_streams();
 
 // Then: an interruption, a termination, a hang-up and a used up limit of processor time remove what this process made
 // for a while, and end it as they would have. While jobs run the first three are theirs (harness/runner/runner.h). A
-// mapped file that somebody makes shorter ends the process with code 2, by name.
+// mapped file that somebody makes shorter ends the process with code 2, by name, and so does a thread that is refused.
 void leave_nothing_behind();
 
 // Why not all that was printed arrived ("standard output: No space left on device"); empty where it did. Flushes.

@@ -9,12 +9,6 @@
 
 namespace twinbench {
 
-struct ScenarioOptions {
-  std::string name;  // of one scenario, or its file; empty: all below `folder`
-  std::string folder = "scenarios";
-  std::string tier = "full";  // the largest that is run: smoke, std, full
-};
-
 // Returns the ledger's exit code.
 int scenario_command(const CommandOptions& options, const ScenarioOptions& scenario);
 

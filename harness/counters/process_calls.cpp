@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "src/common/error.h"
+#include "src/common/refused_thread.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TWINBENCH_COUNTS_CALLS 0
@@ -103,7 +104,10 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
   using Function = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   static const auto next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "pthread_create"));
   twinbench::count(twinbench::threads);
-  return next(thread, attributes, work, argument);
+  const int error = next(thread, attributes, work, argument);
+  if (error != 0)
+    if (const auto told = twinbench::when_thread_is_refused.load()) told(error);
+  return error;
 }
 
 void GOMP_parallel(void (*work)(void*), void* data, unsigned threads, unsigned flags) {

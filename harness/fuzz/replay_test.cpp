@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <iostream>
 
+#include "harness/fuzz/changes.h"
 #include "harness/fuzz/seeds.h"
-#include "src/common/philox.h"
 #include "src/formats/test_support.h"
 
 #define TWINBENCH_FUZZ_TARGET(name) extern "C" int fuzz_##name(const std::uint8_t*, std::size_t);
@@ -20,9 +20,9 @@
 namespace twinbench {
 namespace {
 
-constexpr std::uint64_t kSeed = 20241121;
-constexpr std::uint32_t kChangesPerSeed = 1500;
-constexpr std::size_t kMostTruncations = 400;
+// Of the datasets' formats; files and words of people take a reader longer.
+constexpr std::uint32_t kChangesPerSeed = 1500, kChangesPerText = 500;
+constexpr std::size_t kMostTruncations = 400, kMostCutTexts = 120;
 
 using Target = int (*)(const std::uint8_t*, std::size_t);
 
@@ -62,32 +62,19 @@ class FencedMemory {
   std::uint8_t* start_ = nullptr;
 };
 
-std::vector<std::string> torch_samples() {
-  // Found from the program's own place: compilers may be given relative or foreign paths (ccache).
-  const std::string samples = "src/formats/testdata";
-  std::vector<std::string> files;
+// Found from the program's own place: compilers may be given relative or foreign paths (ccache). Empty: there is none.
+std::filesystem::path in_sources(const std::string& place) {
   for (auto folder = std::filesystem::read_symlink("/proc/self/exe").parent_path(); folder.has_relative_path();
-       folder = folder.parent_path()) {
-    if (!std::filesystem::exists(folder / samples)) continue;
-    for (const auto& entry : std::filesystem::directory_iterator(folder / samples))
-      if (entry.path().extension() == ".pt") files.push_back(entry.path());
-    break;
-  }
-  return files;
+       folder = folder.parent_path())
+    if (std::filesystem::exists(folder / place)) return folder / place;
+  return {};
 }
 
-// What changes leave sound in few bytes: one byte set, a run of bytes from elsewhere, a 0xff or zero word.
-std::string changed(const std::string& seed, std::uint32_t change) {
-  std::string bytes = seed;
-  const PhiloxWords words = philox(kSeed, change, static_cast<std::uint32_t>(seed.size()), 0, 0);
-  const std::size_t at = words.w[0] % bytes.size(), length = std::min<std::size_t>(8, bytes.size() - at);
-  switch (words.w[1] % 4) {
-    case 0: bytes[at] = static_cast<char>(words.w[2]); break;
-    case 1: bytes[at] = static_cast<char>(bytes[at] ^ (1 << words.w[2] % 8)); break;
-    case 2: bytes.replace(at, length, length, words.w[2] % 2 ? '\xff' : '\0'); break;
-    default: bytes.replace(at, length, bytes.substr(words.w[2] % (bytes.size() - length + 1), length));
-  }
-  return bytes;
+std::vector<std::string> torch_samples() {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(in_sources("src/formats/testdata")))
+    if (entry.path().extension() == ".pt") files.push_back(entry.path());
+  return files;
 }
 
 class FuzzReplay : public testing::Test {
@@ -96,13 +83,15 @@ class FuzzReplay : public testing::Test {
     for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS}) std::signal(signal, say_which_input);
     folder_ = testing::TempDir() + "/fuzz_seeds." + std::to_string(getpid());
     make_seeds(folder_, torch_samples());
-    std::cout << "changes by Philox seed " << kSeed << '\n';
+    std::cout << "changes by Philox seed " << kChangeSeed << '\n';
   }
   static void TearDownTestSuite() { std::filesystem::remove_all(folder_); }
 
   static void replay(const std::string& name, Target target) {
     std::size_t seeds = 0, inputs = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_ + "/" + name)) {
+    const auto checked_in = in_sources("harness/fuzz/corpus/" + name);
+    const bool text = !checked_in.empty();
+    for (const auto& entry : std::filesystem::directory_iterator(text ? checked_in.string() : folder_ + "/" + name)) {
       const std::string seed = read_bytes(entry.path());
       FencedMemory memory(seed.size());
       const auto run = [&](const std::string& bytes, const std::string& what) {
@@ -111,10 +100,10 @@ class FuzzReplay : public testing::Test {
         ++inputs;
       };
       run(seed, "as it is");
-      const std::size_t step = seed.size() / kMostTruncations + 1;
+      const std::size_t step = seed.size() / (text ? kMostCutTexts : kMostTruncations) + 1;
       for (std::size_t size = 0; size < seed.size(); size += step)
         run(seed.substr(0, size), "its first " + std::to_string(size) + " bytes");
-      for (std::uint32_t change = 0; !seed.empty() && change < kChangesPerSeed; ++change)
+      for (std::uint32_t change = 0; !seed.empty() && change < (text ? kChangesPerText : kChangesPerSeed); ++change)
         run(changed(seed, change), "change " + std::to_string(change));
       ++seeds;
     }

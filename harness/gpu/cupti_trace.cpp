@@ -39,11 +39,16 @@ struct CuptiTrace::Session {
   std::vector<CUpti_ActivityKind> enabled;
   std::mutex guard;
   ActivityRecords records;
+  std::optional<GpuFinding> broken;  // a call that was refused when the trace ran: records may be missing
   std::uint64_t first = 0, last = 0;
 
   // CUPTI's buffer callbacks carry no user data, so the running session must be found from nowhere.
   static std::mutex running_guard;
   static Session* running;
+
+  void need(CUptiResult result, const char* call) {
+    if (result != CUPTI_SUCCESS && !broken) broken = finding(result, call);
+  }
 
   GpuFinding finding(CUptiResult result, const char* call) const {
     const char* text = nullptr;
@@ -69,10 +74,14 @@ struct CuptiTrace::Session {
   void read(CUcontext context, std::uint32_t stream, std::uint8_t* buffer, std::size_t valid_bytes) {
     const std::lock_guard lock(guard);
     CUpti_Activity* record = nullptr;
-    if (valid_bytes > 0)
-      while (cupti.next_record(buffer, valid_bytes, &record) == CUPTI_SUCCESS) records.add(*record);
+    CUptiResult result = valid_bytes > 0 ? CUPTI_SUCCESS : CUPTI_ERROR_MAX_LIMIT_REACHED;
+    while (result == CUPTI_SUCCESS)
+      if (result = cupti.next_record(buffer, valid_bytes, &record); result == CUPTI_SUCCESS) records.add(*record);
+    if (result != CUPTI_ERROR_MAX_LIMIT_REACHED) need(result, "cuptiActivityGetNextRecord");
     std::size_t dropped = 0;
-    if (cupti.dropped_records(context, stream, &dropped) == CUPTI_SUCCESS) records.add_dropped(dropped);
+    result = cupti.dropped_records(context, stream, &dropped);
+    need(result, "cuptiActivityGetNumDroppedRecords");
+    if (result == CUPTI_SUCCESS) records.add_dropped(dropped);
   }
 
   std::optional<GpuFinding> begin(const TraceOptions& options) {
@@ -149,25 +158,26 @@ std::optional<GpuFinding> CuptiTrace::start(const TraceOptions& options) {
 }
 
 void CuptiTrace::close_window() {
-  if (session_) session_->cupti.timestamp(&session_->last);
+  if (session_) session_->need(session_->cupti.timestamp(&session_->last), "cuptiGetTimestamp");
 }
 
 DeviceActivity CuptiTrace::stop() {
   if (!session_) return {};
   if (session_->last == 0) close_window();
-  for (const auto kind : session_->enabled) session_->cupti.disable(kind);
-  const CUptiResult result = session_->cupti.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  for (const auto kind : session_->enabled) session_->need(session_->cupti.disable(kind), "cuptiActivityDisable");
+  session_->need(session_->cupti.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll");
   session_->enabled.clear();
   DeviceActivity activity;
-  if (result == CUPTI_SUCCESS) {
+  {
     const std::lock_guard lock(session_->guard);
-    activity = session_->records.summary(
-        session_->first, session_->last,
-        [this](CUpti_CallbackDomain domain, std::uint32_t id) { return session_->callback_name(domain, id); });
-  } else {
-    const auto finding = session_->finding(result, "cuptiActivityFlushAll");
-    activity.status = finding.status;
-    activity.reason = finding.text();
+    if (!session_->broken) {
+      activity = session_->records.summary(
+          session_->first, session_->last,
+          [this](CUpti_CallbackDomain domain, std::uint32_t id) { return session_->callback_name(domain, id); });
+    } else {
+      activity.status = session_->broken->status;
+      activity.reason = session_->broken->text();
+    }
   }
   session_.reset();
   return activity;

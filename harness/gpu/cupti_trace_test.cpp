@@ -85,7 +85,11 @@ class CuptiRefusal : public CuptiTraceTest, public testing::WithParamInterface<R
 TEST_P(CuptiRefusal, IsNamedAndTheRunsAreMadeAllTheSame) {
   const TestVariable answer(GetParam().variable, GetParam().value);
   int runs = 0;
-  const auto activity = traced([&] { ++runs; }, 2, {true, [] {}});
+  const auto run = [&] {
+    ++runs;
+    one_run();
+  };
+  const auto activity = traced(run, 2, {true, [] {}});
   EXPECT_EQ(runs, 2);
   EXPECT_FALSE(activity.complete());
   EXPECT_EQ(activity.status, GetParam().status) << activity.reason;
@@ -102,9 +106,21 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"FAKE_CUPTI_VERSION", "26", GpuStatus::kCuptiTooOld, "version 26"},
         Refusal{"FAKE_CUPTI_VERSION", "130100", GpuStatus::kCuptiTooNew, "version 130100"},
         Refusal{"FAKE_CUPTI_FLUSH", "999", GpuStatus::kCuptiFailed, "cuptiActivityFlushAll"},
+        Refusal{"FAKE_REFUSE", "cuptiActivityGetNextRecord", GpuStatus::kCuptiFailed, "cuptiActivityGetNextRecord"},
+        Refusal{"FAKE_REFUSE", "cuptiActivityGetNextRecord:2", GpuStatus::kCuptiFailed, "cuptiActivityGetNextRecord"},
+        Refusal{"FAKE_REFUSE", "cuptiActivityGetNumDroppedRecords", GpuStatus::kCuptiFailed, "DroppedRecords"},
+        Refusal{"FAKE_REFUSE", "cuptiActivityDisable", GpuStatus::kCuptiFailed, "cuptiActivityDisable"},
+        Refusal{"FAKE_REFUSE", "cuptiGetTimestamp:2", GpuStatus::kCuptiFailed, "cuptiGetTimestamp"},
         Refusal{"FAKE_CUPTI_DROPPED", "5", GpuStatus::kRecordsDropped, "5 dropped"},
         Refusal{"TWINBENCH_CUPTI_LIBRARY", "/nonexistent/libcupti.so.13", GpuStatus::kCuptiAbsent, "/nonexistent"},
         Refusal{"TWINBENCH_CUPTI_LIBRARY", fake_library("nvml"), GpuStatus::kCuptiTooOld, "lacks functions"}));
+
+TEST_F(CuptiTraceTest, ADeviceThatCannotBeWaitedForIsNamed) {
+  const TestVariable refuse("FAKE_REFUSE", "cuCtxSynchronize");
+  const auto activity = traced([this] { one_run(); }, 1, {});
+  EXPECT_EQ(activity.status, GpuStatus::kDriverFailed);
+  EXPECT_NE(activity.reason.find("cuCtxSynchronize"), std::string::npos) << activity.reason;
+}
 
 TEST_F(CuptiTraceTest, OneTraceAtATime) {
   CuptiTrace first, second;

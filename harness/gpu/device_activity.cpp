@@ -8,31 +8,36 @@
 namespace twinbench {
 namespace {
 
-void wait_for_device(const TraceOptions& options) {
+// What kept the device from being waited for: then work may be missing in the trace, or be in it that is not its own.
+std::optional<GpuFinding> wait_for_device(const TraceOptions& options) {
   if (options.finish) {
     options.finish();
-    return;
+    return std::nullopt;
   }
   const CudaDriver driver;
+  const CUresult result = driver.synchronise_context ? driver.synchronise_context() : CUDA_SUCCESS;
   // No driver or no context in this thread: there is nothing to wait for.
-  if (driver.synchronise_context) driver.synchronise_context();
+  for (const CUresult nothing : {CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_INVALID_CONTEXT})
+    if (result == nothing) return std::nullopt;
+  return GpuFinding{GpuStatus::kDriverFailed, "cuCtxSynchronize: " + name_of(driver, result)};
 }
 
 }  // namespace
 
 DeviceActivity traced(const std::function<void()>& run, std::int64_t runs, const TraceOptions& options) {
-  wait_for_device(options);  // work of before must not end inside the trace
+  auto unfinished = wait_for_device(options);  // work of before must not end inside the trace
   CuptiTrace trace;
   const auto refused = trace.start(options);
   const auto start = std::chrono::steady_clock::now();
   for (std::int64_t i = 0; i < runs; ++i) run();
   trace.close_window();
-  wait_for_device(options);
+  if (const auto after = wait_for_device(options); !unfinished) unfinished = after;
   const double wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   DeviceActivity activity = trace.stop();
-  if (refused) {
-    activity.status = refused->status;
-    activity.reason = refused->text();
+  for (const auto& finding : {unfinished, refused}) {
+    if (!finding) continue;
+    activity.status = finding->status;
+    activity.reason = finding->text();
   }
   activity.runs = runs;
   activity.wall_s = wall_s;

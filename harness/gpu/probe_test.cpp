@@ -114,7 +114,7 @@ TEST(Nvml, WhatACardDoesNotSupportIsEmptyAndNoFinding) {
 
 TEST(Nvml, ARefusedFunctionLeavesOnlyItsOwnFigureEmpty) {
   const FakeCard card;
-  const TestVariable refuse("FAKE_NVML_REFUSE", "nvmlDeviceGetPowerUsage");
+  const TestVariable refuse("FAKE_REFUSE", "nvmlDeviceGetPowerUsage");
   Nvml nvml;
   const auto sample = nvml.sample();
   EXPECT_FALSE(sample.power_w.has_value());

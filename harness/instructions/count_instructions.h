@@ -4,16 +4,10 @@
 #include <cstdint>
 #include <string>
 
+#include "harness/instructions/instruction_counts.h"
 #include "src/registry.h"
 
 namespace twinbench {
-
-struct InstructionCounts {
-  std::int64_t total = 0;
-  // Of them outside every library operator: the variant's own loops, and what calling operators costs it. In a
-  // baseline, which is written in operators, anything more is padding.
-  std::int64_t outside_operators = 0;
-};
 
 // Whether this process runs under Callgrind, and with which folder for its dumps.
 bool under_callgrind();

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "harness/instructions/count_instructions.h"
+#include "harness/instructions/instruction_counts.h"
 
 namespace twinbench {
 

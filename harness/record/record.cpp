@@ -1,15 +1,11 @@
-// Assembling, validating (Valijson) and writing a record.
+// Assembling and writing a record.
 #include "harness/record/record.h"
 
 #include <algorithm>
 #include <cmath>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validator.hpp>
 
 #include "harness/record/provenance.h"
-#include "harness/record/schema_text.h"
+#include "harness/record/schema.h"
 #include "src/common/error.h"
 #include "src/formats/file_io.h"
 
@@ -24,6 +20,7 @@ void make_strict(nlohmann::json& value) {
 }
 
 Record::Record(const std::string& engine, std::uint64_t seed, const std::string& command_line) {
+  read_schema();
   root_["context"] = benchmark_context();
   root_["benchmarks"] = nlohmann::json::array();
   auto& block = root_["twinbench"];
@@ -72,27 +69,6 @@ void Record::set_session(nlohmann::json session) {
 }
 
 void Record::set_ledger(nlohmann::json ledger) { root_["twinbench"]["ledger"] = std::move(ledger); }
-
-std::string schema_breaches(const nlohmann::json& record) {
-  static const valijson::Schema* schema = [] {
-    auto* parsed = new valijson::Schema;  // lives as long as the program
-    static const nlohmann::json text = nlohmann::json::parse(kRecordSchemaText);
-    valijson::SchemaParser(valijson::SchemaParser::kDraft7)
-        .populateSchema(valijson::adapters::NlohmannJsonAdapter(text), *parsed);
-    return parsed;
-  }();
-  valijson::Validator validator;
-  valijson::ValidationResults results;
-  if (validator.validate(*schema, valijson::adapters::NlohmannJsonAdapter(record), &results)) return "";
-  std::string breaches;
-  valijson::ValidationResults::Error error;
-  for (int shown = 0; shown < 6 && results.popError(error); ++shown) {
-    std::string place;
-    for (const auto& part : error.context) place += part;
-    breaches += (breaches.empty() ? "" : "; ") + place + ": " + error.description;
-  }
-  return breaches;
-}
 
 void Record::write(const std::string& path) const {
   const std::string breaches = schema_breaches(root_);

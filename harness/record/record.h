@@ -37,9 +37,6 @@ class Record {
   nlohmann::json root_;
 };
 
-// Empty where `record` satisfies the schema, else the first breaches with their JSON paths.
-std::string schema_breaches(const nlohmann::json& record);
-
 // Replaces every NaN and Inf by null: JSON has no token for them.
 void make_strict(nlohmann::json& value);
 

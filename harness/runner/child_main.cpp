@@ -17,6 +17,7 @@
 #include "harness/runner/message.h"
 #include "harness/runner/told_error.h"
 #include "src/common/error.h"
+#include "src/common/refused_thread.h"
 
 namespace twinbench {
 namespace {
@@ -38,11 +39,24 @@ nlohmann::json outcome_of(const Job& job, JobContext& context) {
     lift_memory_limit();
     if (const auto memory = refused_memory_in(error.what()))
       return error_message(memory->what(), name_of(memory->kind()));
+    if (const auto system = refused_by_system(error)) return error_message(system->what(), name_of(system->kind()));
     return error_message(told(error));
   } catch (...) {
     lift_memory_limit();
     return error_message("threw something that is no std::exception");
   }
+}
+
+int result_pipe = -1;  // a function without arguments of its own finds it nowhere else
+
+// The library that asked for the thread would wait for ever, or end the process without a word.
+void tell_of_refused_thread(int error) {
+  try {
+    send_message(result_pipe, error_message(refused_thread_text(error), name_of(ErrorKind::kInputOutput)));
+  } catch (const std::exception&) {
+    _exit(1);
+  }
+  _exit(0);
 }
 
 void flush_output() {
@@ -69,6 +83,8 @@ void run_child(const Job& job, int result, int output, int parent) {
   std::setvbuf(stdout, line_buffer, _IOLBF, sizeof line_buffer);
   limit_memory_of_this_process(job.limits.memory_bytes);
   JobContext context(result);
+  result_pipe = result;
+  when_thread_is_refused = tell_of_refused_thread;
   const nlohmann::json outcome = outcome_of(job, context);
   flush_output();
   try {

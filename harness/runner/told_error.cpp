@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <system_error>
 
 #include "harness/gpu/status.h"
 #include "harness/runner/memory_use.h"
@@ -50,9 +51,24 @@ std::optional<Error> refused_memory_in(std::string_view what) {
   return std::nullopt;
 }
 
+std::optional<Error> refused_by_system(const std::exception& error) {
+  const auto refused = [&] {
+    return Error(ErrorKind::kInputOutput, "system", one_line(first_line(error.what()), 1024),
+                 "it refused what a library asked for; free descriptors, disk or processes");
+  };
+  if (const auto* const coded = dynamic_cast<const std::system_error*>(&error))
+    if (coded->code().category() == std::system_category() || coded->code().category() == std::generic_category())
+      return refused();
+  for (const std::string_view phrase : {"/dev/urandom", "Too many open files", "No space left on device",
+                                        "Input/output error", "Resource temporarily unavailable"})
+    if (contains(error.what(), phrase)) return refused();
+  return std::nullopt;
+}
+
 std::string told(const std::exception& error) {
   if (dynamic_cast<const Error*>(&error)) return error.what();
   if (const auto memory = refused_memory_in(error.what())) return memory->what();
+  if (const auto system = refused_by_system(error)) return system->what();
   const std::string line = one_line(first_line(error.what()), 4096);
   const auto failure = cuda_failure_in(error.what());
   return failure ? failure->text() + " (" + line + ")" : line;

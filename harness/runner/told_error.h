@@ -15,6 +15,9 @@ namespace twinbench {
 // on a card: LibTorch, CUDA and the standard library throw types of their own, so that the wording is all there is.
 std::optional<Error> refused_memory_in(std::string_view what);
 
+// Error(kInputOutput) where the system refused something else: of a std::system_error, and of LibTorch's words for it.
+std::optional<Error> refused_by_system(const std::exception& error);
+
 // An Error's own line; that of refused_memory_in(); a CUDA error's name with its remedy; else the first line.
 std::string told(const std::exception& error);
 

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <new>
 #include <stdexcept>
+#include <system_error>
 
 namespace twinbench {
 namespace {
@@ -37,6 +39,19 @@ TEST(ToldError, TheCardsRefusalNamesItsRemedy) {
 TEST(ToldError, TheStandardLibrarysRefusalNamesNoSize) {
   const std::string line = told(std::bad_alloc());
   EXPECT_EQ(line.rfind("out_of_memory: host memory is 'more than there is': ", 0), 0u) << line;
+}
+
+TEST(ToldError, WhatTheSystemRefusedALibraryIsTheEnvironments) {
+  const std::runtime_error seed("Unable to open /dev/urandom\nframe #0: c10::detail::getNonDeterministicRandom");
+  const std::system_error thread(EAGAIN, std::generic_category(), "thread");
+  for (const std::exception* error :
+       {static_cast<const std::exception*>(&seed), static_cast<const std::exception*>(&thread)}) {
+    const auto refused = refused_by_system(*error);
+    ASSERT_TRUE(refused) << error->what();
+    EXPECT_EQ(refused->kind(), ErrorKind::kInputOutput);
+    EXPECT_EQ(told(*error).rfind("input_output: system is '", 0), 0u) << told(*error);
+  }
+  EXPECT_FALSE(refused_by_system(std::runtime_error("expected scalar type Float")));
 }
 
 TEST(ToldError, OtherErrorsAreNoRefusal) {

@@ -173,26 +173,6 @@ std::vector<Configuration> chosen(const ConfigurationOptions& options) {
 
 }  // namespace
 
-CLI::App* add_configuration_command(CLI::App& program, ConfigurationOptions& options) {
-  auto* command = program.add_subcommand(
-      "configuration", "What a documented configuration asks for and gets: flows, parameters, bytes; whether it fits");
-  command->add_option("name", options.name, "Its name or file; default a table of all")
-      ->check(
-          CLI::Validator([](const std::string& text) { return text.empty() ? "'' names none" : std::string(); }, ""));
-  command->add_option("--folder", options.folder, "Where the configurations lie")->capture_default_str();
-  command->add_option("--memory", options.memory_gb, "Of the card, in GB")
-      ->check(CLI::Validator(
-          [](const std::string& text) {
-            double amount = 0;
-            const bool fits = CLI::detail::lexical_cast(text, amount) && amount >= 1e-3 && amount <= 1e6;  // no NaN
-            return fits ? std::string() : "'" + text + "' is no amount from 0.001 to 1000000";
-          },
-          ""))
-      ->capture_default_str();
-  command->add_flag("--json", options.as_json, "As JSON, every field");
-  return command;
-}
-
 int configuration_command(const ConfigurationOptions& options) {
   const double memory = options.memory_gb * kGigabyte;
   const auto configurations = chosen(options);

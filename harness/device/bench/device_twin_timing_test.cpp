@@ -7,6 +7,7 @@
 
 #include "harness/device/bench/simulated_bench_device.h"
 #include "harness/record/record.h"
+#include "harness/record/schema.h"
 
 namespace twinbench {
 namespace {

@@ -36,12 +36,29 @@ void drain(cudaStream_t stream) {
 
 cudaError_t called(const char* name) {
   ++device().runtime.calls[name];
-  return cudaSuccess;
+  return device().runtime.refuse == name ? cudaErrorUnknown : cudaSuccess;
+}
+
+cudaError_t allocated(const char* name, void** memory, std::size_t bytes) {
+  const cudaError_t code = called(name);
+  if (code != cudaSuccess) return code;
+  *memory = std::malloc(bytes);
+  std::memset(*memory, 0xff, bytes);
+  ++device().runtime.blocks;
+  return code;
+}
+
+// A card that refuses to free has lost the memory: here it is freed all the same.
+cudaError_t freed(const char* name, void* memory) {
+  std::free(memory);
+  --device().runtime.blocks;
+  return called(name);
 }
 
 cudaError_t queued(const char* name, cudaStream_t stream, Work work) {
-  device().queues[stream].push_back(std::move(work));
-  return called(name);
+  const cudaError_t code = called(name);
+  if (code == cudaSuccess) device().queues[stream].push_back(std::move(work));
+  return code;
 }
 
 }  // namespace
@@ -89,9 +106,11 @@ void launch_read(const void*, std::size_t bytes, int, std::uint32_t*, Stream str
 }  // namespace cuda
 }  // namespace twinbench
 
+using twinbench::fake::allocated;
 using twinbench::fake::called;
 using twinbench::fake::device;
 using twinbench::fake::drain;
+using twinbench::fake::freed;
 using twinbench::fake::queued;
 
 extern "C" {
@@ -104,22 +123,17 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   *value = attribute == cudaDevAttrL2CacheSize         ? static_cast<int>(device().runtime.cache_bytes)
            : attribute == cudaDevAttrKernelExecTimeout ? device().runtime.kills_long_kernels
                                                        : 4;
-  return cudaSuccess;
+  return called("cudaDeviceGetAttribute");
 }
-cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
-  *memory = std::malloc(bytes);
-  std::memset(*memory, 0xff, bytes);
-  return called("cudaMalloc");
+cudaError_t cudaMalloc(void** memory, std::size_t bytes) { return allocated("cudaMalloc", memory, bytes); }
+cudaError_t cudaFree(void* memory) { return freed("cudaFree", memory); }
+cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  return allocated("cudaHostAlloc", memory, bytes);
 }
-cudaError_t cudaFree(void* memory) {
-  std::free(memory);
-  return cudaSuccess;
-}
-cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) { return cudaMalloc(memory, bytes); }
-cudaError_t cudaFreeHost(void* memory) { return cudaFree(memory); }
+cudaError_t cudaFreeHost(void* memory) { return freed("cudaFreeHost", memory); }
 cudaError_t cudaHostGetDevicePointer(void** mapped, void* memory, unsigned) {
   *mapped = memory;
-  return cudaSuccess;
+  return called("cudaHostGetDevicePointer");
 }
 
 // From pageable memory: staged at once, arrives when the stream gets there.
@@ -157,23 +171,28 @@ cudaError_t cudaDeviceSynchronize() {
 
 cudaError_t cudaEventCreate(cudaEvent_t* event) {
   *event = nullptr;
-  return cudaSuccess;
+  const cudaError_t code = called("cudaEventCreate");
+  device().runtime.events += code == cudaSuccess;
+  return code;
 }
-cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventDestroy(cudaEvent_t) {
+  --device().runtime.events;
+  return called("cudaEventDestroy");
+}
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t stream) {
   return queued("cudaEventRecord", stream, [] { device().runtime.dirty_at_start.push_back(device().dirty); });
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t, cudaEvent_t) {
   *milliseconds = 1;
-  return cudaSuccess;
+  return called("cudaEventElapsedTime");
 }
 
 cudaError_t cudaDeviceGetLimit(std::size_t* value, cudaLimit) {
   *value = 0;
-  return cudaSuccess;
+  return called("cudaDeviceGetLimit");
 }
-cudaError_t cudaDeviceSetLimit(cudaLimit, std::size_t) { return cudaSuccess; }
-cudaError_t cudaCtxResetPersistingL2Cache() { return cudaSuccess; }
+cudaError_t cudaDeviceSetLimit(cudaLimit, std::size_t) { return called("cudaDeviceSetLimit"); }
+cudaError_t cudaCtxResetPersistingL2Cache() { return called("cudaCtxResetPersistingL2Cache"); }
 
 cudaError_t cudaGetLastError() {
   const int code = device().runtime.pending_error;
@@ -195,28 +214,33 @@ cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int value) {
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
-  device().runtime.capturing = true;
-  return called("cudaStreamBeginCapture");
+  const cudaError_t code = called("cudaStreamBeginCapture");
+  device().runtime.capturing = code == cudaSuccess;
+  return code;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) {
   device().runtime.capturing = false;
+  const cudaError_t code = called("cudaStreamEndCapture");
+  if (code != cudaSuccess) return code;
   ++device().runtime.graphs;
   *graph = reinterpret_cast<cudaGraph_t>(&device());
-  return called("cudaStreamEndCapture");
+  return code;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t, unsigned long long) {
+  const cudaError_t code = called("cudaGraphInstantiate");
+  if (code != cudaSuccess) return code;
   ++device().runtime.executables;
   *executable = reinterpret_cast<cudaGraphExec_t>(&device());
-  return called("cudaGraphInstantiate");
+  return code;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { return called("cudaGraphLaunch"); }
 cudaError_t cudaGraphDestroy(cudaGraph_t) {
   --device().runtime.graphs;
-  return cudaSuccess;
+  return called("cudaGraphDestroy");
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) {
   --device().runtime.executables;
-  return cudaSuccess;
+  return called("cudaGraphExecDestroy");
 }
 
 }  // extern "C"

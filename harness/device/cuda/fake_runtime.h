@@ -16,6 +16,7 @@ struct CudaRuntime {
   std::size_t cache_bytes = 1 << 20;
   // The error that the next cudaGetLastError gives, as an earlier kernel leaves it behind; 0: none.
   int pending_error = 0;
+  std::string refuse;  // a function that fails whenever it is called, by name
   // A stream under capture refuses to be waited for, as the real one does.
   bool capturing = false;
 
@@ -24,7 +25,7 @@ struct CudaRuntime {
   std::vector<std::uint64_t> hold_limits_ns;
   std::vector<std::size_t> dirty_at_start;  // bytes of the cache that wait for their way to memory, at each start mark
   bool illegal_address = false;             // a kernel followed an index out of its memory
-  int graphs = 0, executables = 0;          // alive
+  int graphs = 0, executables = 0, blocks = 0, events = 0;  // alive; blocks: of memory
 };
 
 CudaRuntime& cuda_runtime();

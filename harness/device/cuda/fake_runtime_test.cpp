@@ -136,5 +136,52 @@ TEST_F(OnFakeCuda, AnEarlierErrorIsNotTheNextKernels) {
   EXPECT_THROW(kernels::simt::check_launched(name), kernels::CudaError);
 }
 
+// A timed run and a captured one; what a test of the runtime's refusals goes through.
+void time_and_capture(kernels::Stream stream, Pool& pool) {
+  const auto timer = cuda::open_cuda_timer(stream);
+  timer->flush_cache();
+  timer->hold();
+  timer->mark_start();
+  timer->mark_stop();
+  timer->release();
+  timer->synchronize();
+  (void)timer->read();
+  cuda::captured_graph(
+      stream, [&] { fake::queue_kernel(stream); }, pool.memory())();
+  std::atomic<std::uint64_t> allowed{0};
+  kernels::simt::allow_dynamic_shared(&pool, allowed);
+}
+
+TEST_F(OnFakeCuda, EveryCallThatIsRefusedIsNamedAndLeavesNothing) {
+  Pool good;
+  time_and_capture(stream_, good);
+  const auto calls = runtime_.calls;
+  int named = 0;
+  for (const auto& [name, count] : calls) {
+    if (!name.starts_with("cuda")) continue;
+    fake::reset_cuda_runtime();
+    runtime_.refuse = name;
+    Pool pool;
+    std::string said;
+    try {
+      time_and_capture(stream_, pool);
+    } catch (const kernels::CudaError& error) {
+      said = error.expression();
+      ++named;
+    }
+    // What only lets go of something is too late to be an error; lines that persist are a limit that not all cards have.
+    const bool harmless = name.ends_with("Destroy") || name.starts_with("cudaFree") || name.ends_with("Limit");
+    EXPECT_EQ(said.find(name) == std::string::npos, harmless) << name << ": " << said;
+    EXPECT_EQ(runtime_.blocks, 0) << name;
+    EXPECT_EQ(runtime_.events, 0) << name;
+    EXPECT_EQ(runtime_.graphs, 0) << name;
+    EXPECT_EQ(runtime_.executables, 0) << name;
+    EXPECT_FALSE(runtime_.capturing) << name;
+    EXPECT_EQ(pool.begun, pool.ended) << name;
+    EXPECT_EQ(pool.begun, pool.released) << name;
+  }
+  EXPECT_GE(named, 18);
+}
+
 }  // namespace
 }  // namespace twinbench

@@ -18,7 +18,7 @@ class Graph {
   Graph(cudaGraph_t graph, GraphMemory& memory) {
     const cudaError_t code = cudaGraphInstantiate(&executable_, graph, 0);
     cudaGraphDestroy(graph);
-    TWINBENCH_CUDA_CHECK(code);
+    kernels::check_cuda(code, "cudaGraphInstantiate", __FILE__, __LINE__);
     release_ = std::move(memory.release);
   }
   ~Graph() {
@@ -51,7 +51,7 @@ std::function<void()> captured_graph(kernels::Stream stream, const std::function
     if (refusal)
       cudaGetLastError();
     else
-      TWINBENCH_CUDA_CHECK(ended);
+      kernels::check_cuda(ended, "cudaStreamEndCapture", __FILE__, __LINE__);
   } catch (...) {
     refusal = std::current_exception();
   }

@@ -90,35 +90,48 @@ void fake_synchronise() {
 }
 
 CUptiResult cuptiGetVersion(std::uint32_t* version) {
+  FAKE_ANSWER(CUptiResult);
   *version = static_cast<std::uint32_t>(fake::number("FAKE_CUPTI_VERSION", CUPTI_API_VERSION));
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiGetResultString(CUptiResult result, const char** text) {
+  FAKE_ANSWER(CUptiResult);
   *text = result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
                                                                    : "CUPTI_ERROR";
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiSubscribe(CUpti_SubscriberHandle*, CUpti_CallbackFunc, void*) {
+  FAKE_ANSWER(CUptiResult);
   return answer("FAKE_CUPTI_SUBSCRIBE");
 }
-CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle) { return CUPTI_SUCCESS; }
+CUptiResult cuptiUnsubscribe(CUpti_SubscriberHandle) {
+  FAKE_ANSWER(CUptiResult);
+  return CUPTI_SUCCESS;
+}
 CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc on_request,
                                            CUpti_BuffersCallbackCompleteFunc on_complete) {
+  FAKE_ANSWER(CUptiResult);
   request = on_request;
   complete = on_complete;
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
+  FAKE_ANSWER(CUptiResult);
   enabled.insert(kind);
   opening = true;
   return answer("FAKE_CUPTI_ENABLE");
 }
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
+  FAKE_ANSWER(CUptiResult);
   enabled.erase(kind);
   return CUPTI_SUCCESS;
 }
-CUptiResult cuptiActivityEnableAllSyncRecords(std::uint8_t) { return CUPTI_SUCCESS; }
+CUptiResult cuptiActivityEnableAllSyncRecords(std::uint8_t) {
+  FAKE_ANSWER(CUptiResult);
+  return CUPTI_SUCCESS;
+}
 CUptiResult cuptiActivityFlushAll(std::uint32_t) {
+  FAKE_ANSWER(CUptiResult);
   std::uint8_t* buffer = nullptr;
   std::size_t size = 0, limit = 0, used = 0;
   request(&buffer, &size, &limit);
@@ -131,22 +144,26 @@ CUptiResult cuptiActivityFlushAll(std::uint32_t) {
   return answer("FAKE_CUPTI_FLUSH");
 }
 CUptiResult cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid_bytes, CUpti_Activity** record) {
+  FAKE_ANSWER(CUptiResult);
   std::uint8_t* next = *record ? reinterpret_cast<std::uint8_t*>(*record) + size_of(**record) : buffer;
   if (next >= buffer + valid_bytes) return CUPTI_ERROR_MAX_LIMIT_REACHED;
   *record = reinterpret_cast<CUpti_Activity*>(next);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, std::uint32_t, std::size_t* dropped) {
+  FAKE_ANSWER(CUptiResult);
   *dropped = static_cast<std::size_t>(fake::number("FAKE_CUPTI_DROPPED", 0));
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiGetTimestamp(std::uint64_t* timestamp) {
+  FAKE_ANSWER(CUptiResult);
   *timestamp = now_ns += 1;
   if (std::exchange(opening, false))
     for (long kernel = fake::number("FAKE_CUPTI_KERNELS", 0); kernel > 0; --kernel) fake_kernel("_Z4fakev", 30, 70);
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, std::uint32_t id, const char** name) {
+  FAKE_ANSWER(CUptiResult);
   if (domain == CUPTI_CB_DOMAIN_RUNTIME_API && id == CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000)
     *name = "cudaLaunchKernel_v7000";
   else if (domain == CUPTI_CB_DOMAIN_DRIVER_API && id == CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel)

@@ -8,7 +8,7 @@ add_library(twinbench_counted INTERFACE)
 target_link_libraries(twinbench_hooked INTERFACE twinbench_simt_counting)
 target_link_libraries(twinbench_counted INTERFACE twinbench_hooked)
 # The sanitizers exclude one another: a build with theirs counts nothing.
-if(NOT TWINBENCH_SANITIZE)
+if(NOT TWINBENCH_SANITIZE AND NOT TWINBENCH_SANITIZE_THREADS)
   # What would join, split or replace accesses as no card does is off; structs stay whole, so that a 16-byte copy is one
   # access of 16 bytes.
   target_compile_options(twinbench_hooked INTERFACE -fsanitize=thread --param=tsan-instrument-func-entry-exit=0 -g1

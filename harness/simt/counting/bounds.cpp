@@ -35,8 +35,6 @@ void judge_line(const KernelSummary& summary, const LineTotals& line, std::vecto
 
 }  // namespace
 
-bool more_is_worse(const std::string& bound) { return bound != "lanes" && bound != "blocks"; }
-
 std::vector<Breach> breaches_of(const KernelSummary& summary, std::uint64_t fewest_blocks) {
   std::vector<Breach> breaches;
   for (const LineTotals& line : summary.lines) judge_line(summary, line, breaches);

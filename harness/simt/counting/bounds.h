@@ -26,7 +26,7 @@ struct Breach {
 };
 
 // Of lanes and blocks fewer are worse, of everything else more.
-bool more_is_worse(const std::string& bound);
+inline bool more_is_worse(const std::string& bound) { return bound != "lanes" && bound != "blocks"; }
 
 // `fewest_blocks`: a launch of fewer leaves multiprocessors of the larger card idle.
 std::vector<Breach> breaches_of(const KernelSummary& summary, std::uint64_t fewest_blocks);

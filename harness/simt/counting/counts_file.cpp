@@ -30,10 +30,11 @@ json without_lines(json counted) {
     entry = entry.key().starts_with(kNoCount) ? counted.erase(entry) : std::next(entry);
   for (auto& kernel : counted)
     if (kernel.is_object() && kernel.contains("worst"))
-      for (auto& line : kernel["worst"]) {
-        const std::string at = line.value("at", "");
-        line["at"] = at.substr(0, at.rfind(':'));
-      }
+      for (auto& line : kernel["worst"])
+        if (line.is_object() && line.contains("at") && line["at"].is_string()) {
+          const auto at = line["at"].get<std::string>();
+          line["at"] = at.substr(0, at.rfind(':'));
+        }
   return counted;
 }
 
@@ -55,6 +56,11 @@ bool is_sentence(const std::string& text) {
   return std::count(text.begin(), text.end(), ' ') >= 4 && text.back() == '.';
 }
 
+// Of a key that may be missing; what is no text is none.
+std::string text_of(const json& row, const char* key) {
+  return row.contains(key) && row[key].is_string() ? row[key].get<std::string>() : std::string();
+}
+
 Reason reason_of(const std::string& path, const json& row) {
   for (const char* key : {"kernel", "bound", "reason"})
     if (!row.is_object() || !row.contains(key) || !row[key].is_string())
@@ -64,8 +70,8 @@ Reason reason_of(const std::string& path, const json& row) {
     refuse(path, "reasons: " + row.dump(), "give the counted figure as its limit");
   const Reason reason{.kernel = row["kernel"],
                       .bound = row["bound"],
-                      .file = row.value("file", ""),
-                      .line = row.value("line", ""),
+                      .file = text_of(row, "file"),
+                      .line = text_of(row, "line"),
                       .limit = row["limit"],
                       .reason = row["reason"]};
   if (std::find(std::begin(kBoundNames), std::end(kBoundNames), reason.bound) == std::end(kBoundNames))

@@ -56,8 +56,8 @@ def read_run(path: Path, *, revision: str = "", machine_name: str = "", utc: str
 
 
 def _moment(text: Any, file: str) -> str:
-    """Runs are put in the order of their times as written: a word that is none would be a run at a wrong place for ever,
-    and so would a local time, such as Google Benchmark writes: it is given in UTC."""
+    """Runs are put in the order of their times as written: a word that is none would be a run at a wrong place for
+    ever, and so would a local time, such as Google Benchmark writes: it is given in UTC."""
     if text == "":
         return ""
     try:

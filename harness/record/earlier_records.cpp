@@ -1,7 +1,7 @@
-// Reads ceilings and null test from earlier records of the same machine, made minutes before by the same suite.
-#include "harness/command/session.h"
+// Their ceilings, null tests and decided speedups.
+#include "harness/record/earlier_records.h"
 
-#include "harness/record/record.h"
+#include "harness/record/schema.h"
 #include "src/common/error.h"
 #include "src/formats/json_text.h"
 
@@ -25,6 +25,22 @@ nlohmann::json session_from_records(const std::vector<std::string>& files, const
     found["session"] = session;
   }
   return found;
+}
+
+std::set<std::string> decided_twins(const std::vector<std::string>& files) {
+  std::set<std::string> decided;
+  for (const auto& path : files) {
+    const auto root = read_json_file(path, "--earlier");
+    try {
+      for (const auto& row : root.at("twinbench").at("speedups"))
+        if (row.at("verdict") != "inconclusive")
+          decided.insert(row.at("component").get<std::string>() + "/" + row.at("device").get<std::string>() + "/" +
+                         row.at("dtype").get<std::string>() + "/" + row.at("case").get<std::string>());
+    } catch (const nlohmann::json::exception&) {
+      throw Error(ErrorKind::kBadFile, "--earlier", path, "give a record that `twinbench bench --out` wrote");
+    }
+  }
+  return decided;
 }
 
 }  // namespace twinbench

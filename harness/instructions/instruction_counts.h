@@ -1,0 +1,15 @@
+// Instructions of one steady run of a cell.
+#pragma once
+
+#include <cstdint>
+
+namespace twinbench {
+
+struct InstructionCounts {
+  std::int64_t total = 0;
+  // Of them outside every library operator: the variant's own loops, and what calling operators costs it. In a
+  // baseline, which is written in operators, anything more is padding.
+  std::int64_t outside_operators = 0;
+};
+
+}  // namespace twinbench
