@@ -50,6 +50,7 @@ void TapeBaseline::make_leaves(const std::vector<std::string>& unused) {
     if (gradient.tolerance.kind == Tolerance::Kind::kMeasured) {  // a count of work that no tape does
       const auto options = inputs_.begin()->second.options().dtype(scalar_type(gradient.element, setting_.dtype));
       unused_.set(gradient.name, at::zeros(extents(gradient.shape, setting_), options));
+      results_.set(gradient.name, unused_[gradient.name]);
       continue;
     }
     const std::string name = gradient.name.substr(5);  // grad_

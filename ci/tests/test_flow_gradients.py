@@ -1,6 +1,5 @@
 """The backward pass of the whole flow beside a model of it in PyTorch, differentiated by central differences with every
 distance held (decision 16); and the bytes on the two tapes."""
-import functools
 import os
 import subprocess
 
@@ -10,8 +9,8 @@ from safetensors.torch import load_file
 from torch.nn.functional import gelu, layer_norm, linear
 
 PROGRAM = os.environ["TWINBENCH_PROGRAM"]
-STEP = 1e-6
-SCALE, PROJECTION_AGE, HEIGHT, WIDTH, STEPS = 2, 2, 3, 3, 4  # of the case shared_cells
+STEP, TOLERANCE = 1e-6, 3e-5
+SCALE, PROJECTION_AGE, HEIGHT, WIDTH = 2, 2, 6, 6  # of the case shared_cells
 
 
 def dumped(folder, cell, *sizes):
@@ -77,8 +76,7 @@ def surface(p, held=None):
     return out, distances, max(len(members) for members in groups.values())
 
 
-@functools.cache
-def differences(hold, folder):
+def differences(hold, folder, only=""):
     """Central differences of the loss by every trained parameter, and what the baseline says."""
     tensors = dumped(folder, "energy_flow.flow_backward/baseline/cpu/fp32/shared_cells")
     p = {name[6:]: value.double() for name, value in tensors.items() if name.startswith("input.")}
@@ -86,7 +84,7 @@ def differences(hold, folder):
     _, distances, most = surface(p)
     assert most > 1 and max(distances.values()) > 0.1, "flows that were projected share a cell"
     found = {}
-    for name in [name[12:] for name in tensors if name.startswith("output.grad_")]:
+    for name in [name[12:] for name in tensors if name.startswith("output.grad_" + only)]:
         values = p[name].view(-1)
         by_difference = torch.zeros_like(values)
         for i in range(len(values)):
@@ -114,12 +112,12 @@ def test_gradients_are_those_of_a_model_whose_distances_are_held(folder):
     found = differences(True, folder)
     assert len(found) > 20
     for name, pair in found.items():
-        assert error(pair) < 2e-4, (name, error(pair))
+        assert error(pair) < TOLERANCE, (name, error(pair))
 
 
 def test_free_distances_would_show(folder):
-    found = differences(False, folder)
-    assert error(found["displacement_out_bias"]) > 1e-2
+    found = differences(False, folder, only="displacement_out_bias")
+    assert error(found["displacement_out_bias"]) > 20 * TOLERANCE
 
 
 def work(folder, variant, case, *sizes):

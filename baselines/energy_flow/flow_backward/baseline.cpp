@@ -85,7 +85,9 @@ class Baseline final : public FlowByFlow {
   // Where a gradient changes at once (specification 0.5): a fold's slope, a clamp's.
   void note_kinks(const TapedStep& step, const Readings& readings) {
     Book& one = book(step.sample);
-    if (!rules_.kill) one.note(readings.x - 1), one.note(readings.y - 1);
+    // On a border exactly: two numbers without a rounding met there.
+    for (const double raw : {readings.x, readings.y})
+      if (!rules_.kill && raw != 1) one.note(raw - 1);
     for (std::int64_t axis = 0; axis < 3; ++axis)
       one.note(std::abs(scale_ * step.displacement.select(1, axis).item<double>()) - 0.5);
   }

@@ -1,5 +1,7 @@
 // energy_flow.flow_backward, library: all flows of the batch at once, and autograd back through them.
+#include <ATen/ops/mul.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include "baselines/energy_flow/common/flows_at_once.h"
 
@@ -13,8 +15,10 @@ class Library final : public flow_forward::FlowsAtOnce {
  private:
   void compute() override {
     const NamedTensors found = lived(inputs_["initial_energy"]);
-    // Where no flow has reached the surface it is no one's function.
-    if (!backward_ || found["surface"].requires_grad()) result("surface", found["surface"]);
+    at::Tensor surface = found["surface"];
+    if (backward_ && !surface.requires_grad())  // no flow has reached it: zero times what flows start with
+      surface = at::mul(inputs_["initial_energy"], at::zeros_like(surface));
+    result("surface", surface);
     if (backward_) return;
     results_.set("margin", found["margin"]);
     for (const auto& output : outputs_of(*setting_.signature, setting_))

@@ -77,20 +77,21 @@ std::int64_t copies(Variant variant, const NamedTensors& outputs, const Setting&
   return c.flow_steps * (7 + s.size("layers")) + 3 * c.children + c.collected + c.placed;
 }
 
-// Forward, a flow-step: neuron 12, carrier 6 and 12 a layer, heads 10 (gate and child 5 more), move and reflection 6
-// (with noise 2 more; without reflection 4 fewer), rules 15.
+// Forward, a flow-step: neuron 9 and what replaces an energy that is no number 7, carrier 9 and 13 a layer, heads 9, move
+// and reflection 5 (with noise 2 more; without reflection 4 fewer), reads and rules 14; in gate mode 7 more. Beside
+// them surfaces and the records of zeros.
 std::int64_t forward_dispatches(const Counts& c, const Setting& s) {
   const bool gate = s.option("spawn") == 2;
   const std::int64_t noise = s.on("noise") ? 2 : 0, kill = s.on("boundary") ? -4 : 0;
-  return c.flow_steps * (49 + 13 * s.size("layers") + noise + kill + (gate ? 7 : 0)) + 3 * c.placed + 4 * c.cells +
-         (gate ? c.children : 0) + c.collected + c.stop_tests + 2;
+  return c.flow_steps * (53 + 13 * s.size("layers") + noise + kill + (gate ? 7 : 0)) + 3 * c.placed + 4 * c.cells +
+         (gate ? c.children : 0) + c.collected + c.stop_tests + 3;
 }
 
-// The replay, a flow-step: reflection 2, heads 21, guards 12, neuron 17, coordinates 3, joins 3, 20 a layer; a child 3,
-// in gate mode 8; zeros for each flow's adjoint 3, for each parameter's gradient 1; a cell 5.
+// The replay, a flow-step: reflection 2, heads 22, guards 16 (a selection against a number makes that a tensor first),
+// neuron 17, coordinates 3, joins 3, 20 a layer; a child 3, in gate mode 8; zeros for each flow's adjoint 3, for each parameter's gradient 1; a cell 5.
 std::int64_t backward_dispatches(const Counts& c, const Setting& s) {
   const std::int64_t layers = s.size("layers"), child = s.option("spawn") == 2 ? 8 : 3;
-  return c.flow_steps * (58 + 20 * layers) + c.children * (3 + child) + 3 * c.placed + 5 * c.cells + 23 + 4 * layers;
+  return c.flow_steps * (63 + 20 * layers) + c.children * (3 + child) + 3 * c.placed + 5 * c.cells + 23 + 4 * layers;
 }
 
 std::int64_t dispatches(Variant variant, const NamedTensors& outputs, const Setting& s) {
@@ -122,8 +123,10 @@ Cost cost(const Setting& s) {
   const double neuron = 9 + width * (4 + width + features);
   const double carrier = 3 * hidden * (features + 1 + (2 * layers - 1) * hidden);
   const double heads = hidden * (energy + head) + energy + 3 * head;
-  // Forward once, and back by inputs and by parameters.
-  return {bytes, (s.backward() ? 6 : 2) * expected_flow_steps(s) * (neuron + carrier + heads)};
+  // Forward once, and back by inputs and by parameters; a flow's share of its cell and of the cell's gradient.
+  const auto [samples, cells, quota] = real_sizes<3>(s, {"samples", "cells", "quota"});
+  return {bytes, (s.backward() ? 6 : 2) * expected_flow_steps(s) * (neuron + carrier + heads) +
+                     4 * samples * std::min(cells, quota)};
 }
 
 // Samples in which a decision, or a gradient's kink, lies so close that rounding may decide it (specification 0.5).
@@ -153,7 +156,7 @@ ComponentSpec make_spec() {
     const auto age = static_cast<std::int64_t>(s.option("projection_age"));
     const std::int64_t steps = s.size("max_steps"), quota = s.size("quota");
     const std::int64_t flows = s.option("spawn") > 0 ? quota : std::min(s.size("cells"), quota);
-    return s.size("samples") * flows * (age > 0 ? std::min(age, steps) : steps) * (120 + 33 * s.size("layers"));
+    return s.size("samples") * flows * (age > 0 ? std::min(age, steps) : steps) * (140 + 33 * s.size("layers"));
   };
   spec.proof = {{"scalar_reads", "", {}, {}, reads},
                 {"copies", "", {}, {}, copies},
