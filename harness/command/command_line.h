@@ -19,7 +19,7 @@ struct CommandLine {
   DataOptions data;
   ConfigurationOptions configuration;
   std::string checks;                               // of parity
-  std::string timing = "all";  // of selftest
+  std::string timing = "all";                       // of selftest
   std::string cell, file;                           // dump, check
   std::vector<std::string> sizes;                   // dump
   std::vector<std::string> google_benchmark_flags;  // bench
