@@ -100,7 +100,8 @@ def check_launch_sites(sources: list[Path], kernels: Path, threads_of_type: dict
     for source in sources:
         text = source.read_text()
         near = list(dict.fromkeys([kernels / "common", source.parent]))
-        values = constants([*(header for folder in near for header in sorted(folder.glob("*.h"))), source])
+        seen = list(dict.fromkeys([kernels / "common", source.parent.parent / "common", source.parent]))
+        values = constants([*(header for folder in seen for header in sorted(folder.glob("*.h"))), source])
         threads_of = {name.rsplit("::", 1)[-1]: threads for folder in near for name, threads in threads_of_type.items()
                       if folder_of(name, kernels) == folder}
         for match in re.finditer(r"simt::launch\(", text):

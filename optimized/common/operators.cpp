@@ -212,7 +212,14 @@ bool is_tensor_operator(const Component& component) {
     return std::none_of(tensor.shape.begin(), tensor.shape.end(),
                         [](const Expression& extent) { return extent.is_any(); });
   };
-  return component.has_kernel && std::all_of(signature.inputs.begin(), signature.inputs.end(), known) &&
+  // PyTorch 2.11 knows no operator of more (DispatchKeyExtractor.h): the whole forward pass has 69.
+  constexpr std::size_t kMostArguments = 64;
+  const auto options = std::count_if(signature.options.begin(), signature.options.end(),
+                                     [](const OptionSpec& option) { return !option.of_inputs; });
+  const std::size_t arguments =
+      signature.inputs.size() + operators::untold_sizes(signature).size() + static_cast<std::size_t>(options);
+  return component.has_kernel && arguments <= kMostArguments &&
+         std::all_of(signature.inputs.begin(), signature.inputs.end(), known) &&
          std::all_of(signature.outputs.begin(), signature.outputs.end(), known) && !signature.has_state();
 }
 

@@ -6,7 +6,6 @@ A pair is made from the sizes and options of a case: `data` (the tensors of one 
 from operator_modules.flows import (
     admission_data, admission_pairs, admitted, collection_pairs, compacted, compaction_data, compaction_pairs,
     flow_step, flow_step_data, flow_step_pairs, placed_flows, placement_pairs, stop_data, stop_pairs, stopped)
-from operator_modules.flows_forward import flowed, forward_data, forward_pairs
 from operator_modules.networks import carrier_pairs, collector_pairs, heads_pairs, mapper_pairs, neuron_pairs
 from operator_modules.sem import cayley_pairs, ring_graph, scan_pairs, scanned
 from operator_modules.trainer2 import retrieval_pairs
@@ -26,7 +25,6 @@ PAIRS = {
     "energy_flow.surface_collection": collection_pairs,
     "energy_flow.output_collector": collector_pairs,
     "energy_flow.flow_compaction": compaction_pairs,
-    "energy_flow.flow_forward": forward_pairs,
 }
 
 # Sizes that users have beside the cases of `twinbench list`.

@@ -66,6 +66,8 @@ TWINBENCH_HOST_DEVICE void store_results(const ForwardArguments<Real>& a, std::i
   a.child_energy[flow] = result.child_energy;
 }
 
+constexpr int kThreads = kHeadThreads;
+
 void launch_forward(const ForwardArguments<float>& arguments, kernels::Stream stream);
 
 // How the backward kernel divides its work, and what it sums over the flows. Of the sizes alone, so that the sums are

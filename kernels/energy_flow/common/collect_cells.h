@@ -9,7 +9,7 @@ namespace twinbench::energy_flow::surface_collection {
 
 namespace simt = kernels::simt;
 
-constexpr int kThreads = 1024;
+constexpr int kCollectThreads = 1024;
 constexpr int kMostCells = 4096;  // of a block: 96 KB of shared memory
 constexpr int kBytesOfCell = 24;
 constexpr int kKept = 4;  // flows that a thread keeps from pass to pass: 4,096 of a sample
@@ -71,8 +71,8 @@ TWINBENCH_DEVICE void collect_cells(Block& block, int cells, int slots, Load loa
   };
   Flow kept[kKept];
   TWINBENCH_UNROLL
-  for (int k = 0; k < kKept; ++k) kept[k] = load(thread + k * kThreads);
-  for (int i = thread; i < part.count; i += kThreads) {
+  for (int k = 0; k < kKept; ++k) kept[k] = load(thread + k * kCollectThreads);
+  for (int i = thread; i < part.count; i += kCollectThreads) {
     shares[i] = 0;
     energies[i] = 0;
     largest[i] = -INFINITY;
@@ -83,8 +83,8 @@ TWINBENCH_DEVICE void collect_cells(Block& block, int cells, int slots, Load loa
   const auto each_flow = [&](auto body) {
     TWINBENCH_UNROLL
     for (int k = 0; k < kKept; ++k)
-      if (kept[k].cell >= 0) body(kept[k], thread + k * kThreads);
-    for (int slot = thread + kKept * kThreads; slot < slots; slot += kThreads)
+      if (kept[k].cell >= 0) body(kept[k], thread + k * kCollectThreads);
+    for (int slot = thread + kKept * kCollectThreads; slot < slots; slot += kCollectThreads)
       if (const Flow flow = load(slot); flow.cell >= 0) body(flow, slot);
   };
   each_flow([&](const Flow& flow, int) { add_maxima(block, flow, largest + flow.cell, magnitude + flow.cell); });

@@ -25,7 +25,7 @@ struct Columns {
 TWINBENCH_HOST_DEVICE int columns_at_once(const Columns& columns) {
   return (columns.all | columns.energy_width | columns.head_width) % 4 == 0 ? 4 : 1;
 }
-constexpr int kThreads = 256;
+constexpr int kHeadThreads = 256;
 constexpr int kFlowsPerBlock = 32;                // a lane each for the scalar rules
 constexpr std::int64_t kMostForwardBlocks = 264;  // two on each of an H200's 132 multiprocessors: all resident at once
 

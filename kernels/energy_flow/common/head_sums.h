@@ -13,7 +13,7 @@ namespace twinbench::energy_flow::carrier_heads {
 namespace simt = kernels::simt;
 
 constexpr int kFlowsPerWarp = 4;  // one read of a weight serves them all
-static_assert(kThreads / simt::kWarpSize * kFlowsPerWarp == kFlowsPerBlock);
+static_assert(kHeadThreads / simt::kWarpSize * kFlowsPerWarp == kFlowsPerBlock);
 
 // The bias and the second layers' weights, kWidth values at a time.
 template <int kWidth, class Vectors>
@@ -39,7 +39,7 @@ struct HeadSums {
       const int bias = a.columns.all / kWidth, energy = a.columns.energy_width / kWidth,
                 head = a.columns.head_width / kWidth;
       TWINBENCH_ROLLED
-      for (int i = simt::thread_rank(block); i < bias + energy + (a.rule.gate ? 4 : 3) * head; i += kThreads) {
+      for (int i = simt::thread_rank(block); i < bias + energy + (a.rule.gate ? 4 : 3) * head; i += kHeadThreads) {
         const int of_energy = i - bias, of_displacement = of_energy - energy, of_gate = of_displacement - 3 * head;
         const float* from = of_energy < 0         ? a.bias + kWidth * i
                             : of_displacement < 0 ? a.energy_out_weight + kWidth * of_energy

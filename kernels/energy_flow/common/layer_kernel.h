@@ -21,7 +21,7 @@ TWINBENCH_HOST_DEVICE float hidden_operand(float x, float mean, float inverse, f
   return kernels::operand(kernels::scaled(kernels::normalized(x, mean, inverse), gain, shift), round);
 }
 
-constexpr int kThreads = 256;
+constexpr int kLayerThreads = 256;
 constexpr int kWarps = 8;
 constexpr int kRows = 16;                             // of a block: a weight that is read serves all of them
 constexpr int kWarpColumns = kLayerColumns / kWarps;  // of a warp, whose lanes share the inner length
@@ -43,7 +43,7 @@ struct SurfaceEnergies {
 // inner length. kWidth: weights of an access, 1 where rows do not start at multiples of four.
 template <class Stored, int kWidth, class Last = AsItIs>
 struct LayerAs {
-  static constexpr int kMaxThreads = kThreads;
+  static constexpr int kMaxThreads = kLayerThreads;
   static std::int64_t documented_shared_bytes() { return kStagedBytes; }
   static constexpr int kSteps = kDepth / (simt::kWarpSize * kWidth);
   using Weights = kernels::Vector<Stored, kWidth>;
@@ -211,7 +211,7 @@ struct LayerAs {
     a.out_moments[a.rows * pieces + at] = squares;
   }
 };
-static_assert(kWarps * simt::kWarpSize == kThreads && kDepth == kThreads, "a thread a place of each row");
-static_assert(kRows * kLayerColumns == kThreads, "a thread a result");
+static_assert(kWarps * simt::kWarpSize == kLayerThreads && kDepth == kLayerThreads, "a thread a place of each row");
+static_assert(kRows * kLayerColumns == kLayerThreads, "a thread a result");
 
 }  // namespace twinbench::energy_flow::output_collector

@@ -8,7 +8,7 @@
 
 namespace twinbench::energy_flow::simple_neuron {
 
-constexpr int kThreads = 128;
+constexpr int kNeuronThreads = 128;
 constexpr int kWarps = 4;
 constexpr int kFlowsPerWarp = 4;  // one weight read serves four flows
 constexpr int kFlowsPerBlock = kWarps * kFlowsPerWarp;

@@ -17,7 +17,7 @@ using kernels::operand;
 using kernels::warp_sums;
 
 constexpr int kWeightBatch = 4;  // loads of a thread in flight
-static_assert(kThreads == kWarps * simt::kWarpSize);
+static_assert(kNeuronThreads == kWarps * simt::kWarpSize);
 
 // One value of each of a warp's flows: a single 16-byte access of shared memory.
 using FourFlows = kernels::Floats<kFlowsPerWarp>;
@@ -123,10 +123,10 @@ TWINBENCH_DEVICE void load_weights(Block& block, const Flows& a) {
   auto fours = simt::dynamic_shared<kernels::Floats<4>>(block);
   auto weights = simt::dynamic_shared<float>(block);
   kernels::in_batches<kWeightBatch>(
-      thread, kThreads, wide, [&](int i) { return kernels::load<4>(a.weights + 4 * i); },
+      thread, kNeuronThreads, wide, [&](int i) { return kernels::load<4>(a.weights + 4 * i); },
       [&](int i, const kernels::Floats<4>& values) { fours[i] = values; });
   kernels::in_batches<kWeightBatch>(
-      4 * wide + thread, kThreads, total, [&](int i) { return a.weights[i]; },
+      4 * wide + thread, kNeuronThreads, total, [&](int i) { return a.weights[i]; },
       [&](int i, float value) { weights[i] = value; });
 }
 

@@ -229,7 +229,7 @@ struct SettleSamples {
 
 // Grid: surface_collection::blocks_of_sample(cells) for every sample.
 struct CollectSurfaces {
-  static constexpr int kMaxThreads = surface_collection::kThreads;
+  static constexpr int kMaxThreads = surface_collection::kCollectThreads;
   static std::int64_t documented_shared_bytes() {
     return surface_collection::kBytesOfCell * surface_collection::cells_of_block(80 * 80);
   }
@@ -251,7 +251,7 @@ struct CollectSurfaces {
     };
     rule::collect_cells(block, a.cells(), a.slots.each, load, [&](const rule::CellPart& part, auto sums_of, auto) {
       int reached = 0;
-      for (int i = simt::thread_rank(block); i < part.count; i += rule::kThreads) {
+      for (int i = simt::thread_rank(block); i < part.count; i += rule::kCollectThreads) {
         const rule::Cell cell = sums_of(i);
         a.surface[part.sample * a.cells() + part.first + i] = rule::mean_energy(cell);
         reached += cell.largest_weight > -INFINITY ? 1 : 0;

@@ -352,7 +352,7 @@ TEST(RowKernels, NeuronAsOnTheHost) {
                    input = wide(simt::Floats(size(32 * each), -7.0f));
       a.neuron_weights = weights.data();
       a.input = input.data();
-      simt::run_clean(NeuronRows{}, each > 8 ? 2 : 1, simple_neuron::kThreads, order, a,
+      simt::run_clean(NeuronRows{}, each > 8 ? 2 : 1, simple_neuron::kNeuronThreads, order, a,
                       simple_neuron::forward_shared_bytes(a.neuron));
       std::vector<float> memory(size(simple_neuron::Tile<1>::size(a.neuron)));
       const simple_neuron::Tile<1> tile{a.neuron, memory.data()};
@@ -401,10 +401,10 @@ TEST_P(FinishKernel, MovesFlowsByTheirOwnRules) {
     const Listed before(37);
     constexpr unsigned kBlocks = 1;  // which takes two groups of flows, one after the other
     if (once == 4)
-      simt::run_clean(Finish{}, kBlocks, carrier_heads::kThreads, order, a,
+      simt::run_clean(Finish{}, kBlocks, carrier_heads::kHeadThreads, order, a,
                       carrier_heads::forward_shared_bytes(a.heads.columns, gate));
     else
-      simt::run_clean(FinishAnyWidth{}, kBlocks, carrier_heads::kThreads, order, a);
+      simt::run_clean(FinishAnyWidth{}, kBlocks, carrier_heads::kHeadThreads, order, a);
     std::int32_t asked = 0, ended = 0;
     for (std::int32_t row = 0; row < l.rows; ++row) {
       const std::int32_t slot = a.rows.slot[row];
@@ -487,7 +487,7 @@ TEST(SamplesKernel, CollectsWhatIsDone) {
         }
       }
       const int blocks = 2 * surface_collection::blocks_of_sample(a.cells());
-      simt::run_clean(CollectSurfaces{}, static_cast<unsigned>(blocks), surface_collection::kThreads, order, a,
+      simt::run_clean(CollectSurfaces{}, static_cast<unsigned>(blocks), surface_collection::kCollectThreads, order, a,
                       std::int64_t{surface_collection::kBytesOfCell} * surface_collection::cells_of_block(a.cells()));
       for (std::int32_t i = 0; i < 2 * a.cells(); ++i)
         ASSERT_NEAR(a.surface[i], shares[size(i)] > 0 ? sums[size(i)] / shares[size(i)] : 0, 2e-6) << i;

@@ -12,16 +12,14 @@
 namespace twinbench::energy_flow::flow_forward {
 namespace {
 
-template <class Wide, class Any>
-void launch_layer(Wide wide, Any any, const output_collector::LayerArguments& a, kernels::Stream stream) {
-  namespace layer = output_collector;
-  if (a.rows == 0) return;
-  const dim3 grid(static_cast<unsigned>(layer::pieces_of(a.columns)),
-                  static_cast<unsigned>(kernels::blocks_of(a.rows, layer::kRows)));
-  if (a.inner % 4 == 0 && reinterpret_cast<std::uintptr_t>(a.weight) % 16 == 0)
-    simt::launch(wide, grid, layer::kThreads, layer::kStagedBytes, stream, a);
-  else
-    simt::launch(any, grid, layer::kThreads, layer::kStagedBytes, stream, a);
+namespace layer = output_collector;
+
+bool starts_aligned(const layer::LayerArguments& a) {
+  return a.inner % 4 == 0 && reinterpret_cast<std::uintptr_t>(a.weight) % 16 == 0;
+}
+dim3 pieces(const layer::LayerArguments& a) {
+  return {static_cast<unsigned>(layer::pieces_of(a.columns)),
+          static_cast<unsigned>(kernels::blocks_of(a.rows, layer::kRows))};
 }
 
 dim3 tiles(const TileArguments& a, int of_columns) {
@@ -30,18 +28,25 @@ dim3 tiles(const TileArguments& a, int of_columns) {
 
 }  // namespace
 
-void launch_mapper_layer(const output_collector::LayerArguments& a, kernels::Stream stream) {
-  launch_layer(MapperLayer{}, MapperLayerAnyWidth{}, a, stream);
+void launch_mapper_layer(const layer::LayerArguments& a, kernels::Stream stream) {
+  if (starts_aligned(a))
+    simt::launch(MapperLayer{}, pieces(a), layer::kLayerThreads, layer::kStagedBytes, stream, a);
+  else
+    simt::launch(MapperLayerAnyWidth{}, pieces(a), layer::kLayerThreads, layer::kStagedBytes, stream, a);
 }
 
-void launch_mapper_surface(const output_collector::LayerArguments& a, kernels::Stream stream) {
-  launch_layer(MapperSurface{}, MapperSurfaceAnyWidth{}, a, stream);
+void launch_mapper_surface(const layer::LayerArguments& a, kernels::Stream stream) {
+  if (starts_aligned(a))
+    simt::launch(MapperSurface{}, pieces(a), layer::kLayerThreads, layer::kStagedBytes, stream, a);
+  else
+    simt::launch(MapperSurfaceAnyWidth{}, pieces(a), layer::kLayerThreads, layer::kStagedBytes, stream, a);
 }
 
 void launch_place(const Arguments& a, kernels::Stream stream) {
   if (a.slots.samples == 0) return;
   const simt::Index3 blocks = kernels::row_pieces(a.slots.samples, a.placed > 0 ? a.placed : 1, kSampleThreads);
-  simt::launch(PlaceFlows{}, dim3(blocks.x, blocks.y), kSampleThreads, 0, stream, a);
+  const dim3 grid(blocks.x, blocks.y);
+  simt::launch(PlaceFlows{}, grid, kSampleThreads, 0, stream, a);
 }
 
 void launch_look(const Arguments& a, kernels::Stream stream) {
@@ -53,7 +58,7 @@ void launch_list(const Arguments& a, kernels::Stream stream) {
 }
 
 void launch_neuron(const Arguments& a, kernels::Stream stream) {
-  simt::launch(NeuronRows{}, simt::grid(simple_neuron::forward_blocks(a.slots.all())), simple_neuron::kThreads,
+  simt::launch(NeuronRows{}, simt::grid(simple_neuron::forward_blocks(a.slots.all())), simple_neuron::kNeuronThreads,
                simple_neuron::forward_shared_bytes(a.neuron), stream, a);
 }
 
@@ -69,9 +74,9 @@ void launch_finish(const Arguments& a, kernels::Stream stream) {
   const dim3 grid = simt::grid(carrier_heads::forward_blocks(a.slots.all()));
   const std::int64_t shared = carrier_heads::forward_shared_bytes(a.heads.columns, a.heads.rule.gate);
   if (carrier_heads::columns_at_once(a.heads.columns) == 4 && shared <= simt::kMaxSharedBytes / 2)
-    simt::launch(Finish{}, grid, carrier_heads::kThreads, shared, stream, a);
+    simt::launch(Finish{}, grid, carrier_heads::kHeadThreads, shared, stream, a);
   else
-    simt::launch(FinishAnyWidth{}, grid, carrier_heads::kThreads, 0, stream, a);
+    simt::launch(FinishAnyWidth{}, grid, carrier_heads::kHeadThreads, 0, stream, a);
 }
 
 void launch_settle(const Arguments& a, kernels::Stream stream) {
@@ -80,8 +85,8 @@ void launch_settle(const Arguments& a, kernels::Stream stream) {
 
 void launch_collect(const Arguments& a, kernels::Stream stream) {
   namespace rule = surface_collection;
-  simt::launch(CollectSurfaces{}, simt::grid(a.slots.samples * rule::blocks_of_sample(a.cells())), rule::kThreads,
-               std::int64_t{rule::kBytesOfCell} * rule::cells_of_block(a.cells()), stream, a);
+  simt::launch(CollectSurfaces{}, simt::grid(a.slots.samples * rule::blocks_of_sample(a.cells())),
+               rule::kCollectThreads, std::int64_t{rule::kBytesOfCell} * rule::cells_of_block(a.cells()), stream, a);
 }
 
 }  // namespace twinbench::energy_flow::flow_forward

@@ -42,7 +42,7 @@ struct ListedFlows {
 // Grid: simple_neuron::forward_blocks(rows that there can be). Features and energy, guarded, as the first recurrent
 // layer multiplies them.
 struct NeuronRows {
-  static constexpr int kMaxThreads = simple_neuron::kThreads;
+  static constexpr int kMaxThreads = simple_neuron::kNeuronThreads;
   // Dynamic, for 32 hidden channels and 64 outputs.
   static std::int64_t documented_shared_bytes() { return simple_neuron::forward_shared_bytes({32, 64}); }
 
@@ -83,7 +83,7 @@ struct NeuronRows {
 // that takes it, and what it asks for.
 template <int kWidth>
 struct FinishRows {
-  static constexpr int kMaxThreads = carrier_heads::kThreads;
+  static constexpr int kMaxThreads = carrier_heads::kHeadThreads;
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const Arguments& a) const {

@@ -31,6 +31,8 @@ struct MapRows {
   }
 };
 
+constexpr int kThreads = kLayerThreads;
+
 struct Layer : LayerAs<float, 4> {};
 struct LayerBfloat : LayerAs<std::uint16_t, 4> {};
 struct LayerAnyWidth : LayerAs<float, 1> {};

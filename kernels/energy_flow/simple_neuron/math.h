@@ -10,6 +10,7 @@ namespace twinbench::energy_flow::simple_neuron {
 
 // ---- how the kernels divide their work ------------------------------------------------------------------------------
 
+constexpr int kThreads = kNeuronThreads;
 constexpr std::int64_t kMostBackwardBlocks = 256;  // fills either chip; more would only load the weights more often
 // Blocks that share the sums of the weight gradients: a function of the flows alone, so that the sums are reproducible.
 TWINBENCH_HOST_DEVICE std::int64_t backward_blocks(std::int64_t flows) {

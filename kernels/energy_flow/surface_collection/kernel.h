@@ -8,6 +8,8 @@
 
 namespace twinbench::energy_flow::surface_collection {
 
+constexpr int kThreads = kCollectThreads;
+
 TWINBENCH_HOST_DEVICE Flow flow_at(const Arguments& a, std::int64_t sample, int slot) {
   const std::int64_t entry = sample * a.slots + slot, at = sample * 3 * a.slots + slot;
   const std::uint8_t status = a.status[entry];
