@@ -9,8 +9,9 @@ NAMES = {0: "unharmed", 1: "failed, named", 2: "refused, named", 3: "undecided, 
 # A word of src/common/error.h, of harness/runner/job.h or of harness/gpu/status.h must be there.
 NAMED = re.compile(r"\b(bad_argument|unknown_name|out_of_range|bad_file|truncated|corrupt|input_output|missing_device|"
                    r"out_of_memory|bad_launch|bad_kernel|internal|timeout|silent|crashed|aborted|protocol_error|"
-                   r"interrupted|left_processes|no_driver|no_device|unsupported_architecture|driver_\w+|cupti_\w+|"
-                   r"nvml_\w+|records_dropped|libgomp)\b")
+                   r"interrupted|left_processes|"
+                   r"no_driver|no_device|unsupported_architecture|"
+                   r"driver_\w+|cupti_\w+|nvml_\w+|records_dropped|libgomp)\b")
 # What two runs of the same have in common, by section of the record.
 ROWS = {"parity": ("cell", "check", "verdict"), "counters": ("cell", "verdict", "values", "by_name"),
         "proofs": ("component", "counter", "verdict"), "selftest": ("name", "verdict"), "ceilings": ("name", "device"),

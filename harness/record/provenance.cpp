@@ -3,6 +3,8 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
+#include <dirent.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <torch/version.h>
 #include <unistd.h>
@@ -10,16 +12,20 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
+#include <cstring>
 #include <fstream>
 #include <iomanip>
+#include <memory>
 #include <sstream>
 #include <thread>
 
 #include "harness/record/source_folder.h"
+#include "src/common/error.h"
+#include "src/formats/text_file.h"
 #include "src/registry.h"
 
 extern char** environ;
@@ -62,17 +68,27 @@ std::string utc_now() {
 }
 
 // "crc32:xxxxxxxx" over a folder's files, so that a changed baseline is seen; null where the sources are not here.
+// Not by std::filesystem: LibTorch's own copy of its iterator ends the process where memory is refused.
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> paths;
+  const std::unique_ptr<DIR, int (*)(DIR*)> opened(::opendir(folder.c_str()), &::closedir);
+  if (!opened && errno != ENOENT && errno != ENOTDIR)
+    throw Error(ErrorKind::kInputOutput, folder, std::strerror(errno), "free descriptors, or make it readable");
+  while (const dirent* const entry = opened ? ::readdir(opened.get()) : nullptr) {
+    struct stat status {};
+    const std::string path = folder + "/" + entry->d_name;
+    if (::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode)) paths.push_back(path);
+  }
+  return paths;
+}
+
 json hash_of_folder(const std::string& folder) {
-  std::vector<std::filesystem::path> paths;
-  std::error_code missing;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(kSourceFolder) + "/" + folder, missing))
-    if (entry.is_regular_file()) paths.push_back(entry.path());
+  std::vector<std::string> paths = files_in(std::string(kSourceFolder) + "/" + folder);
   if (paths.empty()) return nullptr;
   std::sort(paths.begin(), paths.end());
   uLong crc = crc32(0L, Z_NULL, 0);
   for (const auto& path : paths) {
-    std::ifstream file(path, std::ios::binary);
-    const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const std::string text = read_text_file(path, "source");
     crc = crc32(crc, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(text.size()));
   }
   std::ostringstream hex;

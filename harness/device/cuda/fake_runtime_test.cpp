@@ -169,7 +169,7 @@ TEST_F(OnFakeCuda, EveryCallThatIsRefusedIsNamedAndLeavesNothing) {
       said = error.expression();
       ++named;
     }
-    // What only lets go of something is too late to be an error; persisting lines are a limit that not all cards have.
+    // What only lets go of something is too late to be an error; lines that persist are a limit not all cards have.
     const bool harmless = name.ends_with("Destroy") || name.starts_with("cudaFree") || name.ends_with("Limit");
     EXPECT_EQ(said.find(name) == std::string::npos, harmless) << name << ": " << said;
     EXPECT_EQ(runtime_.blocks, 0) << name;
