@@ -30,6 +30,7 @@ TWINBENCH_HOST_DEVICE float gradient_of(const Flow& flow, const Cell& cell, floa
 template <bool kBackward>
 struct CollectAs {
   static constexpr int kMaxThreads = kThreads;
+  static constexpr int kMinBlocksPerSm = 1;  // its shared memory leaves room for no more: registers, not spills
   static std::int64_t documented_shared_bytes() { return kBytesOfCell * cells_of_block(80 * 80); }
 
   template <class Block>
