@@ -88,7 +88,8 @@ std::int64_t forward_dispatches(const Counts& c, const Setting& s) {
 }
 
 // The replay, a flow-step: reflection 2, heads 22, guards 16 (a selection against a number makes that a tensor first),
-// neuron 17, coordinates 3, joins 3, 20 a layer; a child 3, in gate mode 8; zeros for each flow's adjoint 3, for each parameter's gradient 1; a cell 5.
+// neuron 17, coordinates 3, joins 3, 20 a layer; a child 3, in gate mode 8; zeros for each flow's adjoint 3, for each
+// parameter's gradient 1; a cell 5.
 std::int64_t backward_dispatches(const Counts& c, const Setting& s) {
   const std::int64_t layers = s.size("layers"), child = s.option("spawn") == 2 ? 8 : 3;
   return c.flow_steps * (63 + 20 * layers) + c.children * (3 + child) + 3 * c.placed + 5 * c.cells + 23 + 4 * layers;
