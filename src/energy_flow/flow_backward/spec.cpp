@@ -77,9 +77,9 @@ std::int64_t copies(Variant variant, const NamedTensors& outputs, const Setting&
   return c.flow_steps * (7 + s.size("layers")) + 3 * c.children + c.collected + c.placed;
 }
 
-// Forward, a flow-step: neuron 9 and what replaces an energy that is no number 7, carrier 9 and 13 a layer, heads 9, move
-// and reflection 5 (with noise 2 more; without reflection 4 fewer), reads and rules 14; in gate mode 7 more. Beside
-// them surfaces and the records of zeros.
+// Forward, a flow-step: neuron 9 and what replaces an energy that is no number 7, carrier 9 and 13 a layer, heads 9,
+// move and reflection 5 (with noise 2 more; without reflection 4 fewer), reads and rules 14; in gate mode 7 more.
+// Beside them surfaces and the records of zeros.
 std::int64_t forward_dispatches(const Counts& c, const Setting& s) {
   const bool gate = s.option("spawn") == 2;
   const std::int64_t noise = s.on("noise") ? 2 : 0, kill = s.on("boundary") ? -4 : 0;
