@@ -132,7 +132,7 @@ def documented_floats(hidden, layers):  # C34's, at the documents' neuron and he
 
 @pytest.mark.parametrize("sizes", [(), ("--size", "samples=1"), ("--size", "hidden=48", "--size", "energy_width=24"),
                                    ("--size", "layers=3")])
-def test_the_baseline_s_tape_holds_what_is_documented(folder, sizes):
+def test_the_baseline_tape_holds_what_is_documented(folder, sizes):
     told = work(folder, "baseline", "small_lattice", *sizes)
     given = {"hidden": 32, "layers": 2} | {k: int(v) for k, v in (s.split("=") for s in sizes if "=" in s)}
     documented = 4 * told["steps"] * documented_floats(given["hidden"], given["layers"])
@@ -140,7 +140,7 @@ def test_the_baseline_s_tape_holds_what_is_documented(folder, sizes):
 
 
 def test_states_alone_are_a_small_part_of_it(folder):
-    taped = work(folder, "baseline", "unit")
+    whole = work(folder, "baseline", "unit")
     states, everything = (work(folder, "optimized", case) for case in ("unit", "unit_kept"))
-    assert states["held"] <= 0.15 * taped["held"] < everything["held"] < taped["held"]
+    assert states["held"] <= 0.15 * whole["held"] < everything["held"] < whole["held"]
     assert states["left"] == everything["left"] == 0
