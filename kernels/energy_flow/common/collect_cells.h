@@ -42,8 +42,7 @@ TWINBENCH_DEVICE void add_sums(Block& block, const Flow& flow, float largest, st
 }
 // The part of a sample's cells that a block has.
 struct CellPart {
-  std::int64_t sample;
-  int part, first, count;
+  int sample, part, first, count;
 };
 
 // Grid: blocks_of_sample(cells) for every sample. load(part, slot): the flow of a slot, with its cell in the sample.

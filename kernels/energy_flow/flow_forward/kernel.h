@@ -253,7 +253,7 @@ struct CollectSurfaces {
       int reached = 0;
       for (int i = simt::thread_rank(block); i < part.count; i += rule::kCollectThreads) {
         const rule::Cell cell = sums_of(i);
-        a.surface[part.sample * a.cells() + part.first + i] = rule::mean_energy(cell);
+        a.surface[std::int64_t{part.sample} * a.cells() + part.first + i] = rule::mean_energy(cell);
         reached += cell.largest_weight > -INFINITY ? 1 : 0;
       }
       reached = simt::block_sum(block, reached);

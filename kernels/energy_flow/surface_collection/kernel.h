@@ -37,14 +37,14 @@ struct CollectAs {
   TWINBENCH_DEVICE void operator()(Block& block, const Arguments& a) const {
     const auto load = [&](const CellPart& part, int slot) {
       const Flow flow = flow_at(a, part.sample, slot);
-      if (part.part == 0) store_unseen(a, part.sample * a.slots + slot, flow.cell);
+      if (part.part == 0) store_unseen(a, std::int64_t{part.sample} * a.slots + slot, flow.cell);
       return flow;
     };
     collect_cells(block, a.cells(), a.slots, load, [&](const CellPart& part, auto sums_of, auto each_flow) {
-      const std::int64_t from = part.sample * a.cells() + part.first;
+      const std::int64_t from = std::int64_t{part.sample} * a.cells() + part.first;
       if constexpr (kBackward)
         each_flow([&](const Flow& flow, int slot) {
-          a.grad_energy[part.sample * a.slots + slot] =
+          a.grad_energy[std::int64_t{part.sample} * a.slots + slot] =
               gradient_of(flow, sums_of(flow.cell), a.grad_surface[from + flow.cell]);
         });
       else

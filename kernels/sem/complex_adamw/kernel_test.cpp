@@ -214,7 +214,9 @@ TEST(ComplexAdamwKernel, SuppressesWhatIsNotFinite) {
       EXPECT_EQ(result.counts, (Integers{4, 4, 3}));
       EXPECT_EQ(result.status, Integers{2}) << "the third in a row";
       EXPECT_EQ(result.coefficient, Doubles{0});
-      if (clears) EXPECT_EQ(result.gradients, Floats(p.gradients.size(), 0.0f));
+      if (clears) {
+        EXPECT_EQ(result.gradients, Floats(p.gradients.size(), 0.0f));
+      }
     }
     Problem p({{65, false}});
     p.loss = bad;
