@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <iostream>
@@ -49,7 +48,7 @@ void leave_nothing_behind() {
   // comes to that is aborted, and so its parent's row.
   static const pid_t parent = ::getpid();
   std::set_terminate([] {
-    if (::getpid() != parent || !std::current_exception()) std::abort();
+    if (::getpid() != parent || !std::current_exception()) ::raise(SIGABRT);
     std::string what = "an exception that nobody could catch";
     try {
       std::rethrow_exception(std::current_exception());
