@@ -63,12 +63,20 @@ def campaign():
 def test_the_interposer_lets_one_call_fail(campaign):
     counts = campaign.calls("dump")
     assert counts["rename"] == 1 and counts["write"] > 2 and counts["open"] > 0 and counts["alloc"] > 10_000
-    assert counts["pthread_create"] >= 0 and counts["steady"] > 0
     result = campaign.run("dump", "rename:1:5")
     assert (result.code, result.left, result.file) == (2, [], None) and "Input/output error" in result.complained
     assert campaign.run("dump", "rename:2:5").code == 0
     result = campaign.run("dump", f"alloc:{counts['alloc'] // 2}:12")
     assert result.code == 2 and "out_of_memory" in result.complained and result.file is None
+
+
+def test_memory_refused_inside_a_destructor_is_named(campaign):
+    """nlohmann's destructor takes memory: some of these places are its own, where nothing can be caught."""
+    campaign.begin(["list"])
+    count = campaign.calls("list")["alloc"]
+    for place in range(count * 9 // 10, count, count // 200):
+        result = campaign.run("list", f"alloc:{place}:12")
+        assert judged("list", result, campaign.undisturbed["list"])[1] == "", (place, result.complained)
 
 
 def test_a_thread_that_is_refused_is_named(campaign):

@@ -8,9 +8,11 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <iostream>
 
 #include "harness/ledger/ledger.h"
+#include "harness/runner/told_error.h"
 #include "src/common/error.h"
 #include "src/common/refused_thread.h"
 #include "src/formats/file_io.h"
@@ -42,6 +44,22 @@ void leave_nothing_behind() {
     if (before.sa_handler != SIG_IGN) ::sigaction(number, &action, nullptr);  // as under nohup
   }
   end_on_shortened_files(kExitUsage);
+  // Where memory is refused inside a destructor (nlohmann's takes some), nothing can be caught any more. A child that
+  // comes to that is aborted, and so its parent's row.
+  static const pid_t parent = ::getpid();
+  std::set_terminate([] {
+    if (::getpid() != parent || !std::current_exception()) ::raise(SIGABRT);
+    std::string what = "an exception that nobody could catch";
+    try {
+      std::rethrow_exception(std::current_exception());
+    } catch (const std::exception& error) {
+      what = told(error);
+    } catch (...) {
+    }
+    std::fprintf(stderr, "twinbench: %s\n", what.c_str());
+    remove_temporary_paths();
+    ::_exit(kExitUsage);
+  });
   when_thread_is_refused = [](int error) {
     std::fprintf(stderr, "twinbench: %s\n", refused_thread_text(error).c_str());
     remove_temporary_paths();

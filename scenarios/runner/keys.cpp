@@ -1,6 +1,8 @@
 // Strict reading: an unknown key is an error, since it is a wish that nobody would fulfil.
 #include "scenarios/runner/keys.h"
 
+#include <yaml-cpp/eventhandler.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -10,6 +12,7 @@
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
 #include "src/common/one_line.h"
+#include "src/formats/text_file.h"
 
 namespace twinbench {
 namespace {
@@ -132,17 +135,42 @@ Key texts_key(std::string name, std::int64_t fewest, std::string meaning) {
   return key;
 }
 
+namespace {
+
+struct NoEvents final : YAML::EventHandler {
+  using Text = std::string;
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const Text&, YAML::anchor_t, const Text&) override {}
+  void OnSequenceStart(const YAML::Mark&, const Text&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const Text&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+// Not YAML::LoadAll, which finds documents without end in a file that begins with a comma, until memory is gone.
+bool has_two_documents(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  NoEvents nothing;
+  return parser.HandleNextDocument(nothing) && parser.HandleNextDocument(nothing);
+}
+
+}  // namespace
+
 YAML::Node read_yaml(const std::string& path, const std::string& what) {
   std::error_code failed;
   const auto bytes = std::filesystem::file_size(path, failed);
   if (failed) throw Error(ErrorKind::kInputOutput, what, path, "it cannot be read: " + failed.message());
   if (bytes > kLargestFile) throw Error(ErrorKind::kOutOfRange, what, path, "it is larger than 1 MiB");
   try {
-    const auto documents = YAML::LoadAllFromFile(path);
-    if (documents.size() > 1)
+    const std::string text = read_text_file(path, what);
+    if (has_two_documents(text))
       throw Error(ErrorKind::kBadArgument, what, path,
-                  "it holds " + std::to_string(documents.size()) + " documents; write each into a file of its own");
-    return documents.empty() ? YAML::Node() : documents.front();
+                  "it holds 2 documents or more; write each into a file of its own");
+    return YAML::Load(text);
   } catch (const YAML::Exception& error) {
     throw Error(ErrorKind::kBadArgument, what, path, std::string("not YAML: ") + error.what());
   }

@@ -36,7 +36,7 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) 
   if (setting.on("fast_decay")) inputs["a_raw"].fill_(20);
   if (setting.on("wide_turns")) inputs["a_phase"].mul_(100);
   const std::int64_t steps = setting.size("steps"), groups = setting.size("groups"), width = setting.size("width");
-  if (setting.on("nan_step"))
+  if (setting.on("nan_step") && inputs["input"].numel() > 0)
     inputs["input"].mutable_data_ptr<float>()[(steps / 2 * groups + groups / 2) * width] =
         std::numeric_limits<float>::quiet_NaN();
 }
