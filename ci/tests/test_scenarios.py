@@ -84,7 +84,7 @@ def test_shards_are_disjoint_and_a_spent_budget_is_never_a_pass(folder):
 
     parts = [name for shard in ("1/2", "2/2") for name in names("--shard", shard)[1]]
     assert sorted(parts) == ["flow_resume", "flow_scaling", "steady_flow_steps"]
-    assert names("--minutes", "1e-9") == (3, [])
+    assert names("--minutes", "1e-6") == (3, [])
 
 
 @pytest.mark.parametrize("arguments, part", [

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/compare/inputs.h"
-#include "harness/parity/components_in_turn.h"
+#include "harness/runner/components_in_turn.h"
 #include "src/inputs.h"
 
 namespace twinbench {

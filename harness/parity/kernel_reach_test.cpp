@@ -8,9 +8,9 @@
 #include <set>
 
 #include "harness/compare/inputs.h"
-#include "harness/parity/components_in_turn.h"
 #include "harness/parity/parity.h"
 #include "harness/parity/tier.h"
+#include "harness/runner/components_in_turn.h"
 #include "src/common/choice.h"
 #include "src/common/device_event.h"
 #include "src/inputs.h"
