@@ -7,7 +7,7 @@
 
 #include "harness/command/arguments.h"
 #include "harness/command/command_line.h"
-#include "src/common/error.h"
+#include "harness/fuzz/unless_refused.h"
 
 namespace {
 
@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   std::vector<const char*> pointers;
   for (const std::string& word : words) pointers.push_back(word.c_str());
-  try {
+  unless_refused([&] {
     const CommandLine line = read_command_line(static_cast<int>(pointers.size()), pointers.data());
     if (!line.over) {
       require_sound(line);
@@ -50,8 +50,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       for (const unsigned char letter : line.over->complained)
         if (letter < ' ' && letter != '\n') std::abort();  // a terminal would obey it
     }
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kInternal) std::abort();
-  }
+  });
   return 0;
 }

@@ -4,26 +4,13 @@
 
 #include "harness/counters/pins.h"
 #include "harness/fuzz/as_file.h"
+#include "harness/fuzz/unless_refused.h"
 #include "harness/instructions/instruction_pins.h"
 #include "harness/model/time_pin.h"
 #include "harness/simt/counting/counts_file.h"
 
-namespace {
-
-using namespace twinbench;
-
-template <class Work>
-void unless_refused(Work work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kInternal) std::abort();
-  }
-}
-
-}  // namespace
-
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace twinbench;
   const AsFile file(data, size);
   unless_refused([&] {
     const Pins pins = Pins::load(file.path());

@@ -5,7 +5,9 @@
 
 #include <set>
 
+#include "harness/compare/inputs.h"
 #include "harness/parity/parity.h"
+#include "harness/parity/reference.h"
 #include "harness/simt/host_launch.h"
 #include "src/common/error.h"
 
@@ -105,6 +107,38 @@ TEST(SimtCell, WhatAKernelDoesWrongFailsItByName) {
     EXPECT_EQ(row.verdict, CheckVerdict::kError);
     EXPECT_NE(row.reason.find(words), std::string::npos) << row.reason;
   }
+}
+
+// The same values, starting where no vector of a card may: one element behind an aligned address.
+NamedTensors shifted(const NamedTensors& inputs) {
+  NamedTensors moved;
+  for (const auto& [name, tensor] : inputs) {
+    const at::Tensor behind = at::empty({tensor.numel() + 1}, tensor.options()).narrow(0, 1, tensor.numel());
+    moved.set(name, behind.view(tensor.sizes()).copy_(tensor));
+  }
+  return moved;
+}
+
+TEST(SimtCell, InputsMayStartAnywhere) {
+  std::set<const Component*> seen;
+  for (const auto& cell : all_cells()) {
+    if (!cell.device.is_simt() || cell.input_case->timed || cell.input_case->degenerate) continue;
+    if (cell.input_case->name != "heads_of_fours" && !seen.insert(cell.component).second) continue;
+    const Setting setting = cell.setting();
+    const NamedTensors generated = generated_inputs(cell.component->spec, setting, 1);
+    const Reference reference(*cell.component, setting, generated);
+    CheckResult result;
+    try {
+      const auto inputs = shifted(placed_inputs(generated, setting.dtype, setting.device));
+      const auto runnable = cell.component->make(cell.variant, inputs, setting);
+      run_afresh(*runnable);
+      reference.judge(copied_outputs(*runnable), result);
+      EXPECT_EQ(result.reason, "") << cell.name();
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << cell.name() << ": " << error.what();
+    }
+  }
+  EXPECT_GT(seen.size(), 10u);
 }
 
 TEST(SimtCell, InputsOfAnotherDeviceAndOtherVariantsAreRefused) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "harness/fuzz/as_file.h"
+#include "harness/fuzz/unless_refused.h"
 #include "scenarios/runner/criterion.h"
 #include "scenarios/runner/keys.h"
 
@@ -22,15 +23,6 @@ const std::vector<Key> kKeys = {text_key("name", "a name").or_else("none"),
                                 real_key("seconds", 0, 100, "seconds").or_else(1),
                                 counts_key("batches", 1, 1e6, 2, "sizes").or_else(nlohmann::json::array({1, 2})),
                                 texts_key("curves", 1, "curves").or_else(nlohmann::json::array({"energy"}))};
-
-template <class Work>
-void unless_refused(Work work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kInternal) std::abort();
-  }
-}
 
 }  // namespace
 

@@ -13,22 +13,10 @@
 #include "optimized/common/packing.h"
 #include "optimized/common/products.h"
 #include "optimized/common/two_halves.h"
-#include "src/energy_flow/common/exploration_scale.h"
+#include "optimized/energy_flow/common/layer_parts.h"
+#include "optimized/energy_flow/common/rules_of.h"
 
 namespace twinbench::energy_flow::carrier_heads {
-
-template <class Real>
-Rule<Real> rule_of(const Setting& setting) {
-  return {.scale = static_cast<Real>(exploration_scale(setting)),
-          .noise = static_cast<Real>(setting.option("noise")),
-          .noise_on_z = setting.on("noise_on_z") ? Real(1) : Real(0),
-          .threshold = static_cast<Real>(setting.option(setting.on("gate") ? "gate_threshold" : "movement_threshold")),
-          .most = static_cast<std::int32_t>(setting.option("most_spawned")),
-          .gate = setting.on("gate"),
-          .key = {.seed = static_cast<std::uint64_t>(setting.option("seed")),
-                  .attempt = static_cast<std::uint32_t>(setting.option("attempt")),
-                  .step = static_cast<std::uint32_t>(setting.option("step"))}};
-}
 
 template <class Real>
 class Heads : public TwoHalves {
@@ -43,13 +31,13 @@ class Heads : public TwoHalves {
         carried_(inputs["carried"].contiguous()) {
     join_first_layers(setting, operand_type, alignment);
     operand_ = round_ ? at::empty(carried_.sizes(), carried_.options().dtype(operand_type)) : carried_;
-    out_bias_ = at::cat({inputs["energy_out_bias"], inputs["displacement_out_bias"], inputs["gate_out_bias"]});
+    out_bias_ = second_biases(inputs);
     // Copies, so that they start where vectors may.
     energy_weight_ = operand_of(inputs["energy_out_weight"], setting).clone();
     displacement_weight_ = operand_of(inputs["displacement_out_weight"], setting).clone();
     gate_weight_ = operand_of(inputs["gate_out_weight"], setting).clone();
     sums_ = matrix(columns().all);
-    forward_ = {.rule = rule_of<Real>(setting),
+    forward_ = {.rule = heads_rule<Real>(setting, setting.on("gate")),
                 .columns = forward_.columns,
                 .flows = flows_,
                 .round = round_,
@@ -69,6 +57,7 @@ class Heads : public TwoHalves {
                 .spawn_measure = result("spawn_measure"),
                 .spawn_count = data<std::int32_t>(forward_results_["spawn_count"]),
                 .child_energy = result("child_energy")};
+    forward_.rule.key.step = static_cast<std::uint32_t>(setting.option("step"));
     if (backward_) prepare_backward(setting, operand_type);
   }
 
@@ -135,25 +124,12 @@ class Heads : public TwoHalves {
   BackwardArguments<Real> backward_arguments_;
 
  private:
-  // The first layers of all heads in one matrix, with zeros in the padding.
   void join_first_layers(const Setting& setting, at::ScalarType operand_type, std::int64_t alignment) {
-    std::vector<at::Tensor> weights = {inputs_["energy_hidden_weight"], inputs_["displacement_hidden_weight"]};
-    std::vector<at::Tensor> biases = {inputs_["energy_hidden_bias"], inputs_["displacement_hidden_bias"]};
-    if (setting.on("gate")) {
-      constexpr std::int64_t kUnused = Columns::kChildColumns - 1;
-      const at::Tensor no_bias = at::zeros({kUnused}, carried_.options());
-      weights.insert(weights.end(), {inputs_["child_weight"], at::zeros({kUnused, carried_.size(1)}, no_bias.options()),
-                                     inputs_["gate_hidden_weight"]});
-      biases.insert(biases.end(), {inputs_["child_bias"], no_bias, inputs_["gate_hidden_bias"]});
-    }
-    const at::Tensor joined = at::cat(weights, 0);
-    const std::int64_t padding = (alignment - joined.size(0) % alignment) % alignment;
-    first_weight_ = operand_of(at::constant_pad_nd(joined, {0, 0, 0, padding}), setting, operand_type);
+    const FirstLayers joined = first_layers(inputs_, setting.on("gate"), alignment);
+    first_weight_ = operand_of(joined.weight, setting, operand_type);
     first_weight_t_ = first_weight_.t();
-    first_bias_ = at::constant_pad_nd(at::cat(biases, 0), {0, padding}).contiguous();
-    forward_.columns = {.energy_width = static_cast<std::int32_t>(setting.size("energy_width")),
-                        .head_width = static_cast<std::int32_t>(setting.size("head_width")),
-                        .all = static_cast<std::int32_t>(joined.size(0) + padding)};
+    first_bias_ = joined.bias;
+    forward_.columns = joined.columns;
   }
 
   void prepare_backward(const Setting& setting, at::ScalarType operand_type) {

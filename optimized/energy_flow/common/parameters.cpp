@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <string>
 
-#include "src/energy_flow/common/exploration_scale.h"
+#include "optimized/energy_flow/common/layer_parts.h"
+#include "optimized/energy_flow/common/rules_of.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
@@ -20,12 +21,9 @@ at::Tensor pairs_of(const at::Tensor& rows, std::int64_t hidden) {
 
 RecurrentPack packed_layer(const NamedTensors& inputs, const std::string& number, std::int64_t hidden) {
   const at::Tensor &input = inputs["weight_input_" + number], &state = inputs["weight_hidden_" + number];
-  const at::Tensor bias_input = inputs["bias_input_" + number].reshape({3, hidden}),
-                   bias_hidden = inputs["bias_hidden_" + number].reshape({3, hidden});
-  const at::Tensor gates = bias_input.narrow(0, 0, 2) + bias_hidden.narrow(0, 0, 2);
   const std::int64_t pairs = (hidden + 1) / 2;
   const at::Tensor biases = at::constant_pad_nd(
-      at::cat({gates, bias_input.narrow(0, 2, 1), bias_hidden.narrow(0, 2, 1)}), {0, 2 * pairs - hidden});
+      gate_biases(inputs["bias_input_" + number], inputs["bias_hidden_" + number]), {0, 2 * pairs - hidden});
   return {.layout = {.input = input.size(1), .hidden = hidden},
           .weights = at::cat({pairs_of(input, hidden), pairs_of(state, hidden)}, 1).contiguous(),
           .biases = biases.view({4, pairs, 2}).permute({1, 0, 2}).reshape({pairs, kPairSums}).contiguous()};
@@ -45,7 +43,7 @@ HeadsPack packed_heads(const NamedTensors& inputs, const Setting& setting) {
   heads.energy_out = inputs["energy_out_weight"].reshape({-1}).clone();
   heads.displacement_out = inputs["displacement_out_weight"].t().contiguous();
   heads.gate_out = inputs["gate_out_weight"].reshape({-1}).clone();
-  heads.out_bias = at::cat({inputs["energy_out_bias"], inputs["displacement_out_bias"], inputs["gate_out_bias"]});
+  heads.out_bias = second_biases(inputs);
   return heads;
 }
 
@@ -65,25 +63,16 @@ at::Tensor packed_neuron(const NamedTensors& inputs) {
 }
 
 carrier_heads::Rule<float> heads_rule_of(const Setting& setting) {
-  const bool gate = setting.option("spawn") == 2;
-  return {.scale = static_cast<float>(exploration_scale(setting)),
-          .noise = static_cast<float>(setting.option("noise")),
-          .noise_on_z = setting.on("noise_on_z") ? 1.0f : 0.0f,
-          .threshold = static_cast<float>(setting.option(gate ? "gate_threshold" : "movement_threshold")),
-          .most = setting.option("spawn") > 0 ? static_cast<std::int32_t>(setting.option("most_spawned")) : 0,
-          .gate = gate,
-          .key = {.seed = static_cast<std::uint64_t>(setting.option("seed")),
-                  .attempt = static_cast<std::uint32_t>(setting.option("attempt"))}};
+  carrier_heads::Rule<float> rule = heads_rule<float>(setting, setting.option("spawn") == 2);
+  if (setting.option("spawn") == 0) rule.most = 0;
+  return rule;
 }
 
 Parameters::Parameters(const NamedTensors& inputs, const Setting& setting)
     : neuron_layout{static_cast<int>(setting.size("neuron_width")), static_cast<int>(setting.size("features"))},
       neuron(packed_neuron(inputs)),
       heads(packed_heads(inputs, setting)),
-      heads_rule(heads_rule_of(setting)),
-      movement{.kill = setting.on("boundary"),
-               .drop = setting.on("on_stop"),
-               .projection_age = static_cast<std::int32_t>(setting.option("projection_age"))} {
+      heads_rule(heads_rule_of(setting)) {
   for (std::int64_t l = 0; l < setting.size("layers"); ++l)
     layers.push_back(packed_layer(inputs, std::to_string(l), setting.size("hidden")));
 }

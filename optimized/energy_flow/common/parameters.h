@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "kernels/energy_flow/common/heads.h"
-#include "kernels/energy_flow/common/movement.h"
 #include "kernels/energy_flow/common/neuron_layout.h"
 #include "src/named_tensors.h"
 #include "src/setting.h"
@@ -56,7 +55,6 @@ struct Parameters {
   std::vector<RecurrentPack> layers;
   HeadsPack heads;
   carrier_heads::Rule<float> heads_rule;  // its key's step is each step's own
-  flow_movement::Rule movement;
 };
 
 }  // namespace twinbench::energy_flow::flow_forward

@@ -4,9 +4,9 @@
 #include <cstdint>
 
 #include "kernels/energy_flow/common/flow_statistics.h"
-#include "kernels/energy_flow/common/movement.h"
 #include "kernels/energy_flow/common/placement.h"
 #include "kernels/energy_flow/common/stop_rule.h"
+#include "optimized/energy_flow/common/rules_of.h"
 #include "src/setting.h"
 
 namespace twinbench::energy_flow::flow_forward {
@@ -21,9 +21,7 @@ struct Rules {
              .min_steps = static_cast<std::int32_t>(s.option("convergence_min_steps")),
              .patience = static_cast<std::int32_t>(s.option("convergence_patience")),
              .convergence = s.on("convergence_enabled")},
-        movement{.kill = s.on("boundary"),
-                 .drop = s.on("on_stop"),
-                 .projection_age = static_cast<std::int32_t>(s.option("projection_age"))},
+        movement(movement_rule(s)),
         spawn(static_cast<Spawn>(static_cast<int>(s.option("spawn")))),
         start_depth(flow_placement::start_depth(static_cast<std::int32_t>(s.option("depth")))),
         quota(static_cast<std::int32_t>(s.size("quota"))),

@@ -10,6 +10,7 @@
 #include "optimized/common/products.h"
 #include "optimized/common/rows.h"
 #include "optimized/common/two_halves.h"
+#include "optimized/energy_flow/common/layer_parts.h"
 
 namespace twinbench::energy_flow::energy_carrier {
 namespace {
@@ -217,7 +218,6 @@ class CpuCarrier final : public TwoHalves {
     const auto block = [this](const at::Tensor& t, std::int64_t first, std::int64_t count) {
       return t.narrow(0, first * width_, count * width_);
     };
-    const at::Tensor &bias_input = inputs["bias_input_" + l], &bias_hidden = inputs["bias_hidden_" + l];
     const at::Tensor weight_hidden = operand_of(inputs["weight_hidden_" + l], setting);
     Layer layer;
     layer.weight_input = operand_of(inputs["weight_input_" + l], setting);
@@ -225,9 +225,7 @@ class CpuCarrier final : public TwoHalves {
     layer.hidden_t = layer.weight_hidden.t();
     layer.input_reset_update_t = block(layer.weight_input, 0, 2).t();
     layer.input_candidate_t = block(layer.weight_input, 2, 1).t();
-    layer.biases =
-        at::cat({block(bias_input, 0, 2) + block(bias_hidden, 0, 2), block(bias_input, 2, 1), block(bias_hidden, 2, 1)})
-            .view({4, width_});
+    layer.biases = gate_biases(inputs["bias_input_" + l], inputs["bias_hidden_" + l]);
     return layer;
   }
 

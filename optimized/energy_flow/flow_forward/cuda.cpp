@@ -157,21 +157,22 @@ class CudaForward final : public Runnable {
                          .weights = kept(pack.weights),
                          .biases = kept(pack.biases)});
     }
-    const FirstLayers first = first_layers(inputs_, setting);
+    constexpr std::int64_t kAlignment = 8;  // columns: rows of whole sectors of 32 bytes
+    const FirstLayers first = first_layers(inputs_, setting.option("spawn") == 2, kAlignment);
     heads_ = {.total = a_.total,
               .rows = slots,
               .stride = stride,
-              .weights = kept(first.weights),
+              .weights = kept(in_tiles(first.weight, 1, kTileColumns).contiguous()),
               .out = new_floats({slots, first.columns.all}),
               .columns = first.columns.all};
     a_.heads.columns = first.columns;
     a_.heads.sums = heads_.out;
     a_.heads.bias = kept(first.bias);
-    a_.heads.energy_out_weight = floats("energy_out_weight");
-    a_.heads.displacement_out_weight = floats("displacement_out_weight");
-    a_.heads.gate_out_weight = floats("gate_out_weight");
-    a_.heads.out_bias = kept(
-        at::cat({inputs_["energy_out_bias"], inputs_["displacement_out_bias"], inputs_["gate_out_bias"]}).contiguous());
+    // Copies, so that they start where vectors may.
+    a_.heads.energy_out_weight = kept(inputs_["energy_out_weight"].clone(at::MemoryFormat::Contiguous));
+    a_.heads.displacement_out_weight = kept(inputs_["displacement_out_weight"].clone(at::MemoryFormat::Contiguous));
+    a_.heads.gate_out_weight = kept(inputs_["gate_out_weight"].clone(at::MemoryFormat::Contiguous));
+    a_.heads.out_bias = kept(second_biases(inputs_));
   }
   const float* kept(const at::Tensor& tensor) {
     kept_.push_back(tensor);

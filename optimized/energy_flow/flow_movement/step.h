@@ -7,15 +7,10 @@
 
 #include "kernels/energy_flow/flow_movement/arguments.h"
 #include "optimized/common/tensors.h"
+#include "optimized/energy_flow/common/rules_of.h"
 #include "src/energy_flow/common/flow_samples.h"
 
 namespace twinbench::energy_flow::flow_movement {
-
-inline Rule rule_of(const Setting& setting) {
-  return {.kill = setting.on("boundary"),
-          .drop = setting.on("on_stop"),
-          .projection_age = static_cast<std::int32_t>(setting.option("projection_age"))};
-}
 
 // The backward pass needs nothing of the forward one but its inputs: it is one pass, not two.
 template <class Real>
@@ -31,7 +26,7 @@ class Step : public Runnable {
                                   .sample = given<std::int32_t>(inputs_, "sample"),
                                   .stopped = given<bool>(inputs_, "stopped")};
     if (backward_)
-      back_ = {.rule = rule_of(setting),
+      back_ = {.rule = movement_rule(setting),
                .flows = flows,
                .samples = samples,
                .read = read,
@@ -42,7 +37,7 @@ class Step : public Runnable {
                .grad_energy = result<Real>("grad_energy"),
                .grad_next_energy = result<Real>("grad_next_energy")};
     else
-      forward_ = {.rule = rule_of(setting),
+      forward_ = {.rule = movement_rule(setting),
                   .flows = flows,
                   .samples = samples,
                   .read = read,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "src/energy_flow/common/flow_lives.h"
 #include "src/energy_flow/common/flow_networks.h"
 #include "src/energy_flow/common/flow_work.h"
 #include "src/inputs.h"
@@ -19,11 +20,7 @@ Signature signature() {
   Signature s{
       .derived = {{"cells", Expression("height * width")},
                   {"work_columns", Expression(std::to_string(std::int64_t{kWorkColumns}))}},
-      .options = {choice_option("spawn", {"off", "movement", "gate"}, "movement", "spawn_mode: what flows spawn by"),
-                  choice_option("boundary", {"reflect", "kill"}, "reflect",
-                                "boundary_mode: what happens to a flow that leaves the lattice in x or y"),
-                  choice_option("on_stop", {"project", "drop"}, "project",
-                                "what becomes of the active flows of a sample that stops")},
+      .options = life_options(),
       .inputs = {data("initial_energy", "samples, cells", from_case(1)), keys("sample_key", "samples")},
       // margin: as the forward pass has it, and of what a gradient's comparison adds (0.5); at most 1.
       .outputs = {output("surface", "samples, cells", run).with_nan().with_gradient(2),
@@ -35,9 +32,7 @@ Signature signature() {
 }
 
 void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t seed) {
-  const std::int64_t samples = setting.size("samples");
-  auto* const key = inputs["sample_key"].mutable_data_ptr<std::int64_t>();
-  for (std::int64_t b = 0; b < samples; ++b) key[b] = static_cast<std::int64_t>(seed % 1000) + 7 * b;
+  draw_sample_keys(inputs, seed);
   if (setting.on("toy")) {
     use_toy_networks(inputs, setting.size("layers"));
     const std::vector<float> mapped = {-0.96577987f, 0.94287429f, -0.45092188f, -0.93074377f};
@@ -101,41 +96,11 @@ std::int64_t dispatches(Variant variant, const NamedTensors& outputs, const Sett
   return forward_dispatches(c, s) + (s.backward() ? backward_dispatches(c, s) : 0);
 }
 
-// How many steps a flow lives, about: data decide. Children live as long as others.
-double expected_flow_steps(const Setting& s) {
-  const auto [samples, cells, quota, most] = real_sizes<4>(s, {"samples", "cells", "quota", "max_steps"});
-  const double age = s.option("projection_age"), steps = age > 0 ? std::min(age, most) : most;
-  return samples * std::min(cells, quota) * steps * (s.option("spawn") > 0 ? 0.75 : 0.5);
-}
-
 Cost cost(const Setting& s) {
-  double bytes = 0;
-  const auto add = [&](const auto& tensors) {
-    for (const auto& tensor : tensors) {
-      double elements = tensor.element == Element::kInt64 ? 8 : 4;
-      for (const std::int64_t extent : extents(tensor.shape, s)) elements *= static_cast<double>(extent);
-      bytes += elements;
-    }
-  };
-  add(inputs_of(*s.signature, s));
-  add(outputs_of(*s.signature, s));
-  const auto [hidden, layers, features, width, energy, head] =
-      real_sizes<6>(s, {"hidden", "layers", "features", "neuron_width", "energy_width", "head_width"});
-  const double neuron = 9 + width * (4 + width + features);
-  const double carrier = 3 * hidden * (features + 1 + (2 * layers - 1) * hidden);
-  const double heads = hidden * (energy + head) + energy + 3 * head;
   // Forward once, and back by inputs and by parameters; a flow's share of its cell and of the cell's gradient.
   const auto [samples, cells, quota] = real_sizes<3>(s, {"samples", "cells", "quota"});
-  return {bytes, (s.backward() ? 6 : 2) * expected_flow_steps(s) * (neuron + carrier + heads) +
-                     4 * samples * std::min(cells, quota)};
-}
-
-// Samples in which a decision, or a gradient's kink, lies so close that rounding may decide it (specification 0.5).
-at::Tensor within_margin(const NamedTensors& outputs, const Setting&) { return outputs["margin"].lt(1e-5); }
-
-Setting with_option(Setting s, const std::string& option, double value) {
-  s.input_case.options[option] = value;
-  return s;
+  return {bytes_of_tensors(s), (s.backward() ? 6 : 2) * expected_flow_steps(s) * products_of_flow_step(s) +
+                                   4 * samples * std::min(cells, quota)};
 }
 
 std::string held_distances(const Setting& s) {
@@ -152,22 +117,15 @@ ComponentSpec make_spec() {
   spec.finish_inputs = finish_inputs;
   spec.ambiguous = within_margin;
   spec.custom_gradient = held_distances;
-  // An upper bound for whoever has no outputs: as many flows as there can be, in every step that they can live.
-  const auto at_most = [](const Setting& s) {
-    const auto age = static_cast<std::int64_t>(s.option("projection_age"));
-    const std::int64_t steps = s.size("max_steps"), quota = s.size("quota");
-    const std::int64_t flows = s.option("spawn") > 0 ? quota : std::min(s.size("cells"), quota);
-    return s.size("samples") * flows * (age > 0 ? std::min(age, steps) : steps) * (140 + 33 * s.size("layers"));
-  };
+  // For whoever has no outputs.
+  const auto at_most = [](const Setting& s) { return most_flow_steps(s) * (140 + 33 * s.size("layers")); };
   spec.proof = {{"scalar_reads", "", {}, {}, reads},
                 {"copies", "", {}, {}, copies},
                 {"dispatches", "", at_most, nothing, dispatches}};
   spec.cost = cost;
   spec.relations = {{"computed again or kept",
                      [](Setting s) { return with_option(s, "keep_everything", s.on("keep_everything") ? 0 : 1); }}};
-  spec.refusals = {{"an output plane as start",
-                    [](NamedTensors&, Setting& setting) { setting.input_case.options["depth"] = 1; },
-                    ErrorKind::kOutOfRange, "depth"}};
+  spec.refusals = {starts_on_a_plane()};
   return spec;
 }
 

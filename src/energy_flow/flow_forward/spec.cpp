@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "src/energy_flow/common/flow_lives.h"
 #include "src/energy_flow/common/flow_networks.h"
 #include "src/energy_flow/common/flow_statistics.h"
 #include "src/inputs.h"
@@ -38,11 +39,7 @@ Signature signature() {
                   {"mapper_middle", Expression("2 * cells")},
                   {"mapper_inner", Expression("max(embedding / 2, 2 * cells)")},
                   {"statistics", Expression(std::to_string(std::int64_t{kStatistics}))}},
-      .options = {choice_option("spawn", {"off", "movement", "gate"}, "movement", "spawn_mode: what flows spawn by"),
-                  choice_option("boundary", {"reflect", "kill"}, "reflect",
-                                "boundary_mode: what happens to a flow that leaves the lattice in x or y"),
-                  choice_option("on_stop", {"project", "drop"}, "project",
-                                "what becomes of the active flows of a sample that stops")},
+      .options = life_options(),
       .inputs = {fixed(data("embedding", "samples, embedding", from_case(1))), keys("sample_key", "samples")},
       // margin: of the sample's decision that was the nearest to going another way, in units of 0.5's bounds; at most
       // 1.
@@ -71,12 +68,10 @@ void use_toy_weights(NamedTensors& inputs, std::int64_t layers) {
 }
 
 void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t seed) {
-  const std::int64_t samples = setting.size("samples");
-  auto* const key = inputs["sample_key"].mutable_data_ptr<std::int64_t>();
-  for (std::int64_t b = 0; b < samples; ++b) key[b] = static_cast<std::int64_t>(seed % 1000) + 7 * b;
+  draw_sample_keys(inputs, seed);
   if (setting.on("toy")) return use_toy_weights(inputs, setting.size("layers"));
   start_networks(inputs, setting);
-  for (std::int64_t b = 1; setting.on("non_finite") && b < samples; b += 2)
+  for (std::int64_t b = 1; setting.on("non_finite") && b < setting.size("samples"); b += 2)
     inputs["embedding"][b].fill_(std::numeric_limits<double>::quiet_NaN());
 }
 
@@ -141,33 +136,11 @@ std::int64_t dispatches(Variant variant, const NamedTensors& outputs, const Sett
          c.collected - c.cells + c.stop_tests + 6 * c.logged_steps + 2;
 }
 
-// How many steps a flow lives, about: data decide. Children live as long as others.
-double expected_flow_steps(const Setting& s) {
-  const auto [samples, cells, quota, most] = real_sizes<4>(s, {"samples", "cells", "quota", "max_steps"});
-  const double age = s.option("projection_age"), steps = age > 0 ? std::min(age, most) : most;
-  return samples * std::min(cells, quota) * steps * (s.option("spawn") > 0 ? 0.75 : 0.5);
-}
-
 Cost cost(const Setting& s) {
-  double bytes = 0;
-  const auto add = [&](const auto& tensors) {
-    for (const auto& tensor : tensors) {
-      double elements = tensor.element == Element::kInt64 ? 8 : 4;
-      for (const std::int64_t extent : extents(tensor.shape, s)) elements *= static_cast<double>(extent);
-      bytes += elements;
-    }
-  };
-  add(inputs_of(*s.signature, s));
-  add(outputs_of(*s.signature, s));
   const auto [samples, embedding, inner, middle, cells] =
       real_sizes<5>(s, {"samples", "embedding", "mapper_inner", "mapper_middle", "cells"});
-  const auto [hidden, layers, features, width, energy, head] =
-      real_sizes<6>(s, {"hidden", "layers", "features", "neuron_width", "energy_width", "head_width"});
   const double mapper = embedding * inner + inner * middle + middle * cells;
-  const double neuron = 9 + width * (4 + width + features);
-  const double carrier = 3 * hidden * (features + 1 + (2 * layers - 1) * hidden);
-  const double heads = hidden * (energy + head) + energy + 3 * head;
-  return {bytes, 2 * (samples * mapper + expected_flow_steps(s) * (neuron + carrier + heads))};
+  return {bytes_of_tensors(s), 2 * (samples * mapper + expected_flow_steps(s) * products_of_flow_step(s))};
 }
 
 // ---- what must hold -------------------------------------------------------------------------------------------------
@@ -201,14 +174,6 @@ std::string impossible_life(const NamedTensors&, const NamedTensors& outputs, co
   return "";
 }
 
-// Samples in which a decision lies so close to its threshold that rounding may take it (specification 0.5).
-at::Tensor within_margin(const NamedTensors& outputs, const Setting&) { return outputs["margin"].lt(1e-5); }
-
-Setting with_option(Setting s, const std::string& option, double value) {
-  s.input_case.options[option] = value;
-  return s;
-}
-
 }  // namespace
 
 ComponentSpec make_spec() {
@@ -216,13 +181,8 @@ ComponentSpec make_spec() {
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
   spec.ambiguous = within_margin;
-  // An upper bound for whoever has no outputs: as many flows as there can be, in every step that they can live.
-  const auto at_most = [](const Setting& s) {
-    const auto age = static_cast<std::int64_t>(s.option("projection_age"));
-    const std::int64_t steps = s.size("max_steps"), quota = s.size("quota");
-    const std::int64_t flows = s.option("spawn") > 0 ? quota : std::min(s.size("cells"), quota);
-    return s.size("samples") * flows * (age > 0 ? std::min(age, steps) : steps) * (46 + 13 * s.size("layers"));
-  };
+  // For whoever has no outputs.
+  const auto at_most = [](const Setting& s) { return most_flow_steps(s) * (46 + 13 * s.size("layers")); };
   spec.proof = {{"scalar_reads", "", {}, {}, reads},
                 {"copies", "", {}, {}, copies},
                 {"dispatches", "", at_most, nothing, dispatches}};
@@ -233,9 +193,7 @@ ComponentSpec make_spec() {
                      {"steps are executed for live flows", impossible_life}};
   spec.relations = {
       {"live flows are never moved together", [](Setting s) { return with_option(s, "memory_cleanup_interval", 0); }}};
-  spec.refusals = {{"an output plane as start",
-                    [](NamedTensors&, Setting& setting) { setting.input_case.options["depth"] = 1; },
-                    ErrorKind::kOutOfRange, "depth"}};
+  spec.refusals = {starts_on_a_plane()};
   return spec;
 }
 
