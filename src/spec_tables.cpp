@@ -2,6 +2,7 @@
 #include "src/spec_tables.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "src/common/nearest_name.h"
@@ -43,7 +44,12 @@ class TableReader {
     if (tables.contains("dtypes")) spec_.dtypes.clear();
     for (const auto& name : part(tables, "dtypes")) spec_.dtypes.push_back(dtype(name));
     for (const auto& size : part(tables, "sizes")) spec_.signature.sizes.push_back(read_size(size));
-    for (const auto& option : part(tables, "options")) spec_.signature.options.push_back(read_option(option));
+    for (const auto& option : part(tables, "options")) {
+      if (option.contains("like"))
+        take_options(option);
+      else
+        spec_.signature.options.push_back(read_option(option));
+    }
     for (const auto& limit : part(tables, "card_limits")) spec_.card_limits.push_back(read_card_limit(limit));
     if (tables.contains("cases")) read_cases(tables["cases"]);
     at_ = "proof";
@@ -96,6 +102,38 @@ class TableReader {
                                : real_option(name, otherwise, low, high, meaning);
     }
     return entry.value("of_inputs", false) ? of_inputs(option) : option;
+  }
+
+  // As the component that defines them says: kind and range are its own, the default and the meaning of one may differ.
+  void take_options(const json& entry) {
+    check_keys("options", entry, {"like", "take", "default", "meaning"});
+    const auto other = entry.at("like").get<std::string>();
+    const std::string text = spec_text(other);
+    if (text.empty())
+      throw Error(ErrorKind::kUnknownName, file_ + ": options: like", other, "no component of that name has a table");
+    const auto names = entry.at("take").get<std::vector<std::string>>();
+    if (names.size() != 1 && entry.size() > 2)
+      throw Error(ErrorKind::kBadFile, file_ + ": options: like " + other, std::to_string(names.size()) + " options",
+                  "take one alone where its default or meaning differs");
+    std::map<std::string, json> defined;
+    for (const auto& option : json::parse(text).value("options", json::array()))
+      for (const char* kind : {"switch", "count", "real"})
+        if (option.contains(kind)) defined[option[kind].get<std::string>()] = option;
+    for (const auto& name : names) {
+      if (!defined.count(name))
+        throw Error(ErrorKind::kUnknownName, file_ + ": options: like " + other, name,
+                    "it defines no such option itself" + did_you_mean(name, keys_of(defined)));
+      json option = defined[name];
+      for (const char* key : {"default", "meaning"})
+        if (entry.contains(key)) option[key] = entry[key];
+      spec_.signature.options.push_back(read_option(option));
+    }
+  }
+
+  static std::vector<std::string> keys_of(const std::map<std::string, json>& entries) {
+    std::vector<std::string> keys;
+    for (const auto& [key, entry] : entries) keys.push_back(key);
+    return keys;
   }
 
   CardLimit read_card_limit(const json& entry) const {

@@ -15,7 +15,8 @@ const char* spec_text(const std::string& component_id);
 //   dtypes    ["fp32", "bf16"]
 //   sizes     [["flows", 0], ["hidden", 1, 4096]]: symbol, least, most
 //   options   [{"switch": "gate", "default": false, "meaning": "..."}], or "count", "real" with "range": [low, high];
-//             "of_inputs": true for one that no variant sees
+//             "of_inputs": true for one that no variant sees; {"like": "<id>", "take": ["gate", ...]}: options that
+//             another component of the pipeline defines, in one place; "default", "meaning" where those of one differ
 //   cases     {"order": ["flows", "hidden"], "list": [{"name": "tiny", "sizes": [4, 4]}, ...]}; besides "options",
 //             "distribution", "pass", "degenerate", "fixed", "timed", "specimen", as in Case, and a "note" for the
 //             reader

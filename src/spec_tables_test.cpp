@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "src/common/error.h"
 #include "src/spec_parts.h"
 
@@ -86,6 +88,37 @@ TEST(SpecTables, RefusesByFileAndEntry) {
   expect_refused(with_case(R"({"name": "tiny", "sizes": [4], "timd": true})"), ErrorKind::kUnknownName,
                  {"case tiny", "timd", "did you mean 'timed'"});
   expect_refused(R"({"proof": {"dispatchs": "rows"}})", ErrorKind::kUnknownName, {"proof", "dispatchs"});
+}
+
+TEST(SpecTables, AnOptionIsDefinedOnce) {
+  ComponentSpec heads = sample(), taken = sample();
+  heads.proof.push_back({"scalar_reads", "", nothing, nothing});
+  read_tables(heads, spec_text("energy_flow.carrier_heads"));
+  read_tables(taken, R"({"summary": "s", "options": [
+    {"like": "energy_flow.carrier_heads", "take": ["noise", "seed"]},
+    {"like": "energy_flow.carrier_heads", "take": ["most_spawned"], "default": 7, "meaning": "m"}]})");
+  const auto of_heads = [&](const std::string& name) {
+    return *std::find_if(heads.signature.options.begin(), heads.signature.options.end(),
+                         [&](const OptionSpec& option) { return option.name == name; });
+  };
+  ASSERT_EQ(taken.signature.options.size(), 3u);
+  for (const auto& option : taken.signature.options) {
+    const OptionSpec defined = of_heads(option.name);
+    const bool differs = option.name == "most_spawned";
+    EXPECT_EQ(option.kind, defined.kind);
+    EXPECT_TRUE(option.low == defined.low && option.high == defined.high);
+    EXPECT_EQ(option.otherwise, differs ? 7 : defined.otherwise);
+    EXPECT_EQ(option.meaning, differs ? "m" : defined.meaning);
+  }
+  const auto like = [](const std::string& rest) { return R"({"options": [{"like": "energy_flow.)" + rest + "}]}"; };
+  expect_refused(like(R"(carrier_head", "take": ["noise"])"), ErrorKind::kUnknownName, {"like", "carrier_head"});
+  expect_refused(like(R"(carrier_heads", "take": ["noisy"])"), ErrorKind::kUnknownName,
+                 {"like energy_flow.carrier_heads", "noisy", "did you mean 'noise'"});
+  expect_refused(like(R"(flow_forward", "take": ["noise"])"), ErrorKind::kUnknownName,
+                 {"defines no such option itself"});
+  expect_refused(like(R"(carrier_heads", "take": ["noise", "seed"], "default": 1)"), ErrorKind::kBadFile,
+                 {"2 options", "take one alone"});
+  expect_refused(like(R"(carrier_heads", "take": ["noise"], "range": [0, 1])"), ErrorKind::kUnknownName, {"range"});
 }
 
 TEST(SpecTables, NoTextWhereCodeSaysAll) {

@@ -9,6 +9,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from argument_structs import argument_breaches  # noqa: E402
 from habits import broken_comment_breaches, column_breaches, word_breaches  # noqa: E402
 from layers import include_breaches, place_breaches  # noqa: E402
+from option_tables import option_breaches  # noqa: E402
 from type_names import type_name_breaches  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -115,6 +116,7 @@ def breaches_by_rule(root: Path) -> tuple[int, dict[str, list[str]]]:
         "words": [breach for path, text in texts.items() for breach in word_breaches(path, text)],
         "argument structs": argument_breaches(sources),
         "type names": type_name_breaches(sources),
+        "options": option_breaches(texts),
     }
     return len(files), found
 

@@ -12,6 +12,7 @@ import argument_structs  # noqa: E402
 import habits  # noqa: E402
 import headers_alone  # noqa: E402
 import lint_all  # noqa: E402
+import option_tables  # noqa: E402
 import type_names  # noqa: E402
 
 GUARD = "kernels::DesignatedOnly designated = kernels::DesignatedOnly();"
@@ -71,6 +72,19 @@ def test_a_type_that_is_defined_twice_is_refused():
     texts["src/z.cpp"] = "namespace a::b {\nclass Flow : public Way {\n};\n}\n"
     told, = type_names.type_name_breaches(texts)
     assert told.startswith("src/z.cpp: a::b::Flow is defined in src/a.h too")
+
+
+def test_an_option_that_is_defined_twice_is_refused():
+    one = '{"options": [{"real": "noise", "default": 0.1}, {"switch": "odd", "of_inputs": true}]}'
+    texts = {"src/a/heads/spec.json": one, "src/b/heads/spec.json": one, "src/a/broken/spec.json": "{",
+             "src/a/forward/spec.json": '{"options": [{"like": "a.heads", "take": ["noise"], "default": 0.15}]}'}
+    assert option_tables.option_breaches(texts) == []
+    texts["src/a/backward/spec.json"] = one.replace("0.1", "0.15")
+    told, = option_tables.option_breaches(texts)
+    assert told.startswith("src/a/heads/spec.json: option 'noise' is defined in src/a/backward/spec.json too")
+    texts["src/a/backward/spec.json"] = '{"options": [{"like": "b.heads", "take": ["noise"]}]}'
+    told, = option_tables.option_breaches(texts)
+    assert told.startswith("src/a/backward/spec.json: option like 'b.heads'")
 
 
 def test_the_lint_refuses_every_rule_and_only_counts_pending_ones(tmp_path, capsys):

@@ -47,6 +47,53 @@ TEST(Sweep, TellsALawFromAConstant) {
   EXPECT_NE(verdict(run(kSweep, {.drift = 0.5})).find("parity.worst_ratio"), std::string::npos);
 }
 
+TEST(Sweep, TellsATimeThatFallsFromOneThatFollows) {
+  const auto row = run(scenario(
+      "sweep", "over: items\nvalues: [200, 2000, 20000]\nrepeats: 5",
+      {"measure: baseline.exponent.seconds, at_least: 0.5", "measure: optimized.exponent.seconds, at_most: 0.9",
+       "measure: last.time_ratio, at_most: 0.5", "measure: parity.worst_ratio, at_most: 1"}));
+  EXPECT_EQ(verdict(row), "pass") << row.dump(1);
+  EXPECT_NE(verdict(run(scenario("sweep", "over: items\nvalues: [200, 2000, 20000]\nrepeats: 5",
+                                 {"measure: baseline.exponent.seconds, at_most: 0.1",
+                                  "measure: optimized.exponent.scalar_reads, equals: 0",
+                                  "measure: parity.worst_ratio, at_most: 1"})))
+                .find("baseline.exponent.seconds"),
+            std::string::npos);
+}
+
+// The "rule" of the fake run: half of the items.
+const std::string kClaim =
+    scenario("claim_check", "over: items\nvalues: [8, 16]\noutput: raw\nwithout_rule: items\ndocumented: 2",
+             {"measure: baseline.smallest, at_least: 1", "measure: claim.first_ratio, at_least: 0.001",
+              "measure: optimized.largest, at_most: 100", "measure: parity.worst_ratio, at_most: 1"});
+
+TEST(ClaimCheck, RecomputesWhatADocumentClaims) {
+  const auto row = run(kClaim);
+  EXPECT_EQ(verdict(row), "pass") << row.dump(1);
+  // energy = 0.125 i + 1 after a step: the one item without the "rule" is 1, the eight with it are 11.5.
+  auto exact = kClaim;
+  exact.replace(exact.find("at_least: 0.001"), 15, "at_least: 0.087");
+  EXPECT_EQ(verdict(run(exact)), "claim.first_ratio >= 0.087");
+  EXPECT_NE(verdict(run(kClaim, {.drift = 1000})).find("optimized.largest"), std::string::npos);
+  EXPECT_NE(verdict(run(kClaim, {.drift = 0.5})).find("parity.worst_ratio"), std::string::npos);
+}
+
+TEST(ClaimCheck, RefusesWhatTheRunDoesNotHave) {
+  for (const auto& [from, to] : {std::pair{"over: items", "over: itms"},
+                                 {"without_rule: items", "without_rule: itms"},
+                                 {"output: raw", "output: row"}}) {
+    auto text = kClaim;
+    text.replace(text.find(from), std::string(from).size(), to);
+    try {
+      run(text);
+      ADD_FAILURE() << to;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kUnknownName);
+      EXPECT_NE(error.remedy().find("did you mean"), std::string::npos) << error.what();
+    }
+  }
+}
+
 const std::string kGrowth =
     scenario("growth", "windows: 6\nsteps_per_window: 3\nwarm_up_windows: 2",
              {"measure: baseline.per_window.scalar_reads, at_least: 1",

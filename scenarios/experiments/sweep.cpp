@@ -6,42 +6,25 @@
 #include "scenarios/runner/experiment.h"
 #include "scenarios/runner/observe.h"
 #include "src/common/error.h"
-#include "src/common/nearest_name.h"
 
 namespace twinbench::experiments::sweep {
 namespace {
-
-ScenarioConfig with_value(const ScenarioConfig& config, const std::string& name, std::int64_t value) {
-  ScenarioConfig changed = config;
-  if (changed.sizes.count(name)) {
-    changed.sizes[name] = value;
-  } else if (changed.options.count(name)) {
-    changed.options[name] = static_cast<double>(value);
-  } else {
-    std::vector<std::string> known;
-    for (const auto& entry : config.sizes) known.push_back(entry.first);
-    for (const auto& entry : config.options) known.push_back(entry.first);
-    throw Error(ErrorKind::kUnknownName, config.file + ": over", name,
-                "the run has no size or option of that name" + did_you_mean(name, known));
-  }
-  return changed;
-}
 
 void check(const ScenarioConfig& config) {
   const auto values = config.counts("values");
   if (std::adjacent_find(values.begin(), values.end(), std::greater_equal<>()) != values.end())
     throw Error(ErrorKind::kOutOfRange, config.file + ": values", "not rising",
                 "list them from small to large, each once");
-  with_value(config, config.text("over"), values.front());
+  with_value(config, "over", config.text("over"), values.front());
 }
 
-// The slope of log(count) over log(value), least squares: 0 for a constant, 1 for a proportional count. A count of 0 is
-// taken as 1, so that a counter that stays 0 is a constant.
-double exponent(const std::vector<std::int64_t>& values, const std::vector<double>& counts) {
+// The slope of log(count) over log(value), least squares: 0 for a constant, 1 for a proportional count. What is below
+// `least` is taken as that, so that a counter that stays 0 is a constant.
+double exponent(const std::vector<std::int64_t>& values, const std::vector<double>& counts, double least = 1) {
   double mean_x = 0, mean_y = 0, above = 0, below = 0;
   const auto n = static_cast<double>(values.size());
   const auto x = [&](std::size_t i) { return std::log(static_cast<double>(values[i])); };
-  const auto y = [&](std::size_t i) { return std::log(std::max(1.0, counts[i])); };
+  const auto y = [&](std::size_t i) { return std::log(std::max(least, counts[i])); };
   for (std::size_t i = 0; i < values.size(); ++i) mean_x += x(i) / n, mean_y += y(i) / n;
   for (std::size_t i = 0; i < values.size(); ++i) {
     above += (x(i) - mean_x) * (y(i) - mean_y);
@@ -53,23 +36,44 @@ double exponent(const std::vector<std::int64_t>& values, const std::vector<doubl
 // What one variant does at each value.
 struct Series {
   std::vector<CounterSnapshot> counters;
-  std::vector<double> seconds;
+  std::vector<double> seconds;        // the median of `repeats` steps
   std::vector<NamedTensors> outputs;  // of the first step, on the CPU
   std::vector<std::int64_t> items;
 };
+
+// At how many values a step takes less than nine tenths of the time at the value before.
+double falls(const std::vector<double>& seconds) {
+  double count = 0;
+  for (std::size_t i = 1; i < seconds.size(); ++i) count += seconds[i] < 0.9 * seconds[i - 1];
+  return count;
+}
+
+double median_step(TrainingRun& run, std::int64_t repeats, c10::Device device) {
+  std::vector<double> seconds;
+  for (std::int64_t i = 0; i < repeats; ++i) seconds.push_back(timed_step(run, device));
+  const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle;
+}
 
 void add_series(Findings& findings, Variant variant, const std::vector<std::int64_t>& values, const Series& series) {
   const std::string prefix = to_string(variant) + ".";
   VariantRow row{variant, series.items.back(), 1, {series.seconds.back()}, series.counters.back(), {}};
   row.timelines = nlohmann::json::array();
-  for (const auto& [name, field] : counter_fields()) {
+  std::vector<std::string> names = {"launches"};  // of kernels, on a device
+  for (const auto& field : counter_fields()) names.push_back(field.first);
+  for (const auto& name : names) {
     std::vector<double> counts;
-    for (const auto& snapshot : series.counters) counts.push_back(static_cast<double>(snapshot.*field));
+    for (const auto& snapshot : series.counters) counts.push_back(static_cast<double>(snapshot.value(name)));
     findings.measures[prefix + "exponent." + name] = {exponent(values, counts), ""};
     findings.measures[prefix + "largest." + name] = {*std::max_element(counts.begin(), counts.end()), ""};
     if (name == "dispatches" || name == "scalar_reads")
       row.timelines.push_back({{"name", name}, {"unit", "a step, by value"}, {"values", counts}});
   }
+  constexpr double kNanosecond = 1e-9;
+  findings.measures[prefix + "exponent.seconds"] = {exponent(values, series.seconds, kNanosecond), ""};
+  findings.measures[prefix + "falls.seconds"] = {falls(series.seconds), ""};
+  row.timelines.push_back({{"name", "seconds"}, {"unit", "a step, by value"}, {"values", series.seconds}});
   auto& differing = findings.measures[prefix + "differing_values"];
   double count = 0;
   for (const auto& outputs : series.outputs) count += mismatched_bits(series.outputs.front(), outputs) > 0 ? 1 : 0;
@@ -85,7 +89,7 @@ Findings run(const Trial& trial) {
   StepParity worst;
   double unfit = 0;
   for (const auto value : values) {
-    const auto changed = with_value(config, config.text("over"), value);
+    const auto changed = with_value(config, "over", config.text("over"), value);
     const auto workload = trial.source.prepare(changed);
     const auto oracle = workload->make(trial.oracle());
     oracle->step();
@@ -97,7 +101,7 @@ Findings run(const Trial& trial) {
       series.outputs.push_back(first);
       series.items.push_back(one->items());
       series.counters.push_back(counted(*one, 1, trial.device));
-      series.seconds.push_back(timed_step(*one, trial.device));
+      series.seconds.push_back(median_step(*one, config.count("repeats"), trial.device));
     };
     take(baseline, Variant::kBaseline);
     take(optimized, Variant::kOptimized);
@@ -112,6 +116,7 @@ Findings run(const Trial& trial) {
   findings.measures["optimized.non_finite"] = {unfit, ""};
   add_series(findings, Variant::kBaseline, values, baseline);
   add_series(findings, Variant::kOptimized, values, optimized);
+  findings.measures["last.time_ratio"] = {optimized.seconds.back() / baseline.seconds.back(), ""};
   return findings;
 }
 
@@ -121,15 +126,19 @@ Experiment make_experiment() {
   Experiment kind;
   kind.proves = "one setting over a list of values: the law by which counters grow, equal results at each";
   kind.keys = {text_key("over", "the size or option that is swept"),
-               counts_key("values", 1, 1e9, 3, "its values, rising; a law needs 3")};
+               counts_key("values", 1, 1e9, 3, "its values, rising; a law needs 3"),
+               count_key("repeats", 1, 10000, "timed steps of a variant at each value, by their median").or_else(1)};
   kind.measures = {
       {"parity.worst_ratio", Half::kNeither, "both variants compute the same step at every value", true,
        Values::kErrorRatio},
       {"optimized.non_finite", Half::kOptimized, "no NaN or Inf leaves a step"},
-      {"baseline.exponent.*", Half::kBaseline, "the power of the swept value that a counter of a step grows with", true,
-       Values::kAny},
-      {"optimized.exponent.*", Half::kOptimized, "the power of the swept value that a counter of a step grows with",
-       true, Values::kAny},
+      {"baseline.exponent.*", Half::kBaseline,
+       "the power of the swept value that a counter of a step, or its seconds, grows with", true, Values::kAny},
+      {"optimized.exponent.*", Half::kOptimized,
+       "the power of the swept value that a counter of a step, or its seconds, grows with", true, Values::kAny},
+      {"baseline.falls.seconds", Half::kBaseline, "values at which a step takes less than 0.9 of the time before"},
+      {"optimized.falls.seconds", Half::kOptimized, "values at which a step takes less than 0.9 of the time before"},
+      {"last.time_ratio", Half::kNeither, "time of the optimized step over the baseline's, at the last value"},
       {"baseline.largest.*", Half::kBaseline, "a counter of a step, the largest over the values"},
       {"optimized.largest.*", Half::kOptimized, "a counter of a step, the largest over the values"},
       {"baseline.differing_values", Half::kBaseline, "values at which results differ bit for bit from the first's"},

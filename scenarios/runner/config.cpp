@@ -160,6 +160,23 @@ ScenarioConfig read_scenario(const std::string& path, const Catalogue& catalogue
   return config;
 }
 
+ScenarioConfig with_value(const ScenarioConfig& config, const std::string& key, const std::string& name,
+                          std::int64_t value) {
+  ScenarioConfig changed = config;
+  if (changed.sizes.count(name)) {
+    changed.sizes[name] = value;
+  } else if (changed.options.count(name)) {
+    changed.options[name] = static_cast<double>(value);
+  } else {
+    std::vector<std::string> known;
+    for (const auto& entry : config.sizes) known.push_back(entry.first);
+    for (const auto& entry : config.options) known.push_back(entry.first);
+    throw Error(ErrorKind::kUnknownName, config.file + ": " + key, name,
+                "the run has no size or option of that name" + did_you_mean(name, known));
+  }
+  return changed;
+}
+
 std::vector<ScenarioConfig> read_scenarios(const std::string& folder, const Catalogue& catalogue) {
   std::vector<std::string> files;
   std::error_code failed;

@@ -48,6 +48,10 @@ struct ScenarioConfig {
 // range, a criterion missing that the kind requires, a source or need that does not fit).
 ScenarioConfig read_scenario(const std::string& path, const Catalogue& catalogue);
 
+// The same with one of its sizes or options changed, of a name that the file gives under `key`. Throws kUnknownName.
+ScenarioConfig with_value(const ScenarioConfig& config, const std::string& key, const std::string& name,
+                          std::int64_t value);
+
 // All scenario files below `folder`, sorted by path. Throws kInputOutput where there is none, kBadArgument where two
 // scenarios have one name.
 std::vector<ScenarioConfig> read_scenarios(const std::string& folder, const Catalogue& catalogue);

@@ -1,0 +1,109 @@
+// Runnables of one component behind the interface of training runs.
+#include "scenarios/runner/component_source.h"
+
+#include <algorithm>
+
+#include "harness/compare/inputs.h"
+#include "harness/parity/reference.h"
+#include "scenarios/runner/config.h"
+#include "src/inputs.h"
+#include "src/registry.h"
+
+namespace twinbench {
+namespace {
+
+class ComponentRun final : public TrainingRun {
+ public:
+  ComponentRun(const Component& component, const Setting& setting, Variant variant, NamedTensors inputs)
+      : component_(component),
+        setting_(completed(component.spec.signature, setting)),
+        inputs_(std::move(inputs)),
+        runnable_(component.make(variant, inputs_, setting)) {}
+
+  void step() override { runnable_->run(); }
+  NamedTensors state() override { return {}; }
+  void set_state(const NamedTensors&) override {}
+  // Without those that are measurements of the run itself, which differ by nature.
+  NamedTensors outputs() override { return without_measured(outputs_declared(), runnable_->outputs()); }
+  std::optional<std::int64_t> item_axis(const std::string& tensor) const override {
+    for (const auto& output : outputs_declared())
+      if (output.name == tensor) return output.batch_axis;
+    return std::nullopt;
+  }
+  std::int64_t items() const override {
+    return component_.spec.batch_size.empty() ? 1 : setting_.size(component_.spec.batch_size);
+  }
+
+ private:
+  std::vector<OutputSpec> outputs_declared() const { return output_specs(component_.spec, setting_); }
+
+  const Component& component_;
+  Setting setting_;
+  NamedTensors inputs_;
+  std::unique_ptr<Runnable> runnable_;
+};
+
+class ComponentWorkload final : public Workload {
+ public:
+  ComponentWorkload(const std::string& id, const ScenarioConfig& config)
+      : component_(find_component(id)), seed_(config.seed) {
+    case_.name = config.name;
+    case_.sizes = config.sizes;
+    case_.options = config.options;
+  }
+  std::int64_t items() const override {
+    const auto& size = component_.spec.batch_size;
+    return size.empty() ? 1 : case_.sizes.at(size);
+  }
+  std::unique_ptr<TrainingRun> make(const RunSetting& run) const override {
+    Setting setting{case_, run.dtype, run.device};
+    if (run.items > 0 && !component_.spec.batch_size.empty())
+      setting.input_case.sizes[component_.spec.batch_size] = std::min(run.items, items());
+    return std::make_unique<ComponentRun>(
+        component_, setting, run.variant,
+        placed_inputs(generated_inputs(component_.spec, setting, seed_), run.dtype, run.device));
+  }
+
+ private:
+  const Component& component_;
+  std::uint64_t seed_;
+  Case case_;
+};
+
+Key key_of(const OptionSpec& option) {
+  switch (option.kind) {
+    case OptionSpec::Kind::kReal:
+      return real_key(option.name, option.low, option.high, option.meaning).or_else(option.otherwise);
+    case OptionSpec::Kind::kChoice:
+      return count_key(option.name, 0, static_cast<double>(option.choices.size()) - 1, option.meaning)
+          .or_else(static_cast<std::int64_t>(option.otherwise));
+    case OptionSpec::Kind::kSwitch:
+      return count_key(option.name, 0, 1, option.meaning).or_else(static_cast<std::int64_t>(option.otherwise));
+    case OptionSpec::Kind::kCount:
+      break;
+  }
+  return count_key(option.name, option.low, option.high, option.meaning)
+      .or_else(static_cast<std::int64_t>(option.otherwise));
+}
+
+}  // namespace
+
+RunSource component_source(const std::string& id, std::string summary, const Tolerance& step_tolerance) {
+  const ComponentSpec& spec = find_component(id).spec;
+  RunSource source;
+  source.summary = std::move(summary);
+  for (const auto& size : spec.signature.sizes)
+    source.sizes.push_back(
+        count_key(size.name, static_cast<double>(size.low), static_cast<double>(size.high), "a size of " + id));
+  for (const auto& option : spec.signature.options) source.options.push_back(key_of(option));
+  source.components = {id};
+  source.gives_state = false;
+  source.step_tolerance = step_tolerance;
+  return source;
+}
+
+std::unique_ptr<Workload> component_workload(const std::string& id, const ScenarioConfig& config) {
+  return std::make_unique<ComponentWorkload>(id, config);
+}
+
+}  // namespace twinbench
