@@ -22,7 +22,7 @@ struct ParityOptions {
   std::int64_t thorough_elements = 2'000'000;
   int gradient_directions = 2;     // through all entries of a gradient, checked by central differences
   int gradient_samples = 64;       // and so many single entries
-  double gradient_seconds = 4;     // and no longer than this, once a few entries are done
+  double gradient_seconds = 60;    // and no longer than this, once a direction and a few entries are done
   bool gradients_of_large = true;  // of timed cases too
 };
 

@@ -79,8 +79,7 @@ Key key_of(const OptionSpec& option) {
           .or_else(static_cast<std::int64_t>(option.otherwise));
     case OptionSpec::Kind::kSwitch:
       return count_key(option.name, 0, 1, option.meaning).or_else(static_cast<std::int64_t>(option.otherwise));
-    case OptionSpec::Kind::kCount:
-      break;
+    case OptionSpec::Kind::kCount: break;
   }
   return count_key(option.name, option.low, option.high, option.meaning)
       .or_else(static_cast<std::int64_t>(option.otherwise));
