@@ -127,7 +127,9 @@ std::unique_ptr<Runnable> Component::make(Variant variant, Device path, const Na
                                           const Setting& setting) const {
   const Setting complete = bound(spec.signature, inputs, setting);
   if (variant == Variant::kOptimized && path.takes_cuda_path()) check_card_limits(spec, complete);
-  return factory(variant, path)(inputs, complete);
+  auto runnable = factory(variant, path)(inputs, complete);
+  runnable->has_state_ = spec.signature.has_state();
+  return runnable;
 }
 
 std::string Cell::name() const {

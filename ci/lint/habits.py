@@ -53,3 +53,17 @@ def word_breaches(path: str, text: str) -> list[str]:
             if found:
                 breaches.append(f"{path}:{number}: '{found[0]}' is no word of this house; say: {house}")
     return breaches
+
+
+# What a clock sees and no count does: instructions that wait, flush or serialise, and the system's own ways to rest.
+_PROCESSOR = re.compile(r"\basm\b|\b__asm|\b__builtin_ia32_|\b_mm\d*_|\b__cpuid|\bsched_yield\b|\bmadvise\b"
+                        r"|\b\w*sleep\b|#\s*include\s*<(?:\w*intrin\.h|cpuid\.h|sys/\w+\.h|unistd\.h|sched\.h)>")
+
+
+def processor_breaches(path: str, text: str) -> list[str]:
+    """Variants say what they compute in C++ alone: a baseline could be slowed without one counted instruction more."""
+    if not path.startswith(("baselines/", "optimized/")) or not path.endswith((".h", ".cpp")) or "_test." in path:
+        return []
+    return [f"{path}:{number}: '{found[0]}': variants are plain C++, so that their work can be counted"
+            for number, line in enumerate(text.splitlines(), 1)
+            if (found := _PROCESSOR.search(re.sub(r"//.*", "", line)))]

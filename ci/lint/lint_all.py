@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from argument_structs import argument_breaches  # noqa: E402
-from habits import broken_comment_breaches, column_breaches, word_breaches  # noqa: E402
+from habits import broken_comment_breaches, column_breaches, processor_breaches, word_breaches  # noqa: E402
 from layers import include_breaches, place_breaches  # noqa: E402
 from option_tables import option_breaches  # noqa: E402
 from type_names import type_name_breaches  # noqa: E402
@@ -117,6 +117,7 @@ def breaches_by_rule(root: Path) -> tuple[int, dict[str, list[str]]]:
         "argument structs": argument_breaches(sources),
         "type names": type_name_breaches(sources),
         "options": option_breaches(texts),
+        "processor": [breach for path, text in sources.items() for breach in processor_breaches(path, text)],
     }
     return len(files), found
 

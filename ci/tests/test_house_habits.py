@@ -74,6 +74,16 @@ def test_a_type_that_is_defined_twice_is_refused():
     assert told.startswith("src/z.cpp: a::b::Flow is defined in src/a.h too")
 
 
+def test_a_variant_that_speaks_to_the_processor_is_refused():
+    clean = "// asm volatile would be slow\nint asmuch = unmasked_mm_(1);\n#include <vector>\n"
+    assert habits.processor_breaches("baselines/a/b/baseline.cpp", clean) == []
+    assert habits.processor_breaches("harness/a.cpp", "asm volatile(\"pause\");") == []
+    for planted in ("asm volatile(\"pause\");", "_mm_clflush(x);", "#include <cpuid.h>", "__builtin_ia32_lfence();",
+                    "std::this_thread::yield(); usleep(1);", "#include <sys/mman.h>"):
+        told, = habits.processor_breaches("baselines/a/b/baseline.cpp", clean + planted)
+        assert told.startswith("baselines/a/b/baseline.cpp:4: ")
+
+
 def test_an_option_that_is_defined_twice_is_refused():
     one = '{"options": [{"real": "noise", "default": 0.1}, {"switch": "odd", "of_inputs": true}]}'
     texts = {"src/a/heads/spec.json": one, "src/b/heads/spec.json": one, "src/a/broken/spec.json": "{",

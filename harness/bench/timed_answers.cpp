@@ -141,7 +141,7 @@ bool TimedAnswers::baseline_follows() const {
   NamedTensors inputs = placed_inputs(own_, setting_.dtype, setting_.device);
   const auto baseline = component_.make(Variant::kBaseline, inputs, setting_);
   const auto is_right = [&] {
-    baseline->reset();
+    baseline->start_over();
     baseline->run();
     return wrong(copied_outputs(*baseline)).empty();
   };
@@ -230,7 +230,7 @@ NamedTensors JudgedVariant::repeatable(const NamedTensors& outputs) const {
 
 void JudgedVariant::run_each() {
   for (const auto& runnable : runnables_) {
-    runnable->reset();
+    runnable->start_over();
     runnable->run();
   }
 }
@@ -274,7 +274,7 @@ std::string JudgedVariant::wrong_in_turns() {
   for (const char turn : std::string("occoccoocococ")) {
     ++run;
     write(turn == 'o' ? answers_.own() : answers_.changed());
-    runnables_.front()->reset();
+    runnables_.front()->start_over();
     runnables_.front()->run();
     wrong = difference(runnables_.front()->outputs(), repeatable(turn == 'o' ? first_ : right), run_to_run_);
     if (wrong.empty()) continue;

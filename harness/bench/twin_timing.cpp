@@ -192,6 +192,8 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
       });
     });
     result["timings"].push_back(row_of(one, cost, ceilings));
+    const auto& row = result["timings"].back();
+    if (row["verdict"] == "fail" && one.wrong.empty()) one.wrong = row["reason"];  // below its floor: no speedup either
   }
   for (const auto& [from, to, paired] : comparisons) {
     auto row = speedup_row(twin, from, to, twin.component->spec.regime, paired);

@@ -9,7 +9,9 @@
 
 #include "harness/command/command.h"
 #include "harness/command/scenario.h"
+#include "harness/memory/tensor_hash.h"
 #include "harness/parity/parity.h"
+#include "harness/runner/share.h"
 #include "harness/selftest/selftest.h"
 #include "src/common/error.h"
 #include "src/formats/file_io.h"
@@ -38,6 +40,17 @@ std::string text_of(const Tolerance& tolerance) {
   return text;
 }
 
+// Of what goes in and what is expected: a worked example that is weakened keeps its name.
+std::string contents_of(const Golden& golden) {
+  std::uint64_t sum = 0;
+  for (const auto* set : {&golden.inputs, &golden.expected, &golden.said})
+    for (const auto& [name, tensor] : *set)
+      if (tensor.defined()) sum = (sum * 31 + name_hash(name)) * 31 + hash_of(tensor);
+  char digits[24];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(sum));
+  return digits;
+}
+
 // What the specification's record says that the engines hold variants to.
 void add_component(const Component& component, Facts& facts) {
   const auto& spec = component.spec;
@@ -46,7 +59,8 @@ void add_component(const Component& component, Facts& facts) {
   for (const auto& output : spec.signature.outputs) add("output " + output.name + " " + text_of(output.tolerance));
   add("gradients " + text_of(spec.signature.gradient));
   for (const auto& proof : spec.proof) add("proof " + proof.counter + ": " + proof.formula);
-  for (const auto& golden : worked_examples(spec)) add("golden " + golden.name + " +-" + number(golden.absolute));
+  for (const auto& golden : worked_examples(spec))
+    add("golden " + golden.name + " +-" + number(golden.absolute) + " of " + contents_of(golden));
   for (const auto& invariant : spec.invariants) add("invariant " + invariant.name);
   for (const auto& relation : spec.relations) add("relation " + relation.name + (relation.exact ? " exact" : ""));
   for (const auto& refusal : spec.refusals) add("refusal " + refusal.name + ": " + name_of(refusal.kind));

@@ -91,7 +91,7 @@ CountedCell count_cell(const Cell& cell, std::uint64_t seed, std::uint64_t most_
     counted.choices = watch.made();
     return made;
   }();
-  runnable->reset();
+  runnable->start_over();
   kernels::simt::LaunchCounter counter(most_threads);
   // One order for every cell, whatever ran before it: the last block, which finds words of its own, depends on it.
   kernels::simt::set_host_orders(kernels::simt::host_orders_named("forward"));

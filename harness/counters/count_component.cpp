@@ -29,7 +29,7 @@ Subject set_up(const Component& component, Variant variant, const Setting& setti
     subject.choices = watch.made();
   }
   for (int run = 0; run < warm_up; ++run) {
-    subject.runnable->reset();
+    subject.runnable->start_over();
     subject.runnable->run();
   }
   return subject;
@@ -40,7 +40,7 @@ bool fits(std::int64_t due, std::int64_t measured, bool chose) { return chose ? 
 
 // With `process_calls`, in a run of its own: observing operators takes memory too.
 CounterSnapshot count_one(Runnable& runnable, bool process_calls) {
-  runnable.reset();
+  runnable.start_over();
   CounterSnapshot counts;
   {
     const CounterScope scope;
@@ -48,7 +48,7 @@ CounterSnapshot count_one(Runnable& runnable, bool process_calls) {
     counts = scope.snapshot();
   }
   if (!process_calls) return counts;
-  runnable.reset();
+  runnable.start_over();
   const ProcessCallScope scope;
   runnable.run();
   counts.process_calls = scope.counts();
@@ -139,7 +139,7 @@ GrowthResult check_growth(const Component& component, Variant variant, const Set
   result.runs = runs;
   const CounterScope scope;
   for (int run = 0; run < runs; ++run) {
-    subject.runnable->reset();
+    subject.runnable->start_over();
     subject.runnable->run();
   }
   result.bytes = scope.snapshot().live_bytes;

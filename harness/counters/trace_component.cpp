@@ -16,7 +16,7 @@ DeviceActivity trace_run(const Component& component, Variant variant, const Sett
       placed_inputs(generated_inputs(component.spec, setting, seed), setting.dtype, setting.device);
   const auto runnable = component.make(variant, inputs, setting);
   for (int run = 0; run < warm_up; ++run) runnable->run();
-  runnable->reset();
+  runnable->start_over();
   TraceOptions options;
   if (setting.device.is_cuda())
     options.finish = [index = std::max<c10::DeviceIndex>(setting.device.tensors().index(), 0)] {

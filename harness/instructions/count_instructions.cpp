@@ -67,16 +67,16 @@ InstructionCounts count_instructions(const Cell& cell, std::uint64_t seed) {
   const NamedTensors inputs =
       placed_inputs(generated_inputs(cell.component->spec, setting, seed), setting.dtype, setting.device);
   const auto runnable = cell.component->make(cell.variant, inputs, setting);
-  runnable->reset();
+  runnable->start_over();
   run_once(*runnable);
-  runnable->reset();
+  runnable->start_over();
 
   InstructionCounts counts;
   CALLGRIND_START_INSTRUMENTATION;
   CALLGRIND_ZERO_STATS;
   run_once(*runnable);
   counts.total = dumped_instructions(1);
-  runnable->reset();
+  runnable->start_over();
   {
     const OutsideOperators collection;
     CALLGRIND_ZERO_STATS;

@@ -20,11 +20,31 @@
 namespace twinbench {
 
 const std::vector<std::string>& parity_check_names() {
-  static const std::vector<std::string> names = {
-      "specimen",       "golden",      "refusal",        "oracle", "vacuity",          "determinism",
-      "input_mutation", "guard_bands", "non_contiguous", "stale",  "batch_invariance", "poisoned_neighbour",
-      "gradient",       "invariant",   "relation",       "ways",   "threads",          "instances",
-      "sensitivity",    "precision",   "cost",           "late",   "global_state",     "outlives"};
+  static const std::vector<std::string> names = {"specimen",
+                                                 "golden",
+                                                 "refusal",
+                                                 "oracle",
+                                                 "vacuity",
+                                                 "determinism",
+                                                 "input_mutation",
+                                                 "guard_bands",
+                                                 "non_contiguous",
+                                                 "stale",
+                                                 "batch_invariance",
+                                                 "poisoned_neighbour",
+                                                 "gradient",
+                                                 "invariant",
+                                                 "relation",
+                                                 "ways",
+                                                 "threads",
+                                                 "carried",
+                                                 "instances",
+                                                 "sensitivity",
+                                                 "precision",
+                                                 "cost",
+                                                 "late",
+                                                 "global_state",
+                                                 "outlives"};
   return names;
 }
 
@@ -166,6 +186,7 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   thorough("relation", !component.spec.relations.empty(), check_relations);
   thorough("ways", !cell.choices.empty(), check_ways);
   thorough("threads", true, check_threads);
+  thorough("carried", component.spec.signature.has_state(), check_carried);
   thorough("instances", true, check_instances);
   thorough("sensitivity", !setting.input_case.degenerate, check_sensitivity);
   thorough("precision", !setting.input_case.degenerate && variant == Variant::kBaseline, check_precision);

@@ -46,7 +46,8 @@ struct ParityOptions {
 //   invariant          the component's own properties (forward cases)
 //   relation           the same in two settings: bit for bit, or within tolerance
 //   ways               right in every way that set-up could have taken, where it chooses among several
-//   threads            right with 1, 2 and 8 threads
+//   threads            right with 1, 2, 8 and a drawn number of threads
+//   carried            two to four runs that go on from each other's state give what the baseline's do
 //   instances          two live instances on different inputs, weights too, do not see each other
 //   sensitivity        with every input changed, weights and neutral values too, the answer follows; of a baseline:
 //                      some small case's answer depends on each input, and each output varies in one (once a pass)
@@ -54,7 +55,7 @@ struct ParityOptions {
 //   late               inputs overwritten between run() and outputs() change nothing, nor does a second outputs()
 //   global_state       set-up, run and outputs leave the process as it was: threads, generator, floating-point mode
 //   outlives           no thread, process or open file is left when its life is over
-// Every judged run starts with reset(). Outputs that are measured are compared with nothing.
+// Every other judged run starts with start_over(). Outputs that are measured are compared with nothing.
 // A check that does not apply gives no row; one that applies but cannot be judged is skip with its reason; an exception
 // is an error row. Never throws for what a variant does; throws kUnknownName for an unknown check name.
 // `cases` keeps what the variants of a case have in common from one call to the next; consecutive calls should be of

@@ -23,7 +23,7 @@ NamedTensors copied_outputs(Runnable& runnable) {
 }
 
 void run_afresh(Runnable& runnable) {
-  runnable.reset();
+  runnable.start_over();
   runnable.run();
 }
 

@@ -133,12 +133,20 @@ Trials trials_of(const Component& component, const Setting& setting, const Named
       gathered.set(spec.name, gathered.contains(spec.name) ? joined(gathered[spec.name], squared) : squared);
     }
   };
-  const std::uint64_t trials = met ? kTrials : 1;
+  // Without a mode that rounds, the operands of products are not met: the inputs are moved instead.
+  const auto moved_inputs = [&](std::uint64_t trial) {
+    if (met) return generated;
+    NamedTensors moved;
+    std::size_t number = 0;
+    for (const auto& [name, tensor] : generated)
+      moved.set(name, tensor.is_floating_point() ? moved_by_last_place(tensor, trial, number++) : tensor);
+    return moved;
+  };
   Trials found;
-  for (std::uint64_t trial = 1; trial <= trials; ++trial) {
+  for (std::uint64_t trial = 1; trial <= kTrials; ++trial) {
     {
       const MovedOperands moved(log, trial);
-      gather(baseline_outputs(component, arithmetic, generated), found.settled,
+      gather(baseline_outputs(component, arithmetic, moved_inputs(trial)), found.settled,
              [](const at::Tensor& a, const at::Tensor& b) { return a + b; });
     }
     if (!rounds) continue;
@@ -146,7 +154,7 @@ Trials trials_of(const Component& component, const Setting& setting, const Named
     gather(baseline_outputs(component, oracle, generated), found.flipped,
            [](const at::Tensor& a, const at::Tensor& b) { return at::maximum(a, b); });
   }
-  for (auto& [name, sum] : found.settled) sum = sum.div(static_cast<double>(trials)).sqrt();
+  for (auto& [name, sum] : found.settled) sum = sum.div(static_cast<double>(kTrials)).sqrt();
   for (auto& [name, most] : found.flipped) most = most.sqrt() * (kFlips / kOutOfReach);
   return found;
 }

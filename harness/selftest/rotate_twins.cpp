@@ -24,6 +24,20 @@ struct ResetForgetsTheAge : Rotate {
   }
 };
 
+// Its state stands still from the second run on.
+struct RunsOnce : Rotate {
+  using Rotate::Rotate;
+  void reset() override {
+    Rotate::reset();
+    fresh_ = true;
+  }
+  void run() override {
+    if (fresh_) Rotate::run();
+    fresh_ = false;
+  }
+  bool fresh_ = true;
+};
+
 struct ResetClears : Rotate {
   using Rotate::Rotate;
   void reset() override {
@@ -215,6 +229,7 @@ std::vector<SelftestCase> wrong_in_state_or_kind() {
   return {
       twin("reset_does_nothing", "goes on from where the last run ended", "determinism", make<ResetDoesNothing>),
       twin("reset_forgets_the_age", "returns one part of its state of two", "determinism", make<ResetForgetsTheAge>),
+      twin("runs_once", "advances its state in the first run after reset() alone", "carried", make<RunsOnce>),
       twin("reset_clears", "returns to zeros, not to what it was given", "oracle", make<ResetClears>),
       twin("advances_its_input", "advances the given state in place", "input_mutation", make<AdvancesItsInput>),
       twin("conjugated", "complex conjugate of the answer", "oracle", make<Conjugated>),

@@ -32,9 +32,13 @@ std::vector<Catch> caught_by_parity(const SelftestCase& selftest_case, Tier tier
   options.checks.clear();  // a planted baseline gets every check too
   std::vector<Catch> caught;
   for (const auto& result :
-       check_cell(selftest_case.component, selftest_case.variant, selftest_case.setting, kSeed, options))
+       check_cell(selftest_case.component, selftest_case.variant, selftest_case.setting, kSeed, options)) {
+    // Memory that is refused says nothing of the twin.
+    if (result.verdict == CheckVerdict::kError && result.reason.rfind(name_of(ErrorKind::kOutOfMemory), 0) == 0)
+      throw Error(ErrorKind::kOutOfMemory, result.check, result.reason, "run it again with more memory free");
     if (result.verdict == CheckVerdict::kFail || result.verdict == CheckVerdict::kError)
       caught.push_back({result.check, std::string(name_of(result.verdict)) + ": " + result.reason});
+  }
   return caught;
 }
 

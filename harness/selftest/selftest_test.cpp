@@ -42,6 +42,7 @@ TEST(SelftestList, HasEnoughOfBothKindsAndUsesEveryCheck) {
                             "answers",
                             "late",
                             "threads",
+                            "carried",
                             "instances",
                             "sensitivity",
                             "precision",

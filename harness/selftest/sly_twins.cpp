@@ -40,6 +40,17 @@ struct LateThread : RowScale {
   std::thread thread_;
 };
 
+// Does all of its work only after reset(), which a component without state has no use for.
+struct WholeAfterReset : RowScale {
+  using RowScale::RowScale;
+  void reset() override { whole_ = true; }
+  void compute(const float* x, const float* scale, float* y) override {
+    if (whole_) RowScale::compute(x, scale, y);
+    whole_ = false;
+  }
+  bool whole_ = false;
+};
+
 // Two results of one static buffer.
 struct SharedScratch : RowScale {
   using RowScale::RowScale;
@@ -360,6 +371,8 @@ std::vector<SelftestCase> sly_twins() {
       plant("shared_scratch", "all instances share one result buffer", "instances", make<SharedScratch>),
       plant("shared_pack", "all instances share what set-up packs", "instances", make<SharedPack>),
       plant("wrong_other_way", "wrong in a way that its set-up does not choose here", "ways", make<WrongOtherWay>),
+      plant("whole_after_reset", "works only after reset(), which timed runs do not have", "oracle",
+            make<WholeAfterReset>),
       plant("wrong_with_one_thread", "wrong where there is one thread only", "threads", make<WrongWithOneThread>),
       plant("wrong_with_many_threads", "wrong with more than four threads", "threads", make<WrongWithManyThreads>),
       in_pieces(plant("pieces_share_scratch", "its pieces compute in one scratch, each for a moment", "threads",
