@@ -7,14 +7,24 @@ import time
 from pathlib import Path
 
 import pytest
+import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = os.environ["TWINBENCH_PROGRAM"]
 
 
-def run(*arguments, timeout=180, **keywords):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=timeout,
-                          cwd=keywords.pop("cwd", ROOT), **keywords)
+def run(*arguments, env=None):
+    if env is None:
+        return warm.run(*arguments)
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=180, cwd=ROOT,
+                          env=env)
+
+
+def test_a_start_answers_as_the_warm_process_does():
+    for words in (["list", "--cells"], ["parity", "--help"], ["partiy"]):
+        warm_one, started = run(*words), run(*words, env=os.environ)
+        assert (warm_one.returncode, warm_one.stdout, warm_one.stderr) == (
+            started.returncode, started.stdout, started.stderr), words
 
 
 @pytest.mark.parametrize("command",
@@ -135,14 +145,18 @@ def compare(path):
 def test_interruption_keeps_what_was_measured(tmp_path):
     out = tmp_path / "record.json"
     # One check alone: the first cells take a moment, all of them far longer than this waits.
-    process = subprocess.Popen([PROGRAM, "parity", "--checks", "oracle", "--out", str(out)], cwd=ROOT,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(5)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-    assert process.returncode in (1, 3), process.returncode
-    record = json.loads(out.read_text())
-    assert record["twinbench"]["parity"], "what was measured before the interruption is in the record"
+    for wait_s in (0.5, 2, 8):  # others may keep the machine busy
+        process = subprocess.Popen([PROGRAM, "parity", "--checks", "oracle", "--out", str(out)], cwd=ROOT,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        next(line for line in process.stderr if "[0/" in line)
+        time.sleep(wait_s)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        assert process.returncode in (1, 3), process.returncode
+        measured = json.loads(out.read_text())["twinbench"]["parity"]
+        if measured:
+            break
+    assert measured, "what was measured before the interruption is in the record"
 
 
 def test_refused_output_leaves_nothing_behind(tmp_path):
@@ -284,7 +298,7 @@ def test_selftest_keeps_to_its_budget_and_shards(tmp_path):
     ledger = json.loads(out.read_text())["twinbench"]["ledger"]
     assert ledger["inconclusive"] >= 2 and ledger["passed"] == ledger["planned"] - ledger["inconclusive"]
     names = lambda *more: [row["name"] for row in (
-        run("selftest", "--filter", "timed_.*er$|^one_item$|^empty$", "--out", str(out), *more),
+        run("selftest", "--filter", "^(zeros|dropped_tail|stale_buffer|one_item|empty)$", "--out", str(out), *more),
         json.loads(out.read_text())["twinbench"]["selftest"])[1]]
     assert sorted(names("--shard", "1/2") + names("--shard", "2/2")) == sorted(names())
 

@@ -1,16 +1,14 @@
 """What is checked may only grow: planted losses and gains, each with its exit code."""
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
+import warm
 
-PROGRAM = os.environ["TWINBENCH_PROGRAM"]
 ROOT = Path(__file__).parents[2]
 
 
 def coverage(pins, *flags):
-    return subprocess.run([PROGRAM, "coverage", "--pins", str(pins), *flags], cwd=ROOT, capture_output=True, text=True)
+    return warm.run("coverage", "--pins", pins, *flags)
 
 
 @pytest.fixture

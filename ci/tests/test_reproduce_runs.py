@@ -1,4 +1,5 @@
 """The reproduce command of a failing row runs that row: failures of real cells are planted, each command is run."""
+import functools
 import json
 import os
 import subprocess
@@ -18,6 +19,7 @@ from twinbench_reports.load import load_record  # noqa: E402
 TWIN = {"component": "trainer2.rotor_update", "device": "cpu", "dtype": "fp32", "case": "default"}
 CELL = "trainer2.rotor_update/optimized/cpu/fp32/default"
 SCENARIO = "scan_memory_budget"
+QUICK = "--quick --null-cells 1 --null-blocks 2"
 
 
 def of_twin(row):
@@ -32,16 +34,30 @@ ROWS = {
     "parity": ({"cell": CELL}, "parity", "", lambda row: row["cell"] == CELL),
     "counters": ({"cell": CELL}, "counters", "", lambda row: row["cell"] == CELL),
     "proofs": (TWIN, "counters", "", of_twin),
-    "timings": ({"cell": CELL}, "bench", "--quick", of_twin),
-    "speedups": (TWIN, "bench", "--quick", of_twin),
+    "timings": ({"cell": CELL}, "bench", QUICK, of_twin),
+    "speedups": (TWIN, "bench", QUICK, of_twin),
     "scenarios": ({"name": SCENARIO, "device": "cpu"}, "scenario", "", lambda row: row["name"] == SCENARIO),
     "modelled": ({"cell": CELL.replace("/cpu/", "/simt/")}, "kernels", "",
                  lambda row: row["cell"] == CELL.replace("/cpu/", "/simt/")),
 }
 
 
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """Command -> the record of its run: rows of several kinds have one command."""
+    @functools.cache
+    def run(command, codes):
+        out = tmp_path_factory.mktemp("ran") / "again.json"
+        done = subprocess.run(f"{command} --out {out}", shell=True, capture_output=True, text=True, cwd=ROOT,
+                              timeout=120)
+        assert done.returncode in codes, done.stdout + done.stderr
+        return json.loads(out.read_text())["twinbench"]
+
+    return run
+
+
 @pytest.mark.parametrize("section", ROWS)
-def test_the_command_of_a_failing_row_runs_that_row(section, tmp_path):
+def test_the_command_of_a_failing_row_runs_that_row(section, tmp_path, ran):
     name, engine, short, is_that_row = ROWS[section]
     root = synthetic.full()
     root["twinbench"][section][0].update(name, reason="planted",
@@ -51,11 +67,7 @@ def test_the_command_of_a_failing_row_runs_that_row(section, tmp_path):
                    if finding.severity == "fail" and finding.kind == section)
     assert finding.reproduce.startswith(f"build/cpu/bin/twinbench {engine} ")
     command = finding.reproduce.replace("build/cpu/bin/twinbench", PROGRAM, 1)
-    out = tmp_path / "again.json"
-    done = subprocess.run(f"{command} {short} --out {out}", shell=True, capture_output=True, text=True, cwd=ROOT,
-                          timeout=120)
-    assert done.returncode in ((0, 3) if engine == "bench" else (0,)), done.stdout + done.stderr  # 3: undecided times
-    rows = json.loads(out.read_text())["twinbench"][section]
+    rows = ran(f"{command} {short}", (0, 3) if engine == "bench" else (0,))[section]  # 3: undecided times
     assert rows and all(map(is_that_row, rows)), [row for row in rows if not is_that_row(row)]
 
 

@@ -1,19 +1,17 @@
 """The smoke scenarios on real text, what `list --scenarios` says of all, and the device: honoured or refused."""
 import json
-import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+import warm
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = os.environ["TWINBENCH_PROGRAM"]
 FILES = sorted((ROOT / "scenarios").rglob("*.yaml"))
 
 
 def run(*arguments, cwd=ROOT, timeout=400):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, cwd=cwd)
+    return warm.run(*arguments, timeout=timeout, cwd=cwd)
 
 
 @pytest.fixture(scope="module")

@@ -66,7 +66,7 @@ def tree(tmp_path):
 
 def run(tree, command, **environment):
     (tree / "steps").write_text("")
-    values = {"STEPS": str(tree / "steps"), "CODE": "0", "VERDICT": "", "RECORD": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    values = {"STEPS": str(tree / "steps"), "CODE": "0", "VERDICT": "", "RECORD": ""}
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("GITHUB_", "GIT_", "TWINBENCH_"))}
     return subprocess.run(["bash", "-e", "-c", command], cwd=tree, env={**kept, **values, **environment},
                           capture_output=True, text=True)
