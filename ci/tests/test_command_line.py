@@ -114,7 +114,8 @@ def test_google_benchmark_json_loads_in_compare_py(tmp_path):
 def benched(tmp_path_factory):
     """A run of bench in an environment that asks for spinning threads, and its record."""
     out = tmp_path_factory.mktemp("bench") / "record.json"
-    result = run("bench", "--quick", "--filter", "collation/.*/cpu/fp32/train_16$", "--held-out", "none", "--out", out,
+    result = run("bench", "--quick", "--null-cells", 1, "--null-blocks", 2, "--held-out", "none", "--out", out,
+                 "--filter", "^trainer2.rotor_update/.*/cpu/fp32/default$",
                  env={**os.environ, "OMP_WAIT_POLICY": "ACTIVE"})
     assert result.returncode in (0, 3), result.stderr
     return result, out
@@ -211,22 +212,24 @@ def cells_of(path, section="parity"):
              if row.get("check") == "left_out" or row["verdict"] == "skip" and "check" not in row})
 
 
+SMALL = "^trainer2.rotor_update/"  # two large cases, of 6 and 128 planes
+
+
 @pytest.mark.parametrize("engine", ["parity", "counters"])
 def test_the_quick_tier_names_the_large_cells_that_it_leaves_out(engine, tmp_path):
     out = tmp_path / "record.json"
     # From the environment, as a replay would give it.
-    result = subprocess.run([PROGRAM, engine, "--tier", "quick", "--filter", "collation/", "--out", str(out)], cwd=ROOT,
+    result = subprocess.run([PROGRAM, engine, "--tier", "quick", "--filter", SMALL, "--out", str(out)], cwd=ROOT,
                             capture_output=True, text=True, env={**os.environ, "TWINBENCH_SAMPLE": "abc"})
     assert result.returncode == 0, result.stdout + result.stderr
     judged, left_out = cells_of(out, engine)
-    listed = run("list", "--cells", "--filter", "collation/.*/cpu/").stdout.split()
+    listed = run("list", "--cells", "--filter", f"{SMALL}.*/cpu/").stdout.split()
     judged = {cell for cell in judged if not cell.endswith("/held_out")}
     assert judged | set(left_out) == set(listed) and not judged & set(left_out)
     assert left_out and all("--tier full" in reason and "sample abc" in reason for reason in left_out.values())
     assert "--sample abc" in result.stdout and "skipped" in result.stdout
     again = tmp_path / "again.json"
-    assert run(engine, "--tier", "quick", "--sample", "abc", "--filter", "collation/",
-               "--out", str(again)).returncode == 0
+    assert run(engine, "--tier", "quick", "--sample", "abc", "--filter", SMALL, "--out", str(again)).returncode == 0
     repeated, left_out_again = cells_of(again, engine)
     assert {cell for cell in repeated if not cell.endswith("/held_out")} == judged and left_out_again == left_out
 
@@ -245,10 +248,12 @@ def test_shards_are_disjoint_and_together_everything(tmp_path):
 
 
 @pytest.mark.parametrize("engine", ["parity", "counters", "bench"])
-def test_a_spent_budget_names_what_it_leaves_out_and_is_no_pass(engine, tmp_path):
+def test_a_spent_budget_names_what_it_leaves_out_and_is_no_pass(engine, tmp_path, benched):
     out = tmp_path / "record.json"
     case = "train" if engine == "bench" else "tiny"
-    result = run(engine, "--minutes", "0.0001", "--filter", f"simple_neuron/.*/cpu/fp32/{case}$", "--out", str(out))
+    session = ("--session-from", benched[1]) if engine == "bench" else ()
+    result = run(engine, *session, "--minutes", "0.0001", "--filter", f"simple_neuron/.*/cpu/fp32/{case}$", "--out",
+                 str(out))
     assert result.returncode == 3, result.stdout + result.stderr
     assert "left out, budget" in result.stdout and "inconclusive" in result.stdout
     block = json.loads(out.read_text())["twinbench"]
@@ -258,11 +263,12 @@ def test_a_spent_budget_names_what_it_leaves_out_and_is_no_pass(engine, tmp_path
 
 
 @pytest.mark.parametrize("engine", ["parity", "bench"])
-def test_a_filter_may_mean_held_out_cells_alone(engine, tmp_path):
+def test_a_filter_may_mean_held_out_cells_alone(engine, tmp_path, benched):
     """Those of one component, drawn by a text: they are in no list."""
     out = tmp_path / "record.json"
-    result = run(engine, "--quick", "--held-out", "abc", "--filter", "^energy_flow.collation/.*/held_out$", "--minutes",
-                 "0.5" if engine == "parity" else "0.0001", "--out", str(out))
+    session = ("--session-from", benched[1]) if engine == "bench" else ()
+    result = run(engine, *session, "--quick", "--held-out", "abc", "--filter", "^energy_flow.collation/.*/held_out$",
+                 "--minutes", "0.5" if engine == "parity" else "0.0001", "--out", str(out))
     assert result.returncode in (0, 3), result.stderr
     block = json.loads(out.read_text())["twinbench"]
     rows = block["parity" if engine == "parity" else "speedups"]

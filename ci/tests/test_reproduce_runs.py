@@ -1,5 +1,4 @@
 """The reproduce command of a failing row runs that row: failures of real cells are planted, each command is run."""
-import functools
 import json
 import os
 import subprocess
@@ -42,22 +41,8 @@ ROWS = {
 }
 
 
-@pytest.fixture(scope="module")
-def ran(tmp_path_factory):
-    """Command -> the record of its run: rows of several kinds have one command."""
-    @functools.cache
-    def run(command, codes):
-        out = tmp_path_factory.mktemp("ran") / "again.json"
-        done = subprocess.run(f"{command} --out {out}", shell=True, capture_output=True, text=True, cwd=ROOT,
-                              timeout=120)
-        assert done.returncode in codes, done.stdout + done.stderr
-        return json.loads(out.read_text())["twinbench"]
-
-    return run
-
-
 @pytest.mark.parametrize("section", ROWS)
-def test_the_command_of_a_failing_row_runs_that_row(section, tmp_path, ran):
+def test_the_command_of_a_failing_row_runs_that_row(section, tmp_path):
     name, engine, short, is_that_row = ROWS[section]
     root = synthetic.full()
     root["twinbench"][section][0].update(name, reason="planted",
@@ -67,7 +52,11 @@ def test_the_command_of_a_failing_row_runs_that_row(section, tmp_path, ran):
                    if finding.severity == "fail" and finding.kind == section)
     assert finding.reproduce.startswith(f"build/cpu/bin/twinbench {engine} ")
     command = finding.reproduce.replace("build/cpu/bin/twinbench", PROGRAM, 1)
-    rows = ran(f"{command} {short}", (0, 3) if engine == "bench" else (0,))[section]  # 3: undecided times
+    out = tmp_path / "again.json"
+    done = subprocess.run(f"{command} {short} --out {out}", shell=True, capture_output=True, text=True, cwd=ROOT,
+                          timeout=120)
+    assert done.returncode in ((0, 3) if engine == "bench" else (0,)), done.stdout + done.stderr  # 3: undecided times
+    rows = json.loads(out.read_text())["twinbench"][section]
     assert rows and all(map(is_that_row, rows)), [row for row in rows if not is_that_row(row)]
 
 
