@@ -1,5 +1,6 @@
 """How kernels are launched, and the occupancy that follows: block size from the PTX, dynamic shared memory from the
 kernel's own header, theoretical occupancy from CUDA's calculator (ci/occupancy.cpp). Needs g++, no GPU."""
+import functools
 import os
 import re
 import subprocess
@@ -113,19 +114,22 @@ def check_launch_sites(sources: list[Path], kernels: Path, threads_of_type: dict
                                   f"{threads_of.get(name)}: make them equal")
 
 
-def compiled(source: str, flags: list[str], given: str = "") -> str:
-    """What a small program prints. `source` is C++ text."""
-    with tempfile.TemporaryDirectory() as folder:
-        path, program = Path(folder) / "program.cpp", Path(folder) / "program"
-        path.write_text(source)
-        done = subprocess.run(["g++", "-std=c++20", "-O1", *flags,
-                               str(path), "-o", str(program)], capture_output=True, text=True)
-        if done.returncode != 0:
-            raise LaunchError(done.stderr.strip())
-        ran = subprocess.run([str(program)], input=given, capture_output=True, text=True)
-        if ran.returncode != 0:
-            raise LaunchError(ran.stderr.strip())
-        return ran.stdout
+def build(source: str, flags: list[str], folder: str) -> Path:
+    """A small program in that folder. `source` is C++ text."""
+    path, program = Path(folder) / "program.cpp", Path(folder) / "program"
+    path.write_text(source)
+    done = subprocess.run(["g++", "-std=c++20", "-O1", *flags, str(path), "-o", str(program)], capture_output=True,
+                          text=True)
+    if done.returncode != 0:
+        raise LaunchError(done.stderr.strip())
+    return program
+
+
+def printed_by(program: Path, given: str = "") -> str:
+    ran = subprocess.run([str(program)], input=given, capture_output=True, text=True)
+    if ran.returncode != 0:
+        raise LaunchError(ran.stderr.strip())
+    return ran.stdout
 
 
 def dynamic_shared_bytes(types: list[str], kernels: Path = ROOT / "kernels") -> dict[str, int]:
@@ -138,7 +142,9 @@ def dynamic_shared_bytes(types: list[str], kernels: Path = ROOT / "kernels") -> 
     lines = [f'#include "{header}"' for header in dict.fromkeys(headers)] + ["#include <iostream>", "int main() {"]
     lines += [f"  std::cout << {name}::documented_shared_bytes() << '\\n';" for name in types] + ["}"]
     try:
-        printed = compiled("\n".join(lines) + "\n", [f"-I{kernels.resolve().parent}", f"-I{ROOT}"])
+        with tempfile.TemporaryDirectory() as folder:
+            flags = [f"-I{kernels.resolve().parent}", f"-I{ROOT}"]
+            printed = printed_by(build("\n".join(lines) + "\n", flags, folder))
     except LaunchError as error:
         raise LaunchError("a kernel with dynamic shared memory states documented_shared_bytes() (see kernels/common/"
                           f"simt.h); of {', '.join(types)} one does not:\n{error}") from None
@@ -156,10 +162,17 @@ def cuda_include() -> str:
     raise LaunchError(f"no cuda_occupancy.h in {', '.join(map(str, folders))}; ci/setup installs it with torch")
 
 
+@functools.cache
+def calculator() -> tuple[Path, tempfile.TemporaryDirectory]:
+    """CUDA's calculator as a program, compiled once a process, and the folder that goes with the process."""
+    folder = tempfile.TemporaryDirectory()
+    source = (ROOT / "ci" / "occupancy.cpp").read_text()
+    return build(source, ["-isystem", cuda_include()], folder.name), folder
+
+
 def occupancy(rows: list[tuple[str, int, int, int, int]]) -> list[tuple[int, int, int]]:
     """(architecture, registers, static bytes, dynamic bytes, threads) -> (blocks, warps, most warps) an SM can hold."""
     if not rows:
         return []
     given = "".join(" ".join(map(str, row)) + "\n" for row in rows)
-    printed = compiled((ROOT / "ci" / "occupancy.cpp").read_text(), ["-isystem", cuda_include()], given)
-    return [tuple(map(int, line.split())) for line in printed.splitlines()]
+    return [tuple(map(int, line.split())) for line in printed_by(calculator()[0], given).splitlines()]

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3 -IS
 """A compute-sanitizer that does as $FAKE_SANITIZER says: JSON, "<tool>" -> fires (default), silent, accuses_all;
 "refuse" -> true: it rejects the device; "found" -> a component in which it finds something; "never_ran" -> likewise."""
 import json

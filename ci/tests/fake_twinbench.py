@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3 -IS
 """A twinbench that does as $FAKE_BEHAVIOUR says, step by step: what the GPU suite's tests run in place of the program.
 
 $FAKE_BEHAVIOUR: JSON, step name (the stem of --out) -> ok, fail, hang, crash, half, killed_while_writing, slow,
@@ -10,7 +10,6 @@ import os
 import re
 import signal
 import struct
-import subprocess
 import sys
 import time
 import zlib
@@ -92,6 +91,8 @@ def main() -> int:
     out = Path(flag("--out"))
     behaviour = json.loads(os.environ.get("FAKE_BEHAVIOUR", "{}")).get(out.stem, "ok")
     if behaviour == "hang":
+        import subprocess  # of all the others only this one would make starts slow
+
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         child = subprocess.Popen([
             sys.executable, "-c", "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)"])

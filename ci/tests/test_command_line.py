@@ -7,14 +7,24 @@ import time
 from pathlib import Path
 
 import pytest
+import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = os.environ["TWINBENCH_PROGRAM"]
 
 
-def run(*arguments, timeout=180, **keywords):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=timeout,
-                          cwd=keywords.pop("cwd", ROOT), **keywords)
+def run(*arguments, env=None):
+    if env is None:
+        return warm.run(*arguments)
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=180, cwd=ROOT,
+                          env=env)
+
+
+def test_a_start_answers_as_the_warm_process_does():
+    for words in (["list", "--cells"], ["parity", "--help"], ["partiy"]):
+        warm_one, started = run(*words), run(*words, env=os.environ)
+        assert (warm_one.returncode, warm_one.stdout, warm_one.stderr) == (
+            started.returncode, started.stdout, started.stderr), words
 
 
 @pytest.mark.parametrize("command",
@@ -104,7 +114,8 @@ def test_google_benchmark_json_loads_in_compare_py(tmp_path):
 def benched(tmp_path_factory):
     """A run of bench in an environment that asks for spinning threads, and its record."""
     out = tmp_path_factory.mktemp("bench") / "record.json"
-    result = run("bench", "--quick", "--filter", "collation/.*/cpu/fp32/train_16$", "--held-out", "none", "--out", out,
+    result = run("bench", "--quick", "--null-cells", 1, "--null-blocks", 2, "--held-out", "none", "--out", out,
+                 "--filter", "^trainer2.rotor_update/.*/cpu/fp32/default$",
                  env={**os.environ, "OMP_WAIT_POLICY": "ACTIVE"})
     assert result.returncode in (0, 3), result.stderr
     return result, out
@@ -135,14 +146,18 @@ def compare(path):
 def test_interruption_keeps_what_was_measured(tmp_path):
     out = tmp_path / "record.json"
     # One check alone: the first cells take a moment, all of them far longer than this waits.
-    process = subprocess.Popen([PROGRAM, "parity", "--checks", "oracle", "--out", str(out)], cwd=ROOT,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(5)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
-    assert process.returncode in (1, 3), process.returncode
-    record = json.loads(out.read_text())
-    assert record["twinbench"]["parity"], "what was measured before the interruption is in the record"
+    for wait_s in (0.5, 2, 8):  # others may keep the machine busy
+        process = subprocess.Popen([PROGRAM, "parity", "--checks", "oracle", "--out", str(out)], cwd=ROOT,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        next(line for line in process.stderr if "[0/" in line)
+        time.sleep(wait_s)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        assert process.returncode in (1, 3), process.returncode
+        measured = json.loads(out.read_text())["twinbench"]["parity"]
+        if measured:
+            break
+    assert measured, "what was measured before the interruption is in the record"
 
 
 def test_refused_output_leaves_nothing_behind(tmp_path):
@@ -197,22 +212,25 @@ def cells_of(path, section="parity"):
              if row.get("check") == "left_out" or row["verdict"] == "skip" and "check" not in row})
 
 
+SMALL = "^trainer2.rotor_update/"  # two large cases, of 6 and 128 planes
+
+
 @pytest.mark.parametrize("engine", ["parity", "counters"])
 def test_the_quick_tier_names_the_large_cells_that_it_leaves_out(engine, tmp_path):
     out = tmp_path / "record.json"
+    checks = ["--checks", "oracle,specimen"] if engine == "parity" else []
+    words = [engine, "--tier", "quick", "--filter", SMALL, *checks]
     # From the environment, as a replay would give it.
-    result = subprocess.run([PROGRAM, engine, "--tier", "quick", "--filter", "collation/", "--out", str(out)], cwd=ROOT,
-                            capture_output=True, text=True, env={**os.environ, "TWINBENCH_SAMPLE": "abc"})
+    result = run(*words, "--out", out, env={**os.environ, "TWINBENCH_SAMPLE": "abc"})
     assert result.returncode == 0, result.stdout + result.stderr
     judged, left_out = cells_of(out, engine)
-    listed = run("list", "--cells", "--filter", "collation/.*/cpu/").stdout.split()
+    listed = run("list", "--cells", "--filter", f"{SMALL}.*/cpu/").stdout.split()
     judged = {cell for cell in judged if not cell.endswith("/held_out")}
     assert judged | set(left_out) == set(listed) and not judged & set(left_out)
     assert left_out and all("--tier full" in reason and "sample abc" in reason for reason in left_out.values())
     assert "--sample abc" in result.stdout and "skipped" in result.stdout
     again = tmp_path / "again.json"
-    assert run(engine, "--tier", "quick", "--sample", "abc", "--filter", "collation/",
-               "--out", str(again)).returncode == 0
+    assert run(*words, "--sample", "abc", "--out", again).returncode == 0
     repeated, left_out_again = cells_of(again, engine)
     assert {cell for cell in repeated if not cell.endswith("/held_out")} == judged and left_out_again == left_out
 
@@ -231,10 +249,12 @@ def test_shards_are_disjoint_and_together_everything(tmp_path):
 
 
 @pytest.mark.parametrize("engine", ["parity", "counters", "bench"])
-def test_a_spent_budget_names_what_it_leaves_out_and_is_no_pass(engine, tmp_path):
+def test_a_spent_budget_names_what_it_leaves_out_and_is_no_pass(engine, tmp_path, benched):
     out = tmp_path / "record.json"
     case = "train" if engine == "bench" else "tiny"
-    result = run(engine, "--minutes", "0.0001", "--filter", f"simple_neuron/.*/cpu/fp32/{case}$", "--out", str(out))
+    session = ("--session-from", benched[1]) if engine == "bench" else ()
+    result = run(engine, *session, "--minutes", "0.0001", "--filter", f"simple_neuron/.*/cpu/fp32/{case}$", "--out",
+                 str(out))
     assert result.returncode == 3, result.stdout + result.stderr
     assert "left out, budget" in result.stdout and "inconclusive" in result.stdout
     block = json.loads(out.read_text())["twinbench"]
@@ -244,11 +264,12 @@ def test_a_spent_budget_names_what_it_leaves_out_and_is_no_pass(engine, tmp_path
 
 
 @pytest.mark.parametrize("engine", ["parity", "bench"])
-def test_a_filter_may_mean_held_out_cells_alone(engine, tmp_path):
+def test_a_filter_may_mean_held_out_cells_alone(engine, tmp_path, benched):
     """Those of one component, drawn by a text: they are in no list."""
     out = tmp_path / "record.json"
-    result = run(engine, "--quick", "--held-out", "abc", "--filter", "^energy_flow.collation/.*/held_out$", "--minutes",
-                 "0.5" if engine == "parity" else "0.0001", "--out", str(out))
+    session = ("--session-from", benched[1]) if engine == "bench" else ()
+    result = run(engine, *session, "--quick", "--held-out", "abc", "--filter", "^energy_flow.collation/.*/held_out$",
+                 "--minutes", "0.5" if engine == "parity" else "0.0001", "--out", str(out))
     assert result.returncode in (0, 3), result.stderr
     block = json.loads(out.read_text())["twinbench"]
     rows = block["parity" if engine == "parity" else "speedups"]
@@ -284,7 +305,7 @@ def test_selftest_keeps_to_its_budget_and_shards(tmp_path):
     ledger = json.loads(out.read_text())["twinbench"]["ledger"]
     assert ledger["inconclusive"] >= 2 and ledger["passed"] == ledger["planned"] - ledger["inconclusive"]
     names = lambda *more: [row["name"] for row in (
-        run("selftest", "--filter", "timed_.*er$|^one_item$|^empty$", "--out", str(out), *more),
+        run("selftest", "--filter", "^(zeros|dropped_tail|stale_buffer|one_item|empty)$", "--out", str(out), *more),
         json.loads(out.read_text())["twinbench"]["selftest"])[1]]
     assert sorted(names("--shard", "1/2") + names("--shard", "2/2")) == sorted(names())
 

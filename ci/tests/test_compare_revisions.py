@@ -1,6 +1,11 @@
-"""ci/compare_revisions end to end on made-up programs: each exit code, each kind of change, bad luck and bad input."""
+"""ci/compare_revisions end to end on made-up programs: each exit code, each kind of change, bad luck and bad input.
+
+Most comparisons are made in this process, script and programs: to start each takes longer than all that they do. Those
+that ask for `in_processes` start the script, which starts the programs."""
+import contextlib
 import copy
 import functools
+import io
 import json
 import math
 import os
@@ -8,11 +13,16 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "ci/tests"), str(ROOT / "reports")]
+import fake_compared  # noqa: E402
+from comparing import main as script  # noqa: E402
+
 SCRIPT = ROOT / "ci" / "compare_revisions"
 FAKE = ROOT / "ci" / "tests" / "fake_compared.py"
 SCAN, CAYLEY = "sem.scan/optimized/cpu/fp32/train", "sem.cayley/optimized/cpu/fp32/train"
@@ -28,19 +38,49 @@ def behaviour():
         KERNEL: {"counters": COUNTS, "kernels": {"modelled H200": {"microseconds": "1.62", "limiter": "latency"}}}}}
 
 
-def compared(folder, base, head, *arguments):
-    """Runs the script on two fakes; returns (exit code, what it says, verdict file)."""
+def in_processes(command):
+    done = subprocess.run([sys.executable, str(SCRIPT), *command], capture_output=True, text=True, cwd=ROOT,
+                          timeout=300, env=os.environ | {"TWINBENCH_VENV": str(Path(sys.prefix))})
+    return done.returncode, done.stdout + done.stderr
+
+
+def caught(work):
+    """(exit code, standard output, standard error) of what would end a process."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = work()
+        except SystemExit as stop:  # argparse
+            code = stop.code
+    return code, out.getvalue(), err.getvalue()
+
+
+def here(command):
+    """The script's main function, and the fakes' in place of their processes."""
+    started = subprocess.run
+
+    def run(command, **keywords):
+        if Path(command[0]).suffix != ".py":
+            return started(command, **keywords)
+        answered = caught(lambda: fake_compared.answer(command[0], command[1:]))
+        return subprocess.CompletedProcess(command, *answered)
+
+    with mock.patch.object(subprocess, "run", run):
+        code, out, err = caught(lambda: script.main(ROOT, command))
+    return code, out + err
+
+
+def compared(folder, base, head, *arguments, by=here):
+    """Compares two fakes; returns (exit code, what is said, verdict file)."""
     for name, what in (("base", base), ("head", head)):
         (folder / f"{name}.json").write_text(json.dumps(what))
         program = folder / f"{name}.py"
         program.write_text(FAKE.read_text() + f"# {json.dumps(what)}\n")
         program.chmod(0o755)
     verdict = folder / "verdict.json"
-    done = subprocess.run([sys.executable, str(SCRIPT), "--programs", str(folder / "base.py"), str(folder / "head.py"),
-                           "--minutes", "2", "--verdict", str(verdict), *arguments],
-                          capture_output=True, text=True, cwd=ROOT, timeout=300,
-                          env=os.environ | {"TWINBENCH_VENV": str(Path(sys.prefix))})
-    return done.returncode, done.stdout + done.stderr, json.loads(verdict.read_text()) if verdict.exists() else {}
+    code, said = by(["--programs", str(folder / "base.py"), str(folder / "head.py"), "--minutes", "2", "--verdict",
+                     str(verdict), *arguments])
+    return code, said, json.loads(verdict.read_text()) if verdict.exists() else {}
 
 
 @pytest.fixture
@@ -59,13 +99,13 @@ COUNTS_ONLY = ("--stages", "counters,kernels,instructions")
 
 
 def test_the_same_code_passes(compare):
-    code, said, verdict = compare(behaviour(), behaviour())
+    code, said, verdict = compare(behaviour(), behaviour(), by=in_processes)
     assert code == 0 and verdict["identical_code"] and "their times are not compared" in said
     assert verdict["compared"] == 10  # 4 counted on the CPU and 1 on simt, 1 kernel, 4 instructions
 
 
 def test_other_code_that_does_the_same_passes(compare):
-    code, said, verdict = compare(behaviour(), behaviour() | {"seed": 2})
+    code, said, verdict = compare(behaviour(), behaviour() | {"seed": 2}, by=in_processes)
     assert code == 0 and not verdict["identical_code"] and not verdict["findings"], said
     assert {row["cell"] for row in verdict["times"]} == {SCAN, CAYLEY}  # neither the baseline nor an untimed case
     assert all(row[metric]["verdict"] == "same" for row in verdict["times"] for metric in ("real_time", "cpu_time"))
@@ -138,7 +178,7 @@ def test_too_much_noise_is_undecided_and_says_what_would_have_been_seen(compare)
 
 
 def test_a_spent_budget_is_undecided(compare):
-    code, said, _ = compare(behaviour(), behaviour() | {"seed": 2}, "--stages", "times", "--minutes", "0.01")
+    code, said, _ = compare(behaviour(), behaviour() | {"seed": 2}, "--stages", "times", "--minutes", "0.0001")
     assert code == 3 and ("the budget ended" in said or "No time of this run is believed" in said)
 
 
@@ -167,9 +207,9 @@ def test_a_duplicated_cell_is_an_error(compare, tmp_path):
         "json.dumps({\"cells\": found} if engine == \"kernels\" else found)",
         "json.dumps(found)[:-1] + ', ' + json.dumps(found)[1:]")
     (tmp_path / "head.py").write_text(text)
-    done = subprocess.run([sys.executable, str(SCRIPT), "--programs", str(tmp_path / "base.py"),
-                           str(tmp_path / "head.py"), "--stages", "counters"], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 2 and "is there twice" in done.stderr
+    code, said = in_processes(["--programs", str(tmp_path / "base.py"), str(tmp_path / "head.py"), "--stages",
+                               "counters"])
+    assert code == 2 and "is there twice" in said
 
 
 def test_fewer_is_no_failure_and_the_baseline_may_count_more(compare):
@@ -198,9 +238,10 @@ def test_a_cell_that_cannot_be_timed_is_missing(compare):
 def test_the_reproduce_command_of_a_failing_row_fails_too(compare):
     _, _, verdict = compare(behaviour(), changed(counters=COUNTS | {"dispatches": 13}), *COUNTS_ONLY)
     row = next(row for row in verdict["findings"] if row["severity"] == "fail")
-    done = subprocess.run([sys.executable, *shlex.split(row["reproduce"]), *COUNTS_ONLY], cwd=ROOT,
-                          capture_output=True, text=True)
-    assert done.returncode == 1 and SCAN in done.stdout and CAYLEY not in done.stdout
+    named, *command = shlex.split(row["reproduce"])
+    assert ROOT / named == SCRIPT
+    code, said = in_processes([*command, *COUNTS_ONLY])
+    assert code == 1 and SCAN in said and CAYLEY not in said
 
 
 @pytest.mark.parametrize("arguments, says", [
@@ -211,18 +252,21 @@ def test_wrong_flags_end_with_2(compare, arguments, says):
     assert code == 2 and says in said
 
 
+def test_a_usage_error_is_the_scripts_exit_code_too():
+    code, said = in_processes(["base", "head", "--frob"])
+    assert code == 2 and "--frob" in said
+
+
 def test_a_program_that_crashes_ends_with_2(compare):
-    code, said, _ = compare(behaviour(), behaviour() | {"crash": "counters"})
+    code, said, _ = compare(behaviour(), behaviour() | {"crash": "counters"}, by=in_processes)
     assert code == 2 and "planted crash" in said
 
 
 def test_a_program_that_is_not_there_ends_with_2():
-    done = subprocess.run([sys.executable, str(SCRIPT), "--programs", "/nowhere/a", "/nowhere/b"], capture_output=True,
-                          text=True, cwd=ROOT)
-    assert done.returncode == 2 and "remedy" in done.stderr
+    code, said = in_processes(["--programs", "/nowhere/a", "/nowhere/b"])
+    assert code == 2 and "remedy" in said
 
 
 def test_an_unknown_revision_ends_with_2():
-    done = subprocess.run([sys.executable, str(SCRIPT), "no-such-revision", "HEAD"], capture_output=True, text=True,
-                          cwd=ROOT)
-    assert done.returncode == 2 and "no-such-revision" in done.stderr
+    code, said = in_processes(["no-such-revision", "HEAD"])
+    assert code == 2 and "no-such-revision" in said

@@ -1,16 +1,14 @@
 """`twinbench configuration`: the documented ones as a table, one whole, as JSON; dropped flows told; hostile files."""
 import json
-import os
-import subprocess
 from pathlib import Path
 
+import warm
+
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = os.environ["TWINBENCH_PROGRAM"]
 
 
 def run(*arguments):
-    return subprocess.run([PROGRAM, "configuration", *map(str, arguments)], capture_output=True, text=True, timeout=60,
-                          cwd=ROOT)
+    return warm.run("configuration", *arguments, timeout=60)
 
 
 def test_the_table_has_every_documented_one_and_tells_whose_flows_are_dropped():

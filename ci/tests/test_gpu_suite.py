@@ -1,12 +1,19 @@
-"""The GPU suite over a scripted program: budget, order, resume, hangs, whole records, sanitizers, exit codes."""
+"""The GPU suite over a scripted program: budget, order, resume, hangs, whole records, sanitizers, exit codes.
+
+Most calls are made in this process, the suite and its report; one that is made as a user makes it starts ci/gpu_suite,
+which starts the report's commands."""
+import contextlib
+import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import tarfile
 import time
 from pathlib import Path
 from threading import Event
+from unittest import mock
 
 import pytest
 
@@ -15,14 +22,44 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports/tests")]
 
 import synthetic  # noqa: E402
-from suite import host_counts, results, sanitizer, second_timer  # noqa: E402
+from suite import engines, host_counts, results, sanitizer, second_timer  # noqa: E402
+from suite import main as script  # noqa: E402
 from suite.engines import Bench  # noqa: E402
 from suite.errors import SuiteError  # noqa: E402
 from suite.files import write_whole  # noqa: E402
 from suite.plan import GROUPS, Step  # noqa: E402
-from suite.process import run_limited  # noqa: E402
+from suite.process import Ended, run_limited  # noqa: E402
 from suite.state import State, StepResult  # noqa: E402
+from twinbench_reports import cli  # noqa: E402
 from twinbench_reports.load import load_record  # noqa: E402
+from twinbench_reports.render.figures.drawing import Drawing  # noqa: E402
+
+REPORT = [sys.executable, "-m", "twinbench_reports"]
+
+
+def caught(work):
+    """(exit code, standard output, standard error) of what would end a process, its signals as they were."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = work()
+        except SystemExit as stop:  # argparse
+            code = stop.code
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    return code, out.getvalue(), err.getvalue()
+
+
+def run_here(command, *, log, **keywords):
+    """Runs the report's commands in this process, without the figures, which take nearly all of a page's time."""
+    if command[:3] != REPORT:
+        return run_limited(command, log=log, **keywords)
+    with mock.patch.object(Drawing, "inline_svg", lambda drawing: "<svg></svg>"):
+        code, out, err = caught(lambda: cli.main(command[3:]))
+    with log.open("a") as file:
+        file.write(f"$ {' '.join(command)}\n{out}{err}")
+    return Ended("exited", code, 0.0)
 
 
 class Suite:
@@ -36,20 +73,21 @@ class Suite:
         (folder / "bin/sanitizer_probe").write_text("")
         (folder / "record.json").write_text(json.dumps(synthetic.empty()))
 
-    def __call__(self, *flags, behaviour=None, sanitizer=None, device="cuda", out=None, minutes=1):
+    def __call__(self, *flags, behaviour=None, sanitizer=None, device="cuda", out=None, minutes=1, as_user=False):
         variables = {
             "PATH": f"{self.folder / 'bin'}:{Path(sys.executable).parent}:/usr/bin:/bin",
             "FAKE_BEHAVIOUR": json.dumps(behaviour or {}),
             "FAKE_SANITIZER": json.dumps(sanitizer or {}),
             "FAKE_RECORD": str(self.folder / "record.json"),
             "FAKE_CALLS": str(self.folder / "calls")}
-        command = [
-            sys.executable,
-            str(ROOT / "ci/gpu_suite"), "--program",
-            str(self.folder / "bin/twinbench"), "--device", device, "--minutes",
-            str(minutes), "--out",
-            str(out or self.out), *flags]
-        return subprocess.run(command, env=variables, cwd="/", capture_output=True, text=True, timeout=120)
+        command = ["--program", str(self.folder / "bin/twinbench"), "--device", device, "--minutes", str(minutes),
+                   "--out", str(out or self.out), *flags]
+        if as_user:
+            return subprocess.run([sys.executable, str(ROOT / "ci/gpu_suite"), *command], env=variables, cwd="/",
+                                  capture_output=True, text=True, timeout=120)
+        with (mock.patch.dict(os.environ, variables, clear=True), mock.patch.object(engines, "run_limited", run_here),
+              contextlib.chdir("/")):
+            return subprocess.CompletedProcess(command, *caught(lambda: script.main(ROOT, command)))
 
     def summary(self):
         return json.loads((self.out / "summary.json").read_text())
@@ -67,7 +105,7 @@ def suite(tmp_path):
 
 
 def test_everything_passes_in_the_order_of_value_and_what_returns_is_small_and_whole(suite):
-    run = suite("--work", str(suite.folder / "work"))
+    run = suite("--work", str(suite.folder / "work"), as_user=True)
     listed = suite("--list", out=suite.folder / "elsewhere").stdout.split()
     groups = list(dict.fromkeys(name.split(".")[0] for name in listed[listed.index("bits.energy_flow.first"):]))
     assert groups == list(GROUPS[1:-1]), "the most valuable first; unit tests only where a manifest names some"
@@ -93,7 +131,7 @@ def test_everything_passes_in_the_order_of_value_and_what_returns_is_small_and_w
 
 def test_exit_code_0_only_where_everything_passed(suite):
     only = "^(ceilings|parity)"
-    assert suite("--only", only).returncode == 0
+    assert suite("--only", only, as_user=True).returncode == 0
     assert suite("--only", only).returncode == 2, "it must not write over the earlier run"
     assert suite("--only", only, "--resume").returncode == 0
 
@@ -138,7 +176,7 @@ def test_half_a_record_is_no_record(suite):
 
 def test_the_budget_cuts_resume_goes_on_and_no_result_is_lost(suite):
     start = time.monotonic()
-    run = suite("--only", "^(ceilings|parity|selftest)", behaviour={"parity.energy_flow.second": "slow"}, minutes=0.12)
+    run = suite("--only", "^(ceilings|parity|selftest)", behaviour={"parity.energy_flow.second": "slow"}, minutes=0.08)
     assert time.monotonic() - start < 20 and run.returncode == 3
     summary = suite.summary()
     assert summary["not_run"] == ["selftest"]
@@ -352,7 +390,7 @@ def test_an_interruption_ends_the_step_at_once(tmp_path):
 
 def test_wrong_flags_are_usage_errors(suite):
     assert suite("--only", "no such step").returncode == 2 and suite("--minutes", "0").returncode == 2
-    assert suite("--only", "(").returncode == 2
+    assert suite("--only", "(").returncode == suite("--minutes", "0", as_user=True).returncode == 2
 
 
 def test_pins_are_held_only_against_what_is_planned(tmp_path):

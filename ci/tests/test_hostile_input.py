@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = os.environ["TWINBENCH_PROGRAM"]
@@ -20,11 +21,11 @@ def some(values, count=1):
     return values if EVERY else values[:count]
 
 
-def run(*command, seconds=10, **keywords):
+def run(*command, seconds=10):
     """Ends with 2 and one short, harmless line of error; how long that took does not depend on the input's malice."""
     began = time.monotonic()
-    result = subprocess.run([PROGRAM, *map(str, command)], cwd=ROOT, capture_output=True, timeout=60, **keywords)
-    error = result.stderr.decode("utf-8")
+    result = warm.run(*command, timeout=60)
+    error = result.stderr
     assert result.returncode == 2, (result.returncode, error[-500:])
     assert time.monotonic() - began < seconds
     assert len(error) < 8000 and all(char.isprintable() or char == "\n" for char in error), error

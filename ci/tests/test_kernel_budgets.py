@@ -135,7 +135,7 @@ class KernelBudgets(unittest.TestCase):
         source = folder / "many_values.cu"
         source.write_text(
             """// Keeps 64 values alive at once: with the registers that a block of 1024 leaves it must spill.
-extern "C" __global__ void __launch_bounds__(BLOCK) many_values(const float* in, float* out) {
+__device__ __forceinline__ void many_values(const float* in, float* out) {
   float v[64];
 #pragma unroll
   for (int i = 0; i < 64; ++i) v[i] = in[i * 1024 + threadIdx.x];
@@ -145,13 +145,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK) many_values(const float* in,
   for (int i = 0; i < 64; ++i) { sum = sum * v[i] + v[63 - i]; out[i] = v[(i * 7) % 64]; }
   out[threadIdx.x + 64] = sum;
 }
+extern "C" __global__ void __launch_bounds__(128) roomy(const float* in, float* out) { many_values(in, out); }
+extern "C" __global__ void __launch_bounds__(1024) tight(const float* in, float* out) { many_values(in, out); }
 """)
-        nvcc = kernel_budgets.find_nvcc()
-        roomy, tight = (kernel_budgets.parse_report(
-            kernel_budgets.report_on({source: kernel_compile.alone(nvcc, source, [f"-DBLOCK={threads}"])}))
-            for threads in (128, 1024))
-        for figures in (roomy, tight):
-            kernel_budgets.add_occupancy(figures)
+        compiled = kernel_compile.alone(kernel_budgets.find_nvcc(), source)
+        figures = kernel_budgets.parse_report(kernel_budgets.report_on({source: compiled}))
+        kernel_budgets.add_occupancy(figures)
+        roomy, tight = ({"many_values": figures[name]} for name in ("roomy", "tight"))
         failures, _ = kernel_budgets.compare(roomy, tight)
         self.assertTrue(any("spill_store_bytes 0 -> " in line for line in failures), failures)
 

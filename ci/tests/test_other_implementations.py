@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import warm
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
@@ -14,8 +15,8 @@ PROGRAM = os.environ["TWINBENCH_PROGRAM"]
 CELL = "energy_flow.energy_carrier/optimized/cpu/fp32/tiny"
 
 
-def run(*arguments, cwd=None):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=120)
+def run(*arguments):
+    return warm.run(*arguments, timeout=120)
 
 
 def test_the_documented_example_passes(tmp_path):

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = os.environ["TWINBENCH_PROGRAM"]
@@ -32,7 +33,7 @@ def test_what_is_no_regular_file_is_refused_before_anything_is_measured(command,
     os.mkfifo(fifo)
     began = time.monotonic()
     for path in (tmp_path, fifo, "/dev/null"):
-        result = run([*command, "--out", path])
+        result = warm.run(*command[1:], "--out", path)
         assert result.returncode == 2 and "--out" in result.stderr and str(path) in result.stderr, result.stderr
         assert not result.stdout
     assert time.monotonic() - began < 30
@@ -42,7 +43,7 @@ def test_what_is_no_regular_file_is_refused_before_anything_is_measured(command,
 
 @pytest.mark.parametrize("engine", ["counters", "coverage", "instructions", "kernels"])
 def test_pins_that_cannot_be_written_are_refused_first(engine, tmp_path):
-    result = run([PROGRAM, engine, "--pin", "--pins", tmp_path])
+    result = warm.run(engine, "--pin", "--pins", tmp_path)
     assert result.returncode == 2 and "regular file" in result.stderr, result.stderr
 
 

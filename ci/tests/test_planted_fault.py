@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import warm
 
 PROGRAM = os.environ["TWINBENCH_PROGRAM"]
 ROOT = Path(__file__).parents[2]
@@ -38,8 +39,10 @@ def place(tmp_path_factory):
 
 
 def run(folder, arguments, preload=None):
-    environment = {**os.environ, **({"LD_PRELOAD": str(preload)} if preload else {})}
-    return subprocess.run([PROGRAM, *arguments], cwd=folder, env=environment, capture_output=True, text=True)
+    if preload is None:
+        return warm.run(*arguments, cwd=folder)
+    return subprocess.run([PROGRAM, *arguments], cwd=folder, env={**os.environ, "LD_PRELOAD": str(preload)},
+                          capture_output=True, text=True)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

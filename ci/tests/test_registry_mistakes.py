@@ -1,5 +1,7 @@
 """Each mistake in the list of components is an error that names it: missing file, missing spec, stray file, bad
 line."""
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -62,8 +64,20 @@ def small_tree(tmp_path: Path) -> Path:
 
 
 def lint(tree: Path) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, str(ROOT / "ci/lint/lint_all.py"), str(tree)],
-                          capture_output=True, text=True)
+    """The lint's main function on that tree."""
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told):
+        code = lint_all.main(tree)
+    return subprocess.CompletedProcess([tree], code, told.getvalue())
+
+
+def test_the_lint_as_a_program_says_the_same(tmp_path):
+    tree = small_tree(tmp_path)
+    (tree / "src/energy_flow/real/spec.cpp").write_text("#include <vector>\n")
+    started = subprocess.run([sys.executable, str(ROOT / "ci/lint/lint_all.py"), str(tree)], capture_output=True,
+                             text=True)
+    called = lint(tree)
+    assert (started.returncode, started.stdout) == (called.returncode, called.stdout) and started.returncode == 1
 
 
 def test_clean_tree_passes(tmp_path):

@@ -18,6 +18,7 @@ from twinbench_reports.load import load_record  # noqa: E402
 TWIN = {"component": "trainer2.rotor_update", "device": "cpu", "dtype": "fp32", "case": "default"}
 CELL = "trainer2.rotor_update/optimized/cpu/fp32/default"
 SCENARIO = "scan_memory_budget"
+QUICK = "--quick --null-cells 1 --null-blocks 2"
 
 
 def of_twin(row):
@@ -32,8 +33,8 @@ ROWS = {
     "parity": ({"cell": CELL}, "parity", "", lambda row: row["cell"] == CELL),
     "counters": ({"cell": CELL}, "counters", "", lambda row: row["cell"] == CELL),
     "proofs": (TWIN, "counters", "", of_twin),
-    "timings": ({"cell": CELL}, "bench", "--quick", of_twin),
-    "speedups": (TWIN, "bench", "--quick", of_twin),
+    "timings": ({"cell": CELL}, "bench", QUICK, of_twin),
+    "speedups": (TWIN, "bench", QUICK, of_twin),
     "scenarios": ({"name": SCENARIO, "device": "cpu"}, "scenario", "", lambda row: row["name"] == SCENARIO),
     "modelled": ({"cell": CELL.replace("/cpu/", "/simt/")}, "kernels", "",
                  lambda row: row["cell"] == CELL.replace("/cpu/", "/simt/")),

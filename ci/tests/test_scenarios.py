@@ -1,19 +1,17 @@
 """The smoke scenarios on real text, what `list --scenarios` says of all, and the device: honoured or refused."""
 import json
-import os
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
+import warm
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = os.environ["TWINBENCH_PROGRAM"]
 FILES = sorted((ROOT / "scenarios").rglob("*.yaml"))
 
 
 def run(*arguments, cwd=ROOT, timeout=400):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, cwd=cwd)
+    return warm.run(*arguments, timeout=timeout, cwd=cwd)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +60,7 @@ def test_smoke_scenarios_pass_on_real_text(folder, listed):
 
 @pytest.mark.skipif(Path("/proc/driver/nvidia").exists(), reason="this machine has an NVIDIA driver")
 def test_a_missing_device_is_refused_or_skipped_and_never_replaced(folder):
-    arguments = ("flow_scaling", "--folder", ROOT / "scenarios")
+    arguments = ("flow_free_run", "--folder", ROOT / "scenarios")
     refused = run("scenario", *arguments, "--device", "cuda", cwd=folder)
     assert refused.returncode == 2 and "missing_device" in refused.stderr
     out = folder / "all.json"
@@ -71,19 +69,19 @@ def test_a_missing_device_is_refused_or_skipped_and_never_replaced(folder):
     assert skipped.returncode == 0 and [row["device"] for row in block["scenarios"]] == ["cpu", "simt"]
     assert any("missing_device" in reason for reason in block["ledger"]["skip_reasons"])
     required = run("scenario", *arguments, "--device", "all", "--require-device", cwd=folder)
-    assert required.returncode == 2 and "energy_flow/flow_scaling/cuda" in required.stdout
+    assert required.returncode == 2 and "energy_flow/flow_free_run/cuda" in required.stdout
 
 
 def test_shards_are_disjoint_and_a_spent_budget_is_never_a_pass(folder):
     def names(*arguments):
         out = folder / "part.json"
         out.unlink(missing_ok=True)
-        arguments = ("scenario", "--filter", "resume|scaling|steady", "--tier", "smoke", "--out", out, *arguments)
+        arguments = ("scenario", "--filter", "resume|free_run|scan_memory", "--tier", "smoke", "--out", out, *arguments)
         code = run(*arguments, "--folder", ROOT / "scenarios", cwd=folder).returncode
         return code, [row["name"] for row in json.loads(out.read_text())["twinbench"]["scenarios"]]
 
     parts = [name for shard in ("1/2", "2/2") for name in names("--shard", shard)[1]]
-    assert sorted(parts) == ["flow_resume", "flow_scaling", "steady_flow_steps"]
+    assert sorted(parts) == ["flow_free_run", "flow_resume", "scan_memory_budget"]
     assert names("--minutes", "1e-6") == (3, [])
 
 

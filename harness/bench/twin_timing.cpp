@@ -99,8 +99,7 @@ PairedOptions paired_options(const TwinTimingOptions& options) {
   paired.target_half_width = options.target_half_width;
   paired.seed = options.seed;
   paired.clock_quality = options.clock;
-  // Slow baselines take one run a sample: many pairs tell more than long samples.
-  paired.sample.maximum_sample_s = 0.05;
+  paired.sample.maximum_sample_s = options.longest_sample_s;
   return paired;
 }
 

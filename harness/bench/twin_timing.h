@@ -33,6 +33,7 @@ struct TwinTimingOptions {
   std::size_t max_pairs = 64;
   double seconds = 8;  // a comparison
   double target_half_width = 0.01;
+  double longest_sample_s = 0.05;  // slow baselines take one run a sample: many pairs tell more than long samples
   ClockQuality clock;
   Clock* time = nullptr;  // what measures; null: the steady clock
 };

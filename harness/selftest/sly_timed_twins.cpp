@@ -302,6 +302,13 @@ SelftestCase against_plain(SelftestCase one) {
   return one;
 }
 
+SelftestCase skips_when_hurried() {
+  SelftestCase one = benched("timed_skips_when_hurried", "skips the work when it is called again at once", "answers",
+                             make<SkipsWhenHurried>);
+  one.in_a_hurry = true;
+  return one;
+}
+
 SelftestCase sleeping_baseline() {
   SelftestCase one = benched("timed_sleeping_baseline", "the baseline sleeps after its work", "sleeps", make<RowScale>);
   one.component.baseline = make<SleepingBaseline>;
@@ -348,8 +355,7 @@ std::vector<SelftestCase> sly_when_timed() {
       benched("timed_sampled_cache", "remembers answers by three elements of its inputs", "answers",
               make<SampledCache>),
       benched("timed_serves_four", "one computation serves four calls", "answers", make<ServesFourCalls>),
-      benched("timed_skips_when_hurried", "skips the work when it is called again at once", "answers",
-              make<SkipsWhenHurried>),
+      skips_when_hurried(),
       benched("timed_wrong_above_size", "wrong above every parity case's size", "answers", make<WrongAboveSize>, 70),
       benched("timed_other_algorithm", "rounds to bf16 at the timed size only", "answers", make<RoundsAtTimedSize>, 70),
       benched("timed_throws_later", "throws in outputs() from the thirteenth time on", "failed", make<ThrowsLater>),

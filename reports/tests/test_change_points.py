@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
 
 import numpy as np
 import pytest
 
 from twinbench_reports.statistics import change_points as module
 from twinbench_reports.statistics.change_points import change_points, clip_spikes
+
+CASES = 1000 if os.environ.get("TWINBENCH_FULL_SIMULATIONS") else 200
 
 
 def brute_force_cusum(values):
@@ -22,7 +25,7 @@ def brute_force_cusum(values):
 
 def test_cusum_agrees_with_brute_force():
     rng = np.random.default_rng(1)
-    for _ in range(1000):
+    for _ in range(CASES):
         values = rng.normal(0, 1, int(rng.integers(10, 40)))
         gap, split = module._cusum(values)
         expected, at = brute_force_cusum(values)
@@ -31,7 +34,7 @@ def test_cusum_agrees_with_brute_force():
 
 def test_clipping_agrees_with_brute_force():
     rng = np.random.default_rng(2)
-    for _ in range(1000):
+    for _ in range(CASES):
         values = rng.standard_t(2, int(rng.integers(5, 40)))
         mirrored = [*values[2:0:-1], *values, *values[-2:-4:-1]]
         deviation = np.median([abs(b - a) for a, b in zip(values, values[1:])]) / (0.6744897501960817 * math.sqrt(2))

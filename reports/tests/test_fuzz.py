@@ -1,4 +1,4 @@
-"""Waivers, records and kept runs with changes at random, hundreds of each: read, or refused by name.
+"""Waivers, records and kept runs with changes at random, dozens of each: read, or refused by name.
 
 What a change of one byte seldom reaches, a whole value of another kind, is changed in the parsed tree too."""
 
@@ -18,7 +18,7 @@ from twinbench_reports.load import load_record, parse_json
 from twinbench_reports.store.run import Run, run_of
 
 SEED = 20261123
-CHANGES = int(os.environ.get("TWINBENCH_FUZZ_CHANGES", "50"))
+CHANGES = int(os.environ.get("TWINBENCH_FUZZ_CHANGES", "25"))
 WAIVERS = ["", '[[waiver]]\nmatch = "sem.*"\nkind = "timing"\nlimit = 1.25\nreason = "a known driver bug"\n'
            'owner = "who"\nexpiry = 2026-01-31\n',
            '[[waiver]]\nmatch = "a"\nkind = "parity"\nlimit = 2\nreason = "r"\nowner = "o"\nexpiry = 2026-02-28\n'

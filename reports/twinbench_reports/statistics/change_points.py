@@ -88,6 +88,7 @@ def _cusum(values: Array) -> tuple[Array, NDArray[np.intp]]:
     n = values.shape[-1]
     splits = np.arange(EACH_SIDE, n - EACH_SIDE + 1)
     sums = np.cumsum(values, axis=-1)
-    gaps = np.abs(sums[..., splits - 1] - splits / n * sums[..., -1:]) / np.sqrt(splits * (n - splits) / n)
+    before = sums[..., EACH_SIDE - 1:n - EACH_SIDE]  # up to each split
+    gaps = np.abs(before - splits / n * sums[..., -1:]) / np.sqrt(splits * (n - splits) / n)
     best = gaps.argmax(axis=-1)
     return np.take_along_axis(gaps, np.expand_dims(best, -1), axis=-1)[..., 0], splits[best]

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "src/energy_flow/common/exploration_scale.h"
+#include "src/energy_flow/common/flow_networks.h"
 #include "src/operand_bytes.h"
 #include "src/spec_parts.h"
 
@@ -28,13 +29,7 @@ Signature signature() {
                   output("child_energy", "flows", chained).with_nan().with_gradient(9)},
       .gradient = {Tolerance::Kind::kGradient, {1e-4, 1e-6}, {5e-2, 1e-3}, "grad"},
   };
-  add_layer(s, "energy_hidden_", "energy_width", "hidden", 16);
-  add_layer(s, "energy_out_", "1", "energy_width", 18);
-  add_layer(s, "displacement_hidden_", "head_width", "hidden", 20);
-  add_layer(s, "displacement_out_", "3", "head_width", 22);
-  add_layer(s, "gate_hidden_", "head_width", "hidden", 24, false);  // the gate decides a count; it is not trained
-  add_layer(s, "gate_out_", "1", "head_width", 26, false);
-  add_layer(s, "child_", "1", "hidden", 28);
+  add_heads(s, 16);
   return s;
 }
 

@@ -29,6 +29,17 @@ inline void add_neuron(Signature& s, bool trained) {
   }
 }
 
+// The heads' layers, drawn at `number` and the thirteen after it. The gate decides a count: it is not trained.
+inline void add_heads(Signature& s, std::uint32_t number, bool trained = true) {
+  add_layer(s, "energy_hidden_", "energy_width", "hidden", number, trained);
+  add_layer(s, "energy_out_", "1", "energy_width", number + 2, trained);
+  add_layer(s, "displacement_hidden_", "head_width", "hidden", number + 4, trained);
+  add_layer(s, "displacement_out_", "3", "head_width", number + 6, trained);
+  add_layer(s, "gate_hidden_", "head_width", "hidden", number + 8, false);
+  add_layer(s, "gate_out_", "1", "head_width", number + 10, false);
+  add_layer(s, "child_", "1", "hidden", number + 12, trained);
+}
+
 inline void add_carrier(Signature& s, bool trained) {
   const std::string input = "3 * hidden, layer == 0 ? features + 1 : hidden";
   for (const InputSpec& one :
@@ -36,13 +47,7 @@ inline void add_carrier(Signature& s, bool trained) {
         bias("bias_input", "3 * hidden", uniform(130, -0.1, 0.1)),
         bias("bias_hidden", "3 * hidden", uniform(131, -0.1, 0.1))})
     s.inputs.push_back(trained ? one.one_per("layers", 4) : one.one_per("layers", 4).without_gradient());
-  add_layer(s, "energy_hidden_", "energy_width", "hidden", 64, trained);
-  add_layer(s, "energy_out_", "1", "energy_width", 66, trained);
-  add_layer(s, "displacement_hidden_", "head_width", "hidden", 68, trained);
-  add_layer(s, "displacement_out_", "3", "head_width", 70, trained);
-  add_layer(s, "gate_hidden_", "head_width", "hidden", 72, false);
-  add_layer(s, "gate_out_", "1", "head_width", 74, false);
-  add_layer(s, "child_", "1", "hidden", 76, trained);
+  add_heads(s, 64, trained);
 }
 
 // What the loss of a surface can be differentiated by: everything but the spawn gate, which decides alone.

@@ -1,0 +1,105 @@
+// The twinbench program: reads the command line, runs one engine, turns what it throws into exit code 2.
+#include "harness/command/program.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <thread>
+
+#include "harness/command/arguments.h"
+#include "harness/command/command.h"
+#include "harness/command/command_line.h"
+#include "harness/command/configuration.h"
+#include "harness/command/data.h"
+#include "harness/command/kernels.h"
+#include "harness/command/outputs.h"
+#include "harness/command/scenario.h"
+#include "harness/runner/told_error.h"
+#include "harness/runner/waiting_threads.h"
+
+namespace twinbench {
+namespace {
+
+void check_outputs(const CommandLine& line) {
+  require_writable("--out", line.options.out);
+  require_writable("--out", line.kernels.out);
+  if (line.command == "dump") require_writable("--out", line.file);
+  if (line.pin || line.kernels.pin)
+    require_writable("--pins", line.command == "counters"       ? line.counter_pins
+                               : line.command == "instructions" ? line.instruction_pins
+                               : line.command == "coverage"     ? line.coverage_pins
+                                                                : line.kernels.pins);
+}
+
+int run(CommandLine& line, const std::string& waiting_threads, char** arguments) {
+  CommandOptions& options = line.options;
+  const std::string& command = line.command;
+  check_outputs(line);
+  if (options.threads == 0) options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  if (command == "bench" || command == "ceilings" || command == "scenario")
+    std::fprintf(stderr, "twinbench: waiting threads: %s\n", waiting_threads.c_str());
+  if (command == "list")
+    return line.scenarios ? scenario_list_command(options, line.scenario, line.as_json)
+                          : list_command(options, line.as_json, line.cells);
+  if (command == "parity") return parity_command(options, line.checks);
+  if (command == "counters") {
+    require_pins(line.counter_pins, line.pins_named, line.pin);
+    return counters_command(options, line.counter_pins, line.pin, line.trace_all);
+  }
+  if (command == "instructions") {
+    require_pins(line.instruction_pins, line.pins_named, line.pin);
+    return instructions_command(options, line.instruction_pins, line.pin, arguments);
+  }
+  if (command == "bench")
+    return line.null ? null_command(options, line.null_comparisons)
+                     : bench_command(options, line.session, line.google_benchmark_flags);
+  if (command == "ceilings") return ceilings_command(options);
+  if (command == "scenario") return scenario_command(options, line.scenario);
+  if (command == "coverage") return coverage_command(line.coverage_pins, line.scenario.folder, line.pin, line.drop);
+  if (command == "selftest") return selftest_command(options, line.timing);
+  if (command == "dump") return dump_command(options, line.cell, line.sizes, line.file);
+  if (command == "check") return check_command(options, line.cell, line.file);
+  if (command == "data") return data_command(line.data);
+  if (command == "kernels") return kernels_command(line.kernels, options);
+  if (command == "configuration") return configuration_command(line.configuration);
+  throw Error(ErrorKind::kInternal, "command", command, "every subcommand is run here");
+}
+
+int run_words(int count, char** words) {
+  int code = kExitInconclusive;
+  try {
+    const std::string waiting_threads = settle_waiting_threads(words);
+    CommandLine line = read_command_line(count, words);
+    if (line.over) {
+      std::fputs(line.over->printed.c_str(), stdout);
+      std::fputs(line.over->complained.c_str(), stderr);
+      code = line.over->code;
+    } else {
+      code = run(line, waiting_threads, words);
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "twinbench: %s\n", told(error).c_str());
+    return kExitUsage;
+  }
+  if (const std::string lost = lost_output(); !lost.empty()) {
+    std::fprintf(stderr, "twinbench: input_output: %s\n", lost.c_str());
+    return kExitUsage;
+  }
+  return code;
+}
+
+}  // namespace
+
+int program(int count, char** words) {
+  keep_standard_streams();
+  leave_nothing_behind();
+  try {
+    return run_words(count, words);
+  } catch (const std::exception& error) {  // where memory is short even for the words of an error
+    std::fprintf(stderr, "twinbench: %s\n", error.what());
+    return kExitUsage;
+  }
+}
+
+}  // namespace twinbench
