@@ -16,6 +16,12 @@ def kernels(*options, cards=ROOT / "ci" / "cards"):
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
 
 
+def times(*options):
+    command = [PROGRAM, "kernels", "--json", "--filter", f"^{CELL}$", *map(str, options)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    return json.loads(done.stdout)["cells"][0]["modelled"], done.stderr
+
+
 def gate(*arguments):
     return subprocess.run([sys.executable, "-m", "twinbench_reports", "gate", *map(str, arguments)], cwd=ROOT,
                           capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT / "reports")})
@@ -49,3 +55,24 @@ def test_a_kernel_that_the_model_finds_slower_exits_1(tmp_path):
     for judged in (gate(bad), gate(bad, "--baseline", good)):
         assert judged.returncode == 1 and f"fail modelled {CELL} on H200" in judged.stdout
         assert "floor / modelled fell" in judged.stdout
+
+
+def test_no_time_is_shorter_than_the_arithmetic_takes(tmp_path):
+    """One FMA unit a multiprocessor: the model sees every product. Without them in the machine code it is told."""
+    cards, code = tmp_path / "cards", tmp_path / "code.json"
+    cards.mkdir()
+    for path in (ROOT / "ci" / "cards").glob("*.json"):
+        card = json.loads(path.read_text())
+        card["constants"]["fma_lanes"]["value"] = 0.01
+        (cards / path.name).write_text(json.dumps(card))
+    said = "the FLOPs of its cost alone take"
+    rows, errors = times("--cards", cards)
+    assert said not in errors and all(0 < row["arithmetic_microseconds"] < row["microseconds"] for row in rows)
+    pins = json.loads((ROOT / "ci" / "kernel_sass.json").read_text())
+    for kernel in pins["kernels"].values():
+        for figures in kernel.values():
+            for piece in figures["pieces"] if isinstance(figures, dict) else ():
+                piece.pop("fma", None)
+    code.write_text(json.dumps(pins))
+    _, errors = times("--cards", cards, "--machine-code", code)
+    assert said in errors and "arithmetic" in errors and CELL in errors

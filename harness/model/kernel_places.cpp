@@ -1,0 +1,141 @@
+// Matching of places: the same, then the same helper's line, then the nearest line.
+#include "harness/model/kernel_places.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+
+namespace twinbench::model {
+namespace {
+
+using kernels::simt::Access;
+using kernels::simt::SourcePlace;
+
+constexpr int kFarthestLine = 2;
+
+struct Line {
+  std::string file;
+  int line;
+  friend bool operator==(const Line&, const Line&) = default;
+};
+
+Line own_line(const SourcePlace& at) { return {at.file, at.line}; }
+Line innermost(const SourcePlace& at) {
+  return at.through_file.empty() ? own_line(at) : Line{at.through_file, at.through_line};
+}
+bool is_same(const SourcePlace& a, const SourcePlace& b) {
+  return own_line(a) == own_line(b) && innermost(a) == innermost(b);
+}
+
+const std::vector<std::string>& lines_of(const std::string& file) {
+  static thread_local std::map<std::string, std::vector<std::string>> known;
+  const auto found = known.find(file);
+  if (found != known.end()) return found->second;
+  std::vector<std::string> lines;
+  std::ifstream stream(file);
+  for (std::string text; std::getline(stream, text);) {
+    text.erase(0, text.find_first_not_of(" \t"));
+    lines.push_back(std::move(text));
+  }
+  return known.emplace(file, std::move(lines)).first->second;
+}
+
+// Gives every place of `chosen` that has no group yet to one group, and adds to it.
+void add_to(CountedWords& words, const std::vector<std::size_t>& chosen, double more) {
+  int group = -1;
+  for (const std::size_t place : chosen)
+    if (words.group_of[place] >= 0) group = words.group_of[place];
+  if (group < 0) {
+    group = static_cast<int>(words.words.size());
+    words.words.push_back(0);
+  }
+  for (const std::size_t place : chosen)
+    if (words.group_of[place] < 0) words.group_of[place] = group;
+  words.words[static_cast<std::size_t>(group)] += more;
+}
+
+}  // namespace
+
+std::vector<CountedPlace> counted_places(const kernels::simt::LaunchCounts& counts) {
+  const double warps = static_cast<double>((counts.block.x * counts.block.y * counts.block.z + 31) / 32);
+  std::vector<CountedPlace> found = {
+      {"warps", {}, static_cast<double>(counts.blocks) * warps},
+      {"barriers", {}, static_cast<double>(counts.barriers) * warps},
+      {"products", {}, static_cast<double>(counts.bf16_products + counts.tf32_products)}};
+  for (const auto& site : counts.sites) {
+    const char* verb = site.access == Access::kRead ? "load" : site.access == Access::kWrite ? "store" : "atomic";
+    found.push_back({site.shared ? std::string("shared ") + verb : verb, kernels::simt::place_of(site.site),
+                     static_cast<double>(site.requests) * site.bytes / 4});
+  }
+  return found;
+}
+
+JoinedPlaces join(const std::vector<KernelPlace>& places, const std::vector<CountedPlace>& counted) {
+  JoinedPlaces joined;
+  CountedWords& words = joined.words;
+  words.group_of.assign(places.size(), -1);
+  std::vector<CountedPlace> open = counted;
+  // Joins what is open by a rule that gives the places of one.
+  const auto pass = [&](const auto& places_for) {
+    std::vector<CountedPlace> left;
+    for (const CountedPlace& one : open) {
+      const std::vector<std::size_t> chosen = places_for(one);
+      if (chosen.empty()) {
+        left.push_back(one);
+        continue;
+      }
+      add_to(words, chosen, one.words);
+      if (!one.at.file.empty()) joined.known += one.words;
+    }
+    open = std::move(left);
+  };
+  const auto all_that = [&](const auto& fits) {
+    std::vector<std::size_t> chosen;
+    for (std::size_t i = 0; i < places.size(); ++i)
+      if (fits(i)) chosen.push_back(i);
+    return chosen;
+  };
+  for (const CountedPlace& one : counted)
+    if (!one.at.file.empty()) joined.all += one.words;
+  pass([&](const CountedPlace& one) {
+    return all_that([&](std::size_t i) { return places[i].what == one.what && is_same(places[i].at, one.at); });
+  });
+  std::vector<int> before = words.group_of;
+  pass([&](const CountedPlace& one) {
+    return all_that([&](std::size_t i) {
+      return before[i] < 0 && places[i].what == one.what && innermost(places[i].at) == innermost(one.at);
+    });
+  });
+  before = words.group_of;
+  pass([&](const CountedPlace& one) {
+    const auto distance = [&](std::size_t i) {
+      const Line here = innermost(places[i].at), there = innermost(one.at);
+      const bool open_place = before[i] < 0 && places[i].what == one.what && here.file == there.file;
+      return open_place ? std::abs(here.line - there.line) : kFarthestLine + 1;
+    };
+    int least = kFarthestLine + 1;
+    for (std::size_t i = 0; i < places.size(); ++i) least = std::min(least, distance(i));
+    return all_that([&](std::size_t i) { return least <= kFarthestLine && distance(i) == least; });
+  });
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (words.group_of[i] >= 0) continue;
+    bool unknown = false;
+    for (const CountedPlace& one : open)
+      unknown |= one.what == places[i].what && innermost(one.at).file == innermost(places[i].at).file;
+    if (!unknown) add_to(words, {i}, 0);
+  }
+  return joined;
+}
+
+int present_line(const std::string& file, int line, const std::string& text) {
+  const std::vector<std::string>& lines = lines_of(file);
+  int nearest = 0;
+  for (int now = 1; now <= static_cast<int>(lines.size()); ++now)
+    if (lines[static_cast<std::size_t>(now - 1)].starts_with(text) &&
+        (nearest == 0 || std::abs(now - line) < std::abs(nearest - line)))
+      nearest = now;
+  return nearest == 0 ? line : nearest;
+}
+
+}  // namespace twinbench::model
