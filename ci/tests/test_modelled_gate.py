@@ -8,6 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CELL = "energy_flow.carrier_heads/optimized/simt/fp32/unit"
+ARITHMETIC = "sem.selective_scan/optimized/simt/fp32/short"  # no products of a library
 PROGRAM = os.environ["TWINBENCH_PROGRAM"]
 
 
@@ -17,7 +18,7 @@ def kernels(*options, cards=ROOT / "ci" / "cards"):
 
 
 def times(*options):
-    command = [PROGRAM, "kernels", "--json", "--filter", f"^{CELL}$", *map(str, options)]
+    command = [PROGRAM, "kernels", "--json", "--filter", f"^{ARITHMETIC}$", *map(str, options)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     return json.loads(done.stdout)["cells"][0]["modelled"], done.stderr
 
@@ -67,7 +68,7 @@ def test_no_time_is_shorter_than_the_arithmetic_takes(tmp_path):
         (cards / path.name).write_text(json.dumps(card))
     said = "the FLOPs of its cost alone take"
     rows, errors = times("--cards", cards)
-    assert said not in errors and all(0 < row["arithmetic_microseconds"] < row["microseconds"] for row in rows)
+    assert said not in errors and all(0 < row["arithmetic_microseconds"] < float(row["microseconds"]) for row in rows)
     pins = json.loads((ROOT / "ci" / "kernel_sass.json").read_text())
     for kernel in pins["kernels"].values():
         for figures in kernel.values():
@@ -75,4 +76,4 @@ def test_no_time_is_shorter_than_the_arithmetic_takes(tmp_path):
                 piece.pop("fma", None)
     code.write_text(json.dumps(pins))
     _, errors = times("--cards", cards, "--machine-code", code)
-    assert said in errors and "arithmetic" in errors and CELL in errors
+    assert said in errors and "arithmetic" in errors and ARITHMETIC in errors

@@ -135,9 +135,10 @@ CellTime model_cell(const model::Card& card, const model::CompiledKernels& compi
     model::LaunchWork work = work_of(launch, *figures);
     work.in_l2 = in_l2;
     result.known_share = std::min(result.known_share, work.known_share);
-    result.parts.push_back({kernel, time_of(card, work)});
+    result.parts.push_back({kernel, time_of(card, work), work});
   }
-  for (const std::string& name : cell.products) result.parts.push_back({name, time_of(card, model::product_of(name))});
+  for (const std::string& name : cell.products)
+    result.parts.push_back({name, time_of(card, model::product_of(name)), {}});
   const CellTime::Part* longest = nullptr;
   for (const auto& part : result.parts) {
     result.seconds += part.time.seconds;

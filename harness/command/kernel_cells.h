@@ -42,6 +42,7 @@ struct CellTime {
   struct Part {
     std::string name;
     model::ModelledTime time;
+    model::LaunchWork work;  // of a kernel's launch
   };
   std::vector<Part> parts;
   std::vector<std::string> unknown;  // kernels without pinned figures: no time is given

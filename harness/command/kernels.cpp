@@ -85,6 +85,8 @@ json detailed_json(const CellResult& result) {
       row["parts"].push_back({{"name", part.name},
                               {"microseconds", rounded(part.time.seconds * 1e6, 1e-3)},
                               {"limiter", part.time.limiter},
+                              {"warp_instructions", std::round(part.work.instructions)},
+                              {"warp_fma_instructions", std::round(part.work.fma_instructions)},
                               {"terms_microseconds", terms}});
     }
     cell["modelled"].push_back(row);
