@@ -8,8 +8,8 @@ namespace twinbench::model {
 // Code that control flow cannot tell apart (ci/kernel_pieces.py): all of it is executed equally often.
 struct CodePiece {
   struct Use {
-    int place = 0;      // of the kernel
-    double words = 0;   // of 4 bytes, that one execution moves there
+    int place = 0;     // of the kernel
+    double words = 0;  // of 4 bytes, that one execution moves there
   };
   double instructions = 0, fma = 0, special = 0;
   int within = -1;           // an earlier piece, as often as which this one is executed if nothing is known of it

@@ -35,9 +35,9 @@ KernelPlace place_of(const json& row, const std::string& where) {
   const auto is_line = [&](std::size_t at) {
     return row.size() >= at + 3 && row[at].is_string() && row[at + 1].is_number_integer() && row[at + 2].is_string();
   };
-  const bool good = row.is_array() && !row.empty() && row[0].is_string() &&
-                    (row.size() == 1 || (row.size() == 4 && is_line(1)) ||
-                     (row.size() == 7 && is_line(1) && is_line(4)));
+  const bool good =
+      row.is_array() && !row.empty() && row[0].is_string() &&
+      (row.size() == 1 || (row.size() == 4 && is_line(1)) || (row.size() == 7 && is_line(1) && is_line(4)));
   if (!good) throw Error(ErrorKind::kBadFile, where, "place " + row.dump(), "pin the file anew");
   KernelPlace place{.what = row[0], .at = {}};
   if (row.size() > 1) place.at = {row[1], present_line(row[1], row[2], row[3]), "", 0};
@@ -97,8 +97,7 @@ CompiledKernels CompiledKernels::load(const std::string& budgets, const std::str
       figures.copies_in_flight = code.value("copies_in_flight", 1.0);
       for (const json& place : of_code[kernel].value("places", json::array()))
         figures.places.push_back(place_of(place, machine_code + ": " + where));
-      figures.pieces =
-          pieces_of(code.value("pieces", json()), figures.places.size(), machine_code + ": " + where);
+      figures.pieces = pieces_of(code.value("pieces", json()), figures.places.size(), machine_code + ": " + where);
       kernels.figures_[{kernel, architecture}] = figures;
     }
   return kernels;

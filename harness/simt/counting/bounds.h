@@ -22,9 +22,9 @@ inline constexpr const char* kBoundNames[] = {"sectors", "wavefronts", "lanes", 
 
 struct Breach {
   std::string kernel, bound;  // of arithmetic the component
-  std::string at;     // "kernels/.../kernel.h:31"; empty for what the whole kernel breaks
-  double figure = 0;  // what was counted, in the bound's own unit
-  std::string text;   // the line and the figures
+  std::string at;             // "kernels/.../kernel.h:31"; empty for what the whole kernel breaks
+  double figure = 0;          // what was counted, in the bound's own unit
+  std::string text;           // the line and the figures
 };
 
 // Of lanes and blocks fewer are worse, of everything else more.
