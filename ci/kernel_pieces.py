@@ -188,8 +188,9 @@ def words_of(instruction: Instruction) -> float:
 
 
 def pieces_of(code: list[Instruction]) -> list[dict]:
-    """instructions, fma and special ones of each piece, `within` (the piece before it), `at` (place -> words) and `if`:
-    the same of accesses that a condition may leave out, which are no equals of the others."""
+    """instructions, fma and special ones of each piece, `within` (the piece before it, where that is not the first),
+    `at` (place -> words) and `if`: the same of accesses that a condition may leave out, which are no equals of the
+    others."""
     blocks = blocks_of(code)
     first, nearest = equal_blocks(blocks)
     anchors: dict[int, dict[str, dict[Place, float]]] = defaultdict(lambda: {"at": {}, "if": {}})
@@ -214,8 +215,8 @@ def pieces_of(code: list[Instruction]) -> list[dict]:
     for block, piece in known.items():
         kinds = by_kind(code_of[block])
         row = {kind: kinds[kind] for kind in ("instructions", "fma", "special") if kind in kinds}
-        if piece > 0:
-            row["within"] = known[owner(nearest[block])]
+        if within := known[owner(nearest[block])]:
+            row["within"] = within
         pieces.append(row | {key: places for key, places in anchors[block].items() if places})
     return pieces
 

@@ -95,7 +95,8 @@ def run(options: argparse.Namespace) -> int:
     compiler = kernel_budgets.compiler_version(kernel_budgets.find_nvcc())
     measured = measure(options.build)
     if options.pin:
-        rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(values)}" for name, values in sorted(measured.items()))
+        rows = ",\n".join(f"  {json.dumps(name)}: {json.dumps(values, separators=(',', ':'))}"
+                          for name, values in sorted(measured.items()))
         text = f'{{\n "compiler": "{compiler}",\n "kernels": {{\n{rows}\n }}\n}}\n'
         kernel_budgets.write_file(options.pins, text)
         print(f"pinned {len(measured)} kernels in {options.pins}")

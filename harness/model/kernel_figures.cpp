@@ -68,7 +68,7 @@ std::vector<CodePiece> pieces_of(const json& rows, std::size_t places, const std
     piece.instructions = number(row, "instructions", where);
     piece.fma = optional_number(row, "fma");
     piece.special = optional_number(row, "special");
-    piece.within = row.value("within", -1);
+    piece.within = row.value("within", pieces.empty() ? -1 : 0);
     if (piece.within >= static_cast<int>(pieces.size()))
       throw Error(ErrorKind::kBadFile, where, "within " + std::to_string(piece.within), "an earlier piece");
     piece.at = uses_of(row, "at", places, where);

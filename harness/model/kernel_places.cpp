@@ -1,4 +1,4 @@
-// Matching of places: the same, then the same helper's line, then the nearest line.
+// Matching of places, by the surest way first.
 #include "harness/model/kernel_places.h"
 
 #include <algorithm>
@@ -24,8 +24,16 @@ Line own_line(const SourcePlace& at) { return {at.file, at.line}; }
 Line innermost(const SourcePlace& at) {
   return at.through_file.empty() ? own_line(at) : Line{at.through_file, at.through_line};
 }
-bool is_same(const SourcePlace& a, const SourcePlace& b) {
-  return own_line(a) == own_line(b) && innermost(a) == innermost(b);
+// Ways in which a card's place may be the host's, the surest first.
+bool is_same(const SourcePlace& card, const SourcePlace& host) {
+  return own_line(card) == own_line(host) && innermost(card) == innermost(host);
+}
+bool is_same_call(const SourcePlace& card, const SourcePlace& host) {
+  return own_line(card) == own_line(host) && innermost(card).file == innermost(host).file;
+}
+bool is_same_access(const SourcePlace& card, const SourcePlace& host) { return innermost(card) == innermost(host); }
+bool is_of_helper(const SourcePlace& card, const SourcePlace& host) {
+  return host.through_file.empty() && host.file.starts_with("kernels/common/") && innermost(card).file == host.file;
 }
 
 const std::vector<std::string>& lines_of(const std::string& file) {
@@ -98,25 +106,25 @@ JoinedPlaces join(const std::vector<KernelPlace>& places, const std::vector<Coun
   };
   for (const CountedPlace& one : counted)
     if (!one.at.file.empty()) joined.all += one.words;
-  pass([&](const CountedPlace& one) {
-    return all_that([&](std::size_t i) { return places[i].what == one.what && is_same(places[i].at, one.at); });
-  });
-  std::vector<int> before = words.group_of;
-  pass([&](const CountedPlace& one) {
-    return all_that([&](std::size_t i) {
-      return before[i] < 0 && places[i].what == one.what && innermost(places[i].at) == innermost(one.at);
+  std::vector<int> before;
+  for (const auto& fits : {is_same, is_same_call, is_same_access, is_of_helper}) {
+    before = words.group_of;
+    pass([&](const CountedPlace& one) {
+      return all_that(
+          [&](std::size_t i) { return before[i] < 0 && places[i].what == one.what && fits(places[i].at, one.at); });
     });
-  });
-  before = words.group_of;
+  }
+  // Of a statement's lines, and of statements that are moved past each other, the compiler may name another one.
   pass([&](const CountedPlace& one) {
     const auto distance = [&](std::size_t i) {
-      const Line here = innermost(places[i].at), there = innermost(one.at);
-      const bool open_place = before[i] < 0 && places[i].what == one.what && here.file == there.file;
-      return open_place ? std::abs(here.line - there.line) : kFarthestLine + 1;
+      const bool near = places[i].what == one.what && places[i].at.file == one.at.file;
+      return near ? std::abs(places[i].at.line - one.at.line) : kFarthestLine + 1;
     };
-    int least = kFarthestLine + 1;
+    int least = kFarthestLine;
     for (std::size_t i = 0; i < places.size(); ++i) least = std::min(least, distance(i));
-    return all_that([&](std::size_t i) { return least <= kFarthestLine && distance(i) == least; });
+    std::vector<std::size_t> chosen = all_that([&](std::size_t i) { return distance(i) == least; });
+    if (!chosen.empty()) chosen.resize(1);
+    return chosen;
   });
   for (std::size_t i = 0; i < places.size(); ++i) {
     if (words.group_of[i] >= 0) continue;

@@ -30,10 +30,11 @@ struct JoinedPlaces {
   CountedWords words;
   double known = 0, all = 0;  // words of accesses: at a place that the machine code names, and of all
 };
-// Host and card need not name a place alike. An access joins the same place; else those that go through the same line
-// of a helper, for a function that the host did not inline is known by its own lines alone; else the nearest line of
-// the file, up to two away, as a statement may be longer than a line. A place without an access was not reached, or is
-// unknown if an access of its kind in its file has found none.
+// Host and card need not name a place alike. An access joins the same place; else those of the same call of a helper,
+// whose forms for host and card stand on other lines; else those on the same line of a helper, then of the helper's
+// file, for a function that the host did not inline is known by its own lines alone; else the nearest line of the file,
+// up to two away. A place without an access was not reached, or is unknown if an access of its kind in its file has
+// found none.
 JoinedPlaces join(const std::vector<KernelPlace>& places, const std::vector<CountedPlace>& counted);
 
 // Where a line that was `line` of the file, and begins with `text`, stands now: the nearest such line.
