@@ -92,3 +92,20 @@ def test_a_place_keeps_the_text_of_its_line(tmp_path):
     figures = {"pieces": [{"instructions": 1, "at": {("load", "kernels/kernel.h", 2): 4}}]}
     found = kernel_pieces.with_numbered_places({"sm_90": figures}, tmp_path)
     assert found["places"] == [["load", "kernels/kernel.h", 2, "second line, which is longer than what is"[:40]]]
+
+
+def test_diverged_lanes_meet_where_it_was_said_before():
+    first, one, other = pieces(["BSSY.RECONVERGENT B0, `(.L_x_4)", "@P0 BRA `(.L_x_3)", "line 2", "STS [R5], R4",
+                                "BSYNC.RECONVERGENT B0", ".L_x_3:", "line 3", "LDS R4, [R5]", "BSYNC.RECONVERGENT B0",
+                                ".L_x_4:", "line 4", "STG.E desc[UR4][R2.64], R4", "EXIT"])
+    assert [list(piece["at"]) for piece in (one, other)] in (
+        [[("shared store", "kernels/demo/kernel.h", 2)], [("shared load", "kernels/demo/kernel.h", 3)]],
+        [[("shared load", "kernels/demo/kernel.h", 3)], [("shared store", "kernels/demo/kernel.h", 2)]])
+    assert ("store", "kernels/demo/kernel.h", 4) in first["at"]
+
+
+def test_what_a_loop_is_left_for_is_not_executed_in_its_every_round():
+    first, *_ = pieces(["MOV R1, R2", ".L_x_0:", "line 2", "LDS R4, [R5]", "@P1 BRA `(.L_x_2)", "line 3",
+                        "LDS R7, [R5]", "@P0 BRA `(.L_x_0)", "EXIT", ".L_x_2:", "FADD R6, R6, R4", "FADD R6, R6, R4",
+                        "EXIT"])
+    assert first["fma"] == 2
