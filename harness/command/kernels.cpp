@@ -87,6 +87,7 @@ json detailed_json(const CellResult& result) {
                               {"limiter", part.time.limiter},
                               {"warp_instructions", std::round(part.work.instructions)},
                               {"warp_fma_instructions", std::round(part.work.fma_instructions)},
+                              {"executions", part.work.executions},
                               {"terms_microseconds", terms}});
     }
     cell["modelled"].push_back(row);

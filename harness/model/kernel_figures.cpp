@@ -134,11 +134,12 @@ LaunchWork work_of(const kernels::simt::LaunchCounts& counts, const KernelFigure
   work.load_requests = std::max(0.0, work.load_requests - work.copy_requests);
   const JoinedPlaces joined = join(figures.places, counted_places(counts));
   if (joined.all > 0) work.known_share = joined.known / joined.all;
-  const std::vector<double> executions = executions_of(figures.pieces, joined.words);
-  for (std::size_t i = 0; i < executions.size(); ++i) {
-    work.instructions += whole * executions[i] * figures.pieces[i].instructions;
-    work.fma_instructions += whole * executions[i] * figures.pieces[i].fma;
-    work.special_instructions += whole * executions[i] * figures.pieces[i].special;
+  work.executions = executions_of(figures.pieces, joined.words);
+  for (std::size_t i = 0; i < work.executions.size(); ++i) {
+    double& executions = work.executions[i] *= whole;
+    work.instructions += executions * figures.pieces[i].instructions;
+    work.fma_instructions += executions * figures.pieces[i].fma;
+    work.special_instructions += executions * figures.pieces[i].special;
   }
   return work;
 }
