@@ -118,6 +118,24 @@ TEST(KernelPlaces, ALineOfALongStatementIsTheNearest) {
   EXPECT_EQ(joined.words.words[static_cast<std::size_t>(joined.words.group_of[0])], 5);
 }
 
+// Two calls of a helper whose card's form stands on line 5.
+TEST(KernelPlaces, AHelperIsKnownByItsCallByItsLineAndByItsFile) {
+  const std::vector<KernelPlace> places = {{"load", {"kernels/a.h", 10, "kernels/common/h.h", 5}},
+                                           {"load", {"kernels/a.h", 20, "kernels/common/h.h", 5}}};
+  const JoinedPlaces call = join(places, {{"load", {"kernels/a.h", 10, "kernels/common/h.h", 9}, 7}});
+  EXPECT_EQ(call.known, 7);
+  ASSERT_GE(call.words.group_of[0], 0);
+  EXPECT_EQ(call.words.words[static_cast<std::size_t>(call.words.group_of[0])], 7);
+  EXPECT_NE(call.words.group_of[0], call.words.group_of[1]);
+  for (const int line : {5, 9}) {
+    const JoinedPlaces helper = join(places, {load_at("kernels/common/h.h", line, 7)});
+    EXPECT_EQ(helper.known, 7) << line;
+    EXPECT_GE(helper.words.group_of[0], 0) << line;
+    EXPECT_EQ(helper.words.group_of[0], helper.words.group_of[1]) << line;
+  }
+  EXPECT_EQ(join(places, {{"load", {"kernels/b.h", 3, "kernels/common/h.h", 5}, 7}}).known, 7);
+}
+
 TEST(KernelPlaces, APlaceWithoutAnAccessWasNotReachedUnlessOneIsLeftOver) {
   const std::vector<KernelPlace> places = {{"load", {"kernels/a.h", 10, "", 0}}, {"load", {"kernels/a.h", 20, "", 0}}};
   const JoinedPlaces all = join(places, {load_at("kernels/a.h", 10, 5)});
