@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "harness" / "simt"))
 from compare_with_hand_written import find_disassembler  # noqa: E402
 
 ARCHITECTURES = ("sm_90", "sm_120")
-FLAGS = ("-std=c++20", "--fmad=false", "-O3", "-diag-suppress=20012", f"-I{ROOT}", "-Xptxas=-v")
+FLAGS = ("-std=c++20", "--fmad=false", "-O3", "-lineinfo", "-diag-suppress=20012", f"-I{ROOT}", "-Xptxas=-v")
 # Lines of the assembler's report; anything else that nvcc says is for whoever builds.
 REPORT = re.compile(r"^ptxas (info|\.)|^\s+\d+ bytes (stack frame|gmem)|^\s*$")
 
@@ -35,10 +35,11 @@ def reader() -> str:
     return found
 
 
-def read(*arguments: str) -> str:
-    program = reader()
+def read(*arguments: str, tool: str = "cuobjdump", folder: Path | None = None) -> str:
+    program = reader() if tool == "cuobjdump" else str(Path(reader()).with_name(tool))
     path = f"{Path(program).parent}{os.pathsep}{os.environ['PATH']}"  # it calls nvdisasm beside it
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, env={**os.environ, "PATH": path})
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, cwd=folder,
+                          env={**os.environ, "PATH": path})
     if done.returncode != 0:
         raise CompileError(f"{program} {' '.join(arguments)}\n{done.stdout}{done.stderr}")
     return done.stdout
@@ -56,7 +57,10 @@ class Compiled:
         return read("-ptx", self._object)
 
     def machine_code(self, architecture: str) -> str:
-        return read("-sass", "-arch", architecture, self._object)
+        """With the source lines of each instruction, inlined calls included."""
+        with tempfile.TemporaryDirectory() as folder:
+            read("-xelf", f".{architecture}.", os.path.abspath(self._object), folder=Path(folder))
+            return "".join(read("-gi", "-c", str(image), tool="nvdisasm") for image in sorted(Path(folder).iterdir()))
 
 
 def report_of(compiled_object: Path) -> Path:

@@ -15,7 +15,8 @@ from bundling.sanitizer import add_sanitizer
 UNIT_TESTS = ("kernel_tests",)  # those that need no source tree and no fake driver
 DATA = ("ci/gpu_suite", "ci/counters.json", "ci/documented.json", "ci/kernel_budgets.json", "ci/kernel_counts.json",
         "ci/kernel_sass.json", "data/default.efds", "data/default.efds.valid")
-MANY = ("ci/cards/*.json", "scenarios/**/*.yaml", "src/*/*/spec.json")  # the last: claims, for the report
+# Claims, for the report; the kernels' lines, by whose text the model finds what of their machine code was counted.
+MANY = ("ci/cards/*.json", "scenarios/**/*.yaml", "src/*/*/spec.json", "kernels/**/*.h")
 IGNORED = shutil.ignore_patterns("__pycache__", "*.pyc", "*.egg-info")
 README = """# Twinbench {revision}, packed for a machine with a GPU
 

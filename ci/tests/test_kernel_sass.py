@@ -13,8 +13,9 @@ import kernel_sass  # noqa: E402
 
 
 def listing(*instructions):
-    rows = "\n".join(f"        /*{16 * i:04x}*/                   {text} ;" for i, text in enumerate(instructions))
-    return f"\t\tFunction : demo\n{rows}\n"
+    rows = "\n".join(text if text.startswith(".") else f"        /*{16 * i:04x}*/                   {text} ;"
+                     for i, text in enumerate(instructions))
+    return f'\t.section\t.text.demo,"ax",@progbits\n{rows}\n'
 
 
 FOUR_LOADS = ("LDG.E.128 R4, desc[UR4][R2.64]", "LDG.E.128 R8, desc[UR4][R2.64+0x10]", "LDG.E R12, desc[UR4][R2.64]",
@@ -40,8 +41,8 @@ class KernelSass(unittest.TestCase):
                                "FADD R21, R9, R1", "EXIT"), 1)
 
     def test_a_jump_target_ends_straight_code(self):
-        self.assertEqual(loads("LDG.E R4, desc[UR4][R2.64]", "LDG.E R5, desc[UR4][R2.64]", "FADD R6, R4, R5",
-                               "@P0 BRA 0x10", "EXIT"), 1)
+        self.assertEqual(loads("LDG.E R4, desc[UR4][R2.64]", ".L_x_0:", "LDG.E R5, desc[UR4][R2.64]", "FADD R6, R4, R5",
+                               "@P0 BRA `(.L_x_0)", "EXIT"), 1)
 
     def test_copies_in_flight_are_those_of_all_groups_that_a_wait_leaves(self):
         copy = "LDGSTS.E.BYPASS.128 [R7], desc[UR6][R4.64]"
@@ -49,13 +50,6 @@ class KernelSass(unittest.TestCase):
         self.assertEqual(kernel_sass.parse(listing(*pipeline))["demo"]["copies_in_flight"], 2 * 4)
         waits_for_each = (copy, "LDGDEPBAR", "DEPBAR.LE SB0, 0x0", copy, "LDGDEPBAR", "DEPBAR.LE SB0, 0x0", "EXIT")
         self.assertEqual(kernel_sass.parse(listing(*waits_for_each))["demo"]["copies_in_flight"], 1)
-
-    def test_pieces_with_products_and_with_copies_are_kept_apart(self):
-        product, copy = "HMMA.16816.F32.BF16 R4, R8, R12, R4", "LDGSTS.E.BYPASS.128 [R7], desc[UR6][R4.64]"
-        figures = kernel_sass.parse(listing("MOV R1, R2", product, product, "FADD R1, R1, R2", "@P0 BRA 0x10 ?WAIT5",
-                                            copy, "BRA 0x80", "EXIT", "MOV R1, R3", "EXIT"))["demo"]
-        self.assertEqual(figures["with_products"], {"instructions": 4, "tensor": 2, "fma": 1})
-        self.assertEqual(figures["with_copies"], {"instructions": 2, "asynchronous_copies": 1})
 
     def test_kinds_are_counted_without_padding(self):
         others = ("STG.E desc[UR4][R2.64], R4", "LDS R1, [R2]", "MUFU.EX2 R1, R2", "@!P0 FFMA R1, R2, R3, R4", "NOP")
@@ -82,6 +76,18 @@ class KernelSass(unittest.TestCase):
         self.assertEqual(code, 1)
         self.assertIn("demo::Copy", text)
         self.assertEqual(self.run_tool({}, pinned)[0], 1)
+
+    def test_pieces_are_compared_and_lines_that_moved_are_not(self):
+        def kernel(line, text, words):
+            return {"demo::Copy": {"places": [["load", "kernels/demo/kernel.h", line, text]],
+                                   "sm_90": {"instructions": 40, "pieces": [{"instructions": 40, "at": [[0, words]]}]}}}
+        pinned = kernel(10, "a = b;", 4)
+        self.assertEqual(self.run_tool(kernel(12, "a = b;", 4), pinned)[0], 0)
+        self.assertEqual(self.run_tool(kernel(10, "a = c;", 4), pinned)[0], 1)
+        self.assertEqual(self.run_tool(kernel(10, "a = b;", 8), pinned)[0], 1)
+
+    def test_another_compiler_is_not_compared(self):
+        pinned = {"demo::Copy": {"sm_90": {"instructions": 40, "loads_in_flight": 4}}}
         self.assertEqual(self.run_tool(pinned, pinned, compiler="13.1.0")[0], 3)
 
 

@@ -8,12 +8,19 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 CELL = "energy_flow.carrier_heads/optimized/simt/fp32/unit"
+ARITHMETIC = "sem.selective_scan/optimized/simt/fp32/short"  # no products of a library
 PROGRAM = os.environ["TWINBENCH_PROGRAM"]
 
 
 def kernels(*options, cards=ROOT / "ci" / "cards"):
     command = [PROGRAM, "kernels", "--timed", "--pins-only", "--filter", f"^{CELL}$", "--cards", str(cards), *options]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+
+
+def times(*options):
+    command = [PROGRAM, "kernels", "--json", "--filter", f"^{ARITHMETIC}$", *map(str, options)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    return json.loads(done.stdout)["cells"][0]["modelled"], done.stderr
 
 
 def gate(*arguments):
@@ -49,3 +56,24 @@ def test_a_kernel_that_the_model_finds_slower_exits_1(tmp_path):
     for judged in (gate(bad), gate(bad, "--baseline", good)):
         assert judged.returncode == 1 and f"fail modelled {CELL} on H200" in judged.stdout
         assert "floor / modelled fell" in judged.stdout
+
+
+def test_no_time_is_shorter_than_the_arithmetic_takes(tmp_path):
+    """One FMA unit a multiprocessor: the model sees every product. Without them in the machine code it is told."""
+    cards, code = tmp_path / "cards", tmp_path / "code.json"
+    cards.mkdir()
+    for path in (ROOT / "ci" / "cards").glob("*.json"):
+        card = json.loads(path.read_text())
+        card["constants"]["fma_lanes"]["value"] = 0.01
+        (cards / path.name).write_text(json.dumps(card))
+    said = "the FLOPs of its cost alone take"
+    rows, errors = times("--cards", cards)
+    assert said not in errors and all(0 < row["arithmetic_microseconds"] < float(row["microseconds"]) for row in rows)
+    pins = json.loads((ROOT / "ci" / "kernel_sass.json").read_text())
+    for kernel in pins["kernels"].values():
+        for figures in kernel.values():
+            for piece in figures["pieces"] if isinstance(figures, dict) else ():
+                piece.pop("fma", None)
+    code.write_text(json.dumps(pins))
+    _, errors = times("--cards", cards, "--machine-code", code)
+    assert said in errors and "arithmetic" in errors and ARITHMETIC in errors

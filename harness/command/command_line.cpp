@@ -174,6 +174,8 @@ void add_kernels(CLI::App& program, KernelsOptions& options) {
   command->add_option("--filter", options.filter, "Regular expression on cells of device simt")->capture_default_str();
   command->add_option("--pins", options.pins, "The checked-in counts")->capture_default_str();
   command->add_option("--cards", options.cards, "Folder of cards")->capture_default_str();
+  command->add_option("--machine-code", options.machine_code, "Pieces of the compiled kernels, of ci/kernel_sass.py")
+      ->capture_default_str();
   add_seed(command, options.seed);
   command->add_option("--size", options.sizes, "K=V: instead of the case's, for sizes too large for other engines")
       ->delimiter(',');

@@ -60,6 +60,17 @@ double floor_seconds(const model::Card& card, const CountedCell& cell) {
   return std::max(cell.cost.bytes / bandwidth, cell.cost.flops / rate);
 }
 
+// No version can be faster, whatever it moves: products of warps or of the library at the tensor cores' rate, else FMA.
+double arithmetic_seconds(const model::Card& card, const CountedCell& cell) {
+  bool multiplies = false;
+  for (const auto& launch : cell.launches) multiplies |= launch.bf16_products + launch.tf32_products > 0;
+  const double fma = 2 * card.fma_lanes * card.multiprocessors * card.clock;
+  const double rate = cell.dtype == Dtype::kBf16 || cell.dtype == Dtype::kFp16 ? card.gemm_bf16
+                      : cell.dtype == Dtype::kTf32 || multiplies               ? card.gemm_tf32
+                                                                               : fma;
+  return cell.cost.flops / rate;
+}
+
 }  // namespace
 
 std::vector<Cell> kernel_cells(const std::string& pattern) {
@@ -112,6 +123,7 @@ CellTime model_cell(const model::Card& card, const model::CompiledKernels& compi
   CellTime result;
   result.card = card.name;
   result.floor = floor_seconds(card, cell);
+  result.arithmetic = arithmetic_seconds(card, cell);
   const bool in_l2 = stays_in_l2(card, cell);
   for (const auto& launch : cell.launches) {
     const std::string kernel = kernels::simt::short_kernel_name(launch.kernel);
@@ -122,9 +134,11 @@ CellTime model_cell(const model::Card& card, const model::CompiledKernels& compi
     }
     model::LaunchWork work = work_of(launch, *figures);
     work.in_l2 = in_l2;
-    result.parts.push_back({kernel, time_of(card, work)});
+    result.known_share = std::min(result.known_share, work.known_share);
+    result.parts.push_back({kernel, time_of(card, work), work});
   }
-  for (const std::string& name : cell.products) result.parts.push_back({name, time_of(card, model::product_of(name))});
+  for (const std::string& name : cell.products)
+    result.parts.push_back({name, time_of(card, model::product_of(name)), {}});
   const CellTime::Part* longest = nullptr;
   for (const auto& part : result.parts) {
     result.seconds += part.time.seconds;

@@ -35,11 +35,14 @@ CountedCell count_cell(const Cell& cell, std::uint64_t seed, std::uint64_t most_
 struct CellTime {
   std::string card;
   double seconds = 0, floor = 0;  // floor: what the component's cost takes at the card's ceilings
+  double arithmetic = 0;          // what the cost's FLOPs take at the rate of the units that do them
+  double known_share = 1;         // of the accesses of the kernel where it is least: LaunchWork::known_share
   std::string limiter;            // of the longest part
   std::string way;                // where set-up had a choice: the fastest on this card, as a measurement would find
   struct Part {
     std::string name;
     model::ModelledTime time;
+    model::LaunchWork work;  // of a kernel's launch
   };
   std::vector<Part> parts;
   std::vector<std::string> unknown;  // kernels without pinned figures: no time is given

@@ -30,21 +30,52 @@ double number(const json& row, const char* field, const std::string& where) {
 
 double optional_number(const json& row, const char* field) { return row.value(field, 0.0); }
 
-KernelFigures::Code code_of(const json& row) {
-  KernelFigures::Code code;
-  code.instructions = optional_number(row, "instructions");
-  for (const char* kind : {"global_loads", "global_stores", "global_atomics", "shared", "asynchronous_copies"})
-    code.memory_instructions += optional_number(row, kind);
-  code.fma = optional_number(row, "fma");
-  code.special = optional_number(row, "special");
-  return code;
+// [kind], [kind, file, line, text], or that with the helper's file, line and text behind it.
+KernelPlace place_of(const json& row, const std::string& where) {
+  const auto is_line = [&](std::size_t at) {
+    return row.size() >= at + 3 && row[at].is_string() && row[at + 1].is_number_integer() && row[at + 2].is_string();
+  };
+  const bool good =
+      row.is_array() && !row.empty() && row[0].is_string() &&
+      (row.size() == 1 || (row.size() == 4 && is_line(1)) || (row.size() == 7 && is_line(1) && is_line(4)));
+  if (!good) throw Error(ErrorKind::kBadFile, where, "place " + row.dump(), "pin the file anew");
+  KernelPlace place{.what = row[0], .at = {}};
+  if (row.size() > 1) place.at = {row[1], present_line(row[1], row[2], row[3]), "", 0};
+  if (row.size() > 4) {
+    place.at.through_file = row[4];
+    place.at.through_line = present_line(row[4], row[5], row[6]);
+  }
+  return place;
 }
 
-// How often a piece of code was run in all, and what stands in it.
-void add(LaunchWork& work, double executions, const KernelFigures::Code& code) {
-  work.instructions += executions * code.instructions;
-  work.fma_instructions += executions * code.fma;
-  work.special_instructions += executions * code.special;
+std::vector<CodePiece::Use> uses_of(const json& piece, const char* key, std::size_t places, const std::string& where) {
+  std::vector<CodePiece::Use> uses;
+  for (const json& use : piece.value(key, json::array())) {
+    const bool good = use.is_array() && use.size() == 2 && use[0].is_number_unsigned() &&
+                      use[0].get<std::size_t>() < places && use[1].is_number() && use[1].get<double>() > 0;
+    if (!good) throw Error(ErrorKind::kBadFile, where, key + (" " + use.dump()), "pin the file anew");
+    uses.push_back({use[0], use[1]});
+  }
+  return uses;
+}
+
+std::vector<CodePiece> pieces_of(const json& rows, std::size_t places, const std::string& where) {
+  if (!rows.is_array() || rows.empty())
+    throw Error(ErrorKind::kBadFile, where, "pieces are missing", "pin the file anew");
+  std::vector<CodePiece> pieces;
+  for (const json& row : rows) {
+    CodePiece piece;
+    piece.instructions = number(row, "instructions", where);
+    piece.fma = optional_number(row, "fma");
+    piece.special = optional_number(row, "special");
+    piece.within = row.value("within", pieces.empty() ? -1 : 0);
+    if (piece.within >= static_cast<int>(pieces.size()))
+      throw Error(ErrorKind::kBadFile, where, "within " + std::to_string(piece.within), "an earlier piece");
+    piece.at = uses_of(row, "at", places, where);
+    piece.guarded = uses_of(row, "if", places, where);
+    pieces.push_back(std::move(piece));
+  }
+  return pieces;
 }
 
 }  // namespace
@@ -62,13 +93,11 @@ CompiledKernels CompiledKernels::load(const std::string& budgets, const std::str
       figures.spill_bytes = static_cast<int>(number(row, "spill_store_bytes", budgets + ": " + where));
       figures.warps_per_multiprocessor = number(row, "warps_per_sm", budgets + ": " + where);
       figures.loads_in_flight = number(code, "loads_in_flight", machine_code + ": " + where);
-      number(code, "instructions", machine_code + ": " + where);
+      figures.instructions = number(code, "instructions", machine_code + ": " + where);
       figures.copies_in_flight = code.value("copies_in_flight", 1.0);
-      figures.tensor = optional_number(code, "tensor");
-      figures.copies = optional_number(code, "asynchronous_copies");
-      figures.all = code_of(code);
-      figures.with_products = code_of(code.value("with_products", json::object()));
-      figures.with_copies = code_of(code.value("with_copies", json::object()));
+      for (const json& place : of_code[kernel].value("places", json::array()))
+        figures.places.push_back(place_of(place, machine_code + ": " + where));
+      figures.pieces = pieces_of(code.value("pieces", json()), figures.places.size(), machine_code + ": " + where);
       kernels.figures_[{kernel, architecture}] = figures;
     }
   return kernels;
@@ -94,9 +123,7 @@ LaunchWork work_of(const kernels::simt::LaunchCounts& counts, const KernelFigure
   work.tf32_flops = whole * static_cast<double>(counts.tf32_products) * (2 * 16 * 8 * 8);
   work.copy_requests = whole * static_cast<double>(counts.asynchronous_copies) / simt::kWarpSize;
   work.copies_in_flight = figures.copies_in_flight;
-  double requests = 0;
   for (const auto& site : counts.sites) {
-    requests += whole * static_cast<double>(site.requests);
     if (site.shared) {
       work.wavefronts += whole * static_cast<double>(site.units);
     } else {
@@ -105,18 +132,15 @@ LaunchWork work_of(const kernels::simt::LaunchCounts& counts, const KernelFigure
     }
   }
   work.load_requests = std::max(0.0, work.load_requests - work.copy_requests);
-  KernelFigures::Code rest = figures.all;
-  const auto take = [&](double executions, const KernelFigures::Code& code) {
-    add(work, executions, code);
-    requests -= executions * code.memory_instructions;
-    rest.instructions -= code.instructions;
-    rest.memory_instructions -= code.memory_instructions;
-    rest.fma -= code.fma;
-    rest.special -= code.special;
-  };
-  if (figures.tensor > 0) take(products / figures.tensor, figures.with_products);
-  if (figures.copies > 0) take(work.copy_requests / figures.copies, figures.with_copies);
-  if (rest.memory_instructions > 0) add(work, std::max(0.0, requests) / rest.memory_instructions, rest);
+  const JoinedPlaces joined = join(figures.places, counted_places(counts));
+  if (joined.all > 0) work.known_share = joined.known / joined.all;
+  work.executions = executions_of(figures.pieces, joined.words);
+  for (std::size_t i = 0; i < work.executions.size(); ++i) {
+    double& executions = work.executions[i] *= whole;
+    work.instructions += executions * figures.pieces[i].instructions;
+    work.fma_instructions += executions * figures.pieces[i].fma;
+    work.special_instructions += executions * figures.pieces[i].special;
+  }
   return work;
 }
 

@@ -4,7 +4,10 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "harness/model/executions.h"
+#include "harness/model/kernel_places.h"
 #include "harness/model/launch_time.h"
 #include "harness/simt/counting/launch_counts.h"
 
@@ -16,13 +19,9 @@ struct KernelFigures {
   double warps_per_multiprocessor = 0;  // at the documents' sizes, where shared memory is dynamic
   double loads_in_flight = 1;           // of one warp, on average, before it waits
   double copies_in_flight = 1;          // asynchronous ones
-  double tensor = 0, copies = 0;        // tensor-core products, asynchronous copies
-  struct Code {
-    double instructions = 0, memory_instructions = 0, fma = 0, special = 0;
-  };
-  // Of the whole kernel; among it the straight pieces of code with a tensor-core product, and the others with an
-  // asynchronous copy.
-  Code all, with_products, with_copies;
+  double instructions = 0;
+  std::vector<KernelPlace> places;
+  std::vector<CodePiece> pieces;
 };
 
 class CompiledKernels {
@@ -36,8 +35,7 @@ class CompiledKernels {
   std::map<std::pair<std::string, std::string>, KernelFigures> figures_;
 };
 
-// Executed instructions are an estimate: accesses of memory, products and asynchronous copies are counted, and the code
-// says how many instructions of each kind stand beside one.
+// Executed instructions are an estimate, from the accesses of memory, barriers and products that were counted.
 LaunchWork work_of(const kernels::simt::LaunchCounts& counts, const KernelFigures& figures);
 
 }  // namespace twinbench::model

@@ -14,8 +14,8 @@ namespace {
 const char* const kBudgets =
     R"({"kernels": {"demo::Copy": {"sm_90": {"registers": 30, "spill_store_bytes": 0, "warps_per_sm": 64}}}})";
 const char* const kCode =
-    R"({"kernels": {"demo::Copy": {"sm_90": {"instructions": 40, "loads_in_flight": 4, "global_loads": 4,
-        "global_stores": 4, "fma": 8}}}})";
+    R"({"kernels": {"demo::Copy": {"places": [["load"], ["store"]], "sm_90": {"instructions": 40, "loads_in_flight": 4,
+        "pieces": [{"instructions": 40, "fma": 8, "at": [[0, 4], [1, 4]]}]}}}})";
 
 CompiledKernels load(const std::string& budgets, const std::string& code) {
   const std::string first = testing::TempDir() + "budgets_test.json", second = testing::TempDir() + "code_test.json";
@@ -38,6 +38,7 @@ TEST(KernelFigures, SampledBlocksStandForTheGrid) {
   counts.written_sectors = 320;
   kernels::simt::SiteCounts load_site, store_site;
   load_site.requests = store_site.requests = 80;
+  load_site.bytes = store_site.bytes = 4;
   load_site.units = store_site.units = 320;
   store_site.access = kernels::simt::Access::kWrite;
   counts.sites = {load_site, store_site};
@@ -46,18 +47,19 @@ TEST(KernelFigures, SampledBlocksStandForTheGrid) {
   EXPECT_EQ(work.memory_bytes, (1600 + 10 * 320) * 32);
   EXPECT_EQ(work.sectors, 6400);
   EXPECT_EQ(work.load_requests, 800);
-  EXPECT_EQ(work.instructions, 1600 / 8 * 40);  // five instructions an access
+  EXPECT_EQ(work.instructions, 1600 / 8 * 40);
   EXPECT_EQ(work.fma_instructions, 1600);
   EXPECT_EQ(work.loads_in_flight, 4);
 }
 
-// A loop of 2 products and 4 copies beside 10 instructions with a load: each is scaled by what was counted of it.
+// A loop of 2 products and one of 4 copies beside 10 instructions that each warp executes once.
 TEST(KernelFigures, CodeAroundProductsAndCopiesIsExecutedAsOftenAsThey) {
   const char* const code =
-      R"({"kernels": {"demo::Copy": {"sm_90": {"instructions": 50, "loads_in_flight": 1, "copies_in_flight": 8,
-          "global_loads": 1, "shared": 3, "asynchronous_copies": 4, "tensor": 2, "fma": 6,
-          "with_products": {"instructions": 20, "shared": 3, "tensor": 2},
-          "with_copies": {"instructions": 20, "asynchronous_copies": 4}}}}})";
+      R"({"kernels": {"demo::Copy": {"places": [["load"], ["products"], ["shared load"], ["warps"]], "sm_90": {
+          "instructions": 50, "loads_in_flight": 1, "copies_in_flight": 8, "pieces": [
+            {"instructions": 10, "fma": 6, "at": [[3, 1]]},
+            {"instructions": 20, "within": 0, "at": [[1, 2], [2, 12]]},
+            {"instructions": 20, "within": 0, "at": [[0, 16]]}]}}}})";
   const CompiledKernels kernels = load(kBudgets, code);
   kernels::simt::LaunchCounts counts;
   counts.grid = {1, 1, 1};
@@ -67,18 +69,18 @@ TEST(KernelFigures, CodeAroundProductsAndCopiesIsExecutedAsOftenAsThey) {
   counts.matrix_loads = 300;
   counts.warp_operations = 507;
   counts.asynchronous_copies = 400 * 32;
-  kernels::simt::SiteCounts loads, copies, matrices;
-  loads.requests = 5;
+  kernels::simt::SiteCounts copies, matrices;
   copies.requests = 400;
   matrices.requests = 300;
+  copies.bytes = matrices.bytes = 16;
   matrices.shared = true;
-  counts.sites = {loads, copies, matrices};
+  counts.sites = {copies, matrices};
   const LaunchWork work = work_of(counts, *kernels.find("demo::Copy", "sm_90"));
-  EXPECT_EQ(work.instructions, 100 * 20 + 100 * 20 + 5 * 10);
-  EXPECT_EQ(work.fma_instructions, 5 * 6);
+  EXPECT_NEAR(work.instructions, 100 * 20 + 100 * 20 + 10, 1e-6);
+  EXPECT_NEAR(work.fma_instructions, 6, 1e-9);
   EXPECT_EQ(work.bf16_flops, 200 * 4096);
   EXPECT_EQ(work.copy_requests, 400);
-  EXPECT_EQ(work.load_requests, 5);
+  EXPECT_EQ(work.load_requests, 0);
   EXPECT_EQ(work.copies_in_flight, 8);
   EXPECT_EQ(work.warp_operations, 7);
 }
@@ -98,6 +100,16 @@ TEST(KernelFigures, AMissingFieldIsNamed) {
       std::string::npos);
   EXPECT_NE(refused(R"({"kernels": {"demo::Copy": {"sm_90": {"registers": 3}}}})", kCode).find("spill_store_bytes"),
             std::string::npos);
+  const auto with = [&](const std::string& places, const std::string& pieces) {
+    const std::string figures = R"("instructions": 40, "loads_in_flight": 4, "pieces": )" + pieces;
+    return refused(kBudgets,
+                   R"({"kernels": {"demo::Copy": {"places": )" + places + R"(, "sm_90": {)" + figures + "}}}}");
+  };
+  EXPECT_EQ(with(R"([["load"]])", R"([{"instructions": 40, "at": [[0, 4]]}])"), "");
+  EXPECT_NE(with(R"([["load"]])", "[]").find("pieces are missing"), std::string::npos);
+  EXPECT_NE(with(R"([["load", "a.h"]])", R"([{"instructions": 40}])").find("place"), std::string::npos);
+  EXPECT_NE(with(R"([["load"]])", R"([{"instructions": 40, "at": [[1, 4]]}])").find("at [1,4]"), std::string::npos);
+  EXPECT_NE(with("[]", R"([{"instructions": 40, "within": 0}])").find("within 0"), std::string::npos);
 }
 
 }  // namespace

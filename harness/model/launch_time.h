@@ -29,6 +29,8 @@ struct LaunchWork {
   double barriers = 0;                    // of blocks
   double warp_operations = 0;             // shuffles, ballots, warp barriers
   double dependent_instructions = 0;      // the longest chain of arithmetic in one warp, where known
+  std::vector<double> executions;         // by warps, of each piece of the machine code (ci/kernel_sass.json)
+  double known_share = 1;                 // of the counted accesses, by words: those whose machine code is known
   bool in_l2 = false;                     // what it reads is still in L2
 };
 

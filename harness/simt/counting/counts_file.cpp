@@ -75,8 +75,9 @@ Reason reason_of(const std::string& path, const json& row) {
                       .limit = row["limit"],
                       .reason = row["reason"]};
   if (std::find(std::begin(kBoundNames), std::end(kBoundNames), reason.bound) == std::end(kBoundNames))
-    refuse(path, "reasons: bound " + reason.bound, "sectors, wavefronts, lanes, repeats, atomics or blocks");
-  const bool of_whole_kernel = reason.bound == "repeats" || reason.bound == "blocks";
+    refuse(path, "reasons: bound " + reason.bound,
+           "sectors, wavefronts, lanes, repeats, atomics, blocks or arithmetic");
+  const bool of_whole_kernel = reason.bound == "repeats" || reason.bound == "blocks" || reason.bound == "arithmetic";
   if (reason.file.empty() != of_whole_kernel || reason.line.empty() != of_whole_kernel)
     refuse(path, "reasons: " + row.dump(),
            of_whole_kernel ? "this bound is one of the whole kernel: leave out file and line"

@@ -8,11 +8,10 @@
 // Version 3: predicted for 40,000 flows, against version 2: forward 51 MB instead of 102 (no activations are kept),
 // backward 102 MB instead of 205 (bias sums and second layers' weight gradients come from the same pass), four launches
 // fewer.
-// Version 3 reads the keys beside the rows now, not after them. Modelled for 40,000 flows 71 / 91 % of copy bandwidth
-// (H200 / RTX 5090), the backward pass of 20,000 76 / 90 %; asked are 85 %. What is missing on the H200 is the wait for
-// loads: 5.0 and 5.4 of a warp in flight, averaged over all of the code, 12 and 4 in the loops that move the bytes; 16
-// warps of 120 registers and a block's single warp for the scalar rules leave no more. Next: a group's scalar rules
-// while the next group's rows are on their way.
+// Version 3 reads the keys beside the rows now, not after them. Modelled for 40,000 flows 46 / 91 % of copy bandwidth
+// (H200 / RTX 5090), the backward pass of 20,000 in bf16 50 / 90 %; asked are 85 %. What is missing on the H200 are
+// issue slots: 740 instructions of a warp for each 16 activations of a lane, 46 each, where copy bandwidth leaves time
+// for 22. Next: fewer instructions an activation, for few loads are waited for (5.0 and 5.4 of a warp in flight).
 #include "kernels/common/simt_device.h"
 #include "kernels/energy_flow/carrier_heads/backward_kernel.h"
 

@@ -3,10 +3,11 @@
 // version | idea                                                               | state
 // 1       | library products; bias, GELU and LN fused per row, a block each     | replaced: 16 blocks, a division each
 // 2       | pieces of rows, 16-byte accesses, column sums in 8-column blocks    | in use: bound by reading the weights
-// Version 2, bf16, 50 x 50 cells: modelled 67 / 87 % of what reading the weights takes (28.7 / 62.0 us, H200 / RTX
-// 5090); asked are 75 %. Of the 9.2 us beyond it on the H200 5.3 are seven launches; the passes between the products,
-// 3.9 us more, wait for whole rows. Only products of our own with these passes in them (three launches) would save
-// that; modelled with one wait for each of their loads they take what they save, so they wait for a card to decide.
+// Version 2, bf16, 50 x 50 cells: modelled 64 / 86 % of what reading the weights takes (30.3 / 62.0 us, H200 / RTX
+// 5090); asked are 75 %. Of the 11.0 us beyond it on the H200 5.3 are seven launches; the passes between the products
+// are 5.6 us more, most of it instructions of few warps. Only products of our own with these passes in them (three
+// launches) would save that; modelled with one wait for each of their loads they take what they save, so they wait for
+// a card to decide.
 #include "kernels/common/grid.h"
 #include "kernels/common/simt_device.h"
 #include "kernels/energy_flow/embedding_mapper/kernel.h"

@@ -9,9 +9,9 @@
 //         | of its own for rows of four                                 |
 // Version 4, modelled, H200 / RTX 5090: 256 flows of width 512 69.6 / 58.0 -> 10.2 / 11.1 us, predicted 10; 5,000
 // flows 38 / 74 % of the GEMM ceiling. Version 5, predicted for 5,000 flows: 12 to 28 instead of 1.5 loads in flight,
-// so that mma.sync's own rate limits both layers, 60 / 75 %; modelled 59.5 / 75.4 % (52.7 / 145.6 us). What is left on
-// the H200 is that rate, 0.82 of the library's (only warp-group instructions go beyond), and 10.2 us of the guard's
-// pass. Machine code: no spills; 94, 242 and 255 registers.
+// so that mma.sync's own rate limits both layers, 60 / 75 %; modelled 54.4 / 75.4 % (57.6 / 145.6 us). What is left on
+// the H200 is issue slots, then mma.sync's rate, 0.82 of the library's (only warp-group instructions go beyond), and
+// 10.2 us of the guard's pass. Machine code: no spills; 94, 242 and 255 registers.
 #include "kernels/common/simt_device.h"
 #include "kernels/energy_flow/energy_carrier/fused_kernel.h"
 #include "kernels/energy_flow/energy_carrier/kernel.h"

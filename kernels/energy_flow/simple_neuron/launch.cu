@@ -14,7 +14,7 @@
 // them in 64 activations of eight; 2.2 / 2.8 us, 2.0 / 1.5 times the floor, instead of 8.9 / 4.8 us. Modelled 2.5 / 3.0
 // us, 2.2 / 1.7 times: every warp's share of staging the weights is another 200 instructions.
 // Version 5: parity at 4,099 flows showed what kernel tests had not: a GELU that is 2.6e-5 off turns roundings that
-// honest arithmetic has settled, ten times the error allowed. Modelled 3.8 / 3.0 us, 3.4 / 1.7 times the floor; asked
+// honest arithmetic has settled, ten times the error allowed. Modelled 4.0 / 3.0 us, 3.5 / 1.7 times the floor; asked
 // are 2. On the H200 issue slots limit it, 25 instead of 8 instructions a GELU. Next: a fit within 1e-6.
 #include "kernels/common/grid.h"
 #include "kernels/common/simt_device.h"

@@ -3,7 +3,7 @@
 // version | idea                                                                      | state
 // 1       | every block of a sample scans all its requests; a thread a slot writes it | in use: one launch
 // A child's hidden state is not moved: its carrier reads it in the parent's slot, which `parent` names.
-// Modelled for 16 samples of 312 slots: 1.6 / 1.1 us (H200 / RTX 5090), of 2,500 slots 3.6 / 2.0 us: the launch, then
+// Modelled for 16 samples of 312 slots: 1.9 / 1.6 us (H200 / RTX 5090), of 2,500 slots 3.6 / 2.0 us: the launch, then
 // loads, a scan, barriers and a gather, each waiting for the one before; the bytes would take 0.1 / 0.2 us.
 #include "kernels/common/grid.h"
 #include "kernels/common/simt_device.h"

@@ -5,8 +5,8 @@
 // 2       | a block a sample: maxima, then exact integer sums in shared       | in use: bound by launch and issue
 //         | memory; any order of the atomics gives the same bits              |
 // passes  | a thread a flow, the cells' words in device memory, four launches | ablation `atomic_maximum`
-// Modelled for the experiment (16 samples of 312 slots): version 2 takes 2.1 / 1.4 us (H200 / RTX 5090), of which the
-// launch is half, the passes 4.9 / 3.8 us; 64 samples of 80 x 80 cells 2.3 / 1.5 us, 40,000 flows 3.5 / 2.2 us.
+// Modelled for the experiment (16 samples of 312 slots): version 2 takes 2.6 / 2.2 us (H200 / RTX 5090), of which the
+// launch is a third, the passes 4.9 / 3.8 us; 64 samples of 80 x 80 cells 2.7 / 2.3 us, 40,000 flows 3.9 / 3.1 us.
 #include "kernels/common/simt_device.h"
 #include "kernels/energy_flow/surface_collection/passes_kernel.h"
 

@@ -11,14 +11,15 @@
 // and 357 us (RTX 5090); 72 GFLOP on FMA units 1,070 us and 690 us, on tensor cores in TF32 222 us and 650 us; 0.8 G
 // special functions 192 us and 123 us. Predicted for version 1, before it was written: 128 FMA, 25 of the sine and
 // cosine, 8 of the exponential and 30 others a state and step, so 190 instructions: 1,540 us (H200) and 975 us (RTX
-// 5090), bound by instruction issue; one launch. Modelled: 1,606 us and 993 us. Version 2, by hand 128 FMA and 45
-// others: 1,420 us and 910 us; modelled: 1,148 us and 698 us, too little, as the model gives every memory access an
-// equal share of a kernel's instructions, and so sees 218 us of FMA on the H200.
+// 5090), bound by instruction issue; one launch. Version 2, predicted 128 FMA and 45 others: 1,420 us and 910 us. Its
+// machine code for sm_90 has more: 122 instructions in the loop over states and steps, 71 in the output's sums, 36 for
+// what a tile of 16 steps takes besides, by hand 229 in all. Modelled: 231, of which 160 are FMA, additions and
+// products: 1,857 us and 1,244 us.
 // Twice the floor on tensor cores is out of reach without them. fp32's precision from three TF32 products takes 480 us
 // and 1,390 us even with three real products for a complex one; a mode that allows plain TF32 (the specification has
 // none for C13 alone, but for the layer around it) 160 us and 620 us: rows of a tile are then eight batch items of a
 // group at two steps, so that a lane's sums are a state's consecutive steps, and go on as the output's left factor.
-// Backward, where the gradients of projections make it five products: modelled 4,880 us and 2,897 us; states at every
+// Backward, where the gradients of projections make it five products: modelled 5,833 us and 3,809 us; states at every
 // sixteenth step are kept, 2 % of the arrays of all states.
 #include "kernels/common/simt_device.h"
 #include "kernels/sem/selective_scan/backward_kernel.h"

@@ -7,7 +7,7 @@
 // 5090): two elements a thread and two full sums of a warp a step on 16 multiprocessors.
 // Version 2: columns of the tensor never meet, and four are a sector. Predicted: 64 blocks of 8 warps; an element and
 // step is 50 instructions, sums another 10 instead of 60: 8 * 64 * 60 issue slots on 4 schedulers, 4 us at 1.98 GHz.
-// Modelled 7.9 / 6.5 us: 110 instructions a step of a warp.
+// Modelled 8.9 / 6.9 us: 126 instructions a step of a warp, by hand 122 and what comes before and after.
 #include "kernels/common/simt_device.h"
 #include "kernels/trainer2/field_dynamics/kernel.h"
 

@@ -5,7 +5,7 @@
 //         | the bank; the last block of a tile of samples merges its parts    | (RTX 5090)
 // Predicted at 64 samples, 512 tokens, 2,048 slots of 256 columns, before it was written: 36.8 MB must be read, which
 // is 8.6 us (H200) and 24 us (RTX 5090), besides 2.6 MB of partial results written and read; 88 MFLOP are 1.3 us; one
-// launch. About 13 us on the H200, for a warp has at most eight of its 32 loads in flight. Modelled: 14.9 us, and
+// launch. About 13 us on the H200, for a warp has at most eight of its 32 loads in flight. Modelled: 14.7 us, and
 // 10.0 us on the RTX 5090, whose L2 holds all of it between runs.
 #include "kernels/common/simt_device.h"
 #include "kernels/trainer2/fused_retrieval/kernel.h"
