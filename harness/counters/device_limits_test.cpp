@@ -57,14 +57,15 @@ TEST(DeviceLimits, AWholePassLaunchesByTheStepsItIssues) {
 // no step is issued that no flow lives to.
 TEST(DeviceLimits, AWholeWayBackLaunchesByTheStepsThatWereIssued) {
   const std::string all = "energy_flow.flow_backward/optimized/simt/fp32/";
-  for (const char* input_case : {"tiny", "gate", "run_a", "run_c", "run_s", "one", "spawning", "projected", "kill", "long",
-                                 "non_finite", "no_step", "none_completes", "tiles"})
+  for (const char* input_case : {"tiny", "gate", "run_a", "run_c", "run_s", "one", "spawning", "projected", "kill",
+                                 "long", "non_finite", "no_step", "none_completes", "tiles"})
     for (const bool keeps : {false, true}) {
       const Cell cell = find_cell(all + input_case);
       Setting setting = cell.setting();
       setting.input_case.options["keep_everything"] = keeps ? 1 : 0;
       const std::int64_t layers = setting.size("layers"), each = keeps ? 10 + 4 * layers : 12 + 5 * layers;
-      const std::int64_t age = static_cast<std::int64_t>(setting.option("projection_age")), most = setting.size("max_steps");
+      const std::int64_t age = static_cast<std::int64_t>(setting.option("projection_age")),
+                         most = setting.size("max_steps");
       const std::int64_t there = setting.option("spawn") == 0 && age > 0 ? std::min(age, most) : most;
       const CountedRun run = count_run(*cell.component, cell.variant, setting, 1);
       const std::int64_t launches = run.counters.value("launches");

@@ -15,14 +15,14 @@ using flow_forward::TileArguments;
 // What a step leaves of each of its rows beside its state, [slots] each. Children: where any was asked for.
 struct StepRows {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
-  const std::int32_t* total = nullptr;                        // [1]: rows that there are
-  std::int32_t *slot = nullptr, *source = nullptr;            // source: row of the state before, in the step before
-  float *x = nullptr, *y = nullptr, *z = nullptr;             // before the step
-  float* energy = nullptr;                                    // likewise
-  float* second_sums = nullptr;                               // [5][slots]: energy, displacement x y z, child
-  float *slope_x = nullptr, *slope_y = nullptr;               // of the reflection
-  std::int32_t* requests = nullptr;                           // before admission
-  std::int32_t *first_child = nullptr, *children = nullptr;   // slots, one after the other; how many were admitted
+  const std::int32_t* total = nullptr;                       // [1]: rows that there are
+  std::int32_t *slot = nullptr, *source = nullptr;           // source: row of the state before, in the step before
+  float *x = nullptr, *y = nullptr, *z = nullptr;            // before the step
+  float* energy = nullptr;                                   // likewise
+  float* second_sums = nullptr;                              // [5][slots]: energy, displacement x y z, child
+  float *slope_x = nullptr, *slope_y = nullptr;              // of the reflection
+  std::int32_t* requests = nullptr;                          // before admission
+  std::int32_t *first_child = nullptr, *children = nullptr;  // slots, one after the other; how many were admitted
 };
 
 // What the loss says of each flow's state, by its slot: of that after a step, and in place of that before it.
@@ -97,22 +97,22 @@ struct GatesBackArguments {
   std::int64_t slots = 0;
   StepRows tape = {};
   std::int32_t stride = 0;
-  bool top = false;               // what comes from above passes the output's guard
-  const float* gates = nullptr;   // as GatesArguments
-  const float* state = nullptr;   // [slots, stride], before the step, by tape.source
-  const float* above = nullptr;   // [slots, stride], of what went up
-  float* hidden = nullptr;        // [slots, stride] of the layer's adjoints; then the part that goes past the gates
-  float* of_input = nullptr;      // [slots, 3 * stride]
-  float* of_state = nullptr;      // [slots, 3 * stride]
+  bool top = false;              // what comes from above passes the output's guard
+  const float* gates = nullptr;  // as GatesArguments
+  const float* state = nullptr;  // [slots, stride], before the step, by tape.source
+  const float* above = nullptr;  // [slots, stride], of what went up
+  float* hidden = nullptr;       // [slots, stride] of the layer's adjoints; then the part that goes past the gates
+  float* of_input = nullptr;     // [slots, 3 * stride]
+  float* of_state = nullptr;     // [slots, 3 * stride]
 };
 void launch_gates_back(const GatesBackArguments& arguments, kernels::Stream stream);
 
 // out = gradient * weight, or added to the adjoints of a layer's state.
 struct ProductArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
-  TileArguments tile = {};             // input: the gradients; no state; columns of `out` or of the adjoints
-  float* adjoints = nullptr;           // [slots, tile.columns], by `slot`; null: the sums go to tile.out
-  const float* before = nullptr;       // [slots, tile.columns], by `source`: the guarded state that was multiplied
+  TileArguments tile = {};        // input: the gradients; no state; columns of `out` or of the adjoints
+  float* adjoints = nullptr;      // [slots, tile.columns], by `slot`; null: the sums go to tile.out
+  const float* before = nullptr;  // [slots, tile.columns], by `source`: the guarded state that was multiplied
   const std::int32_t *slot = nullptr, *source = nullptr;
 };
 // Of one product, or of two.
@@ -126,12 +126,12 @@ void launch_products(const ProductsArguments& arguments, kernels::Stream stream)
 // sums += gradient^T * values, and the sums of the gradient's columns.
 struct MatrixArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
-  const float* gradient = nullptr;               // [slots, gradients]
-  const float* values = nullptr;                 // [slots, width]
-  const std::int32_t* source = nullptr;          // [slots]: row of the values, none: zeros; null: the own one
-  bool guards = false;                           // the values, when they are read
-  std::int32_t gradients = 0, width = 0;         // multiples of eight
-  std::int64_t weight = 0, bias = 0;             // where their sums begin in a row of `partial`
+  const float* gradient = nullptr;        // [slots, gradients]
+  const float* values = nullptr;          // [slots, width]
+  const std::int32_t* source = nullptr;   // [slots]: row of the values, none: zeros; null: the own one
+  bool guards = false;                    // the values, when they are read
+  std::int32_t gradients = 0, width = 0;  // multiples of eight
+  std::int64_t weight = 0, bias = 0;      // where their sums begin in a row of `partial`
 };
 struct MatricesArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
@@ -164,8 +164,8 @@ struct ReturnArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
   flow_forward::Slots slots = {};
   std::int32_t placed = 0, cells = 0;
-  const float* adjoint = nullptr;       // [slots]
-  float* grad_energy = nullptr;         // [samples, cells]
+  const float* adjoint = nullptr;        // [slots]
+  float* grad_energy = nullptr;          // [samples, cells]
   const std::int32_t* totals = nullptr;  // [steps]
   std::int32_t steps = 0;
   std::int64_t bytes_of_row = 0;

@@ -119,13 +119,14 @@ TEST(LayerKernels, GatesPassWhatTheGuardsAndGatesPass) {
               const std::int32_t source = t.tape.source[row], slot = t.tape.slot[row];
               const auto gate = [&](int i) { return double{gates[(4 * row + i) * stride + c]}; };
               const double before = source < 0 ? 0 : double{kernels::guard(state[source * stride + c], 10.0f)};
-              const double stored = hidden[size(slot * stride + c)] +
-                                    t.over_children(row, [&](std::int32_t one) { return hidden[size(one * stride + c)]; });
+              const double stored = hidden[size(slot * stride + c)] + t.over_children(row, [&](std::int32_t one) {
+                return hidden[size(one * stride + c)];
+              });
               const auto due = energy_carrier::guarded_channel_gradient<double>(
                   gate(0), gate(1), gate(2), gate(3), before, stored, a.above[row * stride + c], top);
               const float *const x = a.of_input + 3 * row * stride + c, *const h = a.of_state + 3 * row * stride + c;
-              const double got[] = {x[0], x[stride], x[2 * stride], h[0], h[stride], h[2 * stride],
-                                    a.hidden[slot * stride + c]},
+              const double got[] =
+                  {x[0], x[stride], x[2 * stride], h[0], h[stride], h[2 * stride], a.hidden[slot * stride + c]},
                            want[] = {due.reset_sum,  due.update_sum,       due.candidate_input, due.reset_sum,
                                      due.update_sum, due.candidate_hidden, due.hidden};
               for (int i = 0; i < 7; ++i)
@@ -192,10 +193,8 @@ TEST(LayerKernels, MatricesInPiecesStepByStep) {
         for (const bool first : {true, false})
           for (const auto order : simt::kAllOrders) {
             Taped t(slots, live);
-            MatricesArguments a{.steps = {.slots = slots, .first = first},
-                                .total = t.tape.total,
-                                .count = 2,
-                                .pieces = pieces};
+            MatricesArguments a{
+                .steps = {.slots = slots, .first = first}, .total = t.tape.total, .count = 2, .pieces = pieces};
             const std::int32_t widths[] = {width, other};
             for (int i = 0; i < 2; ++i) {
               const auto seed = static_cast<unsigned>(i);
@@ -211,8 +210,8 @@ TEST(LayerKernels, MatricesInPiecesStepByStep) {
             }
             a.partial = t.floats(pieces * a.stride, 5);
             const std::vector<float> before(a.partial, a.partial + pieces * a.stride);
-            const auto tiles = static_cast<unsigned>(
-                std::max(matrix_tiles(gradients, width), matrix_tiles(gradients, other)));
+            const auto tiles =
+                static_cast<unsigned>(std::max(matrix_tiles(gradients, width), matrix_tiles(gradients, other)));
             simt::run_clean(Matrices{}, {tiles, 2, static_cast<unsigned>(pieces)}, kMatrixThreads, order, a,
                             flow_forward::kTileBytes);
             const auto got = [&](std::int64_t at) {
@@ -281,10 +280,13 @@ TEST(NeuronKernel, WalksBackAsOnTheHost) {
                 usable ? kernels::guard_gradient<double>(tile.features()[c], 10, a.grad_input[row * 16 + c]) : 0;
           simple_neuron::walk_back(tile, exact.data(), false, sums);
           const std::int32_t slot = t.tape.slot[row];
-          const double of_energy = tile.energy_gradient()[0] + (std::abs(energy) <= 10 ? a.grad_input[row * 16 + 7] : 0);
+          const double of_energy =
+              tile.energy_gradient()[0] + (std::abs(energy) <= 10 ? a.grad_input[row * 16 + 7] : 0);
           ASSERT_NEAR(t.adjoints.energy[slot], of_energy, 2e-4) << row;
-          const float *const was[] = {before.adjoints.x, before.adjoints.y, before.adjoints.z},
-                             *const is[] = {t.adjoints.x, t.adjoints.y, t.adjoints.z};
+          const float *const was[] = {before.adjoints.x, before.adjoints.y, before.adjoints.z}, *const is[] = {
+                                                                                                    t.adjoints.x,
+                                                                                                    t.adjoints.y,
+                                                                                                    t.adjoints.z};
           const double slopes[] = {t.tape.slope_x[row], t.tape.slope_y[row], 1};
           for (int axis = 0; axis < 3; ++axis)
             ASSERT_NEAR(is[axis][slot],

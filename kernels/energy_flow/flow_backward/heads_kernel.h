@@ -58,7 +58,7 @@ struct HeadColumnsAs {
   static constexpr int kWarps = kColumnThreads / simt::kWarpSize;
 
   struct Own {
-    int column;  // its first
+    int column;                      // its first
     bool energy, displacement, any;  // neither: the child's
     Values bias, weight[3];
   };
@@ -119,7 +119,8 @@ struct HeadColumnsAs {
         simt::warp(block), kWarps, count,
         [&](int row) { return kernels::load<kWidth>(sums + std::int64_t{row} * a.columns.all); },
         [&](int row, const Values& of_row) {
-          kernels::store(gradient + std::int64_t{row} * a.gradient_stride, through(a, own, second, row, of_row, totals));
+          kernels::store(gradient + std::int64_t{row} * a.gradient_stride,
+                         through(a, own, second, row, of_row, totals));
         });
   }
 
@@ -145,8 +146,7 @@ struct HeadColumnsAs {
             (along[0] * own.weight[0].of[i] + along[1] * own.weight[1].of[i] + along[2] * own.weight[2].of[i]) *
             kernels::gelu_derivative(x);
         TWINBENCH_UNROLL
-        for (int k = 0; k < 3; ++k)
-          totals.of[k].of[i] = kernels::multiply_add(along[k], activated, totals.of[k].of[i]);
+        for (int k = 0; k < 3; ++k) totals.of[k].of[i] = kernels::multiply_add(along[k], activated, totals.of[k].of[i]);
       }
     } else if (own.column == a.columns.child()) {  // the columns after it are padding
       const float child = second[4 * kRowsAtOnce + row];

@@ -135,7 +135,8 @@ TEST(TapeKernels, GatesAreLeftWithAndWithoutTheState) {
                   .weights = t.floats(kInner * 96, 5, 0.4f),
                   .biases = t.floats(4 * 32, 6),
                   .out = stores ? out : nullptr};
-        simt::run_clean(GatesTaped{}, (slots + 63) / 64, flow_forward::kTileThreads, order, a, flow_forward::kTileBytes);
+        simt::run_clean(GatesTaped{}, (slots + 63) / 64, flow_forward::kTileThreads, order, a,
+                        flow_forward::kTileBytes);
         for (std::int32_t row = 0; row < live; ++row)
           for (std::int32_t c = 0; c < kStride; ++c) {
             const std::int32_t source = t.tape.source[row];

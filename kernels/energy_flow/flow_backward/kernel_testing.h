@@ -48,10 +48,7 @@ struct Taped {
             .children = integers(born)};
     for (std::int32_t row = 0; row < rows; ++row)
       tape.slope_x[row] = static_cast<float>(row % 3 - 1), tape.slope_y[row] = row % 2 == 0 ? 1.0f : -1.0f;
-    adjoints = {.x = floats(slots, 31),
-                .y = floats(slots, 32),
-                .z = floats(slots, 33),
-                .energy = floats(slots, 34)};
+    adjoints = {.x = floats(slots, 31), .y = floats(slots, 32), .z = floats(slots, 33), .energy = floats(slots, 34)};
   }
 
   float* floats(std::int64_t values, unsigned seed, float amplitude = 1.0f) {

@@ -14,7 +14,9 @@ namespace simt = kernels::simt;
 constexpr int kGateThreads = 256;
 
 // Threads that share a row, and rows that a block takes.
-TWINBENCH_HOST_DEVICE int lanes_of_row(std::int32_t stride) { return stride / 4 < kGateThreads ? stride / 4 : kGateThreads; }
+TWINBENCH_HOST_DEVICE int lanes_of_row(std::int32_t stride) {
+  return stride / 4 < kGateThreads ? stride / 4 : kGateThreads;
+}
 TWINBENCH_HOST_DEVICE int rows_of_block(std::int32_t stride) { return kGateThreads / lanes_of_row(stride); }
 
 // Grid: rows_of_block(stride) rows a block, for as many as there can be.
@@ -95,7 +97,8 @@ struct Products {
       for (int slice = 0; slice < tile.slices; ++slice) tile.step(slice, sums[0], sums[1], sums[2]);
       TWINBENCH_UNROLL
       for (int third = 0; third < 3; ++third) {
-        const int column = tile.tile * flow_forward::kTileColumns + third * flow_forward::kTileChannels + tile.own_column;
+        const int column =
+            tile.tile * flow_forward::kTileColumns + third * flow_forward::kTileChannels + tile.own_column;
         TWINBENCH_UNROLL
         for (int f = 0; f < flow_forward::kOwnFlows; ++f) {
           const std::int64_t row = tile.first + tile.own_flow + f;
@@ -119,8 +122,7 @@ struct Products {
     kernels::Floats<2> gradient;
     TWINBENCH_UNROLL
     for (int i = 0; i < 2; ++i)
-      gradient.of[i] =
-          kernels::guard_gradient(before.of[i], energy_carrier::kGuardLimit, direct.of[i] + sums.of[i]);
+      gradient.of[i] = kernels::guard_gradient(before.of[i], energy_carrier::kGuardLimit, direct.of[i] + sums.of[i]);
     kernels::store(a.adjoints + at, gradient);
   }
 };

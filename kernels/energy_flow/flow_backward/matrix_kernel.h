@@ -64,8 +64,7 @@ class MatrixTile {
     TWINBENCH_UNROLL
     for (int j = 0; j < kValueLoads; ++j) {
       kernels::Floats<4> own = values_[j];
-      if (a_.guards)
-        own = kernels::map(own, [](float x) { return kernels::guard(x, energy_carrier::kGuardLimit); });
+      if (a_.guards) own = kernels::map(own, [](float x) { return kernels::guard(x, energy_carrier::kGuardLimit); });
       values[thread_ + j * kMatrixThreads] = own;
     }
     TWINBENCH_UNROLL
@@ -95,7 +94,8 @@ class MatrixTile {
   static constexpr int kValueVectors = kMatrixValues / 4, kGradientVectors = kMatrixColumns / 4;
   static constexpr int kValueLoads = kMatrixRows * kValueVectors / kMatrixThreads;
   static constexpr int kGradientLoads = kMatrixRows * kGradientVectors / kMatrixThreads;
-  static_assert(kMatrixRows * kValueVectors % kMatrixThreads == 0 && kMatrixRows * kGradientVectors % kMatrixThreads == 0);
+  static_assert(kMatrixRows * kValueVectors % kMatrixThreads == 0 &&
+                kMatrixRows * kGradientVectors % kMatrixThreads == 0);
 
   template <class Values, class Pairs>
   TWINBENCH_DEVICE void add_row(int row, Values values, Pairs pairs, Sums& one, Sums& two, Sums& three) const {
@@ -103,7 +103,8 @@ class MatrixTile {
     const kernels::Floats<4> low = values[at], high = values[at + 1];
     TWINBENCH_UNROLL
     for (int third = 0; third < 3; ++third) {
-      const kernels::Floats<2> pair = pairs[(row * kMatrixColumns + third * flow_forward::kTileChannels + own_column) / 2];
+      const kernels::Floats<2> pair =
+          pairs[(row * kMatrixColumns + third * flow_forward::kTileChannels + own_column) / 2];
       Sums& sums = third == 0 ? one : third == 1 ? two : three;
       TWINBENCH_UNROLL
       for (int c = 0; c < 2; ++c) {

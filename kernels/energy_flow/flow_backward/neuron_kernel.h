@@ -43,8 +43,8 @@ struct TapedGradients {
     // Each lane the columns that it has just cleared.
     warp.over_features(at, [&](std::int64_t row, int channel, float value) {
       const bool usable = flow_movement::is_finite(a.tape.energy[row]);
-      const float gradient = kernels::guard_gradient(value, energy_carrier::kGuardLimit,
-                                                     a.grad_input[row * a.input_stride + channel]);
+      const float gradient =
+          kernels::guard_gradient(value, energy_carrier::kGuardLimit, a.grad_input[row * a.input_stride + channel]);
       values[(at.features() + channel) * simple_neuron::kFlowsPerWarp + static_cast<int>(row - warp.first)] =
           usable ? gradient : 0.0f;
     });

@@ -20,7 +20,8 @@ struct GivenGradients {
   static TWINBENCH_DEVICE void store_energy(const Arguments<float>& a, std::int64_t flow, float gradient) {
     a.grad_energy[flow] = gradient;
   }
-  static TWINBENCH_DEVICE void store_position(const Arguments<float>& a, std::int64_t first, int element, float gradient) {
+  static TWINBENCH_DEVICE void store_position(const Arguments<float>& a, std::int64_t first, int element,
+                                              float gradient) {
     a.grad_position[first * 3 + element] = gradient;
   }
   static TWINBENCH_DEVICE float sum_before(const Arguments<float>&, std::int64_t) { return 0.0f; }

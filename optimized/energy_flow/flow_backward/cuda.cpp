@@ -284,11 +284,8 @@ class CudaBackward final : public Runnable, private FlowSteps {
     in_order_ = data<std::int32_t>(kept_.back());
     adjoint_floats_ = 4 * padded + layer_count_ * slots_ * stride;
     float* const all = room({adjoint_floats_});
-    adjoints_ = {.x = all,
-                 .y = all + padded,
-                 .z = all + 2 * padded,
-                 .energy = all + 3 * padded,
-                 .hidden = all + 4 * padded};
+    adjoints_ = {
+        .x = all, .y = all + padded, .z = all + 2 * padded, .energy = all + 3 * padded, .hidden = all + 4 * padded};
     above_ = room({slots_, stride});
     of_input_ = room({slots_, 3, stride});
     of_state_ = room({slots_, 3, stride});
@@ -304,15 +301,16 @@ class CudaBackward final : public Runnable, private FlowSteps {
     const std::int32_t trained = columns.child() + (a_.heads.rule.gate ? 1 : 0);
     const auto gradients = static_cast<std::int32_t>(padded_width(trained));
     float* const gradient = new_floats({slots_, gradients});  // zeros in the padding
-    heads_back_ = {.adjoints = adjoints_,
-                   .rule = a_.heads.rule,
-                   .columns = columns,
-                   .bias = a_.heads.bias,
-                   .energy_out_weight = a_.heads.energy_out_weight,
-                   .displacement_out_weight = a_.heads.displacement_out_weight,
-                   .layout = {.trained = trained, .energy_width = columns.energy_width, .head_width = columns.head_width},
-                   .gradient = gradient,
-                   .gradient_stride = gradients};
+    heads_back_ = {
+        .adjoints = adjoints_,
+        .rule = a_.heads.rule,
+        .columns = columns,
+        .bias = a_.heads.bias,
+        .energy_out_weight = a_.heads.energy_out_weight,
+        .displacement_out_weight = a_.heads.displacement_out_weight,
+        .layout = {.trained = trained, .energy_width = columns.energy_width, .head_width = columns.head_width},
+        .gradient = gradient,
+        .gradient_stride = gradients};
     heads_matrix_ = {.gradient = gradient, .guards = true, .gradients = gradients, .width = heads_.stride};
     take(heads_matrix_);
     heads_product_.tile = product(first.weight.narrow(0, 0, trained).t(), gradient, gradients, above_, heads_.stride);
@@ -329,7 +327,8 @@ class CudaBackward final : public Runnable, private FlowSteps {
       take(layer.of_input), take(layer.of_state);
       layer.to_input.tile = product(turned(inputs_["weight_input" + number], stride), of_input_, gates,
                                     l == 0 ? grad_input_ : above_, width);
-      layer.to_state.tile = product(turned(inputs_["weight_hidden" + number], stride), of_state_, gates, nullptr, stride);
+      layer.to_state.tile =
+          product(turned(inputs_["weight_hidden" + number], stride), of_state_, gates, nullptr, stride);
       layers_back_.push_back(layer);
     }
   }
@@ -420,13 +419,13 @@ class CudaBackward final : public Runnable, private FlowSteps {
   const std::int64_t steps_, slots_, layer_count_;
   NamedTensors results_;
   StopFlag flag_;
-  std::int32_t* const totals_;      // [steps + 1]
-  const FlowRows rows_;             // of the first step, then of the others
-  std::int32_t* const requests_;    // likewise
-  float* states_ = nullptr;         // [steps, layers, slots, stride]
-  float* fields_ = nullptr;         // [steps, kFields, slots]
-  std::int32_t* births_ = nullptr;  // [steps, kBirths, slots]
-  float* gates_ = nullptr;          // of one layer of one step, or of all
+  std::int32_t* const totals_;                                   // [steps + 1]
+  const FlowRows rows_;                                          // of the first step, then of the others
+  std::int32_t* const requests_;                                 // likewise
+  float* states_ = nullptr;                                      // [steps, layers, slots, stride]
+  float* fields_ = nullptr;                                      // [steps, kFields, slots]
+  std::int32_t* births_ = nullptr;                               // [steps, kBirths, slots]
+  float* gates_ = nullptr;                                       // of one layer of one step, or of all
   float *inputs_of_steps_ = nullptr, *sums_of_steps_ = nullptr;  // where everything is kept
   std::int32_t* in_order_ = nullptr;                             // 0, 1, 2, ...
   const float* grad_surface_ = nullptr;
