@@ -36,7 +36,7 @@ struct ListedFlows {
 
 // Grid: simple_neuron::forward_blocks(rows that there can be). Features and energy, guarded, as the first recurrent
 // layer multiplies them.
-struct NeuronRows {
+struct NeuronOfRows {
   static constexpr int kMaxThreads = simple_neuron::kNeuronThreads;
   // Dynamic, for 32 hidden channels and 64 outputs.
   static std::int64_t documented_shared_bytes() { return simple_neuron::forward_shared_bytes({32, 64}); }
@@ -158,14 +158,6 @@ struct FinishRows {
     a.results.z[row] = before.position.z;
     a.results.child_energy[row] = to.child_energy;
   }
-};
-
-// Rows of any length and start.
-struct FinishAnyWidth : FinishRows<1> {};
-
-struct Finish : FinishRows<4> {
-  // Dynamic, for 512 state channels in gate mode.
-  static std::int64_t documented_shared_bytes() { return carrier_heads::forward_shared_bytes({256, 64, 392}, true); }
 };
 
 }  // namespace twinbench::energy_flow::flow_forward

@@ -13,7 +13,7 @@ namespace simt = kernels::simt;
 
 // Grid: a block a sample. What the step has decided: who stays, in order; then children, in the order of their parents
 // and as many as there is room for; and the sample's counts.
-struct SettleSamples {
+struct SettleEach {
   static constexpr int kMaxThreads = kSampleThreads;
   static constexpr int kMinBlocksPerSm = 1;  // few blocks: registers rather than warps
 

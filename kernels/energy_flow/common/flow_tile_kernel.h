@@ -149,7 +149,7 @@ struct RowGates {
 
 // Grid: channel_tiles() for every kTileFlows rows that there can be. The state is stored as the layer above takes it;
 // who reads it as a state guards it.
-struct RecurrentTiles {
+struct RecurrentProducts {
   static constexpr int kMaxThreads = kTileThreads;
   static constexpr int kMinBlocksPerSm = 3;
   static std::int64_t documented_shared_bytes() { return kTileBytes; }
@@ -200,33 +200,6 @@ struct RecurrentTiles {
                                                     kernels::guard(hidden[f].of[c], energy_carrier::kGuardLimit));
         }
         store(row, channel, gates);
-      }
-    });
-  }
-};
-
-// Grid: column_tiles() for every kTileFlows rows that there can be. Sums without bias.
-struct HeadTiles {
-  static constexpr int kMaxThreads = kTileThreads;
-  static constexpr int kMinBlocksPerSm = 3;
-  static std::int64_t documented_shared_bytes() { return kTileBytes; }
-
-  template <class Block>
-  TWINBENCH_DEVICE void operator()(Block& block, const TileArguments& a) const {
-    over_tile(block, a, column_tiles(a), [&](FlowTile<Block>& tile) {
-      typename FlowTile<Block>::Sums sums[3] = {};
-      TWINBENCH_ROLLED
-      for (int slice = 0; slice < tile.slices; ++slice) tile.step(slice, sums[0], sums[1], sums[2]);
-      TWINBENCH_UNROLL
-      for (int third = 0; third < 3; ++third) {
-        const int column = tile.tile * kTileColumns + third * kTileChannels + tile.own_column;
-        TWINBENCH_UNROLL
-        for (int f = 0; f < kOwnFlows; ++f) {
-          const std::int64_t row = tile.first + tile.own_flow + f;
-          if (row < tile.total && column < a.columns)
-            kernels::store(a.out + row * a.columns + column,
-                           kernels::Floats<2>{{sums[third][0][f], sums[third][1][f]}});
-        }
       }
     });
   }

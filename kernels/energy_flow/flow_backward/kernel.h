@@ -50,7 +50,7 @@ struct FinishTaped : FinishAs<4> {
 };
 
 // The whole forward's, which leaves whose children are where.
-struct SettleTaped : flow_forward::SettleSamples {
+struct SettleTaped : flow_forward::SettleEach {
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const TapedArguments& a) const {
     run(block, a.forward, [&](std::int32_t row, std::int32_t first, std::int32_t children) {
@@ -61,7 +61,7 @@ struct SettleTaped : flow_forward::SettleSamples {
 };
 
 // The whole forward's, which leaves the gates.
-struct GatesTaped : flow_forward::RecurrentTiles {
+struct GatesTaped : flow_forward::RecurrentProducts {
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const GatesArguments& a) const {
     const std::int64_t stride = a.tile.stride;

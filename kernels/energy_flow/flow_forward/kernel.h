@@ -1,10 +1,13 @@
-// The whole forward's mapper, and its kernels that go over samples: placement, the stop's look, the list of live flows,
-// and the collection. Written once for the GPU and for the checked run on the host. A sample is one block's, so that its
-// counts need no atomics.
+// The whole forward's kernels: its mapper, what it has in common with the whole backward pass, and those that go over
+// samples: placement, the stop's look, the list of live flows, and the collection. Written once for the GPU and for the
+// checked run on the host. A sample is one block's, so that its counts need no atomics.
 #pragma once
 
 #include "kernels/common/vectors.h"
 #include "kernels/energy_flow/common/flow_cells.h"
+#include "kernels/energy_flow/common/flow_row_kernel.h"
+#include "kernels/energy_flow/common/flow_settle_kernel.h"
+#include "kernels/energy_flow/common/flow_tile_kernel.h"
 #include "kernels/energy_flow/common/layer_kernel.h"
 #include "kernels/energy_flow/common/placement.h"
 #include "kernels/energy_flow/flow_forward/arguments.h"
@@ -17,6 +20,45 @@ struct MapperLayer : output_collector::LayerAs<float, 4> {};
 struct MapperLayerAnyWidth : output_collector::LayerAs<float, 1> {};
 struct MapperSurface : output_collector::LayerAs<float, 4, output_collector::SurfaceEnergies> {};
 struct MapperSurfaceAnyWidth : output_collector::LayerAs<float, 1, output_collector::SurfaceEnergies> {};
+
+struct NeuronRows : NeuronOfRows {};
+struct RecurrentTiles : RecurrentProducts {};
+struct SettleSamples : SettleEach {};
+
+// Rows of any length and start.
+struct FinishAnyWidth : FinishRows<1> {};
+
+struct Finish : FinishRows<4> {
+  // Dynamic, for 512 state channels in gate mode.
+  static std::int64_t documented_shared_bytes() { return carrier_heads::forward_shared_bytes({256, 64, 392}, true); }
+};
+
+// Grid: column_tiles() for every kTileFlows rows that there can be. Sums without bias.
+struct HeadTiles {
+  static constexpr int kMaxThreads = kTileThreads;
+  static constexpr int kMinBlocksPerSm = 3;
+  static std::int64_t documented_shared_bytes() { return kTileBytes; }
+
+  template <class Block>
+  TWINBENCH_DEVICE void operator()(Block& block, const TileArguments& a) const {
+    over_tile(block, a, column_tiles(a), [&](FlowTile<Block>& tile) {
+      typename FlowTile<Block>::Sums sums[3] = {};
+      TWINBENCH_ROLLED
+      for (int slice = 0; slice < tile.slices; ++slice) tile.step(slice, sums[0], sums[1], sums[2]);
+      TWINBENCH_UNROLL
+      for (int third = 0; third < 3; ++third) {
+        const int column = tile.tile * kTileColumns + third * kTileChannels + tile.own_column;
+        TWINBENCH_UNROLL
+        for (int f = 0; f < kOwnFlows; ++f) {
+          const std::int64_t row = tile.first + tile.own_flow + f;
+          if (row < tile.total && column < a.columns)
+            kernels::store(a.out + row * a.columns + column,
+                           kernels::Floats<2>{{sums[third][0][f], sums[third][1][f]}});
+        }
+      }
+    });
+  }
+};
 
 // Grid: kernels::row_pieces(samples, placed, kSampleThreads), at least one piece: a thread a flow.
 struct PlaceFlows {

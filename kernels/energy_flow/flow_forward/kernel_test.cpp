@@ -9,9 +9,6 @@
 #include <vector>
 
 #include "harness/simt/kernel_testing.h"
-#include "kernels/energy_flow/common/flow_row_kernel.h"
-#include "kernels/energy_flow/common/flow_settle_kernel.h"
-#include "kernels/energy_flow/common/flow_tile_kernel.h"
 #include "kernels/energy_flow/common/neuron_tile.h"
 #include "kernels/energy_flow/flow_forward/kernel.h"
 

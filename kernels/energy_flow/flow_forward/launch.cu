@@ -5,9 +5,6 @@
 //         | states in rows without gaps, written where the next step reads them        | launches a step
 #include "kernels/common/grid.h"
 #include "kernels/common/simt_device.h"
-#include "kernels/energy_flow/common/flow_row_kernel.h"
-#include "kernels/energy_flow/common/flow_settle_kernel.h"
-#include "kernels/energy_flow/common/flow_tile_kernel.h"
 #include "kernels/energy_flow/flow_forward/kernel.h"
 
 namespace twinbench::energy_flow::flow_forward {
