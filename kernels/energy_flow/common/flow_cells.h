@@ -7,7 +7,7 @@
 
 namespace twinbench::energy_flow::flow_forward {
 
-// The sample's flow of that number: in no cell where there is none, or it is not done.
+// The sample's flow of that number, without the factor of its weight: in no cell where there is none, or it is not done.
 TWINBENCH_DEVICE surface_collection::Flow done_flow(const Arguments& a, const surface_collection::CellPart& part,
                                                     std::int32_t number) {
   namespace rule = surface_collection;
@@ -20,7 +20,6 @@ TWINBENCH_DEVICE surface_collection::Flow done_flow(const Arguments& a, const su
   if (!is_done(a.flows.status[slot])) return flow;
   flow.cell = rule::cell_along(y, a.height) * a.width + rule::cell_along(x, a.width);
   flow.weight = rule::weight_of(flow.energy, distance, age);
-  flow.factor = rule::weight_factor(distance, age);
   return flow;
 }
 

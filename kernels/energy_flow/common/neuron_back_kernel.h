@@ -169,8 +169,8 @@ struct WalkBack {
     auto sums = weights + shared.sums(), out_in_1 = weights + shared.weight_1(), out_in = weights + shared.weight_out();
     auto stages = simt::dynamic_shared<FourFlows>(block, shared.stages() * 4);
     load_weights(block, a);
-    const std::int64_t own = std::int64_t{block.index().x} * layout.padded();
-    for (int i = thread; i < layout.total(); i += kNeuronThreads) sums[i] = Given::sum_before(a, own + i);
+    for (int i = thread; i < layout.total(); i += kNeuronThreads)
+      sums[i] = Given::sum_before(a, static_cast<std::int64_t>(block.index().x) * layout.padded() + i);
     block.barrier();
     for (int i = thread; i < width * width; i += kNeuronThreads)
       out_in_1[i % width * row + i / width] = static_cast<float>(weights[layout.weight(1) + i]);
@@ -195,7 +195,8 @@ struct WalkBack {
       sum.add_group(layout, at);
       block.barrier();
     }
-    for (int i = thread; i < layout.total(); i += kNeuronThreads) a.partial[own + i] = sums[i];
+    for (int i = thread; i < layout.total(); i += kNeuronThreads)
+      a.partial[static_cast<std::int64_t>(block.index().x) * layout.padded() + i] = sums[i];
   }
 };
 

@@ -99,7 +99,12 @@ struct UncollectSurfaces {
   TWINBENCH_DEVICE void operator()(Block& block, const UncollectArguments& a) const {
     namespace rule = surface_collection;
     const flow_forward::Arguments& f = a.forward;
-    const auto load = [&](const rule::CellPart& part, std::int32_t number) { return done_flow(f, part, number); };
+    const auto load = [&](const rule::CellPart& part, std::int32_t number) {
+      rule::Flow flow = done_flow(f, part, number);
+      const std::int32_t slot = f.slots.first(part.sample) + number;
+      if (flow.cell >= 0) flow.factor = rule::weight_factor(f.flows.distance[slot], f.flows.age[slot]);
+      return flow;
+    };
     rule::collect_cells(
         block, f.cells(), f.slots.each, load, [&](const rule::CellPart& part, auto sums_of, auto each_flow) {
           const float* const surface = a.grad_surface + std::int64_t{part.sample} * f.cells() + part.first;
