@@ -11,7 +11,10 @@ namespace twinbench::energy_flow::flow_backward {
 
 namespace simt = kernels::simt;
 
-constexpr int kOwnValues = 8;  // a thread's, by two gradient columns of each third of the tile
+// A thread's, by two gradient columns of each third of the tile: four, and four half a tile further on, so that the
+// lanes with one gradient column share whole sectors.
+constexpr int kOwnValues = 8;
+constexpr int kHighValues = kMatrixValues / 2;
 
 template <class Block>
 class MatrixTile {
@@ -22,7 +25,7 @@ class MatrixTile {
                               int first_value)
       : gradient(first_gradient),
         value(first_value),
-        own_value(simt::thread_rank(own_block) % 32 / 4 * kOwnValues),
+        own_value(simt::thread_rank(own_block) % 32 / 4 * (kOwnValues / 2)),
         own_column(simt::thread_rank(own_block) / 32 * 8 + simt::thread_rank(own_block) % 4 * 2),
         block_(own_block),
         a_(arguments),
@@ -100,7 +103,7 @@ class MatrixTile {
   template <class Values, class Pairs>
   TWINBENCH_DEVICE void add_row(int row, Values values, Pairs pairs, Sums& one, Sums& two, Sums& three) const {
     const int at = row * kValueVectors + own_value / 4;
-    const kernels::Floats<4> low = values[at], high = values[at + 1];
+    const kernels::Floats<4> low = values[at], high = values[at + kHighValues / 4];
     TWINBENCH_UNROLL
     for (int third = 0; third < 3; ++third) {
       const kernels::Floats<2> pair =
@@ -155,10 +158,12 @@ struct Matrices {
       for (int c = 0; c < 2; ++c) {
         const int gradient = tile.gradient + third * flow_forward::kTileChannels + tile.own_column + c;
         const int value = tile.value + tile.own_value;
-        if (gradient >= own.gradients || value >= own.width) continue;
+        if (gradient >= own.gradients) continue;
         float* const to = partial + own.weight + std::int64_t{gradient} * own.width + value;
-        add(a, to, {{sums[third][c][0], sums[third][c][1], sums[third][c][2], sums[third][c][3]}});
-        add(a, to + 4, {{sums[third][c][4], sums[third][c][5], sums[third][c][6], sums[third][c][7]}});
+        if (value < own.width)
+          add(a, to, {{sums[third][c][0], sums[third][c][1], sums[third][c][2], sums[third][c][3]}});
+        if (value + kHighValues < own.width)
+          add(a, to + kHighValues, {{sums[third][c][4], sums[third][c][5], sums[third][c][6], sums[third][c][7]}});
       }
     }
     const int thread = simt::thread_rank(block);

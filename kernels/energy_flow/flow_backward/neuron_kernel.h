@@ -36,19 +36,25 @@ struct TapedFlows {
 
 struct TapedGradients {
   template <class Block, class Warp, class Values>
-  static TWINBENCH_DEVICE void load_features(Block& block, Warp& warp, const simple_neuron::Stage& at, Values values) {
+  static TWINBENCH_DEVICE void load_features(Block& block, Warp& warp, const simple_neuron::Stage& at, Values) {
     const NeuronBackArguments& a = warp.a.a;
-    for (int c = simt::lane(block); c < a.layout.outputs; c += simt::kWarpSize)
-      warp.rows[at.features() + c] = simple_neuron::FourFlows{};
-    // Each lane the columns that it has just cleared.
-    warp.over_features(at, [&](std::int64_t row, int channel, float value) {
-      const bool usable = flow_movement::is_finite(a.tape.energy[row]);
-      const float gradient =
-          kernels::guard_gradient(value, energy_carrier::kGuardLimit, a.grad_input[row * a.input_stride + channel]);
-      values[(at.features() + channel) * simple_neuron::kFlowsPerWarp + static_cast<int>(row - warp.first)] =
-          usable ? gradient : 0.0f;
-    });
+    for (int c = simt::lane(block); c < a.layout.outputs; c += simt::kWarpSize) {
+      simple_neuron::FourFlows value = simple_neuron::four_times(warp.weights[a.layout.bias_out() + c]);
+      simple_neuron::accumulate(a.layout.hidden, warp.weights + a.layout.weight_out() + c, a.layout.outputs,
+                                warp.rows + at.hidden(1), false, value);
+      TWINBENCH_UNROLL
+      for (int i = 0; i < simple_neuron::kFlowsPerWarp; ++i)
+        value.of[i] = warp.first + i < warp.a.flows ? of_feature(a, warp.first + i, c, value.of[i]) : 0.0f;
+      warp.rows[at.features() + c] = value;
+    }
     block.warp_barrier();
+  }
+
+  static TWINBENCH_DEVICE float of_feature(const NeuronBackArguments& a, std::int64_t row, int channel, float value) {
+    const float gradient = a.grad_input[row * a.input_stride + channel];
+    return flow_movement::is_finite(a.tape.energy[row])
+               ? kernels::guard_gradient(value, energy_carrier::kGuardLimit, gradient)
+               : 0.0f;
   }
 
   static TWINBENCH_DEVICE void store_energy(const TapedFlows& flows, std::int64_t row, float gradient) {
