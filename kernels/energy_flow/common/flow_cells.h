@@ -7,7 +7,7 @@
 
 namespace twinbench::energy_flow::flow_forward {
 
-// The sample's flow of that number, without the factor of its weight: in no cell where there is none, or it is not done.
+// The sample's flow of that number, without its weight's factor: in no cell where there is none, or it is not done.
 TWINBENCH_DEVICE surface_collection::Flow done_flow(const Arguments& a, const surface_collection::CellPart& part,
                                                     std::int32_t number) {
   namespace rule = surface_collection;

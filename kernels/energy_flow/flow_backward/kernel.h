@@ -1,6 +1,6 @@
-// The whole backward pass's kernels that leave the tape, and those that begin and end the way back: from the gradient of
-// the surface to those of the flows' last energies, and what is returned of their first ones. Written once for the GPU
-// and for the checked run on the host.
+// The whole backward pass's kernels that leave the tape, and those that begin and end the way back: from the gradient
+// of the surface to those of the flows' last energies, and what is returned of their first ones. Written once for the
+// GPU and for the checked run on the host.
 #pragma once
 
 #include "kernels/common/grid.h"
