@@ -66,7 +66,8 @@ ROLES = {
     "src": (r"spec\.cpp|(spec|goldens)\.json", ["spec.cpp"], []),
     "baselines": (r"baseline\.cpp|library\.cpp", ["baseline.cpp"], []),
     "optimized": (r"cpu\.cpp|cuda\.cpp|\w+\.h|\w+_(loader|test)\.cpp|pieces\.cpp", ["cpu.cpp"], ["cuda.cpp"]),
-    "kernels": (r"math\.h|arguments\.h|(\w+_)?kernel\.h|(\w+_)?tile\.h|launch\.cu|kernel_test\.cpp", [],
+    "kernels": (r"math\.h|arguments\.h|(\w+_)?kernel\.h|(\w+_)?tile\.h|launch\.cu|(\w+_)?kernel_test\.cpp"
+                r"|kernel_testing\.h", [],
                 ["math.h", "arguments.h", "kernel.h", "launch.cu", "kernel_test.cpp"]),
 }
 

@@ -53,6 +53,31 @@ TEST(DeviceLimits, AWholePassLaunchesByTheStepsItIssues) {
   }
 }
 
+// The whole backward pass goes back through as many steps as were issued, with as many launches each; without children
+// no step is issued that no flow lives to.
+TEST(DeviceLimits, AWholeWayBackLaunchesByTheStepsThatWereIssued) {
+  const std::string all = "energy_flow.flow_backward/optimized/simt/fp32/";
+  for (const char* input_case : {"tiny", "gate", "run_a", "run_s", "long", "no_step", "tiles"})
+    for (const bool keeps : {false, true}) {
+      const Cell cell = find_cell(all + input_case);
+      Setting setting = cell.setting();
+      setting.input_case.options["keep_everything"] = keeps ? 1 : 0;
+      const std::int64_t layers = setting.size("layers"), each = keeps ? 10 + 4 * layers : 12 + 5 * layers;
+      const std::int64_t age = static_cast<std::int64_t>(setting.option("projection_age")),
+                         most = setting.size("max_steps");
+      const std::int64_t there = setting.option("spawn") == 0 && age > 0 ? std::min(age, most) : most;
+      const CountedRun run = count_run(*cell.component, cell.variant, setting, 1);
+      const std::int64_t launches = run.counters.value("launches");
+      const std::int64_t issued = run.counters.launches_by_kernel.count("energy_flow::flow_backward::NeuronBack") == 0
+                                      ? 0
+                                      : run.counters.launches_by_kernel.at("energy_flow::flow_backward::NeuronBack");
+      EXPECT_EQ(launches, (issued == 0 ? 6 : 9) + issued * each) << input_case;
+      EXPECT_TRUE(issued == there || (issued % 8 == 0 && issued < there)) << input_case << ", issued " << issued;
+      EXPECT_TRUE(launches <= issued * (20 + 8 * layers) || issued == 0) << "the specification's bound";
+      EXPECT_EQ(run.counters.value("products") + run.counters.dispatches + run.counters.allocations, 0) << input_case;
+    }
+}
+
 TEST(DeviceLimits, AChosenWayMayDispatchLessThanTheFormulaButNotMore) {
   const Cell cell = find_cell("energy_flow.energy_carrier/optimized/simt/bf16/one");
   CountedRun run = count_run(*cell.component, cell.variant, cell.setting(), 1);

@@ -49,4 +49,28 @@ TWINBENCH_HOST_DEVICE std::int64_t forward_shared_bytes(const Layout& layout) {
          std::int64_t{16} * kWarps * Stage{layout.hidden, layout.outputs}.forward_rows();
 }
 
+constexpr std::int64_t kMostBackwardBlocks = 256;  // fills either chip; more would only load the weights more often
+// Blocks that share the sums of the weight gradients: a function of the flows alone, so that the sums are reproducible.
+TWINBENCH_HOST_DEVICE std::int64_t backward_blocks(std::int64_t flows) {
+  return groups_of(flows) < kMostBackwardBlocks ? groups_of(flows) : kMostBackwardBlocks;
+}
+
+// Dynamic shared memory of the backward kernel, in floats: packed weights, packed sums, the second and last matrix as
+// [out][in] (so that lanes that own inputs read neighbours), then the stages of all warps. Rows of [out][in] have an
+// odd length: 32 lanes that turn a row into a column then meet 32 banks.
+struct BackwardShared {
+  Layout layout;
+  TWINBENCH_HOST_DEVICE int row() const { return layout.hidden | 1; }
+  TWINBENCH_HOST_DEVICE int sums() const { return layout.padded(); }
+  TWINBENCH_HOST_DEVICE int weight_1() const { return 2 * layout.padded(); }
+  TWINBENCH_HOST_DEVICE int weight_out() const { return weight_1() + layout.hidden * row(); }
+  TWINBENCH_HOST_DEVICE int stages() const { return (weight_out() + layout.outputs * row() + 3) / 4 * 4; }
+};
+
+// Dynamic shared memory in bytes; see forward_shared_bytes.
+TWINBENCH_HOST_DEVICE std::int64_t backward_shared_bytes(const Layout& layout) {
+  return std::int64_t{4} * BackwardShared{layout}.stages() +
+         std::int64_t{16} * kWarps * Stage{layout.hidden, layout.outputs}.backward_rows();
+}
+
 }  // namespace twinbench::energy_flow::simple_neuron

@@ -1,18 +1,64 @@
-// The whole forward's kernels that go over samples: placement, the stop's look, the list of live flows, the end of a
-// step with its children, and the collection. Written once for the GPU and for the checked run on the host. A sample is
-// one block's, so that its counts need no atomics.
+// The whole forward's kernels: its mapper, what it has in common with the whole backward pass, and those that go over
+// samples: placement, the stop's look, the list of live flows, and the collection. Written once for the GPU and for the
+// checked run on the host. A sample is one block's, so that its counts need no atomics.
 #pragma once
 
-#include "kernels/common/simt_bits.h"
 #include "kernels/common/vectors.h"
-#include "kernels/energy_flow/common/collect_cells.h"
+#include "kernels/energy_flow/common/flow_cells.h"
+#include "kernels/energy_flow/common/flow_row_kernel.h"
+#include "kernels/energy_flow/common/flow_settle_kernel.h"
+#include "kernels/energy_flow/common/flow_tile_kernel.h"
+#include "kernels/energy_flow/common/layer_kernel.h"
 #include "kernels/energy_flow/common/placement.h"
-#include "kernels/energy_flow/common/spawn_requests.h"
 #include "kernels/energy_flow/flow_forward/arguments.h"
 
 namespace twinbench::energy_flow::flow_forward {
 
 namespace simt = kernels::simt;
+
+struct MapperLayer : output_collector::LayerAs<float, 4> {};
+struct MapperLayerAnyWidth : output_collector::LayerAs<float, 1> {};
+struct MapperSurface : output_collector::LayerAs<float, 4, output_collector::SurfaceEnergies> {};
+struct MapperSurfaceAnyWidth : output_collector::LayerAs<float, 1, output_collector::SurfaceEnergies> {};
+
+struct NeuronRows : NeuronOfRows {};
+struct RecurrentTiles : RecurrentProducts {};
+struct SettleSamples : SettleEach {};
+
+// Rows of any length and start.
+struct FinishAnyWidth : FinishRows<1> {};
+
+struct Finish : FinishRows<4> {
+  // Dynamic, for 512 state channels in gate mode.
+  static std::int64_t documented_shared_bytes() { return carrier_heads::forward_shared_bytes({256, 64, 392}, true); }
+};
+
+// Grid: column_tiles() for every kTileFlows rows that there can be. Sums without bias.
+struct HeadTiles {
+  static constexpr int kMaxThreads = kTileThreads;
+  static constexpr int kMinBlocksPerSm = 3;
+  static std::int64_t documented_shared_bytes() { return kTileBytes; }
+
+  template <class Block>
+  TWINBENCH_DEVICE void operator()(Block& block, const TileArguments& a) const {
+    over_tile(block, a, column_tiles(a), [&](FlowTile<Block>& tile) {
+      typename FlowTile<Block>::Sums sums[3] = {};
+      TWINBENCH_ROLLED
+      for (int slice = 0; slice < tile.slices; ++slice) tile.step(slice, sums[0], sums[1], sums[2]);
+      TWINBENCH_UNROLL
+      for (int third = 0; third < 3; ++third) {
+        const int column = tile.tile * kTileColumns + third * kTileChannels + tile.own_column;
+        TWINBENCH_UNROLL
+        for (int f = 0; f < kOwnFlows; ++f) {
+          const std::int64_t row = tile.first + tile.own_flow + f;
+          if (row < tile.total && column < a.columns)
+            kernels::store(a.out + row * a.columns + column,
+                           kernels::Floats<2>{{sums[third][0][f], sums[third][1][f]}});
+        }
+      }
+    });
+  }
+};
 
 // Grid: kernels::row_pieces(samples, placed, kSampleThreads), at least one piece: a thread a flow.
 struct PlaceFlows {
@@ -139,94 +185,6 @@ struct ListFlows {
   }
 };
 
-// Grid: a block a sample. What the step has decided: who stays, in order; then children, in the order of their parents
-// and as many as there is room for; and the sample's counts.
-struct SettleSamples {
-  static constexpr int kMaxThreads = kSampleThreads;
-  static constexpr int kMinBlocksPerSm = 1;  // few blocks: registers rather than warps
-
-  template <class Block>
-  TWINBENCH_DEVICE void operator()(Block& block, const Arguments& a) const {
-    const std::int64_t sample = block.index().x;
-    const std::int32_t begin = a.begin[sample], rows = a.live[sample], first = a.slots.first(sample);
-    std::int32_t* const stats = a.stats_of(sample);
-    if (rows == 0) {  // the sample has finished, and has no flows
-      if (simt::thread_rank(block) == 0) a.next_live[sample] = 0;
-      return;
-    }
-    count(block, a, sample, begin, rows);
-    const std::int32_t created = stats[kCreated], free = free_slots(created, a.slots.each);
-    const auto stays = [&](std::int32_t i) {
-      return a.results.outcome[begin + i] == flow_movement::kStaysActive ? 1 : 0;
-    };
-    const std::int32_t survivors =
-        scan_requests<kSampleThreads>(block, rows, stays, [&](std::int32_t i, std::int32_t before, std::int32_t) {
-          a.next.slot[first + before] = a.rows.slot[begin + i];
-          a.next.source[first + before] = begin + i;
-        });
-    const std::int32_t requested = scan_requests<kSampleThreads>(
-        block, rows, [&](std::int32_t i) { return a.results.requests[begin + i]; },
-        [&](std::int32_t i, std::int32_t before, std::int32_t asked) {
-          const std::int32_t children = children_of(free, before, asked);
-          for (std::int32_t child = before; child < before + children; ++child) {
-            const std::int32_t slot = first + created + child;
-            a.next.slot[first + survivors + child] = slot;
-            a.next.source[first + survivors + child] = begin + i;
-            bear(a, begin + i, slot);
-          }
-        });
-    if (simt::thread_rank(block) > 0) return;
-    const std::int32_t admitted = children_of(free, 0, requested);
-    stats[kCreated] = created + admitted;
-    stats[kRequests] += requested;
-    stats[kDroppedSpawn] += requested - admitted;
-    a.next_live[sample] = survivors + admitted;
-  }
-
- private:
-  // A child: where its parent was before the step.
-  static TWINBENCH_DEVICE void bear(const Arguments& a, std::int32_t parent, std::int32_t slot) {
-    a.flows.x[slot] = a.results.x[parent];
-    a.flows.y[slot] = a.results.y[parent];
-    a.flows.z[slot] = a.results.z[parent];
-    a.flows.energy[slot] = a.results.child_energy[parent];
-    a.flows.age[slot] = 0;
-    a.flows.status[slot] = flow_movement::kActive;
-  }
-
-  // How many flows ended in each way, and the least of their margins.
-  template <class Block>
-  static TWINBENCH_DEVICE void count(Block& block, const Arguments& a, std::int64_t sample, std::int32_t begin,
-                                     std::int32_t rows) {
-    auto ended = simt::shared_array<int, flow_movement::kOutcomes>(block);
-    const int thread = simt::thread_rank(block);
-    if (thread < flow_movement::kOutcomes) ended[thread] = 0;
-    block.barrier();
-    float least = 1.0f;
-    int own = 0;  // of the outcome that is the lane's number
-    for (std::int32_t first = 0; first < rows; first += kSampleThreads) {
-      const std::int32_t i = first + thread;
-      std::int32_t outcome = flow_movement::kStaysActive;
-      if (i < rows) {
-        outcome = a.results.outcome[begin + i];
-        least = smaller(least, a.results.margin[begin + i]);
-      }
-      TWINBENCH_UNROLL
-      for (int column = 1; column < flow_movement::kOutcomes; ++column) {
-        const std::uint32_t same = block.ballot(outcome == column);
-        if (simt::lane(block) == column) own += simt::lanes_in(same);
-      }
-    }
-    if (own > 0) simt::atomic_add(block, ended + simt::lane(block), own);
-    least = -simt::block_max(block, -least, -1.0f);
-    block.barrier();
-    if (thread == 0) a.margin[sample] = smaller(a.margin[sample], least);
-    if (thread == flow_movement::kStaysActive || thread >= flow_movement::kOutcomes) return;
-    const int count = ended[thread];
-    a.stats_of(sample)[thread] += count;
-  }
-};
-
 // Grid: surface_collection::blocks_of_sample(cells) for every sample.
 struct CollectSurfaces {
   static constexpr int kMaxThreads = surface_collection::kCollectThreads;
@@ -237,18 +195,7 @@ struct CollectSurfaces {
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const Arguments& a) const {
     namespace rule = surface_collection;
-    const auto load = [&](const rule::CellPart& part, std::int32_t number) {
-      rule::Flow flow{-1, 0.0f, 0.0f, 0.0f};
-      if (number >= a.stats_of(part.sample)[kCreated]) return flow;
-      const std::int32_t slot = a.slots.first(part.sample) + number;
-      const float x = a.flows.x[slot], y = a.flows.y[slot], distance = a.flows.distance[slot];
-      const std::int32_t age = a.flows.age[slot];
-      flow.energy = a.flows.energy[slot];
-      if (!is_done(a.flows.status[slot])) return flow;
-      flow.cell = rule::cell_along(y, a.height) * a.width + rule::cell_along(x, a.width);
-      flow.weight = rule::weight_of(flow.energy, distance, age);
-      return flow;
-    };
+    const auto load = [&](const rule::CellPart& part, std::int32_t number) { return done_flow(a, part, number); };
     rule::collect_cells(block, a.cells(), a.slots.each, load, [&](const rule::CellPart& part, auto sums_of, auto) {
       int reached = 0;
       for (int i = simt::thread_rank(block); i < part.count; i += rule::kCollectThreads) {

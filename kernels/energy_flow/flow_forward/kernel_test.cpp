@@ -11,8 +11,6 @@
 #include "harness/simt/kernel_testing.h"
 #include "kernels/energy_flow/common/neuron_tile.h"
 #include "kernels/energy_flow/flow_forward/kernel.h"
-#include "kernels/energy_flow/flow_forward/row_kernel.h"
-#include "kernels/energy_flow/flow_forward/tile_kernel.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {

@@ -6,8 +6,6 @@
 #include "kernels/common/grid.h"
 #include "kernels/common/simt_device.h"
 #include "kernels/energy_flow/flow_forward/kernel.h"
-#include "kernels/energy_flow/flow_forward/row_kernel.h"
-#include "kernels/energy_flow/flow_forward/tile_kernel.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {

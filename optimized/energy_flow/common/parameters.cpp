@@ -62,6 +62,24 @@ at::Tensor packed_neuron(const NamedTensors& inputs) {
   return at::cat(parts);
 }
 
+void unpack_neuron(const at::Tensor& gradients, const simple_neuron::Layout& layout, const NamedTensors& results) {
+  const auto set = [&](const std::string& name, const at::Tensor& value) { results["grad_" + name].copy_(value); };
+  const auto matrix = [&](int from, std::int64_t inner, std::int64_t outer) {
+    return gradients.narrow(0, from, inner * outer).view({inner, outer}).t();
+  };
+  set("coordinate_weight", matrix(layout.coordinate_weight(), 3, 3));
+  set("coordinate_bias", gradients.narrow(0, layout.coordinate_bias(), 3));
+  for (int l = 0; l < 2; ++l) {
+    const std::string number = std::to_string(l + 1);
+    set("neuron_weight_" + number, matrix(layout.weight(l), layout.inner(l), layout.hidden));
+    set("neuron_bias_" + number, gradients.narrow(0, layout.bias(l), layout.hidden));
+    set("neuron_gain_" + number, gradients.narrow(0, layout.gain(l), layout.hidden));
+    set("neuron_shift_" + number, gradients.narrow(0, layout.shift(l), layout.hidden));
+  }
+  set("neuron_weight_3", matrix(layout.weight_out(), layout.hidden, layout.outputs));
+  set("neuron_bias_3", gradients.narrow(0, layout.bias_out(), layout.outputs));
+}
+
 carrier_heads::Rule<float> heads_rule_of(const Setting& setting) {
   carrier_heads::Rule<float> rule = heads_rule<float>(setting, setting.option("spawn") == 2);
   if (setting.option("spawn") == 0) rule.most = 0;

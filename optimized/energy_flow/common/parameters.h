@@ -45,6 +45,8 @@ struct HeadsPack {
 
 // In the order of simple_neuron::Layout: matrices transposed.
 at::Tensor packed_neuron(const NamedTensors& inputs);
+// Gradients in that order, to the results of each parameter's own.
+void unpack_neuron(const at::Tensor& gradients, const simple_neuron::Layout& layout, const NamedTensors& results);
 carrier_heads::Rule<float> heads_rule_of(const Setting& setting);
 
 struct Parameters {

@@ -165,21 +165,7 @@ class CpuBackward final : public Runnable {
       return part(from, {channels, kLanes}).sum(1);
     };
     const auto set = [&](const std::string& name, const at::Tensor& value) { results_["grad_" + name].copy_(value); };
-    const simple_neuron::Layout& neuron = parameters.neuron_layout;
-    const auto of_neuron = [&](int from, std::int64_t inner, std::int64_t outer) {
-      return part(at.neuron + from, {inner, outer});
-    };
-    set("coordinate_weight", of_neuron(neuron.coordinate_weight(), 3, 3).t());
-    set("coordinate_bias", part(at.neuron + neuron.coordinate_bias(), {3}));
-    for (int l = 0; l < 2; ++l) {
-      const std::string number = std::to_string(l + 1);
-      set("neuron_weight_" + number, of_neuron(neuron.weight(l), neuron.inner(l), neuron.hidden).t());
-      set("neuron_bias_" + number, part(at.neuron + neuron.bias(l), {neuron.hidden}));
-      set("neuron_gain_" + number, part(at.neuron + neuron.gain(l), {neuron.hidden}));
-      set("neuron_shift_" + number, part(at.neuron + neuron.shift(l), {neuron.hidden}));
-    }
-    set("neuron_weight_3", of_neuron(neuron.weight_out(), neuron.hidden, neuron.outputs).t());
-    set("neuron_bias_3", part(at.neuron + neuron.bias_out(), {neuron.outputs}));
+    unpack_neuron(part(at.neuron, {parameters.neuron_layout.total()}), parameters.neuron_layout, results_);
     for (std::size_t l = 0; l < at.layers.size(); ++l) {
       const std::string number = "_" + std::to_string(l);
       const at::Tensor hidden = part(at.layers[l].hidden, {3 * width, width}),

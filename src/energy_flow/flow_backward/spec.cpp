@@ -123,6 +123,8 @@ ComponentSpec make_spec() {
                 {"copies", "", {}, {}, copies},
                 {"dispatches", "", at_most, nothing, dispatches}};
   spec.cost = cost;
+  // The forward pass's, for as many steps as can be issued; 20 + 8 layers a step with the way back.
+  spec.most_launches = [](const Setting& s) { return s.size("max_steps") * (8 + 3 * s.size("layers")) + 15; };
   spec.relations = {{"computed again or kept",
                      [](Setting s) { return with_option(s, "keep_everything", s.on("keep_everything") ? 0 : 1); }}};
   spec.refusals = {starts_on_a_plane()};

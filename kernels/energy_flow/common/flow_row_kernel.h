@@ -1,21 +1,16 @@
 // The whole forward's kernels on rows of live flows, but for their products: the neuron, and the heads with the rules
-// of a flow's step. And the mapper's layers. Written once for the GPU and for the checked run on the host.
+// of a flow's step. Written once for the GPU and for the checked run on the host. In the namespace of the component
+// that had them first; the whole backward pass takes them too.
 #pragma once
 
+#include "kernels/energy_flow/common/flow_arguments.h"
 #include "kernels/energy_flow/common/gru.h"
 #include "kernels/energy_flow/common/head_sums.h"
-#include "kernels/energy_flow/common/layer_kernel.h"
 #include "kernels/energy_flow/common/neuron_warp.h"
-#include "kernels/energy_flow/flow_forward/arguments.h"
 
 namespace twinbench::energy_flow::flow_forward {
 
 namespace simt = kernels::simt;
-
-struct MapperLayer : output_collector::LayerAs<float, 4> {};
-struct MapperLayerAnyWidth : output_collector::LayerAs<float, 1> {};
-struct MapperSurface : output_collector::LayerAs<float, 4, output_collector::SurfaceEnergies> {};
-struct MapperSurfaceAnyWidth : output_collector::LayerAs<float, 1, output_collector::SurfaceEnergies> {};
 
 // The neuron's inputs of a row, as its warps ask for them.
 struct ListedFlows {
@@ -41,7 +36,7 @@ struct ListedFlows {
 
 // Grid: simple_neuron::forward_blocks(rows that there can be). Features and energy, guarded, as the first recurrent
 // layer multiplies them.
-struct NeuronRows {
+struct NeuronOfRows {
   static constexpr int kMaxThreads = simple_neuron::kNeuronThreads;
   // Dynamic, for 32 hidden channels and 64 outputs.
   static std::int64_t documented_shared_bytes() { return simple_neuron::forward_shared_bytes({32, 64}); }
@@ -79,61 +74,71 @@ struct NeuronRows {
   }
 };
 
+// What is known of a row's flow before its step.
+struct RowBefore {
+  carrier_heads::Vector3<float> position;
+  std::int32_t slot, age;
+  std::uint32_t sample_key;
+};
+
 // Grid: carrier_heads::forward_blocks(rows that there can be). The second layers, then a lane a flow: its intent, where
-// that takes it, and what it asks for.
+// that takes it, and what it asks for. keep(row, before, sums, results) is called before the flow is changed.
 template <int kWidth>
 struct FinishRows {
   static constexpr int kMaxThreads = carrier_heads::kHeadThreads;
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const Arguments& a) const {
+    run(block, a, [](auto&&...) {});
+  }
+
+ protected:
+  template <class Block, class Keep>
+  static TWINBENCH_DEVICE void run(Block& block, const Arguments& a, Keep keep) {
     HeadsArguments heads = a.heads;
     heads.flows = *a.total;
     heads.rule.key.step = static_cast<std::uint32_t>(a.step);
     const std::int64_t first = std::int64_t{block.index().x} * carrier_heads::kFlowsPerBlock;
     if (first >= heads.flows) return;  // the whole block
-    Sums::with_weights(block, heads, [&](const auto& weights) { finish(block, a, heads, weights, first); });
+    Sums::with_weights(block, heads, [&](const auto& weights) { finish(block, a, heads, weights, first, keep); });
   }
 
  private:
   using Sums = carrier_heads::HeadSums<kWidth>;
 
-  template <class Block, class Weights>
+  template <class Block, class Weights, class Keep>
   static TWINBENCH_DEVICE void finish(Block& block, const Arguments& a, const HeadsArguments& heads,
-                                      const Weights& weights, std::int64_t first) {
+                                      const Weights& weights, std::int64_t first, Keep keep) {
     auto shares = simt::shared_array<float, Sums::kShares>(block);
     const std::int64_t step = std::int64_t{block.grid().x} * carrier_heads::kFlowsPerBlock;
     for (std::int64_t group = first; group < heads.flows; group += step) {
       const int thread = simt::thread_rank(block);
       const std::int64_t row = group + thread;
       const bool there = thread < carrier_heads::kFlowsPerBlock && row < heads.flows;
-      Before before = {};
+      RowBefore before = {};
       if (there) before = before_of(a, a.rows.slot[row]);  // on its way while the rows of sums are
       Sums::second_layers(block, heads, weights, group, shares);
       block.barrier();
-      if (there) move(a, heads.rule, before, Sums::own_sums(heads, shares, thread), row);
+      if (there) move(a, heads.rule, before, Sums::own_sums(heads, shares, thread), row, keep);
       block.barrier();
     }
   }
 
-  struct Before {
-    carrier_heads::Vector3<float> position;
-    std::int32_t slot, age;
-    std::uint32_t sample_key;
-  };
-  static TWINBENCH_DEVICE Before before_of(const Arguments& a, std::int32_t slot) {
+  static TWINBENCH_DEVICE RowBefore before_of(const Arguments& a, std::int32_t slot) {
     const std::int64_t key = a.sample_key[a.slots.sample_of(slot)];
     return {
         {a.flows.x[slot], a.flows.y[slot], a.flows.z[slot]}, slot, a.flows.age[slot], static_cast<std::uint32_t>(key)};
   }
 
-  static TWINBENCH_DEVICE void move(const Arguments& a, const carrier_heads::Rule<float>& rule, const Before& before,
-                                    const carrier_heads::Sums<float>& sums, std::int64_t row) {
+  template <class Keep>
+  static TWINBENCH_DEVICE void move(const Arguments& a, const carrier_heads::Rule<float>& rule, const RowBefore& before,
+                                    const carrier_heads::Sums<float>& sums, std::int64_t row, Keep keep) {
     const std::int32_t slot = before.slot;
     const carrier_heads::Results<float> to = carrier_heads::finish(rule, sums, before.position, before.sample_key,
                                                                    static_cast<std::uint32_t>(a.slots.number_of(slot)));
     const flow_movement::Flow<float> flow =
         flow_movement::moved(a.movement, false, to.raw.x, to.raw.y, to.raw.z, to.energy, before.age);
+    keep(row, before, sums, to);
     a.flows.x[slot] = flow.x;
     a.flows.y[slot] = flow.y;
     a.flows.z[slot] = flow.z;
@@ -153,14 +158,6 @@ struct FinishRows {
     a.results.z[row] = before.position.z;
     a.results.child_energy[row] = to.child_energy;
   }
-};
-
-// Rows of any length and start.
-struct FinishAnyWidth : FinishRows<1> {};
-
-struct Finish : FinishRows<4> {
-  // Dynamic, for 512 state channels in gate mode.
-  static std::int64_t documented_shared_bytes() { return carrier_heads::forward_shared_bytes({256, 64, 392}, true); }
 };
 
 }  // namespace twinbench::energy_flow::flow_forward

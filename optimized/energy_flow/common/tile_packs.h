@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "kernels/energy_flow/flow_forward/math.h"
+#include "kernels/energy_flow/common/flow_slots.h"
 #include "optimized/energy_flow/common/layer_parts.h"
 #include "src/named_tensors.h"
 

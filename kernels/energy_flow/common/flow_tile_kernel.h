@@ -1,10 +1,11 @@
 // The whole forward's products in fp32: 64 live flows by 96 columns a block, in a recurrent layer with the gates behind
-// them. Sums are taken in the order of the inner length, input before state: a flow's are the same bits in any row.
+// them. Sums are taken in the order of the inner length, input before state: a flow's are the same bits in any row. In
+// the namespace of the component that had them first; the whole backward pass takes them too.
 #pragma once
 
 #include "kernels/common/vectors.h"
+#include "kernels/energy_flow/common/flow_arguments.h"
 #include "kernels/energy_flow/common/gru.h"
-#include "kernels/energy_flow/flow_forward/arguments.h"
 
 namespace twinbench::energy_flow::flow_forward {
 
@@ -140,15 +141,33 @@ TWINBENCH_HOST_DEVICE int channel_tiles(const TileArguments& a) {
 }
 TWINBENCH_HOST_DEVICE int column_tiles(const TileArguments& a) { return (a.columns + kTileColumns - 1) / kTileColumns; }
 
+// A row's gates in two neighbouring channels, and the candidate's sum of the state.
+struct RowGates {
+  energy_carrier::Channel<float> of[2];
+  float from_state[2];
+};
+
 // Grid: channel_tiles() for every kTileFlows rows that there can be. The state is stored as the layer above takes it;
 // who reads it as a state guards it.
-struct RecurrentTiles {
+struct RecurrentProducts {
   static constexpr int kMaxThreads = kTileThreads;
   static constexpr int kMinBlocksPerSm = 3;
   static std::int64_t documented_shared_bytes() { return kTileBytes; }
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const TileArguments& a) const {
+    run(block, a, [&](std::int64_t row, int channel, const RowGates& gates) { store_state(a, row, channel, gates); });
+  }
+
+ protected:
+  static TWINBENCH_DEVICE void store_state(const TileArguments& a, std::int64_t row, int channel,
+                                           const RowGates& gates) {
+    kernels::store(a.out + row * a.stride + channel, kernels::Floats<2>{{gates.of[0].next, gates.of[1].next}});
+  }
+
+  // store(row, channel, gates of that channel and the next one).
+  template <class Block, class Store>
+  static TWINBENCH_DEVICE void run(Block& block, const TileArguments& a, Store store) {
     over_tile(block, a, channel_tiles(a), [&](FlowTile<Block>& tile) {
       typename FlowTile<Block>::Sums reset = {}, update = {}, of_input = {}, of_state = {};
       TWINBENCH_ROLLED
@@ -172,41 +191,15 @@ struct RecurrentTiles {
       for (int f = 0; f < kOwnFlows; ++f) {
         const std::int64_t row = tile.first + tile.own_flow + f;
         if (row >= tile.total) continue;
-        kernels::Floats<2> next;
+        RowGates gates;
         TWINBENCH_UNROLL
-        for (int c = 0; c < 2; ++c)
-          next.of[c] = energy_carrier::gru_channel(reset[c][f] + bias[0].of[c], update[c][f] + bias[1].of[c],
-                                                   of_input[c][f] + bias[2].of[c], of_state[c][f] + bias[3].of[c],
-                                                   kernels::guard(hidden[f].of[c], energy_carrier::kGuardLimit))
-                           .next;
-        kernels::store(a.out + row * a.stride + channel, next);
-      }
-    });
-  }
-};
-
-// Grid: column_tiles() for every kTileFlows rows that there can be. Sums without bias.
-struct HeadTiles {
-  static constexpr int kMaxThreads = kTileThreads;
-  static constexpr int kMinBlocksPerSm = 3;
-  static std::int64_t documented_shared_bytes() { return kTileBytes; }
-
-  template <class Block>
-  TWINBENCH_DEVICE void operator()(Block& block, const TileArguments& a) const {
-    over_tile(block, a, column_tiles(a), [&](FlowTile<Block>& tile) {
-      typename FlowTile<Block>::Sums sums[3] = {};
-      TWINBENCH_ROLLED
-      for (int slice = 0; slice < tile.slices; ++slice) tile.step(slice, sums[0], sums[1], sums[2]);
-      TWINBENCH_UNROLL
-      for (int third = 0; third < 3; ++third) {
-        const int column = tile.tile * kTileColumns + third * kTileChannels + tile.own_column;
-        TWINBENCH_UNROLL
-        for (int f = 0; f < kOwnFlows; ++f) {
-          const std::int64_t row = tile.first + tile.own_flow + f;
-          if (row < tile.total && column < a.columns)
-            kernels::store(a.out + row * a.columns + column,
-                           kernels::Floats<2>{{sums[third][0][f], sums[third][1][f]}});
+        for (int c = 0; c < 2; ++c) {
+          gates.from_state[c] = of_state[c][f] + bias[3].of[c];
+          gates.of[c] = energy_carrier::gru_channel(reset[c][f] + bias[0].of[c], update[c][f] + bias[1].of[c],
+                                                    of_input[c][f] + bias[2].of[c], gates.from_state[c],
+                                                    kernels::guard(hidden[f].of[c], energy_carrier::kGuardLimit));
         }
+        store(row, channel, gates);
       }
     });
   }

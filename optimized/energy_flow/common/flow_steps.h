@@ -1,0 +1,123 @@
+// What the CUDA paths of the whole flow's passes prepare for its steps: storage of flows, the rules of their lives, and
+// the networks' weights as the products' tiles take them.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <string>
+#include <vector>
+
+#include "kernels/energy_flow/common/flow_arguments.h"
+#include "optimized/common/tensors.h"
+#include "optimized/energy_flow/common/parameters.h"
+#include "optimized/energy_flow/common/rules.h"
+#include "optimized/energy_flow/common/tile_packs.h"
+#include "src/common/error.h"
+
+namespace twinbench::energy_flow::flow_forward {
+
+class FlowSteps {
+ protected:
+  // steps: of how many steps rows are kept at once.
+  FlowSteps(const NamedTensors& inputs, const Setting& setting, const Rules& rules, std::int64_t steps)
+      : rules_(rules), inputs_(inputs), options_(at::TensorOptions(setting.device).dtype(at::kFloat)) {
+    a_.slots = {.samples = setting.size("samples"), .each = rules_.most_flows()};
+    if (a_.slots.all() > INT32_MAX)
+      throw Error(
+          ErrorKind::kOutOfRange, "quota", std::to_string(rules_.quota),
+          "give at most " + std::to_string(INT32_MAX / a_.slots.samples) + " flows a sample to so many samples");
+    a_.sample_key = given<std::int64_t>(inputs_, "sample_key");
+    a_.placed = rules_.placed();
+    a_.width = rules_.width;
+    a_.height = rules_.height;
+    a_.start_depth = rules_.start_depth;
+    a_.stop = rules_.stop;
+    a_.movement = rules_.movement;
+    a_.heads.rule = heads_rule_of(setting);
+    prepare_flows(steps);
+    prepare_networks(setting);
+  }
+  ~FlowSteps() = default;
+
+  const float* floats(const std::string& name) { return given<float>(inputs_, name); }
+  at::Tensor made(at::IntArrayRef shape, at::ScalarType type = at::kFloat) {
+    kept_.push_back(at::zeros(shape, options_.dtype(type)));
+    return kept_.back();
+  }
+  // For what is written before it is read: memory that no step comes to is never touched.
+  float* room(at::IntArrayRef shape) {
+    kept_.push_back(at::empty(shape, options_));
+    return data<float>(kept_.back());
+  }
+  float* new_floats(at::IntArrayRef shape) { return data<float>(made(shape)); }
+  std::int32_t* new_integers(std::int64_t count) { return data<std::int32_t>(made({count}, at::kInt)); }
+  const float* kept(const at::Tensor& tensor) {
+    kept_.push_back(tensor);
+    return tensor.const_data_ptr<float>();
+  }
+
+  const Rules rules_;
+  NamedTensors inputs_;  // kept alive: the arguments point into them
+  const at::TensorOptions options_;
+  std::vector<at::Tensor> kept_;  // likewise
+  Arguments a_;
+  std::vector<TileArguments> layers_;  // input and state are each step's own
+  TileArguments heads_;
+
+ private:
+  void prepare_flows(std::int64_t steps) {
+    const std::int64_t slots = a_.slots.all(), samples = a_.slots.samples;
+    SlotFields& flows = a_.flows;
+    for (float** field : {&flows.x, &flows.y, &flows.z, &flows.energy, &flows.distance}) *field = new_floats({slots});
+    flows.age = new_integers(slots);
+    flows.status = made({slots}, at::kByte).mutable_data_ptr<std::uint8_t>();
+    RowResults& results = a_.results;
+    for (float** field : {&results.x, &results.y, &results.z, &results.child_energy, &results.margin})
+      *field = new_floats({slots});
+    for (std::int32_t** field : {&results.outcome, &a_.next.slot, &a_.next.source}) *field = new_integers(slots);
+    for (std::int32_t** field : {&results.requests, &a_.rows.slot, &a_.rows.source})
+      *field = new_integers(steps * slots);
+    for (std::int32_t** field : {&a_.begin, &a_.live, &a_.next_live, &a_.ending, &a_.states.best, &a_.states.stall,
+                                 &a_.states.steps, &a_.states.reason})
+      *field = new_integers(samples);
+    a_.total = new_integers(steps + 1);
+  }
+
+  void prepare_networks(const Setting& setting) {
+    const std::int64_t slots = a_.slots.all(), layers = setting.size("layers"), hidden = setting.size("hidden");
+    const auto features = static_cast<std::int32_t>(setting.size("features"));
+    const auto stride = static_cast<std::int32_t>(padded_width(static_cast<std::int32_t>(hidden)));
+    a_.neuron = {static_cast<int>(setting.size("neuron_width")), features};
+    a_.neuron_weights = kept(packed_neuron(inputs_));
+    a_.input_stride = static_cast<std::int32_t>(padded_width(features + 1));
+    a_.input = new_floats({slots, a_.input_stride});
+    for (std::int64_t l = 0; l < layers; ++l) {
+      const TilePack pack = recurrent_pack(inputs_, l, hidden);
+      layers_.push_back({.total = a_.total,
+                         .rows = slots,
+                         .input_stride = l == 0 ? a_.input_stride : stride,
+                         .stride = stride,
+                         .source = a_.rows.source,
+                         .weights = kept(pack.weights),
+                         .biases = kept(pack.biases)});
+    }
+    constexpr std::int64_t kAlignment = 8;  // columns: rows of whole sectors of 32 bytes
+    const FirstLayers first = first_layers(inputs_, setting.option("spawn") == 2, kAlignment);
+    heads_ = {.total = a_.total,
+              .rows = slots,
+              .stride = stride,
+              .weights = kept(in_tiles(first.weight, 1, kTileColumns).contiguous()),
+              .out = new_floats({slots, first.columns.all}),
+              .columns = first.columns.all};
+    a_.heads.columns = first.columns;
+    a_.heads.sums = heads_.out;
+    a_.heads.bias = kept(first.bias);
+    // Copies, so that they start where vectors may.
+    a_.heads.energy_out_weight = kept(inputs_["energy_out_weight"].clone(at::MemoryFormat::Contiguous));
+    a_.heads.displacement_out_weight = kept(inputs_["displacement_out_weight"].clone(at::MemoryFormat::Contiguous));
+    a_.heads.gate_out_weight = kept(inputs_["gate_out_weight"].clone(at::MemoryFormat::Contiguous));
+    a_.heads.out_bias = kept(second_biases(inputs_));
+  }
+};
+
+}  // namespace twinbench::energy_flow::flow_forward

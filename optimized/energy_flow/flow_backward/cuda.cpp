@@ -1,0 +1,451 @@
+// energy_flow.flow_backward, optimized on CUDA: the whole forward's steps, which leave each flow's state and what was
+// decided of it on a tape, then the same steps backwards, as many as were issued. Of a step the tape has a row a live
+// flow; what the networks had computed on the way is computed again, or read where everything was kept. Nothing is
+// read back and nothing allocated: the tape has room for every step that there can be, of which memory that no step
+// comes to is never touched. Gradients of parameters are added step by step in a fixed order, in pieces that are summed
+// at the end. 9 kernels, and 12 + 5 layers a step that is issued, or 10 + 4 layers where everything is kept.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/energy_flow/flow_backward/arguments.h"
+#include "optimized/common/cuda.h"
+#include "optimized/energy_flow/common/flow_steps.h"
+#include "optimized/energy_flow/common/stop_flag.h"
+#include "src/energy_flow/common/flow_work.h"
+
+namespace twinbench::energy_flow::flow_backward {
+namespace {
+
+using namespace flow_forward;  // the flows are those of the forward pass
+
+// Steps that there can be: without children no flow lives beyond its projection.
+std::int64_t most_steps(const Setting& s) {
+  const std::int64_t age = s.option("spawn") == 0 ? static_cast<std::int64_t>(s.option("projection_age")) : 0;
+  return age > 0 ? std::min(age, s.size("max_steps")) : s.size("max_steps");
+}
+
+// [3 * width, inner] of a recurrent layer, transposed, each gate's channels padded.
+at::Tensor turned(const at::Tensor& gates, std::int64_t stride) {
+  const std::int64_t width = gates.size(0) / 3, inner = gates.size(1);
+  return at::constant_pad_nd(gates.reshape({3, width, inner}), {0, 0, 0, stride - width})
+      .reshape({3 * stride, inner})
+      .t();
+}
+
+class CudaBackward final : public Runnable, private FlowSteps {
+ public:
+  CudaBackward(const NamedTensors& inputs, const Setting& setting)
+      : FlowSteps(inputs, setting, Rules(setting, /*cleanup=*/0),
+                  setting.backward() ? std::max<std::int64_t>(most_steps(setting), 1) : 1),
+        setting_(setting),
+        backward_(setting.backward()),
+        keeps_(setting.backward() && setting.on("keep_everything")),
+        steps_(most_steps(setting)),
+        slots_(a_.slots.all()),
+        layer_count_(setting.size("layers")),
+        results_(zero_results(setting)),
+        totals_(a_.total),
+        rows_(a_.rows),
+        requests_(a_.results.requests) {
+    const std::int64_t samples = a_.slots.samples, kept_steps = backward_ ? std::max<std::int64_t>(steps_, 1) : 2;
+    a_.energies = floats("initial_energy");
+    a_.all_finished = flag_.where();
+    a_.stats = new_integers(samples * kStatistics);
+    a_.active = new_integers(samples * setting.size("max_steps"));
+    a_.margin = backward_ ? new_floats({samples}) : data<float>(results_["margin"]);
+    if (!backward_) a_.surface = data<float>(results_["surface"]);
+    states_ = room({kept_steps, layer_count_, slots_, heads_.stride});
+    if (backward_) prepare_backward(kept_steps);
+  }
+
+  void run() override {
+    if (a_.slots.samples == 0) return;
+    const std::int32_t issued = forward();
+    if (!backward_) return launch_collect(a_, stream());
+    launch_clear({.all = adjoints_.x, .count = adjoint_floats_}, stream());
+    launch_uncollect({.forward = a_, .grad_surface = grad_surface_, .grad_energy = adjoints_.energy}, stream());
+    for (std::int32_t t = issued; t-- > 0;) walk_back(t, t + 1 == issued);
+    launch_return({.slots = a_.slots,
+                   .placed = a_.placed,
+                   .cells = a_.cells(),
+                   .adjoint = adjoints_.energy,
+                   .grad_energy = data<float>(results_["grad_initial_energy"]),
+                   .totals = totals_,
+                   .steps = issued,
+                   .bytes_of_row = bytes_of_row(),
+                   .tape_bytes = data<std::int64_t>(results_["work"]) + kTapeBytes},
+                  stream());
+    if (issued == 0) return;  // all sums are zeros, as they were made
+    for (const kernels::ColumnSumArguments& sum : sums_) kernels::launch_column_sums(sum, stream());
+  }
+
+  NamedTensors outputs() override {
+    if (backward_) unpack();
+    return results_;
+  }
+
+ private:
+  // ---- forward ----------------------------------------------------------------------------------------------------
+
+  // Returns how many steps were issued.
+  std::int32_t forward() {
+    a_.pass = flag_.next_pass();
+    launch_place(a_, stream());
+    look(0);
+    for (std::int32_t t = 0; t < steps_; ++t) {
+      if (polls_before(t) && flag_.raised()) return t;
+      step(t);
+      look(t + 1);
+    }
+    return static_cast<std::int32_t>(steps_);
+  }
+
+  void look(std::int32_t t) {
+    go_to(t);
+    launch_look(a_, stream());
+    launch_list(a_, stream());
+  }
+
+  // Where step t's rows are.
+  void go_to(std::int32_t t) {
+    const std::int64_t region = backward_ ? t : 0;
+    a_.step = t;
+    a_.total = totals_ + region;
+    a_.rows.slot = rows_.slot + region * slots_;
+    a_.rows.source = rows_.source + region * slots_;
+    a_.results.requests = requests_ + region * slots_;
+    for (TileArguments& layer : layers_) layer.total = a_.total, layer.source = a_.rows.source;
+    heads_.total = a_.total;
+    if (!keeps_) return;
+    a_.input = inputs_of_steps_ + region * slots_ * a_.input_stride;
+    a_.heads.sums = heads_.out = sums_of_steps_ + region * slots_ * heads_.columns;
+  }
+
+  // After step t. Without a tape two steps' states take turns.
+  float* state(std::int32_t t, std::int64_t layer) const {
+    const std::int64_t region = backward_ ? std::max(t, 0) : (t + 2) % 2;
+    return states_ + (region * layer_count_ + layer) * slots_ * heads_.stride;
+  }
+  float* gates(std::int32_t t, std::int64_t layer) const {
+    return gates_ + (keeps_ ? t * layer_count_ + layer : 0) * slots_ * 4 * heads_.stride;
+  }
+
+  // Layer l's arguments at step t, from the state before it, of which rows that have none read nothing.
+  const TileArguments& layer_at(std::int32_t t, std::int64_t l) {
+    TileArguments& layer = layers_[static_cast<std::size_t>(l)];
+    layer.input = l == 0 ? a_.input : state(t, l - 1);
+    layer.state = state(t - 1, l);
+    layer.out = state(t, l);
+    return layer;
+  }
+
+  void step(std::int32_t t) {
+    launch_neuron(a_, stream());
+    for (std::int64_t l = 0; l < layer_count_; ++l) {
+      const TileArguments& layer = layer_at(t, l);
+      if (keeps_)
+        launch_gates({.tile = layer, .gates = gates(t, l)}, stream());
+      else
+        launch_recurrent(layer, stream());
+    }
+    heads_.state = state(t, layer_count_ - 1);
+    launch_head_products(heads_, stream());
+    if (!backward_) {
+      launch_finish(a_, stream());
+      return launch_settle(a_, stream());
+    }
+    const TapedArguments taped{.forward = a_, .tape = tape(t)};
+    launch_finish_taped(taped, stream());
+    launch_settle_taped(taped, stream());
+  }
+
+  // ---- backward ---------------------------------------------------------------------------------------------------
+
+  static constexpr std::int64_t kFields = 11, kBirths = 2;  // floats and integers of a row; slot, source, requests
+
+  StepRows tape(std::int32_t t) const {
+    float* const fields = fields_ + t * kFields * slots_;
+    std::int32_t* const births = births_ + t * kBirths * slots_;
+    return {.total = totals_ + t,
+            .slot = rows_.slot + t * slots_,
+            .source = rows_.source + t * slots_,
+            .x = fields,
+            .y = fields + slots_,
+            .z = fields + 2 * slots_,
+            .energy = fields + 3 * slots_,
+            .second_sums = fields + 4 * slots_,
+            .slope_x = fields + 9 * slots_,
+            .slope_y = fields + 10 * slots_,
+            .requests = requests_ + t * slots_,
+            .first_child = births,
+            .children = births + slots_};
+  }
+
+  std::int64_t bytes_of_row() const {
+    const std::int64_t states = layer_count_ * heads_.stride;
+    return 4 * (kFields + kBirths + 3 + states + (keeps_ ? a_.input_stride + heads_.columns + 4 * states : 0));
+  }
+
+  // Step t's way back; first: of the pass.
+  void walk_back(std::int32_t t, bool first) {
+    go_to(t);
+    const StepRows rows = tape(t);
+    const Steps steps{.slots = slots_, .first = first};
+    heads_.state = state(t, layer_count_ - 1);
+    if (!keeps_) {
+      launch_neuron(replayed(rows), stream());
+      launch_head_products(heads_, stream());
+    }
+    HeadsBackArguments& heads = heads_back_;
+    heads.steps = steps, heads.tape = rows, heads.sums = a_.heads.sums;
+    launch_heads_back(heads, stream());
+    matrices_.steps = steps, matrices_.total = rows.total;
+    matrices_.of[0] = heads_matrix_;
+    matrices_.of[0].values = heads_.state;
+    matrices_.count = 1;
+    launch_matrices(matrices_, stream());
+    ProductArguments product = heads_product_;
+    product.tile.total = rows.total;
+    launch_products({.of = {product, {}}, .count = 1}, stream());
+    for (std::int64_t l = layer_count_; l-- > 0;) layer_back(t, l, rows);
+    launch_neuron_back({.steps = steps,
+                        .tape = rows,
+                        .adjoints = adjoints_,
+                        .layout = a_.neuron,
+                        .weights = a_.neuron_weights,
+                        .grad_input = grad_input_,
+                        .input_stride = a_.input_stride,
+                        .partial = neuron_partial_},
+                       stream());
+  }
+
+  // The neuron's rows from the tape, one after the other.
+  flow_forward::Arguments replayed(const StepRows& rows) const {
+    flow_forward::Arguments again = a_;
+    again.flows.x = rows.x, again.flows.y = rows.y, again.flows.z = rows.z, again.flows.energy = rows.energy;
+    again.rows.slot = in_order_;
+    return again;
+  }
+
+  void layer_back(std::int32_t t, std::int64_t l, const StepRows& rows) {
+    const Layer& own = layers_back_[static_cast<std::size_t>(l)];
+    const TileArguments now = layer_at(t, l);
+    if (!keeps_) {
+      GatesArguments again{.tile = now, .gates = gates(t, l)};
+      again.tile.out = nullptr;
+      launch_gates(again, stream());
+    }
+    float* const hidden = adjoints_.hidden + l * slots_ * heads_.stride;
+    launch_gates_back({.slots = slots_,
+                       .tape = rows,
+                       .stride = heads_.stride,
+                       .top = l + 1 == layer_count_,
+                       .gates = gates(t, l),
+                       .state = now.state,
+                       .above = above_,
+                       .hidden = hidden,
+                       .of_input = of_input_,
+                       .of_state = of_state_},
+                      stream());
+    matrices_.of[0] = own.of_input, matrices_.of[1] = own.of_state;
+    matrices_.of[0].values = now.input;
+    matrices_.of[1].values = now.state, matrices_.of[1].source = rows.source;
+    matrices_.count = 2;
+    launch_matrices(matrices_, stream());
+    ProductsArguments products{.of = {own.to_input, own.to_state}, .count = 2};
+    products.of[0].tile.total = products.of[1].tile.total = rows.total;
+    products.of[1].adjoints = hidden;
+    products.of[1].before = now.state;
+    products.of[1].slot = rows.slot, products.of[1].source = rows.source;
+    launch_products(products, stream());
+  }
+
+  // ---- preparation ------------------------------------------------------------------------------------------------
+
+  // A layer's matrices and products; rows, states and adjoints are each step's own.
+  struct Layer {
+    MatrixArguments of_input, of_state;
+    ProductArguments to_input, to_state;
+  };
+
+  void prepare_backward(std::int64_t steps) {
+    const std::int64_t stride = heads_.stride, padded = (slots_ + 3) / 4 * 4;
+    grad_surface_ = floats("grad_surface");
+    fields_ = room({steps, kFields, slots_});
+    births_ = new_integers(steps * kBirths * slots_);
+    gates_ = room({keeps_ ? steps * layer_count_ : 1, slots_, 4, stride});
+    if (keeps_) {
+      inputs_of_steps_ = new_floats({steps, slots_, a_.input_stride});  // zeros in the padding
+      sums_of_steps_ = room({steps, slots_, heads_.columns});
+    }
+    kept_.push_back(at::arange(slots_, options_.dtype(at::kInt)));
+    in_order_ = data<std::int32_t>(kept_.back());
+    adjoint_floats_ = 4 * padded + layer_count_ * slots_ * stride;
+    float* const all = room({adjoint_floats_});
+    adjoints_ = {
+        .x = all, .y = all + padded, .z = all + 2 * padded, .energy = all + 3 * padded, .hidden = all + 4 * padded};
+    above_ = room({slots_, stride});
+    of_input_ = room({slots_, 3, stride});
+    of_state_ = room({slots_, 3, stride});
+    grad_input_ = room({slots_, a_.input_stride});
+    prepare_heads();
+    prepare_layers();
+    prepare_sums();
+  }
+
+  void prepare_heads() {
+    const carrier_heads::Columns& columns = a_.heads.columns;
+    const FirstLayers first = first_layers(inputs_, a_.heads.rule.gate, 1);
+    const std::int32_t trained = columns.child() + (a_.heads.rule.gate ? 1 : 0);
+    const auto gradients = static_cast<std::int32_t>(padded_width(trained));
+    float* const gradient = new_floats({slots_, gradients});  // zeros in the padding
+    heads_back_ = {
+        .adjoints = adjoints_,
+        .rule = a_.heads.rule,
+        .columns = columns,
+        .bias = a_.heads.bias,
+        .energy_out_weight = a_.heads.energy_out_weight,
+        .displacement_out_weight = a_.heads.displacement_out_weight,
+        .layout = {.trained = trained, .energy_width = columns.energy_width, .head_width = columns.head_width},
+        .gradient = gradient,
+        .gradient_stride = gradients};
+    heads_matrix_ = {.gradient = gradient, .guards = true, .gradients = gradients, .width = heads_.stride};
+    take(heads_matrix_);
+    heads_product_.tile = product(first.weight.narrow(0, 0, trained).t(), gradient, gradients, above_, heads_.stride);
+  }
+
+  void prepare_layers() {
+    const std::int32_t stride = heads_.stride, gates = 3 * stride;
+    for (std::int64_t l = 0; l < layer_count_; ++l) {
+      const std::string number = "_" + std::to_string(l);
+      const std::int32_t width = l == 0 ? a_.input_stride : stride;
+      Layer layer;
+      layer.of_input = {.gradient = of_input_, .gradients = gates, .width = width};
+      layer.of_state = {.gradient = of_state_, .guards = true, .gradients = gates, .width = stride};
+      take(layer.of_input), take(layer.of_state);
+      layer.to_input.tile = product(turned(inputs_["weight_input" + number], stride), of_input_, gates,
+                                    l == 0 ? grad_input_ : above_, width);
+      layer.to_state.tile =
+          product(turned(inputs_["weight_hidden" + number], stride), of_state_, gates, nullptr, stride);
+      layers_back_.push_back(layer);
+    }
+  }
+
+  // matrix [columns at most, inner], as it is multiplied with the gradients.
+  TileArguments product(const at::Tensor& matrix, const float* gradient, std::int32_t inner, float* out,
+                        std::int32_t columns) {
+    return {.rows = slots_,
+            .input = gradient,
+            .input_stride = inner,
+            .weights = kept(in_tiles(matrix, 1, kTileColumns).contiguous()),
+            .out = out,
+            .columns = columns};
+  }
+
+  // Room in the rows of sums.
+  void take(MatrixArguments& matrix) {
+    matrix.weight = matrices_.stride;
+    matrix.bias = matrix.weight + std::int64_t{matrix.gradients} * matrix.width;
+    matrices_.stride = matrix.bias + matrix.gradients;
+  }
+
+  void prepare_sums() {
+    const std::int32_t gates = 3 * heads_.stride;
+    matrices_.pieces = matrix_pieces(slots_, 2 * matrix_tiles(gates, heads_.stride));
+    matrices_.partial = room({matrices_.pieces, matrices_.stride});
+    heads_back_.partial = room({column_blocks(slots_), heads_back_.layout.stride()});
+    const std::int64_t blocks = simple_neuron::backward_blocks(slots_);
+    neuron_partial_ = room({blocks, a_.neuron.padded()});
+    const auto sum = [this](const float* rows, std::int64_t count, std::int64_t columns, std::int64_t stride) {
+      if (columns > INT32_MAX)
+        throw Error(ErrorKind::kOutOfRange, "hidden", std::to_string(setting_.size("hidden")),
+                    "give fewer layers or channels: at most 2^31 parameters");
+      sums_.push_back({.rows = rows,
+                       .sums = new_floats({columns}),
+                       .count = count,
+                       .columns = static_cast<std::int32_t>(columns),
+                       .stride = static_cast<std::int32_t>(stride)});
+      return kept_.back();
+    };
+    matrix_sums_ = sum(matrices_.partial, matrices_.pieces, matrices_.stride, matrices_.stride);
+    const ColumnLayout& heads = heads_back_.layout;
+    heads_sums_ = sum(heads_back_.partial, column_blocks(slots_), heads.all(), heads.stride());
+    neuron_sums_ = sum(neuron_partial_, blocks, a_.neuron.total(), a_.neuron.padded());
+  }
+
+  // From the sums to the parameters' own layouts.
+  void unpack() {
+    const std::int64_t width = setting_.size("hidden"), stride = heads_.stride;
+    const auto set = [&](const std::string& name, const at::Tensor& value) { results_["grad_" + name].copy_(value); };
+    const auto weights = [&](const MatrixArguments& of) {
+      return matrix_sums_.narrow(0, of.weight, of.bias - of.weight).view({of.gradients, of.width});
+    };
+    const auto biases = [&](const MatrixArguments& of) { return matrix_sums_.narrow(0, of.bias, of.gradients); };
+    unpack_neuron(neuron_sums_, a_.neuron, results_);
+    for (std::int64_t l = 0; l < layer_count_; ++l) {
+      const std::string number = "_" + std::to_string(l);
+      const Layer& layer = layers_back_[static_cast<std::size_t>(l)];
+      for (const auto& [kind, of] : {std::pair("input", &layer.of_input), std::pair("hidden", &layer.of_state)}) {
+        const at::Tensor &weight = results_["grad_weight_" + (kind + number)],
+                         &bias = results_["grad_bias_" + (kind + number)];
+        weight.copy_(weights(*of)
+                         .view({3, stride, of->width})
+                         .narrow(1, 0, width)
+                         .narrow(2, 0, weight.size(1))
+                         .reshape(weight.sizes()));
+        bias.copy_(biases(*of).view({3, stride}).narrow(1, 0, width).reshape(bias.sizes()));
+      }
+    }
+    const ColumnLayout& heads = heads_back_.layout;
+    const at::Tensor first = weights(heads_matrix_).narrow(1, 0, width), bias = biases(heads_matrix_);
+    const auto head = [&](const std::string& name, std::int64_t from, std::int64_t count) {
+      set(name + "_weight", first.narrow(0, from, count));
+      set(name + "_bias", bias.narrow(0, from, count));
+    };
+    head("energy_hidden", 0, heads.energy_width);
+    head("displacement_hidden", heads.energy_width, heads.head_width);
+    if (a_.heads.rule.gate) head("child", a_.heads.columns.child(), 1);
+    set("energy_out_weight", heads_sums_.narrow(0, 0, heads.energy_width).view({1, heads.energy_width}));
+    set("displacement_out_weight",
+        heads_sums_.narrow(0, heads.energy_width, 3 * heads.head_width).view({3, heads.head_width}));
+    set("energy_out_bias", heads_sums_.narrow(0, heads.out_bias(), 1));
+    set("displacement_out_bias", heads_sums_.narrow(0, heads.out_bias() + 1, 3));
+  }
+
+  const Setting setting_;
+  const bool backward_, keeps_;
+  const std::int64_t steps_, slots_, layer_count_;
+  NamedTensors results_;
+  StopFlag flag_;
+  std::int32_t* const totals_;                                   // [steps + 1]
+  const FlowRows rows_;                                          // of the first step, then of the others
+  std::int32_t* const requests_;                                 // likewise
+  float* states_ = nullptr;                                      // [steps, layers, slots, stride]
+  float* fields_ = nullptr;                                      // [steps, kFields, slots]
+  std::int32_t* births_ = nullptr;                               // [steps, kBirths, slots]
+  float* gates_ = nullptr;                                       // of one layer of one step, or of all
+  float *inputs_of_steps_ = nullptr, *sums_of_steps_ = nullptr;  // where everything is kept
+  std::int32_t* in_order_ = nullptr;                             // 0, 1, 2, ...
+  const float* grad_surface_ = nullptr;
+  Adjoints adjoints_;
+  std::int64_t adjoint_floats_ = 0;
+  float *above_ = nullptr, *of_input_ = nullptr, *of_state_ = nullptr, *grad_input_ = nullptr;
+  HeadsBackArguments heads_back_;
+  MatrixArguments heads_matrix_;
+  ProductArguments heads_product_;
+  std::vector<Layer> layers_back_;
+  MatricesArguments matrices_;
+  float* neuron_partial_ = nullptr;
+  std::vector<kernels::ColumnSumArguments> sums_;
+  at::Tensor matrix_sums_, heads_sums_, neuron_sums_;
+};
+
+}  // namespace
+
+std::unique_ptr<Runnable> make_cuda(const NamedTensors& inputs, const Setting& setting) {
+  return make_on_device<CudaBackward>(inputs, setting);
+}
+
+}  // namespace twinbench::energy_flow::flow_backward
