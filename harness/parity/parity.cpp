@@ -186,7 +186,7 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   thorough("relation", !component.spec.relations.empty(), check_relations);
   thorough("ways", !cell.choices.empty(), check_ways);
   thorough("threads", true, check_threads);
-  thorough("carried", component.spec.signature.has_state(), check_carried);
+  thorough("carried", component.spec.signature.has_state() && !backward, check_carried);
   thorough("instances", true, check_instances);
   thorough("sensitivity", !setting.input_case.degenerate, check_sensitivity);
   thorough("precision", !setting.input_case.degenerate && variant == Variant::kBaseline, check_precision);

@@ -40,7 +40,8 @@ Findings run(const Trial& trial) {
   Range without_rule, with_rule;
   double unfit = 0, first_ratio = 0, least_ratio = std::numeric_limits<double>::infinity();
   nlohmann::json sums_without = nlohmann::json::array(), sums_with = nlohmann::json::array();
-  VariantRow baseline_row{Variant::kBaseline}, optimized_row{Variant::kOptimized};
+  VariantRow baseline_row, optimized_row;
+  optimized_row.variant = Variant::kOptimized;
   for (const auto value : config.counts("values")) {
     const auto changed = with_value(config, "over", config.text("over"), value);
     const auto workload = trial.source.prepare(changed);
