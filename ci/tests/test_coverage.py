@@ -1,6 +1,7 @@
 """What is checked may only grow: planted losses and gains, each with its exit code."""
 from pathlib import Path
 
+import json
 import pytest
 import warm
 
@@ -60,3 +61,12 @@ def test_a_missing_list_is_an_error_and_drop_needs_pin(tmp_path):
     result = coverage(tmp_path / "none.txt")
     assert result.returncode == 2 and "coverage --pin" in result.stderr
     assert coverage(tmp_path / "none.txt", "--drop").returncode == 2
+
+
+def test_every_cell_is_counted():
+    """Tier quick samples the large ones, and never those that are too long for it: a missing pin would wait for years."""
+    facts = (ROOT / "ci/coverage.txt").read_text().splitlines()
+    cells = {line.split()[1] for line in facts if line.startswith("cell ")}
+    pins = json.loads((ROOT / "ci/counters.json").read_text())
+    assert len(cells) > 2000
+    assert not sorted(cells - pins.keys()), "pin them with `twinbench counters --pin --time-limit 900 --filter ...`"
