@@ -1,7 +1,7 @@
 """What is checked may only grow: planted losses and gains, each with its exit code."""
+import json
 from pathlib import Path
 
-import json
 import pytest
 import warm
 
@@ -64,7 +64,7 @@ def test_a_missing_list_is_an_error_and_drop_needs_pin(tmp_path):
 
 
 def test_every_cell_is_counted():
-    """Tier quick samples the large ones, and never those that are too long for it: a missing pin would wait for years."""
+    """Tier quick samples the large ones, and never those that are too long for it: nobody would miss a pin."""
     facts = (ROOT / "ci/coverage.txt").read_text().splitlines()
     cells = {line.split()[1] for line in facts if line.startswith("cell ")}
     pins = json.loads((ROOT / "ci/counters.json").read_text())
