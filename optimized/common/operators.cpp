@@ -218,7 +218,8 @@ bool is_tensor_operator(const Component& component) {
                                      [](const OptionSpec& option) { return !option.of_inputs; });
   const std::size_t arguments =
       signature.inputs.size() + operators::untold_sizes(signature).size() + static_cast<std::size_t>(options);
-  return component.has_kernel && arguments <= kMostArguments &&
+  // A gradient by a convention of the specification is not the derivative that PyTorch's users expect.
+  return component.has_kernel && !component.spec.custom_gradient && arguments <= kMostArguments &&
          std::all_of(signature.inputs.begin(), signature.inputs.end(), known) &&
          std::all_of(signature.outputs.begin(), signature.outputs.end(), known) && !signature.has_state();
 }
