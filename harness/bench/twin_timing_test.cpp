@@ -61,14 +61,18 @@ Component planted(Factory optimized) {
   return component;
 }
 
-nlohmann::json optimized_timing(const Component& component, double gemm_rate) {
+nlohmann::json timed(const Component& component, double gemm_rate) {
   TwinTimingOptions options;
   options.max_pairs = 8;
   options.seconds = 1;
   const Twin twin{&component, c10::DeviceType::CPU, Dtype::kFp32, &component.spec.cases[0]};
-  const auto result = time_twin(
+  return time_twin(
       twin, options,
       {{"cpu", "copy", "B/s", 20e9, std::nullopt, ""}, {"cpu", "gemm_fp32", "FLOP/s", gemm_rate, std::nullopt, ""}});
+}
+
+nlohmann::json optimized_timing(const Component& component, double gemm_rate) {
+  const auto result = timed(component, gemm_rate);
   for (const auto& row : result["timings"])
     if (row["cell"].get<std::string>().find("/optimized/") != std::string::npos) return row;
   return nullptr;
@@ -86,6 +90,18 @@ TEST(TwinTiming, ATwinThatDoesNoWorkIsRejected) {
   const auto row = optimized_timing(component, 190e9);
   EXPECT_EQ(row["verdict"], "rejected");  // by its answers, before its time is looked at
   EXPECT_NE(row["reason"].get<std::string>().find("on changed inputs"), std::string::npos) << row["reason"];
+}
+
+TEST(TwinTiming, ATimeBelowTheFloorTakesItsSpeedupAlong) {
+  auto component = planted(product);
+  component.spec.cost = [](const Setting&) { return Cost{0, 1e13}; };  // more than any two cores do in a millisecond
+  const auto result = timed(component, 190e9);
+  for (const auto& row : result["timings"]) EXPECT_EQ(row["verdict"], "fail") << row["reason"];
+  ASSERT_EQ(result["speedups"].size(), 1u);
+  const auto& speedup = result["speedups"][0];
+  EXPECT_EQ(speedup["verdict"], "rejected") << speedup.dump();
+  EXPECT_TRUE(speedup["ratio"].is_null());
+  EXPECT_NE(speedup["reason"].get<std::string>().find("physical floor"), std::string::npos) << speedup["reason"];
 }
 
 }  // namespace
