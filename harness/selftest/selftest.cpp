@@ -13,6 +13,7 @@
 #include "harness/counters/process_calls.h"
 #include "harness/parity/tier.h"
 #include "harness/runner/runner.h"
+#include "harness/runner/told_error.h"
 #include "harness/selftest/cases.h"
 #include "harness/selftest/row_scale.h"
 #include "harness/timing/paired.h"
@@ -237,7 +238,12 @@ SelftestRow run(const SelftestCase& selftest_case) {
         run_counters(selftest_case, caught);  // its baseline does not run there
     }
   } catch (const std::exception& error) {
-    caught.push_back({"error", error.what()});
+    // What the system refuses says nothing of the twin.
+    const auto* const typed = dynamic_cast<const Error*>(&error);
+    if (typed && typed->kind() == ErrorKind::kOutOfMemory) throw;
+    if (const auto refused = refused_memory_in(error.what())) throw *refused;
+    if (const auto refused = refused_by_system(error)) throw *refused;
+    caught.push_back({"error", told(error)});
   }
   if (!caught.empty()) row.got = joined(caught, &Catch::check, ",");
   for (const auto& one : caught) row.reason += (row.reason.empty() ? "" : "; ") + one.check + ": " + one.reason;
