@@ -12,6 +12,7 @@ import random
 import pytest
 import synthetic
 
+from twinbench_reports import load
 from twinbench_reports.errors import ReportError
 from twinbench_reports.judge.waivers import load_waivers
 from twinbench_reports.load import load_record, parse_json
@@ -103,6 +104,18 @@ def test_records(tmp_path, how):
               [json.dumps(with_strange_value(root, rng)).encode("utf-8", "surrogatepass") for _ in range(CHANGES)])
     counts = read_all(read, inputs)
     assert counts[False] > CHANGES // 4, counts
+
+
+@pytest.mark.skipif(load.jsonschema_rs is None, reason="only one validator is installed here")
+def test_the_quick_validator_says_what_the_other_says():
+    rng, root, verdicts = random.Random(SEED), synthetic.full(), set()
+    for _ in range(CHANGES):
+        try:
+            tree = parse_json(json.dumps(with_strange_value(root, rng)).encode("utf-8", "surrogatepass"), "record.json")
+        except ReportError:
+            continue  # no validator is asked
+        verdicts.add((load._keeps_schema(tree), load._validator().is_valid(tree)))
+    assert verdicts == {(True, True), (False, False)}
 
 
 @pytest.mark.parametrize("how", ["bytes", "values"])
