@@ -2,10 +2,8 @@
 
 Most comparisons are made in this process, script and programs: to start each takes longer than all that they do. Those
 that ask for `in_processes` start the script, which starts the programs."""
-import contextlib
 import copy
 import functools
-import io
 import json
 import math
 import os
@@ -22,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "ci/tests"), str(ROOT / "reports")]
 import fake_compared  # noqa: E402
 from comparing import main as script  # noqa: E402
+from in_process import caught  # noqa: E402
 
 SCRIPT = ROOT / "ci" / "compare_revisions"
 FAKE = ROOT / "ci" / "tests" / "fake_compared.py"
@@ -42,17 +41,6 @@ def in_processes(command):
     done = subprocess.run([sys.executable, str(SCRIPT), *command], capture_output=True, text=True, cwd=ROOT,
                           timeout=300, env=os.environ | {"TWINBENCH_VENV": str(Path(sys.prefix))})
     return done.returncode, done.stdout + done.stderr
-
-
-def caught(work):
-    """(exit code, standard output, standard error) of what would end a process."""
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            code = work()
-        except SystemExit as stop:  # argparse
-            code = stop.code
-    return code, out.getvalue(), err.getvalue()
 
 
 def here(command):

@@ -3,10 +3,8 @@
 Most calls are made in this process, the suite and its report; one that is made as a user makes it starts ci/gpu_suite,
 which starts the report's commands."""
 import contextlib
-import io
 import json
 import os
-import signal
 import subprocess
 import sys
 import tarfile
@@ -22,6 +20,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports/tests")]
 
 import synthetic  # noqa: E402
+from in_process import caught  # noqa: E402
 from suite import engines, host_counts, results, sanitizer, second_timer  # noqa: E402
 from suite import main as script  # noqa: E402
 from suite.engines import Bench  # noqa: E402
@@ -35,20 +34,6 @@ from twinbench_reports.load import load_record  # noqa: E402
 from twinbench_reports.render.figures.drawing import Drawing  # noqa: E402
 
 REPORT = [sys.executable, "-m", "twinbench_reports"]
-
-
-def caught(work):
-    """(exit code, standard output, standard error) of what would end a process, its signals as they were."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            code = work()
-        except SystemExit as stop:  # argparse
-            code = stop.code
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
-    return code, out.getvalue(), err.getvalue()
 
 
 def run_here(command, *, log, **keywords):

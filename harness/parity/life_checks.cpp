@@ -4,6 +4,7 @@
 #include <chrono>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "harness/compare/compare.h"
 #include "harness/counters/process_calls.h"
@@ -52,7 +53,17 @@ NamedTensors same_names(const NamedTensors& all, const NamedTensors& wanted) {
 }
 
 constexpr int kMostOverlaps = 20;
-constexpr std::chrono::milliseconds kOverlapTime{30};
+
+// Beside the number that the process has, with which the first run was judged. One of 3 to 18 is drawn.
+std::vector<int> thread_counts(const Subject& subject) {
+  const std::uint64_t draw = name_hash(subject.spec().id() + " " + subject.setting.input_case.name + " " +
+                                       to_string(subject.setting.dtype) + std::to_string(subject.seed));
+  std::vector<int> counts = {2, 8, 3 + static_cast<int>(draw % 16)};
+  std::erase(counts, at::get_num_threads());
+  if (!subject.options.all_thread_counts) counts = {counts[draw / 16 % counts.size()]};
+  if (at::get_num_threads() != 1) counts.push_back(1);
+  return counts;
+}
 
 class ThreadCount {
  public:
@@ -73,11 +84,7 @@ void check_late(const LifeFindings& life, CheckResult& result) {
 
 void check_threads(const Subject& subject, CheckResult& result) {
   if (!subject.setting.device.is_cpu()) return result.skip("a device's kernels do not use the host's threads");
-  // One number more, of 3 to 18, that the seed and the cell decide.
-  const int drawn = 3 + static_cast<int>(name_hash(subject.spec().id() + " " + subject.setting.input_case.name +
-                                                   std::to_string(subject.seed)) %
-                                         16);
-  for (const int threads : {1, 2, 8, drawn}) {
+  for (const int threads : thread_counts(subject)) {
     const std::string with = "with " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
     const ThreadCount count(threads);
     std::optional<ProcessCallScope> calls(std::in_place);
@@ -95,7 +102,8 @@ void check_threads(const Subject& subject, CheckResult& result) {
     if (ProcessCallScope::counts_here() && !made.count("parallel") && !made.count("threads")) continue;
     // Whether pieces overlap is chance: several times, but a slow case is long enough for it to happen at once.
     const auto start = std::chrono::steady_clock::now();
-    for (int again = 0; threads > 1 && again < kMostOverlaps && std::chrono::steady_clock::now() - start < kOverlapTime;
+    const std::chrono::duration<double> most(subject.options.overlap_seconds);
+    for (int again = 0; threads > 1 && again < kMostOverlaps && std::chrono::steady_clock::now() - start < most;
          ++again) {
       {
         const Interruptions overlap;
@@ -135,15 +143,14 @@ void check_carried(const Subject& subject, CheckResult& result) {
   }
 }
 
-void check_instances(const Subject& subject, CheckResult& result) {
+void check_instances(Subject& subject, CheckResult& result) {
   const auto& other = subject.shared.perturbed();
   const bool is_case = other.no_case.empty();
-  const Prepared one = subject.prepare(subject.placed());
+  Runnable& one = subject.run_again(subject.repeats == 0 ? 1 : 0);  // its last run's outputs still stand
   const Prepared two = subject.prepare(
       placed_inputs(is_case ? other.generated : subject.generated, subject.setting.dtype, subject.setting.device));
-  run_afresh(*one.runnable);
   run_afresh(*two.runnable);
-  if (const auto different = subject.difference(copied_outputs(*one.runnable)); !different.empty())
+  if (const auto different = subject.difference(copied_outputs(one)); !different.empty())
     return result.fail("a second instance on other inputs changes the bits of " + different + " of the first");
   const NamedTensors of_two = copied_outputs(*two.runnable);
   CheckResult judged;
@@ -153,7 +160,9 @@ void check_instances(const Subject& subject, CheckResult& result) {
   } else if (const auto different = subject.difference(of_two); !different.empty()) {
     return result.fail("beside another instance on the same inputs: other bits in " + different);
   }
-  run_afresh(*one.runnable);
+  subject.run_again(1);
+  if (const auto different = subject.difference(copied_outputs(one)); !different.empty())
+    return result.fail("behind a run of another instance on other inputs: other bits in " + different);
   const auto& specs = subject.outputs_declared();
   const auto changed =
       first_bit_difference(without_measured(specs, of_two), without_measured(specs, copied_outputs(*two.runnable)));

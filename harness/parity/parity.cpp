@@ -155,7 +155,7 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   if (!ran) return results;
 
   Subject& cell = *subject;
-  const auto thorough = [&](const std::string& name, bool applies, void (*check)(const Subject&, CheckResult&)) {
+  const auto thorough = [&](const std::string& name, bool applies, auto check) {
     add(name, applies, [&](CheckResult& result) {
       if (large) return result.skip("large case: the smaller ones show this");
       check(cell, result);

@@ -24,6 +24,8 @@ struct ParityOptions {
   int gradient_samples = 64;       // and so many single entries
   double gradient_seconds = 60;    // and no longer than this, once a direction and a few entries are done
   bool gradients_of_large = true;  // of timed cases too
+  bool all_thread_counts = true;   // 1, 2, 8 and a drawn one; else 1 and one of the others, which cases take in turn
+  double overlap_seconds = 0.03;   // of runs whose pieces overlap, a number of threads
 };
 
 // Names, in the order they run:
@@ -46,7 +48,7 @@ struct ParityOptions {
 //   invariant          the component's own properties (forward cases)
 //   relation           the same in two settings: bit for bit, or within tolerance
 //   ways               right in every way that set-up could have taken, where it chooses among several
-//   threads            right with 1, 2, 8 and a drawn number of threads
+//   threads            right with 1, 2, 8 and a drawn number of threads, and the same where their pieces overlap
 //   carried            two to four runs that go on from each other's state give what the baseline's do
 //   instances          two live instances on different inputs, weights too, do not see each other
 //   sensitivity        with every input changed, weights and neutral values too, the answer follows; of a baseline:

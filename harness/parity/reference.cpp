@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "harness/compare/inputs.h"
@@ -220,6 +221,14 @@ void Reference::judge(const NamedTensors& outputs, CheckResult& result) const {
       for (const auto& spec : outputs_) declared = declared || spec.name == name;
       if (!declared) result.fail("output '" + name + "' is not declared, so nothing compares it");
     }
+}
+
+bool Reference::plainly_rejects(const NamedTensors& outputs) const {
+  return std::any_of(outputs_.begin(), outputs_.end(), [&](const OutputSpec& spec) {
+    const Comparison plain = compare(spec, oracle()[spec.name], baseline_[spec.name],
+                                     undisputed(spec, outputs[spec.name]), setting_.dtype, unsettled(spec.name), {});
+    return plain.judgement == Judgement::kRejected && plain.worst_ratio > kNearMiss;
+  });
 }
 
 Comparison Reference::compared(const OutputSpec& spec, const at::Tensor& candidate) const {

@@ -60,6 +60,8 @@ class Reference {
   // Compares every declared output, adds a row each and fails `result` with the first reason. An undeclared or missing
   // output fails too, and one of another shape or dtype than declared.
   void judge(const NamedTensors& outputs, CheckResult& result) const;
+  // Whether some output is wrong by far more than honest arithmetic can be: then judge() fails, and need not be asked.
+  bool plainly_rejects(const NamedTensors& outputs) const;
   void check_vacuity(const NamedTensors& inputs, CheckResult& result) const;
 
   // Empty, or why these inputs are no case, whoever computes: more items than the specification allows lie within a

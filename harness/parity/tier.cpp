@@ -33,10 +33,12 @@ ParityOptions parity_options(Tier tier, Variant variant) {
   }
   if (tier == Tier::kFull) return options;
   options.repeat_seconds = 0.05;  // small cases get all their repeats within it
-  options.gradient_seconds = 4;
+  options.gradient_seconds = 2;
   options.gradient_samples = 4;  // beside the directions, which go through all entries
   options.thorough_elements = 200'000;
   options.gradients_of_large = false;
+  options.all_thread_counts = false;
+  options.overlap_seconds = 0.01;
   return options;
 }
 

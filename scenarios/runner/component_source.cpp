@@ -98,11 +98,8 @@ RunSource component_source(const std::string& id, std::string summary, const Tol
   source.components = {id};
   source.gives_state = false;
   source.step_tolerance = step_tolerance;
+  source.prepare = [id](const ScenarioConfig& config) { return std::make_unique<ComponentWorkload>(id, config); };
   return source;
-}
-
-std::unique_ptr<Workload> component_workload(const std::string& id, const ScenarioConfig& config) {
-  return std::make_unique<ComponentWorkload>(id, config);
 }
 
 }  // namespace twinbench

@@ -4,6 +4,7 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -90,7 +91,7 @@ struct RunSource {
   bool gives_state = true, gives_losses = false;  // state() and losses() are not empty
   bool gives_windows = false;                     // its runs are WindowRuns
   Tolerance step_tolerance;                       // of one step's floating results, optimized against baseline
-  std::unique_ptr<Workload> (*prepare)(const ScenarioConfig& config) = nullptr;
+  std::function<std::unique_ptr<Workload>(const ScenarioConfig& config)> prepare;
 
   std::string id() const { return pipeline + "." + name; }
 };

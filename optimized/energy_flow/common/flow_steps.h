@@ -1,5 +1,5 @@
-// What the CUDA paths of the whole flow's passes prepare for its steps: storage of flows, the rules of their lives, and
-// the networks' weights as the products' tiles take them.
+// What the CUDA paths of the whole flow's passes share: storage of flows, the rules of their lives, the networks'
+// weights as the products' tiles take them, and the loop that issues steps until the device has finished.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "kernels/energy_flow/common/flow_arguments.h"
+#include "optimized/common/runtime.h"
 #include "optimized/common/tensors.h"
 #include "optimized/energy_flow/common/parameters.h"
 #include "optimized/energy_flow/common/rules.h"
+#include "optimized/energy_flow/common/stop_flag.h"
 #include "optimized/energy_flow/common/tile_packs.h"
 #include "src/common/error.h"
 
@@ -34,10 +36,27 @@ class FlowSteps {
     a_.stop = rules_.stop;
     a_.movement = rules_.movement;
     a_.heads.rule = heads_rule_of(setting);
+    a_.all_finished = flag_.where();
     prepare_flows(steps);
     prepare_networks(setting);
   }
   ~FlowSteps() = default;
+
+  // Places the flows and issues at most so many steps, fewer where the device has finished before. go_to(t) says where
+  // the rows of step t are, before they are listed; step(t) issues the step itself. Returns how many were issued.
+  template <typename GoTo, typename Step>
+  std::int32_t issue(std::int64_t most, const GoTo& go_to, const Step& step) {
+    a_.pass = flag_.next_pass();
+    launch_place(a_, stream());
+    for (std::int32_t t = 0;; ++t) {
+      go_to(t);
+      a_.step = t;
+      launch_look(a_, stream());
+      launch_list(a_, stream());
+      if (t == most || (polls_before(t) && flag_.raised())) return t;
+      step(t);
+    }
+  }
 
   const float* floats(const std::string& name) { return given<float>(inputs_, name); }
   at::Tensor made(at::IntArrayRef shape, at::ScalarType type = at::kFloat) {
@@ -65,6 +84,8 @@ class FlowSteps {
   TileArguments heads_;
 
  private:
+  StopFlag flag_;
+
   void prepare_flows(std::int64_t steps) {
     const std::int64_t slots = a_.slots.all(), samples = a_.slots.samples;
     SlotFields& flows = a_.flows;

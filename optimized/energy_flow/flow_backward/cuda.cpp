@@ -12,7 +12,6 @@
 #include "kernels/energy_flow/flow_backward/arguments.h"
 #include "optimized/common/cuda.h"
 #include "optimized/energy_flow/common/flow_steps.h"
-#include "optimized/energy_flow/common/stop_flag.h"
 #include "src/energy_flow/common/flow_work.h"
 
 namespace twinbench::energy_flow::flow_backward {
@@ -51,7 +50,6 @@ class CudaBackward final : public Runnable, private FlowSteps {
         requests_(a_.results.requests) {
     const std::int64_t samples = a_.slots.samples, kept_steps = backward_ ? std::max<std::int64_t>(steps_, 1) : 2;
     a_.energies = floats("initial_energy");
-    a_.all_finished = flag_.where();
     a_.stats = new_integers(samples * kStatistics);
     a_.active = new_integers(samples * setting.size("max_steps"));
     a_.margin = backward_ ? new_floats({samples}) : data<float>(results_["margin"]);
@@ -62,7 +60,8 @@ class CudaBackward final : public Runnable, private FlowSteps {
 
   void run() override {
     if (a_.slots.samples == 0) return;
-    const std::int32_t issued = forward();
+    const std::int32_t issued = issue(
+        steps_, [this](std::int32_t t) { go_to(t); }, [this](std::int32_t t) { step(t); });
     if (!backward_) return launch_collect(a_, stream());
     launch_clear({.all = adjoints_.x, .count = adjoint_floats_}, stream());
     launch_uncollect({.forward = a_, .grad_surface = grad_surface_, .grad_energy = adjoints_.energy}, stream());
@@ -88,25 +87,6 @@ class CudaBackward final : public Runnable, private FlowSteps {
 
  private:
   // ---- forward ----------------------------------------------------------------------------------------------------
-
-  // Returns how many steps were issued.
-  std::int32_t forward() {
-    a_.pass = flag_.next_pass();
-    launch_place(a_, stream());
-    look(0);
-    for (std::int32_t t = 0; t < steps_; ++t) {
-      if (polls_before(t) && flag_.raised()) return t;
-      step(t);
-      look(t + 1);
-    }
-    return static_cast<std::int32_t>(steps_);
-  }
-
-  void look(std::int32_t t) {
-    go_to(t);
-    launch_look(a_, stream());
-    launch_list(a_, stream());
-  }
 
   // Where step t's rows are.
   void go_to(std::int32_t t) {
@@ -418,7 +398,6 @@ class CudaBackward final : public Runnable, private FlowSteps {
   const bool backward_, keeps_;
   const std::int64_t steps_, slots_, layer_count_;
   NamedTensors results_;
-  StopFlag flag_;
   std::int32_t* const totals_;                                   // [steps + 1]
   const FlowRows rows_;                                          // of the first step, then of the others
   std::int32_t* const requests_;                                 // likewise

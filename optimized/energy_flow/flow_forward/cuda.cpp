@@ -7,7 +7,6 @@
 #include "kernels/energy_flow/flow_forward/arguments.h"
 #include "optimized/common/cuda.h"
 #include "optimized/energy_flow/common/flow_steps.h"
-#include "optimized/energy_flow/common/stop_flag.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
@@ -23,33 +22,20 @@ class CudaForward final : public Runnable, private FlowSteps {
     a_.margin = data<float>(results_["margin"]);
     a_.stats = data<std::int32_t>(results_["stats"]);
     a_.active = data<std::int32_t>(results_["active"]);
-    a_.all_finished = flag_.where();
   }
 
   void run() override {
     if (a_.slots.samples == 0) return;
     for (std::size_t i = 0; i < 2; ++i) launch_mapper_layer(mapper_[i], stream());
     launch_mapper_surface(mapper_[2], stream());
-    a_.pass = flag_.next_pass();
-    launch_place(a_, stream());
-    look(0);
-    for (std::int32_t t = 0; t < a_.stop.max_steps; ++t) {
-      if (polls_before(t) && flag_.raised()) break;
-      step(t);
-      look(t + 1);
-    }
+    issue(
+        a_.stop.max_steps, [](std::int32_t) {}, [this](std::int32_t t) { step(t); });
     launch_collect(a_, stream());
   }
 
   NamedTensors outputs() override { return results_; }
 
  private:
-  void look(std::int32_t t) {
-    a_.step = t;
-    launch_look(a_, stream());
-    launch_list(a_, stream());
-  }
-
   void step(std::int32_t t) {
     launch_neuron(a_, stream());
     const float* const before = data<float>(states_[t % 2]);
@@ -96,7 +82,6 @@ class CudaForward final : public Runnable, private FlowSteps {
   }
 
   NamedTensors results_;
-  StopFlag flag_;
   output_collector::LayerArguments mapper_[3];
   at::Tensor states_[2];  // [layers, slots, stride]: before a step, after it
 };
