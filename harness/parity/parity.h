@@ -22,7 +22,7 @@ struct ParityOptions {
   std::int64_t thorough_elements = 2'000'000;
   int gradient_directions = 2;     // through all entries of a gradient, checked by central differences
   int gradient_samples = 64;       // and so many single entries
-  double gradient_seconds = 60;    // and no longer than this, once a direction and a few entries are done
+  double gradient_seconds = 60;    // and no longer than this, once a direction of each is done
   bool gradients_of_large = true;  // of timed cases too
   bool all_thread_counts = true;   // 1, 2, 8 and a drawn one; else 1 and one of the others, which cases take in turn
   double overlap_seconds = 0.03;   // of runs whose pieces overlap, a number of threads
