@@ -132,6 +132,59 @@ TEST(DrawnInputs, LayerNormOverTwoNearlyEqualValuesIsNoCase) {
   EXPECT_EQ(why(-3), "");
 }
 
+// A row's four terms, added in the given order.
+template <int... order>
+class FourTerms final : public Runnable {
+ public:
+  FourTerms(const NamedTensors& inputs, const Setting&) : x_(inputs["x"]) {}
+  void run() override {
+    sum_ = at::zeros({x_.size(0)}, x_.options());
+    (sum_.add_(x_.select(1, order)), ...);
+  }
+  NamedTensors outputs() override { return {{"sum", sum_}}; }
+
+ private:
+  at::Tensor x_, sum_;
+};
+
+template <class Terms>
+std::unique_ptr<Runnable> make_terms(const NamedTensors& inputs, const Setting& setting) {
+  return std::make_unique<Terms>(inputs, setting);
+}
+
+// The first two of them cancel: in the baseline's order before anything is rounded, in another one after it.
+TEST(DrawnInputs, TermsThatCancelInAComponentThatRoundsNothing) {
+  constexpr std::int64_t kRows = 64;
+  Component component;
+  component.spec.pipeline = "test";
+  component.spec.name = "four_terms";
+  component.spec.signature.sizes = {{"rows", 1}};
+  component.spec.signature.inputs = {data("x", "rows, 4", from_case(1))};
+  component.spec.signature.outputs = {output("sum", "rows", {Tolerance::Kind::kBound, {0, 1e-2}, {0, 1e-2}, "op"})};
+  component.spec.batch_size = "rows";
+  component.baseline = make_terms<FourTerms<0, 1, 2, 3>>;
+  Case planted;
+  planted.name = "cancelling";
+  planted.sizes = {{"rows", kRows}};
+  component.spec.cases = {planted};
+  const Setting setting = completed(component.spec.signature, {planted, Dtype::kFp32});
+
+  const at::Tensor large = at::arange(1000, 1000 + kRows, at::kFloat);
+  const at::Tensor small = at::linspace(0.1, 0.9, 2 * kRows, at::kFloat).view({2, kRows});
+  const NamedTensors inputs = {{"x", at::stack({large, -large, small[0], small[1]}, 1)}};
+  const Reference reference(component, setting, inputs);
+  const auto reason = [&](Factory factory, double beside) {
+    const auto runnable = factory(inputs, setting);
+    runnable->run();
+    CheckResult judged;
+    reference.judge({{"sum", runnable->outputs()["sum"] + beside}}, judged);
+    return judged.reason;
+  };
+  EXPECT_EQ(reason(make_terms<FourTerms<0, 2, 3, 1>>, 0), "");
+  EXPECT_EQ(reason(make_terms<FourTerms<3, 1, 2, 0>>, 0), "");
+  EXPECT_NE(reason(make_terms<FourTerms<0, 1, 2, 3>>, 2e-3), "");  // within the class, but no rounding explains it
+}
+
 int count_from(const char* variable, int otherwise) {
   const char* const text = std::getenv(variable);
   return text ? std::atoi(text) : otherwise;
