@@ -50,7 +50,7 @@ def counters(side: Side, pattern: str, device: str) -> Cells:
 
 
 def instructions(side: Side, pattern: str, device: str = "cpu") -> Cells:
-    """Instructions of one run of every small CPU cell, in all and outside operators."""
+    """Instructions of one run of a small CPU cell of each kind, in all and outside operators."""
     machines = side.pins("instructions", ["--filter", pattern], LIMIT_S) or {}
     return {cell: {"instructions": float(counts[0])} for cells in machines.values() for cell, counts in cells.items()}
 

@@ -65,3 +65,11 @@ def test_pins_that_are_none_are_refused_by_name(tmp_path):
         pins.write_text(text)
         result = instructions(pins)
         assert result.returncode == 2 and str(pins) in result.stderr, text
+
+
+def test_every_kind_of_small_cell_has_its_instructions_pinned():
+    facts = (ROOT / "ci/coverage.txt").read_text().splitlines()
+    kinds = {line.removeprefix("instructions of ") for line in facts if line.startswith("instructions of ")}
+    pinned = set().union(*json.loads((ROOT / "ci/instructions.json").read_text()).values())
+    assert len(kinds) > 600
+    assert not sorted(kinds - pinned), "pin them with `twinbench instructions --pin --filter ...`"

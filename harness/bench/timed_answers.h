@@ -32,14 +32,16 @@ class TimedAnswers {
   const NamedTensors& changed() const { return changed_; }  // other data, the same weights
   const NamedTensors& foreign() const { return foreign_; }  // a third set, weights too
   NamedTensors never_seen(std::uint64_t number) const;      // another set for each number, weights too
+  // The same with the twin's own weights, to be written in place; nothing where its shapes are others.
+  NamedTensors fresh(std::uint64_t number) const;
   bool changes_in_place() const { return !in_place_.empty(); }
 
   const std::vector<std::string>& in_place() const { return in_place_; }  // the inputs that changed() changes
 
   // Empty, or why these are not the outputs for the changed inputs. Also: that somebody wrote to the expected values.
   std::string wrong(const NamedTensors& outputs) const;
-  // Throws Error(kInternal) where the answer to the twin's own inputs would pass for the changed ones: nothing could
-  // fail.
+  // Throws Error(kInternal) where the answer to the twin's own inputs would pass for the changed ones, or where nothing
+  // changes with the seed: nothing could fail.
   void require_another_answer(const NamedTensors& own_outputs) const;
 
  private:
@@ -82,12 +84,8 @@ class JudgedVariant {
   std::string judge_before();
   // Between samples: what the last timed run left is what the same runnable gives again.
   std::string judge_while();
-  // Also compares with the first run's outputs.
+  // Also compares with the first run's outputs, and looks whether runs remember.
   std::string judge_after();
-
-  // Where nothing changes in place, no change can show that a run computes. Then it must write its outputs anew, and a
-  // first run on data that nobody has seen may not take many times as long as those after it.
-  std::string remembers();
 
   // Empty, or which output of any copy is not what the first run gave on the same inputs: bit for bit on the CPU.
   // Atomic sums of a device come in another order each run, so that an honest variant may differ in the last digits
@@ -103,6 +101,13 @@ class JudgedVariant {
   std::string wrong_in_turns();
   std::string wrong_after_half_a_change();
   std::string left_by_timed_run();
+  // Where nothing changes in place, no change can show that a run computes. Then it must write its outputs anew, and a
+  // first run on data that nobody has seen may not take many times as long as those after it.
+  std::string remembers_setup();
+  // Else a run on contents that it has not seen may not take much longer than the next one on the same: what keeps
+  // answers, whole or by tile, gains from a walk that changes one element a run, or none where all data are integers.
+  std::string remembers_contents();
+  double seconds_on(const NamedTensors& contents);
   bool is_slow() const;
 
   Variant variant_;

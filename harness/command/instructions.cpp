@@ -1,44 +1,19 @@
-// `twinbench instructions`: counts the instructions of one steady run of every small CPU cell, holds them against the
-// pins. Runs under Callgrind, which it starts itself.
+// `twinbench instructions`: counts the instructions of one steady run of a small CPU cell of each kind, holds them
+// against the pins. Runs under Callgrind, which it starts itself.
 #include <algorithm>
 #include <iostream>
-#include <map>
-#include <tuple>
-#include <utility>
 
 #include "harness/command/command.h"
+#include "harness/command/counted_cells.h"
 #include "harness/command/jobs.h"
 #include "harness/instructions/count_instructions.h"
 #include "harness/instructions/instruction_pins.h"
 #include "harness/instructions/under_callgrind.h"
-#include "harness/parity/tier.h"
 #include "src/common/error.h"
 #include "src/formats/file_lock.h"
 
 namespace twinbench {
 namespace {
-
-// What an interpreter of instructions can count in seconds: small cases on the CPU.
-bool can_be_counted(const Cell& cell) {
-  return cell.device == c10::DeviceType::CPU && !is_large(*cell.input_case) && cell.input_case->specimen.empty();
-}
-
-// Of the cells that differ in sizes and data only, the one with the largest inputs: the same instructions, more of
-// each.
-std::vector<Cell> one_of_each_kind(const std::vector<Cell>& cells) {
-  using Kind = std::tuple<const Component*, Variant, Dtype, Pass, Options>;
-  std::map<Kind, std::pair<double, Cell>> chosen;
-  for (const auto& cell : cells) {
-    double elements = 1;
-    for (const auto& [symbol, size] : cell.input_case->sizes) elements *= static_cast<double>(size);
-    const Kind kind{cell.component, cell.variant, cell.dtype, cell.input_case->pass, cell.input_case->options};
-    const auto found = chosen.find(kind);
-    if (found == chosen.end() || elements > found->second.first) chosen[kind] = {elements, cell};
-  }
-  std::vector<Cell> result;
-  for (const auto& [kind, cell] : chosen) result.push_back(cell.second);
-  return result;
-}
 
 nlohmann::json row_of(const std::string& cell, Outcome outcome, const std::string& reason) {
   return {
@@ -58,8 +33,8 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
   const std::string machine = counting_machine();
   const InstructionCells* const pinned = pins.of(machine);
   auto cells = selected_cells(options);
-  std::erase_if(cells, [](const Cell& cell) { return !can_be_counted(cell); });
-  cells = one_of_each_kind(cells);
+  const std::size_t selected = cells.size();
+  cells = counted_by_instructions(cells);
   std::erase_if(cells, [&](const Cell& cell) { return !shard.has(case_name(cell)); });
   Ledger ledger;
   for (const auto& cell : cells) ledger.plan(cell.name());
@@ -73,7 +48,9 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
   for (const auto& cell : cells)
     jobs.push_back(limited_job(options, cell.name(), [cell, seed = options.seed] {
       const auto counts = count_instructions(cell, seed);
-      return nlohmann::json{{"total", counts.total}, {"outside_operators", counts.outside_operators}};
+      return nlohmann::json{{"total", counts.total},
+                            {"outside_operators", counts.outside_operators},
+                            {"after_others", counts.after_others}};
     }));
   InstructionCells measured;
   const auto settle = [&](const std::string& cell, Outcome outcome, const std::string& reason, nlohmann::json row) {
@@ -83,12 +60,15 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
   };
   const auto on_result = [&](const JobResult& job) {
     if (!job.ok()) return settle(job.name, Outcome::kError, failure_of(job), nlohmann::json::object());
-    const InstructionCounts counts{job.value["total"], job.value["outside_operators"]};
+    const InstructionCounts counts{job.value["total"], job.value["outside_operators"], job.value["after_others"]};
     measured[job.name] = counts;
     const InstructionCounts* known = nullptr;
     if (pinned && pinned->count(job.name)) known = &pinned->at(job.name);
-    nlohmann::json row = job.value;
+    nlohmann::json row = {{"total", counts.total}, {"outside_operators", counts.outside_operators}};
+    const std::string remembering = remembering_of(counts);
     row["pinned"] = known ? nlohmann::json(known->total) : nlohmann::json(nullptr);
+    // Whatever is pinned, and also where that is asked for or nothing is.
+    if (!remembering.empty()) return settle(job.name, Outcome::kFail, remembering, row);
     if (pin) return settle(job.name, Outcome::kPass, "", row);
     if (!pinned)
       return settle(job.name, Outcome::kInconclusive, "no counts are pinned for this machine (" + machine + ")", row);
@@ -109,7 +89,8 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
     latest.save(pins_file);
     std::cout << "pinned " << measured.size() << " cells of " << machine << " in " << pins_file << '\n';
   }
-  std::cout << "instructions: " << measured.size() << " cells on " << machine << '\n';
+  std::cout << "instructions: " << measured.size() << " cells on " << machine << "; of the " << selected
+            << " selected, one of each kind: the others are large, or differ in sizes and data only\n";
   if (!pinned && !pin)
     std::cout << "  no counts are pinned for this machine (" << machine
               << "); `twinbench instructions --pin` does it\n";

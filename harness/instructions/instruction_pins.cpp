@@ -45,7 +45,7 @@ InstructionPins InstructionPins::load(const std::string& path) {
     for (const auto& [cell, counts] : cells.items()) {
       if (!counts.is_array() || counts.size() != 2 || !counts[0].is_number_integer() || !counts[1].is_number_integer())
         throw bad(" cell " + cell, counts.dump());
-      pinned[cell] = {counts[0].get<std::int64_t>(), counts[1].get<std::int64_t>()};
+      pinned[cell] = {.total = counts[0].get<std::int64_t>(), .outside_operators = counts[1].get<std::int64_t>()};
     }
   }
   return pins;
@@ -86,6 +86,14 @@ std::string instruction_change(const std::string& cell, const InstructionCounts*
   add("instructions", pinned->total, measured.total, kTotalMoves);
   add("outside operators", pinned->outside_operators, measured.outside_operators, kOutsideMoves);
   return changed.empty() ? "" : changed + "; if this is meant, " + command;
+}
+
+std::string remembering_of(const InstructionCounts& counts) {
+  constexpr std::int64_t kMoves = 50, kFew = 5'000;
+  if (counts.after_others < 0 || counts.after_others <= counts.total + counts.total / kMoves + kFew) return "";
+  return "after a run on other contents it takes " + std::to_string(counts.after_others) +
+         " instructions, after one on the same " + std::to_string(counts.total) + " (" +
+         percent(counts.after_others, counts.total) + "): it keeps what it has computed from contents";
 }
 
 std::string padding_of(const InstructionCounts& baseline) {

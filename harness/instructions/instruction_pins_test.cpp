@@ -21,5 +21,13 @@ TEST(InstructionPins, ABaselineThatIsMostlyNoOperatorsIsPadded) {
   EXPECT_EQ(padding_of({35'000, 36'000}), "");
 }
 
+TEST(InstructionPins, ARunThatIsCheaperAfterItselfRemembers) {
+  EXPECT_EQ(remembering_of({1'000'000, 0}), "") << "nothing changes under a set-up";
+  EXPECT_EQ(remembering_of({1'000'000, 0, 1'020'000}), "");
+  EXPECT_EQ(remembering_of({1'000'000, 0, 400'000}), "") << "it is those after itself that are timed";
+  EXPECT_NE(remembering_of({1'000'000, 0, 1'030'000}).find("keeps what it has computed"), std::string::npos);
+  EXPECT_EQ(remembering_of({1'000, 0, 5'000}), "");
+}
+
 }  // namespace
 }  // namespace twinbench

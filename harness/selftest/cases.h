@@ -14,6 +14,7 @@ std::vector<SelftestCase> meddlers();                // change the process, or l
 std::vector<SelftestCase> sly_when_timed();          // that only the rules of timing can catch
 std::vector<SelftestCase> sly_jobs();                // against the runner: forged results, early ends, no end
 std::vector<SelftestCase> host_twins();              // data at set-up only: remembered results, controls beside them
+std::vector<SelftestCase> memory_twins();            // few contents change between runs, or none, controls beside them
 std::vector<SelftestCase> simt_twins();              // the CUDA path on the host, controls beside them
 std::vector<SelftestCase> device_twins();            // on the simulated device, controls beside them
 std::vector<SelftestCase> correct_controls();
