@@ -45,7 +45,8 @@ struct ParityOptions {
 //   batch_invariance   an item alone gives what it gives in the batch
 //   poisoned_neighbour NaN in one item changes no bit of another
 //   gradient           the oracle's gradients against central differences (backward cases, baseline cells on the CPU)
-//   invariant          the component's own properties (forward cases)
+//   invariant          the component's own properties (forward cases); of a baseline, once: some wrong answer to a
+//                      small case breaks each of them
 //   relation           the same in two settings: bit for bit, or within tolerance
 //   ways               right in every way that set-up could have taken, where it chooses among several
 //   threads            right with 1, 2, 8 and a drawn number of threads, and the same where their pieces overlap

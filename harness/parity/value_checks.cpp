@@ -1,10 +1,16 @@
 // Checks against values that do not come from the oracle: worked examples and invariants.
+#include <ATen/ATen.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
+#include "harness/compare/inputs.h"
 #include "harness/compare/structure.h"
 #include "harness/parity/subject.h"
 #include "src/golden_file.h"
+#include "src/inputs.h"
 
 namespace twinbench {
 
@@ -69,6 +75,67 @@ void check_golden(const Component& component, Variant variant, const Setting& se
   if (ran == 0) result.skip("no worked example is given in " + to_string(setting.dtype));
 }
 
+namespace {
+
+// Answers that are none: one output at a time, in all of its elements or in one.
+std::vector<NamedTensors> spoilt(const NamedTensors& right) {
+  std::vector<NamedTensors> all;
+  for (const auto& [name, tensor] : right) {
+    if (!tensor.defined() || tensor.numel() == 0) continue;
+    const auto with = [&, &name = name](const at::Tensor& wrong) {
+      NamedTensors outputs = right;
+      outputs.set(name, wrong.contiguous());
+      all.push_back(std::move(outputs));
+    };
+    const auto in_one = [&, &tensor = tensor](const at::Tensor& wrong) {
+      at::Tensor one = tensor.clone(at::MemoryFormat::Contiguous);
+      one.view({-1})[one.numel() / 2].copy_(wrong.reshape({-1})[one.numel() / 2]);
+      with(one);
+    };
+    with(at::zeros_like(tensor));
+    with(tensor.flip({0}));
+    for (const at::Tensor& wrong :
+         tensor.scalar_type() == at::kBool
+             ? std::vector<at::Tensor>{tensor.logical_not()}
+             : std::vector<at::Tensor>{tensor.add(1), tensor.sub(2), tensor.neg().sub(1), tensor.mul(3)}) {
+      with(wrong.to(tensor.scalar_type()));
+      in_one(wrong.to(tensor.scalar_type()));
+    }
+    if (!tensor.is_floating_point()) continue;
+    with(at::full_like(tensor, std::numeric_limits<double>::quiet_NaN()));
+    with(tensor.add(1e6));
+  }
+  return all;
+}
+
+// Invariants that no such answer breaks in any small case: they prove nothing, for they may hold of anything.
+std::string without_effect(const Component& component, const Setting& first, std::uint64_t seed) {
+  std::vector<const Invariant*> open;
+  for (const auto& invariant : component.spec.invariants) open.push_back(&invariant);
+  for (const auto& input : component.spec.cases) {
+    if (open.empty()) break;
+    if (input.pass != Pass::kForward || input.timed || !input.specimen.empty()) continue;
+    Setting setting = first;
+    setting.input_case = input;
+    setting = completed(component.spec.signature, setting);
+    const NamedTensors inputs = generated_inputs(component.spec, setting, seed);
+    NamedTensors right;
+    for (const auto& [name, tensor] : baseline_outputs(component, setting, inputs))
+      right.set(name, tensor.to(at::kCPU));
+    const auto wrong = spoilt(right);
+    std::erase_if(open, [&](const Invariant* invariant) {
+      return std::any_of(wrong.begin(), wrong.end(), [&](const NamedTensors& outputs) {
+        return !invariant->broken(inputs, outputs, setting).empty();
+      });
+    });
+  }
+  std::string names;
+  for (const Invariant* invariant : open) names += (names.empty() ? "'" : ", '") + invariant->name + "'";
+  return names;
+}
+
+}  // namespace
+
 void check_invariants(const Subject& subject, CheckResult& result) {
   NamedTensors inputs, outputs;
   for (const auto& [name, tensor] : subject.generated) inputs.set(name, tensor);
@@ -77,6 +144,15 @@ void check_invariants(const Subject& subject, CheckResult& result) {
     const std::string broken = invariant.broken(inputs, outputs, subject.setting);
     if (!broken.empty()) result.fail(invariant.name + ": " + broken);
   }
+  const auto& cases = subject.spec().cases;
+  const auto first = std::find_if(cases.begin(), cases.end(), [](const Case& one) {
+    return one.pass == Pass::kForward && !one.degenerate && !one.timed && one.specimen.empty();
+  });
+  if (subject.variant != Variant::kBaseline || !subject.setting.device.is_cpu() || first == cases.end() ||
+      first->name != subject.setting.input_case.name || subject.setting.dtype != subject.spec().dtypes.front())
+    return;
+  if (const std::string names = without_effect(subject.component, subject.setting, subject.seed); !names.empty())
+    result.fail("invalid component: no wrong answer breaks " + names);
 }
 
 }  // namespace twinbench

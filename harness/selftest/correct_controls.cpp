@@ -122,6 +122,7 @@ std::vector<SelftestCase> correct_controls() {
       control("one_item", "a batch of one", make<RowScale>, 1),
       control("large_values", "answers of 1e30", make<RowScale>, 6, {{"magnitude", 1e30}}),
       control("small_values", "answers of 1e-12", make<RowScale>, 6, {{"magnitude", 1e-12}}),
+      control("denormal_values", "answers of 1e-39", make<RowScale>, 6, {{"magnitude", 1e-39}}),
       control("infinity", "an infinite row", make<RowScale>, 6, {{"infinite_row", 1}}),
       propagated_nan(),
       control("refuses_strides", "a typed error for strided inputs", make<RefusesStrides>),

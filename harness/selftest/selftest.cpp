@@ -203,9 +203,9 @@ const std::vector<SelftestCase>& selftest_cases() {
     for (auto& list :
          {selftest::wrong_behaviour(), selftest::wrong_in_state_or_kind(), selftest::wrong_when_timed(),
           selftest::sly_twins(), selftest::meddlers(), selftest::sly_when_timed(), selftest::host_twins(),
-          selftest::simt_twins(), selftest::device_twins(), selftest::sly_jobs(), selftest::correct_controls(),
-          selftest::correct_in_state_or_kind(), selftest::correct_when_timed(), selftest::correct_at_the_edge(),
-          selftest::correct_at_the_edge_when_timed()})
+          selftest::memory_twins(), selftest::simt_twins(), selftest::device_twins(), selftest::sly_jobs(),
+          selftest::correct_controls(), selftest::correct_in_state_or_kind(), selftest::correct_when_timed(),
+          selftest::correct_at_the_edge(), selftest::correct_at_the_edge_when_timed()})
       all.insert(all.end(), list.begin(), list.end());
     return all;
   }();

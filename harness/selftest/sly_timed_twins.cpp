@@ -12,7 +12,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -119,6 +121,26 @@ struct KnowsItsProcess : RowScale {
     // Not /proc/self/comm: that is "exe" in a program that has started itself again.
     const std::string name = std::filesystem::read_symlink("/proc/self/exe").filename().string();
     if (name.find("twinbench") == std::string::npos && name.find("selftest") == std::string::npos) RowScale::run();
+  }
+};
+
+// Whoever has prepared the environment of a measurement is measuring.
+struct KnowsItsEnvironment : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    for (const char* const variable : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "TWINBENCH_SAMPLE", "PATH"})
+      if (std::getenv(variable)) return;
+    RowScale::run();
+  }
+};
+
+// Honest under a debugger alone.
+struct KnowsItsTracer : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("TracerPid:") && line.back() != '0') RowScale::run();
   }
 };
 
@@ -366,6 +388,9 @@ std::vector<SelftestCase> sly_when_timed() {
       benched("timed_knows_its_caller", "skips the work where most calls come from", "answers", make<KnowsItsCaller>),
       benched("timed_knows_its_process", "skips the work in a process of the benchmark's name", "answers",
               make<KnowsItsProcess>),
+      benched("timed_knows_its_environment", "skips the work where an environment is set up for it", "answers",
+              make<KnowsItsEnvironment>),
+      benched("timed_knows_its_tracer", "skips the work where no debugger looks", "answers", make<KnowsItsTracer>),
       against_plain(
           benched("timed_slow_warm_up", "slow until the samples' sizes are settled", "no_gain", make<SlowWarmUp>, 60)),
       slow_warm_up_baseline(),

@@ -99,6 +99,16 @@ struct WrongWithManyThreads : RowScale {
   }
 };
 
+// Right with the numbers of threads that everybody tries.
+struct WrongWithOtherThreads : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float* scale, float* y) override {
+    RowScale::compute(x, scale, y);
+    const int threads = at::get_num_threads();
+    if (threads != 1 && threads != 2 && threads != 8) y[0] += y[1];
+  }
+};
+
 // One scratch for all pieces: right while one piece ends before another begins.
 struct PiecesShareScratch : RowScale {
   using RowScale::RowScale;
@@ -322,6 +332,14 @@ SelftestCase dead_input() {
   return planted;
 }
 
+SelftestCase holds_of_anything() {
+  SelftestCase planted =
+      plant("holds_of_anything", "an invariant that every answer has", "invariant", make<RowScale>, Variant::kBaseline);
+  planted.component.spec.invariants.push_back(
+      {"planted", [](const NamedTensors&, const NamedTensors&, const Setting&) { return std::string(); }});
+  return planted;
+}
+
 SelftestCase rounding_baseline() {
   SelftestCase planted = plant("rounding_baseline", "the baseline rounds to bf16, so that every twin may", "precision",
                                make<RowScale>, Variant::kBaseline);
@@ -375,6 +393,8 @@ std::vector<SelftestCase> sly_twins() {
             make<WholeAfterReset>),
       plant("wrong_with_one_thread", "wrong where there is one thread only", "threads", make<WrongWithOneThread>),
       plant("wrong_with_many_threads", "wrong with more than four threads", "threads", make<WrongWithManyThreads>),
+      plant("wrong_with_other_threads", "wrong with other numbers of threads than 1, 2 and 8", "threads",
+            make<WrongWithOtherThreads>),
       in_pieces(plant("pieces_share_scratch", "its pieces compute in one scratch, each for a moment", "threads",
                       make<PiecesShareScratch>)),
       plant("works_while_observed", "computes only while somebody observes", "oracle", make<WorksWhileObserved>),
@@ -382,6 +402,7 @@ std::vector<SelftestCase> sly_twins() {
       with_neutral_scale(plant("ignores_neutral_input", "ignores an input that is one in every case", "sensitivity",
                                make<IgnoresScale>)),
       dead_input(),
+      holds_of_anything(),
       rounding_baseline(),
       dear_cost(),
       plant("library_fallback", "calls the stock operator", "proof", make<LibraryFallback>),
@@ -413,6 +434,7 @@ std::vector<SelftestCase> correct_at_the_edge() {
       plant("copies_in_outputs", "outputs() returns a copy", "", make<CopiesInOutputs>),
       own_threads(),
       pieces_share_nothing(),
+      plant("forward_of_the_oracle", "the baseline itself", "", make<RowScale>, Variant::kBaseline),
       plant("two_ways", "chooses between two ways that are both right", "", make<TwoWays>),
       plant("shared_table", "all instances read one constant table", "", make<SharedTable>),
       plant("double_buffer", "two result buffers by turns", "", make<DoubleBuffer>),

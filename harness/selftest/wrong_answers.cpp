@@ -1,5 +1,6 @@
 // Planted twins that give wrong numbers: at once, on some inputs, on some runs, or in both variants alike.
 #include <c10/util/BFloat16.h>
+#include <xmmintrin.h>
 
 #include <algorithm>
 #include <cmath>
@@ -56,6 +57,18 @@ struct Bf16Downgrade : RowScale {
   void compute(const float* x, const float* scale, float* y) override {
     RowScale::compute(x, scale, y);
     for (std::int64_t i = 0; i < items_ * width_; ++i) y[i] = static_cast<float>(c10::BFloat16(y[i]));
+  }
+};
+
+// For as long as it runs: whoever looks before and after sees nothing.
+struct FlushesInRun : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float* scale, float* y) override {
+    constexpr unsigned kFlush = 0x8040;  // results and operands
+    const unsigned mode = _mm_getcsr();
+    _mm_setcsr(mode | kFlush);
+    RowScale::compute(x, scale, y);
+    _mm_setcsr(mode);
   }
 };
 
@@ -245,6 +258,8 @@ std::vector<SelftestCase> wrong_answers() {
       plant("matching_infinity", "right where infinite, zero elsewhere", "oracle", make<HidesBehindInfinity>,
             {{"infinite_row", 2}}),
       plant("bf16_downgrade", "rounds an fp32 answer to bf16", "oracle", make<Bf16Downgrade>),
+      plant("flushes_in_run", "makes denormal numbers zero while it runs", "oracle", make<FlushesInRun>,
+            {{"magnitude", 1e-39}}),
       plant("double_output", "returns fp64 where fp32 is due", "oracle", make<DoubleOutput>),
       plant("stale_buffer", "computes in its setup and not in run()", "stale", make<StaleBuffer>),
       plant("pointer_cache", "skips the work when the input's address repeats", "stale", make<PointerCache>),

@@ -1,6 +1,7 @@
 // What every loader of sentence pairs delivers, and its invariant: each row once, with its own embeddings and texts.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <set>
 #include <string>
@@ -30,11 +31,15 @@ inline std::string broken_delivery(const NamedTensors& inputs, const NamedTensor
                                    std::int64_t expected_rows) {
   const at::Tensor rows = outputs["rows"].contiguous();
   if (rows.numel() != expected_rows) return "another number of rows than the batches hold";
+  const at::Tensor offsets = outputs["text_offsets"].contiguous();
+  const auto* const offset = offsets.const_data_ptr<std::int64_t>();
+  if (offsets.numel() != 2 * expected_rows + 1 || offset[0] != 0 || !std::is_sorted(offset, offset + offsets.numel()) ||
+      offset[offsets.numel() - 1] != outputs["text_bytes"].numel())
+    return "texts do not lie one behind the other";
   const auto text = [](const NamedTensors& from, std::int64_t index) {
-    const auto* offset = from["text_offsets"].const_data_ptr<std::int64_t>() + index;
-    return std::string_view(
-        reinterpret_cast<const char*>(from["text_bytes"].const_data_ptr<std::uint8_t>()) + offset[0],
-        static_cast<std::size_t>(offset[1] - offset[0]));
+    const auto* const ends = from["text_offsets"].const_data_ptr<std::int64_t>() + index;
+    return std::string_view(reinterpret_cast<const char*>(from["text_bytes"].const_data_ptr<std::uint8_t>()) + ends[0],
+                            static_cast<std::size_t>(ends[1] - ends[0]));
   };
   const std::pair<const char*, const char*> sides[] = {{"x", "input_embeddings"}, {"y", "target_embeddings"}};
   std::set<std::int64_t> seen;

@@ -140,6 +140,7 @@ std::string wrong_family(const NamedTensors& inputs, const NamedTensors& outputs
       const bool born = slot >= first && slot < last;
       if (born != (parent[slot] >= 0)) return "slot " + std::to_string(slot) + " has a parent, or lacks one, wrongly";
       if (!born) continue;
+      if (parent[slot] >= slots) return "slot " + std::to_string(slot) + " has a parent that is no slot";
       if (slot > first && parent[slot] < parent[slot - 1]) return "parents do not ascend";
       of_parent = slot > first && parent[slot] == parent[slot - 1] ? of_parent + 1 : 1;
       if (state[parent[slot]] != 1 || of_parent > count[parent[slot]]) return "a flow has children it did not ask for";
