@@ -56,8 +56,10 @@ def word_breaches(path: str, text: str) -> list[str]:
 
 
 # What a clock sees and no count does: instructions that wait, flush or serialise, and the system's own ways to rest.
+# And what changes arithmetic for as long as a run takes: rounding, and denormal numbers that become zero.
 _PROCESSOR = re.compile(r"\basm\b|\b__asm|\b__builtin_ia32_|\b_mm\d*_|\b__cpuid|\bsched_yield\b|\bmadvise\b"
-                        r"|\b\w*sleep\b|#\s*include\s*<(?:\w*intrin\.h|cpuid\.h|sys/\w+\.h|unistd\.h|sched\.h)>")
+                        r"|\b\w*sleep\b|\b_MM_\w+|\b\w*[fF]lush_?[dD]enormal\w*|\bfe(?:set|hold|update)\w+"
+                        r"|#\s*include\s*<(?:\w*intrin\.h|cpuid\.h|sys/\w+\.h|unistd\.h|sched\.h)>")
 
 
 def processor_breaches(path: str, text: str) -> list[str]:
@@ -67,3 +69,17 @@ def processor_breaches(path: str, text: str) -> list[str]:
     return [f"{path}:{number}: '{found[0]}': variants are plain C++, so that their work can be counted"
             for number, line in enumerate(text.splitlines(), 1)
             if (found := _PROCESSOR.search(re.sub(r"//.*", "", line)))]
+
+
+# The specifications want the full-precision functions, and denormal numbers kept.
+_FAST_MATH = re.compile(r"fast[-_]?math|-Ofast\b|-?-ftz\b|-?-prec-(?:div|sqrt)\b|\boptimize\s*\("
+                        r"|#\s*pragma\s+GCC\s+optimize|-funsafe-math|-fassociative-math|-freciprocal-math")
+_COMPILED = (".h", ".cpp", ".cu", ".cmake", "CMakeLists.txt", "CMakePresets.json")
+
+
+def fast_math_breaches(path: str, text: str) -> list[str]:
+    if not path.endswith(_COMPILED):
+        return []
+    return [f"{path}:{number}: '{found[0]}': arithmetic is as written: no fast-math, no flush-to-zero"
+            for number, line in enumerate(text.splitlines(), 1)
+            if (found := _FAST_MATH.search(re.sub(r"//.*|^\s*# .*", "", line)))]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from argument_structs import argument_breaches  # noqa: E402
-from habits import broken_comment_breaches, column_breaches, processor_breaches, word_breaches  # noqa: E402
+from habits import (broken_comment_breaches, column_breaches, fast_math_breaches,  # noqa: E402
+                    processor_breaches, word_breaches)
 from layers import include_breaches, place_breaches  # noqa: E402
 from option_tables import option_breaches  # noqa: E402
 from type_names import type_name_breaches  # noqa: E402
@@ -57,6 +58,8 @@ def text_breaches(path: str, text: str) -> list[str]:
             breaches.append(f"{path}:{number}: device-wide synchronisation outside harness/device/cuda")
         if re.match(r"\s*//\s*(TEST|TEST_F|TEST_P)\(", line):
             breaches.append(f"{path}:{number}: commented-out test")
+        if re.search(r"\bDISABLED_\w|^\s*#\s*if\s+(0|false)\b", code):
+            breaches.append(f"{path}:{number}: disabled code; delete it, or let it run")
     return breaches
 
 
@@ -118,6 +121,7 @@ def breaches_by_rule(root: Path) -> tuple[int, dict[str, list[str]]]:
         "argument structs": argument_breaches(sources),
         "type names": type_name_breaches(sources),
         "options": option_breaches(texts),
+        "fast_math": [breach for path, text in sources.items() for breach in fast_math_breaches(path, text)],
         "processor": [breach for path, text in sources.items() for breach in processor_breaches(path, text)],
     }
     return len(files), found

@@ -79,9 +79,26 @@ def test_a_variant_that_speaks_to_the_processor_is_refused():
     assert habits.processor_breaches("baselines/a/b/baseline.cpp", clean) == []
     assert habits.processor_breaches("harness/a.cpp", "asm volatile(\"pause\");") == []
     for planted in ("asm volatile(\"pause\");", "_mm_clflush(x);", "#include <cpuid.h>", "__builtin_ia32_lfence();",
-                    "std::this_thread::yield(); usleep(1);", "#include <sys/mman.h>"):
+                    "std::this_thread::yield(); usleep(1);", "#include <sys/mman.h>",
+                    "at::globalContext().setFlushDenormal(true);", "_MM_SET_FLUSH_ZERO_MODE(on);", "fesetenv(&mode);"):
         told, = habits.processor_breaches("baselines/a/b/baseline.cpp", clean + planted)
         assert told.startswith("baselines/a/b/baseline.cpp:4: ")
+
+
+def test_arithmetic_that_is_not_as_written_is_refused():
+    clean = "# fast-math stays off\nset(flags -O3 -ffp-contract=off)\n// -Ofast is refused\n"
+    assert habits.fast_math_breaches("a.cmake", clean) == [] and habits.fast_math_breaches("a.md", "-Ofast") == []
+    for planted in ("set(flags -ffast-math)", "add(--use_fast_math)", "add(-ftz=true)", "add(-prec-div=false)",
+                    "#pragma GCC optimize(\"O1\")", "__attribute__((optimize(\"fast\")))"):
+        told, = habits.fast_math_breaches("a.cmake", clean + planted)
+        assert told.startswith("a.cmake:4: ")
+
+
+def test_code_that_is_switched_off_is_refused():
+    for planted in ("#if 0", "TEST(Suite, DIS" + "ABLED_One) {"):
+        told, = lint_all.text_breaches("a_test.cpp", f"// A test.\n{planted}\n")
+        assert told.startswith("a_test.cpp:2: disabled code")
+    assert lint_all.text_breaches("a_test.cpp", "// A test.\n#if 01 + 1\n// TEST_DISABLED_\n") == []
 
 
 def test_an_option_that_is_defined_twice_is_refused():
