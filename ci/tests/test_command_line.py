@@ -50,6 +50,9 @@ def test_unknown_names_suggest_the_nearest(arguments, hint):
 
 @pytest.mark.parametrize("arguments, field", [
     (["parity", "--filter", "("], "--filter"), (["parity", "--threads", "-3"], "--threads"),
+    (["parity", "--threads", "1024"], "--threads is '1024'"),
+    (["parity", "--held-out", "abc", "--filter", "simple_neuron/optimized/cpu/fp32/tiny$"], "--held-out is 'abc'"),
+    (["bench", "--held-out", "abc", "--filter", "simple_neuron/.*/cpu/fp32/train$"], "--held-out is 'abc'"),
     (["parity", "--device", "tpu"], "--device"), (["parity", "--seed", "abc"], "--seed"),
     (["data", "info", "/nonexistent.efds"], "nonexistent"),
     (["data", "make", "--words", "9", "3", "--out", "/nonexistent/x.efds"], "9 to 3"),

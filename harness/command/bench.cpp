@@ -225,6 +225,7 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
   const Shard shard = shard_named(options.shard);
   const HeldOutCells held_out(options.held_out == "none" ? "^$" : options.filter, options.device, true);
   auto twins = twins_of(timeable_cells(options, !held_out.cells().empty()));
+  require_held_out(options, held_out);
   if (twins.empty() && held_out.cells().empty())
     throw Error(ErrorKind::kUnknownName, "--filter", options.filter,
                 "it matches no timed case; `twinbench list` marks them with *");

@@ -263,7 +263,8 @@ void add_all(CLI::App& app, CommandLine& line) {
   add_share(counters, options, true);
 
   auto* instructions = app.add_subcommand(
-      "instructions", "Counts the instructions of a run of every small CPU cell under Callgrind, against the pins");
+      "instructions",
+      "Counts the instructions of a run of one small CPU cell of each kind under Callgrind, against the pins");
   instructions->add_option("--pins", line.instruction_pins, "The checked-in instruction counts")->capture_default_str();
   instructions->add_flag("--pin", line.pin, "Write what was counted into the file: the one way to change it");
   add_common(instructions, options, true);

@@ -8,7 +8,9 @@
 #include <sstream>
 
 #include "harness/command/command.h"
+#include "harness/command/counted_cells.h"
 #include "harness/command/scenario.h"
+#include "harness/command/test_names.h"
 #include "harness/memory/tensor_hash.h"
 #include "harness/parity/parity.h"
 #include "harness/runner/share.h"
@@ -108,6 +110,8 @@ Facts all_facts(const std::string& scenario_folder) {
   for (const auto& row : selftest_cases())
     facts.insert("selftest " + row.name + (row.wrong() ? " caught by " + row.caught_by : " accepted"));
   for (const auto& fact : scenario_facts(scenario_folder)) facts.insert(fact);
+  facts.merge(test_facts("."));
+  for (const auto& cell : counted_by_instructions(all_cells())) facts.insert("instructions of " + cell.name());
   return facts;
 }
 

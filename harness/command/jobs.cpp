@@ -80,6 +80,13 @@ std::string held_out_text(const CommandOptions& options, const Record& record) {
   return record.json()["twinbench"]["provenance"]["revision"].get<std::string>();
 }
 
+void require_held_out(const CommandOptions& options, const HeldOutCells& held_out) {
+  if (options.held_out.empty() || options.held_out == "none" || !held_out.cells().empty()) return;
+  throw Error(ErrorKind::kUnknownName, "--held-out", options.held_out,
+              "--filter " + options.filter + " means none of the cells that it would draw; they end with /" +
+                  std::string(kHeldOut));
+}
+
 void print_left_out(const CommandOptions& options, bool quick, const std::string& sample, std::size_t unsampled,
                     std::size_t cut, const TimeBudget& budget) {
   if (!options.shard.empty()) std::cout << "  shard " << options.shard << ": the other parts are other runs\n";

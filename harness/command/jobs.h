@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/command/command.h"
+#include "harness/parity/held_out.h"
 #include "harness/record/record.h"
 #include "harness/runner/batch.h"
 #include "harness/runner/runner.h"
@@ -32,6 +33,9 @@ std::string sample_of(const CommandOptions& options, const Record& record);
 
 // What draws the held-out cases: --held-out, else the record's revision.
 std::string held_out_text(const CommandOptions& options, const Record& record);
+
+// Throws Error(kUnknownName) where --held-out gives a text and the filter means none of the cases that it would draw.
+void require_held_out(const CommandOptions& options, const HeldOutCells& held_out);
 
 // One line for each way in which this run did less than everything, with what repeats or completes it.
 void print_left_out(const CommandOptions& options, bool quick, const std::string& sample, std::size_t unsampled,

@@ -77,6 +77,7 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
   const auto chosen = chosen_checks(checks);
   const HeldOutCells held_out(options.held_out == "none" ? "^$" : options.filter, options.device, false);
   auto cells = selected_cells(options, !held_out.cells().empty());
+  require_held_out(options, held_out);
   cells.insert(cells.end(), held_out.cells().begin(), held_out.cells().end());
   const std::size_t matched = cells.size();
   std::erase_if(cells, [&](const Cell& cell) { return !shard.has(case_name(cell)); });

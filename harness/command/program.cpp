@@ -17,9 +17,12 @@
 #include "harness/command/scenario.h"
 #include "harness/runner/told_error.h"
 #include "harness/runner/waiting_threads.h"
+#include "src/common/error.h"
 
 namespace twinbench {
 namespace {
+
+constexpr int kMostThreadsEach = 16;  // on each processor: more only wait for each other
 
 void check_outputs(const CommandLine& line) {
   require_writable("--out", line.options.out);
@@ -36,7 +39,12 @@ int run(CommandLine& line, const std::string& waiting_threads, char** arguments)
   CommandOptions& options = line.options;
   const std::string& command = line.command;
   check_outputs(line);
-  if (options.threads == 0) options.threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int processors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  if (options.threads == 0) options.threads = processors;
+  if (options.threads > kMostThreadsEach * processors)
+    throw Error(ErrorKind::kOutOfRange, "--threads", std::to_string(options.threads),
+                "this machine has " + std::to_string(processors) + " processors: give at most " +
+                    std::to_string(kMostThreadsEach * processors) + ", or 0 for one on each");
   if (command == "bench" || command == "ceilings" || command == "scenario")
     std::fprintf(stderr, "twinbench: waiting threads: %s\n", waiting_threads.c_str());
   if (command == "list")

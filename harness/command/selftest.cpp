@@ -45,8 +45,9 @@ int selftest_command(const CommandOptions& options, const std::string& timing) {
     ledger.plan(planted.name);
     const auto row_of = [&planted]() -> nlohmann::json {
       const auto row = run(planted);
-      return {{"name", row.name}, {"kind", row.kind},       {"caught_by", row.caught_by}, {"expected", row.expected},
-              {"got", row.got},   {"verdict", row.verdict}, {"reason", row.reason}};
+      return {{"name", row.name},           {"what", planted.what},     {"kind", row.kind},
+              {"caught_by", row.caught_by}, {"expected", row.expected}, {"got", row.got},
+              {"verdict", row.verdict},     {"reason", row.reason}};
     };
     jobs.push_back(limited_job(options, planted.name, row_of));
     // A planted job forks once more, which wants a process that never had a second thread.
