@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""The page of planted cheats, reports/cheats.md: what was asked to be caught and what catches it (ci/cheats.json),
+every twin of a self-test's record with the rule that fired, every fault of ci/mutations.json with its check.
+
+usage: ci/cheats.py RECORD [--write FILE]       RECORD: of `twinbench selftest --out RECORD`; without a file: printed"""
+import argparse
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def table(heads: list[str], rows: list[list[str]]) -> list[str]:
+    return ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads),
+            *("| " + " | ".join(map(cell, row)) + " |" for row in rows), ""]
+
+
+def page(rows: list[dict], asked: list[dict], faults: list[dict], revision: str) -> str:
+    wrong = sorted((row for row in rows if row["kind"] == "wrong_twin"), key=lambda row: row["name"])
+    correct = sorted((row for row in rows if row["kind"] == "correct_control"), key=lambda row: row["name"])
+    caught = sum(row["verdict"] == "pass" for row in wrong)
+    accepted = sum(row["verdict"] == "pass" for row in correct)
+    lines = [
+        "# Planted cheats, and what catches them", "",
+        f"`ci/cheats.py` writes this page from the record of a self-test (revision {revision}), `ci/cheats.json` and",
+        f"`ci/mutations.json`. Of {len(wrong)} wrong twins {caught} were caught by the rule that is there for them, of "
+        f"{len(correct)} correct",
+        f"controls {accepted} were accepted; {len(faults)} faults are planted in the tree itself, one at a time, by "
+        "`ci/mutations.py`.", "",
+        "## What was asked for", ""]
+    lines += table(["point", "cheat", "caught by"],
+                   [[str(one["point"]), one["asked"], ", ".join(f"`{by}`" for by in one["by"])] for one in asked])
+    lines += ["## Wrong twins", ""]
+    lines += table(["twin", "what is wrong", "rule", "fired"],
+                   [[row["name"], row["what"], row["expected"], row["got"]] for row in wrong])
+    lines += ["## Correct controls", ""]
+    lines += table(["control", "what looks wrong", "came to"],
+                   [[row["name"], row["what"], row["got"]] for row in correct])
+    lines += ["## Faults planted in the tree", ""]
+    lines += table(["fault", "what", "check"], [[one["name"], one["what"], f"`{one['caught_by']}`"] for one in faults])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("record", type=Path)
+    parser.add_argument("--write", type=Path)
+    options = parser.parse_args()
+    block = json.loads(options.record.read_text())["twinbench"]
+    text = page(block["selftest"], json.loads((ROOT / "ci/cheats.json").read_text()),
+                json.loads((ROOT / "ci/mutations.json").read_text()), block["provenance"]["revision"][:12])
+    if options.write:
+        options.write.write_text(text)
+    else:
+        print(text, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
