@@ -101,14 +101,9 @@ InstructionCounts count_instructions(const Cell& cell, std::uint64_t seed) {
   CALLGRIND_START_INSTRUMENTATION;
   CALLGRIND_ZERO_STATS;
   run_once(*runnable);
-  counts.total = dumped_instructions(1);
-  runnable->start_over();
-  {
-    const OutsideOperators collection;
-    CALLGRIND_ZERO_STATS;
-    run_once(*runnable);
-    counts.outside_operators = dumped_instructions(2);
-  }
+  int number = 1;
+  counts.total = dumped_instructions(number++);
+  // Before the observer: where there was one, operators take another way.
   if (const auto data = exchanged(cell, setting, seed, inputs); !data.empty()) {
     for (const auto& one : data) overwrite(one.live, one.other);
     runnable->start_over();
@@ -117,7 +112,14 @@ InstructionCounts count_instructions(const Cell& cell, std::uint64_t seed) {
     runnable->start_over();
     CALLGRIND_ZERO_STATS;
     run_once(*runnable);
-    counts.after_others = dumped_instructions(3);
+    counts.after_others = dumped_instructions(number++);
+  }
+  runnable->start_over();
+  {
+    const OutsideOperators collection;
+    CALLGRIND_ZERO_STATS;
+    run_once(*runnable);
+    counts.outside_operators = dumped_instructions(number);
   }
   CALLGRIND_STOP_INSTRUMENTATION;
   return counts;

@@ -89,8 +89,8 @@ std::string instruction_change(const std::string& cell, const InstructionCounts*
 }
 
 std::string remembering_of(const InstructionCounts& counts) {
-  constexpr std::int64_t kMoves = 50, kFew = 5'000;
-  if (counts.after_others < 0 || counts.after_others <= counts.total + counts.total / kMoves + kFew) return "";
+  constexpr std::int64_t kFew = 50'000;
+  if (counts.after_others < 0 || counts.after_others <= counts.total + counts.total / 2 + kFew) return "";
   return "after a run on other contents it takes " + std::to_string(counts.after_others) +
          " instructions, after one on the same " + std::to_string(counts.total) + " (" +
          percent(counts.after_others, counts.total) + "): it keeps what it has computed from contents";
