@@ -133,9 +133,8 @@ Trials trials_of(const Component& component, const Setting& setting, const Named
       gathered.set(spec.name, gathered.contains(spec.name) ? joined(gathered[spec.name], squared) : squared);
     }
   };
-  // Without a mode that rounds, the operands of products are not met: the inputs are moved instead.
+  // What no product with rounded operands stands before, or nothing rounds, is met by the inputs.
   const auto moved_inputs = [&](std::uint64_t trial) {
-    if (met) return generated;
     NamedTensors moved;
     std::size_t number = 0;
     for (const auto& [name, tensor] : generated)

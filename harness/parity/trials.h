@@ -15,8 +15,8 @@ at::Tensor moved_by_last_place(const at::Tensor& values, std::uint64_t trial, st
 // The baseline runs eight times in the mode's own arithmetic on the CPU, with both operands of every product moved at
 // random by up to fp32's last place, so that a sum that happens to be exact errs too. For each output that is compared
 // within a tolerance, an element each, in fp64; of complex ones the modulus.
-// The products are met where the baseline rounds their operands (src/rounding.h). In a component without a mode that
-// rounds they are not met: there every floating-point input is moved so instead.
+// The products are met where the baseline rounds their operands (src/rounding.h). What else it computes from is met by
+// its inputs, all of which are moved so too: a component may round nothing, or its states and not its costs.
 struct Trials {
   // Root mean square distance from the right answer. In modes that round, the moved operands are those of the oracle's
   // own roundings: it is the error of settled elements (rounding_decisions.h).
