@@ -96,6 +96,7 @@ PairedOptions paired_options(const TwinTimingOptions& options) {
   PairedOptions paired;
   paired.max_pairs = options.max_pairs;
   paired.time_budget_s = options.seconds;
+  paired.interval_budget_s = options.interval_seconds;
   paired.target_half_width = options.target_half_width;
   paired.seed = options.seed;
   paired.clock_quality = options.clock;
