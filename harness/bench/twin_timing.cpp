@@ -96,6 +96,7 @@ PairedOptions paired_options(const TwinTimingOptions& options) {
   PairedOptions paired;
   paired.max_pairs = options.max_pairs;
   paired.time_budget_s = options.seconds;
+  paired.interval_budget_s = options.interval_seconds;
   paired.target_half_width = options.target_half_width;
   paired.seed = options.seed;
   paired.clock_quality = options.clock;
@@ -133,13 +134,13 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
   std::optional<TimedAnswers> answers;
   judging.spend("oracle", [&] { answers.emplace(*twin.component, setting, options.seed); });
   std::map<Variant, TimedVariant> timed;
-  for (const auto variant : twin.variants()) {
+  const auto set_up = [&](Variant variant) {
     const auto cell = twin.cell(variant);
     auto& one = timed[variant];
     one.cell = cell;
     one.attempt([&] {
-      // A baseline that knew its inputs' addresses would only make its twin look slower.
-      one.judged.emplace(variant, cell.device, *answers, variant == Variant::kBaseline ? 1 : kCopies, true);
+      // Others that knew their inputs' addresses would only make the optimized variant look slower.
+      one.judged.emplace(variant, cell.device, *answers, variant == Variant::kOptimized ? kCopies : 1, true);
       judging.spend("before", [&] {
         if (variant == Variant::kBaseline) answers->require_another_answer(one.judged->first());
         one.wrong = one.judged->judge_before();
@@ -148,7 +149,20 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
         if (one.wrong.empty()) one.wrong = broken_beside_answers(one, before);
       });
     });
-  }
+  };
+  // The last judgement of a variant, after which its memory is free.
+  const auto finish = [&](Variant variant) {
+    auto& one = timed.at(variant);
+    one.attempt([&] {
+      judging.spend("after", [&] {
+        if (one.wrong.empty()) one.wrong = one.judged->judge_after();
+        if (one.wrong.empty())
+          if (const auto changed = GlobalState::now().changed_since(before); !changed.empty())
+            one.wrong = "global_state: changed while timed: " + changed;
+      });
+    });
+    one.judged.reset();
+  };
   json result = {{"timings", json::array()}, {"speedups", json::array()}};
   SteadyClock steady;
   Clock& clock = options.time ? *options.time : steady;
@@ -175,21 +189,20 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
     }
     return paired;
   };
+  // Two variants at a time: all three of a large model do not fit beside its reference.
   std::vector<std::tuple<Variant, Variant, PairedResult>> comparisons;
-  comparisons.emplace_back(Variant::kBaseline, Variant::kOptimized, compare(Variant::kBaseline, Variant::kOptimized));
-  if (timed.count(Variant::kLibrary))
-    comparisons.emplace_back(Variant::kLibrary, Variant::kOptimized, compare(Variant::kLibrary, Variant::kOptimized));
+  set_up(Variant::kBaseline);
+  set_up(Variant::kOptimized);
+  for (const auto variant : twin.variants()) {
+    if (variant == Variant::kOptimized) continue;
+    if (variant != Variant::kBaseline) set_up(variant);
+    comparisons.emplace_back(variant, Variant::kOptimized, compare(variant, Variant::kOptimized));
+    finish(variant);
+  }
+  finish(Variant::kOptimized);
 
   const Cost cost = twin.component->spec.cost ? twin.component->spec.cost(setting) : Cost{};
   for (auto& [variant, one] : timed) {
-    one.attempt([&, &one = one] {
-      judging.spend("after", [&] {
-        if (one.wrong.empty()) one.wrong = one.judged->judge_after();
-        if (one.wrong.empty())
-          if (const auto changed = GlobalState::now().changed_since(before); !changed.empty())
-            one.wrong = "global_state: changed while timed: " + changed;
-      });
-    });
     result["timings"].push_back(row_of(one, cost, ceilings));
     const auto& row = result["timings"].back();
     if (row["verdict"] == "fail" && one.wrong.empty()) one.wrong = row["reason"];  // below its floor: no speedup either

@@ -31,7 +31,8 @@ std::vector<Twin> twins_of(const std::vector<Cell>& cells);
 struct TwinTimingOptions {
   std::uint64_t seed = 1234;
   std::size_t max_pairs = 64;
-  double seconds = 8;  // a comparison
+  double seconds = 8;           // a comparison
+  double interval_seconds = 0;  // one of slow variants: see PairedOptions
   double target_half_width = 0.01;
   double longest_sample_s = 0.05;  // slow baselines take one run a sample: many pairs tell more than long samples
   ClockQuality clock;

@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace twinbench {
 namespace {
 
@@ -90,6 +92,34 @@ TEST(TwinTiming, ATwinThatDoesNoWorkIsRejected) {
   const auto row = optimized_timing(component, 190e9);
   EXPECT_EQ(row["verdict"], "rejected");  // by its answers, before its time is looked at
   EXPECT_NE(row["reason"].get<std::string>().find("on changed inputs"), std::string::npos) << row["reason"];
+}
+
+struct Living : Product {
+  explicit Living(const NamedTensors& inputs) : Product(inputs) { ++count; }
+  ~Living() override { --count; }
+  static inline int count = 0;
+};
+
+// Three variants of a large model do not fit beside its reference.
+TEST(TwinTiming, ABaselineIsGoneWhenTheLibraryIsSetUp) {
+  static int seen = 0, most = 0;
+  seen = most = 0;
+  auto component = planted(product);
+  component.baseline = [](const NamedTensors& inputs, const Setting&) -> std::unique_ptr<Runnable> {
+    return std::make_unique<Living>(inputs);
+  };
+  component.library = [](const NamedTensors& inputs, const Setting& setting) {
+    ++seen;
+    most = std::max(most, Living::count);
+    return product(inputs, setting);
+  };
+  const auto result = timed(component, 190e9);
+  EXPECT_GT(seen, 0);
+  EXPECT_EQ(most, 0);
+  EXPECT_EQ(result["timings"].size(), 3u);
+  for (const auto& row : result["timings"]) EXPECT_EQ(row["verdict"], "pass") << row["reason"];
+  ASSERT_EQ(result["speedups"].size(), 2u);
+  for (const auto& row : result["speedups"]) EXPECT_NE(row["verdict"], "rejected") << row.dump();
 }
 
 TEST(TwinTiming, ATimeBelowTheFloorTakesItsSpeedupAlong) {

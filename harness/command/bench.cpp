@@ -54,6 +54,7 @@ DeviceTimingOptions timing_options(const CommandOptions& options, const ClockQua
   timing.clock = clock;
   timing.max_pairs = options.quick ? 12 : 64;
   timing.seconds = options.quick ? 4 : 6;
+  timing.interval_seconds = options.quick ? 0 : 20;
   timing.target_half_width = options.quick ? 0.05 : 0.01;
   return device;
 }
@@ -162,6 +163,7 @@ json time_held_out(const Twin& twin, const std::string& text, DeviceTimingOption
                    const std::vector<Ceiling>& ceilings) {
   timing.twin.max_pairs = std::min<std::size_t>(timing.twin.max_pairs, 12);
   timing.twin.seconds = std::min(timing.twin.seconds, 2.0);
+  timing.twin.interval_seconds = 0;
   for (int number = 0;; ++number) {
     const HeldOutDraw draw = held_out_draw(*twin.component, text, number, true);
     Twin drawn = twin;

@@ -70,7 +70,9 @@ void take_pairs(const Side& a, const Side& b, const PairedOptions& options, std:
     const std::int64_t now = clock.now();
     if (taken > 0) pair_s = seconds_between(first_pair, now) / static_cast<double>(taken);
     const bool block_starts = taken % 2 == 0;
-    if (block_starts && taken > 0 && seconds_between(start, now) + 2 * pair_s > options.time_budget_s) {
+    const auto beyond = [&](double budget_s) { return seconds_between(start, now) + 2 * pair_s > budget_s; };
+    if (block_starts && taken > 0 && beyond(options.time_budget_s) &&
+        (beyond(options.interval_budget_s) || estimate_ratio(result.log_ratios, options.confidence).interval)) {
       result.stopped = "time";
       return;
     }

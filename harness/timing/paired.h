@@ -20,8 +20,9 @@ struct PairedOptions {
   double confidence = 0.99;
   double target_half_width = kGateHalfWidth;  // of the interval on the log ratio: where sampling stops
   std::size_t max_pairs = 128;
-  double time_budget_s = 20;  // calibration and warm-up included; one block of two pairs is always taken
-  std::uint64_t seed = 1;     // draws the order of each block
+  double time_budget_s = 20;     // calibration and warm-up included; one block of two pairs is always taken
+  double interval_budget_s = 0;  // where that is more: what it may take to have enough pairs for any interval
+  std::uint64_t seed = 1;        // draws the order of each block
   SampleLimits sample;
   std::optional<ClockQuality> clock_quality;  // measured where absent
 };
@@ -56,7 +57,7 @@ struct PairedResult {
 };
 
 // Samples in blocks ABBA or BAAB until, at 12, 20, 32, 48, 64, 96 or 128 pairs, the interval is as narrow as wanted, or
-// max_pairs or the time budget is reached. Throws what a side throws, Error(kOutOfRange) on impossible options.
+// max_pairs or a time budget is reached. Throws what a side throws, Error(kOutOfRange) on impossible options.
 PairedResult measure_pair(const Side& a, const Side& b, const PairedOptions& options, Clock& clock);
 PairedResult measure_pair(const Side& a, const Side& b, const PairedOptions& options = {});  // on the steady clock
 

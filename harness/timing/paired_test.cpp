@@ -89,6 +89,18 @@ TEST(Paired, TheTimeBudgetEndsSamplingAndSaysSo) {
   EXPECT_EQ(result.pairs, 2u);
 }
 
+TEST(Paired, SlowSidesMayTakeLongerUntilThereIsAnInterval) {
+  PairedOptions chosen = options();
+  chosen.time_budget_s = 1;
+  chosen.interval_budget_s = 10;
+  const PairedResult result = compare({.deviation = 0.001}, 0.1, 0.1, chosen);
+  EXPECT_EQ(result.stopped, "time");
+  EXPECT_TRUE(result.interval.has_value());
+  EXPECT_EQ(result.pairs, 8u);
+  chosen.interval_budget_s = 1.5;
+  EXPECT_FALSE(compare({.deviation = 0.001}, 0.1, 0.1, chosen).interval.has_value());
+}
+
 TEST(Paired, OrderIsMirroredInEveryBlockAndComesFromTheSeed) {
   PairedOptions chosen = options();
   const PairedResult first = compare({.deviation = 0.05}, 1e-4, 1e-4, chosen);

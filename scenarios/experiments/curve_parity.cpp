@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "scenarios/runner/experiment.h"
@@ -14,12 +15,12 @@ namespace {
 
 constexpr double kInfinite = 1e30;  // stands for infinity in a record
 
-// The curves' values at this step, in fp64 on the CPU: losses and outputs by one name space.
-NamedTensors curves_of(TrainingRun& run, const ScenarioConfig& config) {
+// Values of this step by name, in fp64 on the CPU: losses and outputs by one name space. `key` gives the names.
+NamedTensors values_of(TrainingRun& run, const ScenarioConfig& config, const std::string& key) {
   const auto losses = run.losses();
   const auto outputs = run.outputs();
   NamedTensors values;
-  for (const auto& name : config.texts("curves")) {
+  for (const auto& name : config.texts(key)) {
     if (const auto loss = losses.find(name); loss != losses.end())
       values.set(name, at::full({1}, loss->second, at::kDouble));
     else if (outputs.contains(name))
@@ -28,7 +29,7 @@ NamedTensors curves_of(TrainingRun& run, const ScenarioConfig& config) {
       std::vector<std::string> known;
       for (const auto& entry : losses) known.push_back(entry.first);
       for (const auto& entry : outputs) known.push_back(entry.first);
-      throw Error(ErrorKind::kUnknownName, config.file + ": curves", name,
+      throw Error(ErrorKind::kUnknownName, config.file + ": " + key, name,
                   "the run has no loss or output of that name" + did_you_mean(name, known));
     }
   }
@@ -60,6 +61,28 @@ double least_travel(const NamedTensors& first, const NamedTensors& last, const S
   return least;
 }
 
+// The smallest distance, max |a - b|, of the outputs that must differ, each from the next one of its pair.
+double least_distance(TrainingRun& run, const ScenarioConfig& config) {
+  const auto names = config.texts("apart");
+  const auto values = values_of(run, config, "apart");
+  double least = kInfinite;
+  for (std::size_t i = 0; i + 1 < names.size(); i += 2) {
+    const at::Tensor &a = values[names[i]], &b = values[names[i + 1]];
+    if (a.sizes() != b.sizes())
+      throw Error(ErrorKind::kBadShape, config.file + ": apart", names[i] + " and " + names[i + 1],
+                  "two outputs of one shape");
+    const double distance = a.numel() > 0 ? a.sub(b).abs().max().item<double>() : 0.0;
+    least = std::isnan(distance) ? 0 : std::min(least, distance);
+  }
+  return least;
+}
+
+void check(const ScenarioConfig& config) {
+  if (config.texts("apart").size() % 2 != 0)
+    throw Error(ErrorKind::kOutOfRange, config.file + ": apart",
+                std::to_string(config.texts("apart").size()) + " names", "pairs of names, one after the other");
+}
+
 Findings run(const Trial& trial) {
   const auto& config = trial.config;
   const auto workload = trial.source.prepare(config);
@@ -69,7 +92,7 @@ Findings run(const Trial& trial) {
   const bool teacher_forced = config.text("mode") == "teacher_forced";
 
   NamedTensors first, last;
-  std::vector<double> parity, against_oracle, baseline_against_oracle;
+  std::vector<double> parity, against_oracle, baseline_against_oracle, distances;
   VariantRow rows[2] = {{Variant::kBaseline, baseline->items(), 1, {}, {}, nlohmann::json::array()},
                         {Variant::kOptimized, optimized->items(), 1, {}, {}, nlohmann::json::array()}};
   double unfit = 0;
@@ -82,8 +105,9 @@ Findings run(const Trial& trial) {
     rows[0].samples_s.push_back(timed_step(*baseline, trial.device));
     rows[1].samples_s.push_back(timed_step(*optimized, trial.device));
     oracle->step();
-    last = curves_of(*baseline, config);
-    const auto other = curves_of(*optimized, config), truth = curves_of(*oracle, config);
+    last = values_of(*baseline, config, "curves");
+    const auto other = values_of(*optimized, config, "curves"), truth = values_of(*oracle, config, "curves");
+    distances.push_back(least_distance(*oracle, config));
     if (i == 0) first = last;
     parity.push_back(worst_ratio(last, other, config));
     baseline_against_oracle.push_back(worst_ratio(truth, last, config));
@@ -97,6 +121,8 @@ Findings run(const Trial& trial) {
   measures["optimized.oracle_ratio"] = {most(against_oracle), ""};
   measures["optimized.last_ratio"] = {parity.back(), ""};
   measures["optimized.non_finite"] = {unfit, ""};
+  if (!config.texts("apart").empty())
+    measures["oracle.least_distance"] = {*std::min_element(distances.begin(), distances.end()), ""};
   measures["baseline.oracle_ratio"] = {most(baseline_against_oracle), ""};
   measures["baseline.travel"] = {least_travel(first, last, config), ""};
   rows[0].timelines.push_back(
@@ -119,6 +145,8 @@ Experiment make_experiment() {
                           "free: each run on its own state; teacher_forced: all take the baseline's before a step")
                    .or_else("free"),
                texts_key("curves", 1, "losses and outputs that are compared"),
+               texts_key("apart", 0, "pairs of outputs, one after the other, that the oracle must tell apart")
+                   .or_else(nlohmann::json::array()),
                real_key("relative", 0, kLoosestRelative, "relative tolerance"),
                real_key("absolute", 1e-12, 1, "absolute tolerance")};
   kind.measures = {{"optimized.worst_ratio", Half::kOptimized,
@@ -129,9 +157,11 @@ Experiment make_experiment() {
                    {"optimized.non_finite", Half::kOptimized, "NaN and Inf in its curves"},
                    {"baseline.oracle_ratio", Half::kBaseline, "worst error / allowed against the fp64 oracle", false,
                     Values::kErrorRatio},
+                   {"oracle.least_distance", Half::kNeither, "smallest max |a - b| of the pairs, over all steps"},
                    {"baseline.travel", Half::kBaseline, "tolerances that the curve which moves least has moved", true,
                     Values::kTolerances}};
   kind.needs_state = true;
+  kind.check = check;
   kind.run = run;
   return kind;
 }

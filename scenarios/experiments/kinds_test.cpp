@@ -156,6 +156,20 @@ TEST(CurveParity, TeacherForcedStepsDoNotAddUp) {
   EXPECT_EQ(verdict(run(forced, small)), "pass");
 }
 
+TEST(CurveParity, OutputsThatAreToDifferAreHeldApart) {
+  auto text = kCurves;
+  const auto told = [&](const std::string& apart, const std::string& limit) {
+    auto changed = text;
+    changed.replace(changed.find("curves:"), 7, "apart: [" + apart + "]\ncurves:");
+    changed += "  - {measure: oracle.least_distance, " + limit + ", why: it is so}\n";
+    return changed;
+  };
+  // The state beside itself: raw is what energy becomes in the same step.
+  EXPECT_EQ(verdict(run(told("raw, energy", "at_least: 1e-3"))), "oracle.least_distance >= 0.001");
+  EXPECT_EQ(verdict(run(told("raw, energy", "at_most: 1e-9"))), "pass");
+  EXPECT_THROW(run(told("raw", "at_least: 1e-3")), Error);
+}
+
 TEST(CurveParity, AnUnknownCurveNamesTheNearest) {
   auto text = kCurves;
   text.replace(text.find("[energy]"), 8, "[enrgy]");

@@ -15,10 +15,17 @@
 // machine code for sm_90 has more: 122 instructions in the loop over states and steps, 71 in the output's sums, 36 for
 // what a tile of 16 steps takes besides, by hand 229 in all. Modelled: 231, of which 160 are FMA, additions and
 // products: 1,857 us and 1,244 us.
-// Twice the floor on tensor cores is out of reach without them. fp32's precision from three TF32 products takes 480 us
-// and 1,390 us even with three real products for a complex one; a mode that allows plain TF32 (the specification has
-// none for C13 alone, but for the layer around it) 160 us and 620 us: rows of a tile are then eight batch items of a
-// group at two steps, so that a lane's sums are a state's consecutive steps, and go on as the output's left factor.
+// Twice the floor on tensor cores, 386 us and 724 us, is out of reach in this component's arithmetic. As modelled, an
+// instruction a state and step takes 8.0 us and 5.4 us, so that there would be room for 48 and for 134 of them: decay,
+// recurrence and largest state take 45, the products 128 FMA. The specification allows TF32 to four other components
+// (2.5), and asks 2e-6 of the states. fp32's precision from three TF32 products takes 480 us and 1,390 us even with
+// three real products for a complex one: on the H200 about 900 us, for some 100 other instructions stay (decay and
+// recurrence 45, splitting of operands, and states on their way between fragments and lanes); on the RTX 5090 more than
+// now, and a launch is one kernel for every card. Split into bf16 it takes six products, 545 us and 2,160 us. Nor are
+// two FMA in one instruction a way out: sm_90 has none, and for sm_120 ptxas makes two FFMA of fma.rn.f32x2. Complex
+// products of three real ones save 32 of 231 instructions and cost a bit of precision; two states a thread save 7.
+// With plain TF32 it would be 160 us and 620 us: rows of a tile are then eight batch items of a group at two steps, so
+// that a lane's sums are a state's consecutive steps, and go on as the output's left factor.
 // Backward, where the gradients of projections make it five products: modelled 5,833 us and 3,809 us; states at every
 // sixteenth step are kept, 2 % of the arrays of all states.
 #include "kernels/common/simt_device.h"

@@ -51,17 +51,28 @@ double largest(const at::Tensor& tensor) {
   return most;
 }
 
-// 2.4e-7 of the largest modulus after one step, 1e-6 after a window, and between them as the root of the steps.
+// What the highest mode of the grid becomes in a window: itself, but where steps are too long to be stable.
+double growth(const Setting& setting) {
+  if (setting.on("dissipative")) return 1;
+  const FieldConstants by = field_constants(setting);
+  const double half = double{by.half_kick} * by.drift * (8 * by.kinetic + by.stiffness) - 1;
+  return half > 1 ? std::pow(half + std::sqrt(half * half - 1), static_cast<double>(setting.size("steps"))) : 1;
+}
+
+// 2.4e-7 of the largest modulus after one step, 1e-6 after a window, and between them as the root of the steps; times
+// what errors grow by.
 double window_bound(const std::string& output, const NamedTensors& inputs, const Setting& setting) {
-  const double steps = static_cast<double>(setting.size("steps")), share = std::min(1.0, 0.24 * std::sqrt(steps));
+  const double steps = static_cast<double>(setting.size("steps")),
+               share = std::min(1.0, 0.24 * std::sqrt(steps)) * growth(setting);
   const FieldConstants by = field_constants(setting);
   const double field = largest(inputs["field"]) + largest(inputs["equilibrium"]), force = largest(inputs["force"]);
   if (output == "field")
-    return std::max(1e-3, share * (field + steps * 2 * by.half_kick * (largest(inputs["momentum"]) + force)));
+    return std::clamp(share * (field + steps * 2 * by.half_kick * (largest(inputs["momentum"]) + force)), 1e-3, 1e6);
   if (output == "momentum")
-    return std::max(1e-3, share * (largest(inputs["momentum"]) +
-                                   steps * 2 * by.half_kick * ((8 * by.kinetic + by.stiffness) * field + force)));
-  return std::max(1.0, field);
+    return std::clamp(share * (largest(inputs["momentum"]) +
+                               steps * 2 * by.half_kick * ((8 * by.kinetic + by.stiffness) * field + force)),
+                      1e-3, 1e6);
+  return std::clamp(field * growth(setting), 1.0, 1e6);
 }
 
 // Complex numbers a run reads and writes, and the sums it returns; per element and step 30 operations, a root among
@@ -134,6 +145,12 @@ ComponentSpec make_spec() {
   spec.proof = {{"dispatches", "", baseline_dispatches, nothing}, {"scalar_reads", "", baseline_reads, nothing}};
   spec.cost = cost;
   spec.most_launches = [](const Setting&) { return 1; };
+  spec.refusals = {{"a dissipative rule that divides by zero",
+                    [](NamedTensors&, Setting& setting) {
+                      setting.input_case.options["dissipative"] = 1;
+                      setting.input_case.options["hbar"] = 0;
+                    },
+                    ErrorKind::kOutOfRange, "hbar"}};
   spec.invariants = {{"without a force the energy stays", drifted}};
   return spec;
 }

@@ -75,6 +75,7 @@ void plant_not_finite(NamedTensors& inputs, const Setting& setting) {
     }
   }
   if (setting.on("nan_state") && filled > 0) floats(states)[(filled - 1) * setting.size("width")] = kNan;
+  if (setting.on("nan_coordinate") && filled > 0) floats(coordinates)[(filled / 2) * setting.size("axes")] = kNan;
   if (setting.on("nan_query") && setting.size("batch") > 0) floats(inputs["query"])[0] = kNan;
   if (setting.on("infinite_costs")) {
     for (std::int64_t slot = 0; slot < filled; slot += 2) floats(coordinates)[slot * setting.size("axes")] = 3e38f;
