@@ -65,6 +65,20 @@ def test_metadata_is_not_trusted(key, value, says, tmp_path):
     assert says in run("check", CELL, "--from", file)
 
 
+@pytest.mark.parametrize("size", ["embedding", "height", "width", "rows"])
+def test_sizes_of_metadata_have_the_signatures_ranges(size, tmp_path):
+    cell, file = "energy_flow.embedding_mapper/optimized/cpu/fp32/tiny", tmp_path / "a.safetensors"
+    assert warm.run("dump", cell, "--out", file).returncode == 0
+    raw = file.read_bytes()
+    length = struct.unpack("<Q", raw[:8])[0]
+    header = json.loads(raw[8:8 + length])
+    sizes = json.loads(header["__metadata__"]["sizes"])
+    for value in (0, -1, 2**31, 2**63 - 1):
+        header["__metadata__"]["sizes"] = json.dumps(sizes | {size: value})
+        error = run("check", cell, "--from", safetensors(file, header, raw[8 + length:]), seconds=30)
+        assert size in error or "sizes in the metadata" in error, error
+
+
 @pytest.mark.parametrize("command", some([["check", CELL, "--from"], ["data", "info"]]))
 def test_80000_tensors_are_refused_at_once_and_not_listed(command, tmp_path):
     header = {f"input.t{i}": entry(4 * i) for i in range(80_000)}
