@@ -1,6 +1,7 @@
 // Makes the system refuse, for LD_PRELOAD. TWINBENCH_INJECT=CALL:N:WHAT: the N-th CALL fails once, with errno WHAT, in
 // whichever of the program's processes it comes (they count together); "count" writes how many there were of each. From
-// main's first action on: it ignores SIGXFSZ.
+// main's first action on: it ignores SIGXFSZ. WHAT below 0: no failure, but that signal, and at once: just before the
+// call, or just after one that has made a file or folder.
 // CALL: a function of the list below; alloc, any allocation, which is refused; wall and steady, a reading of that
 // clock, which from then on is WHAT seconds ahead.
 #define _GNU_SOURCE
@@ -48,9 +49,21 @@ static void arm(void) {
 
 static long count(int call) { return counts ? __atomic_add_fetch(&counts[call], 1, __ATOMIC_RELAXED) : 0; }
 
+static __thread int signal_after;
+static void strike(void) {
+  const int number = signal_after;
+  signal_after = 0;
+  if (number) raise(number);
+}
+
 static int fails(int call) {
   const long now = count(call);
   if (!now || call != wanted || now != nth) return 0;
+  if (failure < 0) {
+    signal_after = -failure;
+    if (call != k_mkostemp && call != k_mkdtemp) strike();
+    return 0;
+  }
   errno = failure;
   return 1;
 }
@@ -124,7 +137,10 @@ ssize_t write(int file, const void* from, size_t bytes) {
   type name parameters {                                       \
     static type(*next) parameters = NULL;                      \
     if (!next) next = (type(*) parameters)dlsym(RTLD_NEXT, #name); \
-    return fails(k_##name) ? (bad) : next(__VA_ARGS__);        \
+    if (fails(k_##name)) return bad;                           \
+    type const result = next(__VA_ARGS__);                     \
+    strike();                                                  \
+    return result;                                             \
   }
 FAILING(-1, ssize_t, writev, (int file, const struct iovec* parts, int number), file, parts, number)
 FAILING(-1, int, fsync, (int file), file)

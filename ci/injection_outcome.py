@@ -12,6 +12,8 @@ NAMED = re.compile(r"\b(bad_argument|unknown_name|out_of_range|bad_file|truncate
                    r"interrupted|left_processes|"
                    r"no_driver|no_device|unsupported_architecture|"
                    r"driver_\w+|cupti_\w+|nvml_\w+|records_dropped|libgomp)\b")
+# The system's own loader, before any code of ours runs.
+NOT_LOADED = re.compile(r"error while loading shared libraries: \S+: (failed to map|cannot map|cannot allocate)")
 # What two runs of the same have in common, by section of the record.
 ROWS = {"parity": ("cell", "check", "verdict"), "counters": ("cell", "verdict", "values", "by_name"),
         "proofs": ("component", "counter", "verdict"), "selftest": ("name", "verdict"), "ceilings": ("name", "device"),
@@ -62,6 +64,8 @@ def judged(engine, result, undisturbed, may_die_of=(), ended=False, of_work=Fals
     missing."""
     code, spoken = result.code, result.said + result.complained
     what = NAMES.get(code, "hung" if code is None else f"ended by signal {-code}" if code < 0 else f"code {code}")
+    if code == 127 and NOT_LOADED.search(result.complained) and result.file is None:
+        return "not started, said by the loader", f"left {result.left[:3]}" if result.left else ""
     wrong = "" if code in NAMES or (code is not None and -code in may_die_of) else what
     block = block_of(result)
     is_record = block_of(undisturbed) is not None

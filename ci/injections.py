@@ -23,8 +23,9 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "ci"))
+sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports")]
 import injection_outcome as outcome  # noqa: E402
+from twinbench_reports.files import write_file  # noqa: E402
 
 NEURON = "^energy_flow.simple_neuron/(baseline|optimized)/cpu/fp32/tiny$"
 CELL = "energy_flow.simple_neuron/optimized/cpu/fp32/tiny"
@@ -206,11 +207,19 @@ class Campaign:
                    {"strike": (moment, whom, number), "more": limited},
                    {"may_die_of": (number,), "ended": True} if whom == "program" else {"of_work": True})
 
+        for engine in engines:  # and at the calls that make, fill and move files
+            counted = self.calls(engine)
+            for call in ("mkostemp", "mkdtemp", "write", "fsync", "rename"):
+                if counted.get(call):
+                    place = self.random.randint(1, counted[call])
+                    yield (engine, f"SIGTERM at a {call}", place, {"inject": f"{call}:{place}:{-signal.SIGTERM}"},
+                           {"may_die_of": (signal.SIGTERM,), "ended": True, "of_work": True})
+
     def of_memory(self, budget):
-        """Allocations fail from somewhere on: less data than the engine takes."""
+        """Allocations fail from somewhere on, often before main begins: less data than the engine takes."""
         for turn in range(budget):
             engine = list(ENGINES)[turn % len(ENGINES)]
-            bytes_ = int(self.random.uniform(0.05, 1.5) * 2**30)
+            bytes_ = int(2**self.random.uniform(23, 30.5))  # from where the loader is refused to where all is well
             yield (engine, "memory refused", f"RLIMIT_DATA {bytes_ >> 20} MiB",
                    {"memory": (resource.RLIMIT_DATA, (bytes_, bytes_))}, {})
 
@@ -246,7 +255,7 @@ def main():
     summary = f"{runs} faults, {len(campaign.broken)} without a named status"
     if options.table:
         page = options.table.read_text().partition("\n| engine |")[0] if options.table.exists() else ""
-        options.table.write_text(f"{page}\n{campaign.table()}\n{summary}; seed {options.seed}.\n")
+        write_file(options.table, f"{page}\n{campaign.table()}\n{summary}; seed {options.seed}.\n")
     print(campaign.table(), end="")
     for line in campaign.broken:
         print(f"BROKEN: {line}")

@@ -54,14 +54,27 @@ def test_unknown_names_suggest_the_nearest(arguments, hint):
     (["parity", "--held-out", "abc", "--filter", "simple_neuron/optimized/cpu/fp32/tiny$"], "--held-out is 'abc'"),
     (["bench", "--held-out", "abc", "--filter", "simple_neuron/.*/cpu/fp32/train$"], "--held-out is 'abc'"),
     (["parity", "--device", "tpu"], "--device"), (["parity", "--seed", "abc"], "--seed"),
+    (["parity", "--seed", "18446744073709551616"], "18446744073709551615"), (["bench", "--seed", "-1"], "--seed"),
+    (["kernels", "--seed", "9" * 10_000], "--seed"), (["selftest", "--seed", "1e3"], "--seed"),
+    (["data", "make", "--seed", "0x1", "--out", "x.efds"], "--seed"),
+    (["dump", "energy_flow.simple_neuron/optimized/cpu/fp32/tiny", "--seed", "1.5", "--out", "x"], "--seed"),
     (["data", "info", "/nonexistent.efds"], "nonexistent"),
-    (["data", "make", "--words", "9", "3", "--out", "/nonexistent/x.efds"], "9 to 3"),
+    (["data", "make", "--words", "9", "3", "--out", "never.efds"], "9 to 3"),
     (["scenario", "--folder", "/nonexistent"], "nonexistent"), (["scenario", "no_such_scenario"], "no_such_scenario"),
     (["dump", "energy_flow.simple_neuron/optimized/cpu/fp32/tiny", "--size", "flows=-1", "--out", "x.safetensors"
       ], "flows=-1"), ])
 def test_bad_input_is_exit_code_2_and_names_the_field(arguments, field):
     result = run(*arguments)
     assert result.returncode == 2 and field in result.stderr, result.stderr
+
+
+@pytest.mark.parametrize("engine", ["counters", "instructions", "kernels", "coverage"])
+def test_without_the_file_of_pins_nothing_is_compared(engine, tmp_path):
+    """In an empty folder, as where somebody forgot to go to the repository's root."""
+    result = warm.run(engine, cwd=tmp_path)
+    assert result.returncode == 2 and not result.stdout, result.stdout + result.stderr
+    assert "--pins" in result.stderr and "repository's root" in result.stderr and "--pin" in result.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_text_limits_of_data_make(tmp_path):

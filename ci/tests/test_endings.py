@@ -69,6 +69,21 @@ def test_in_process_work_ends_within_two_seconds_of_an_interruption(tmp_path):
     assert min(took) < 2, (took, err)
 
 
+def test_a_record_that_cannot_be_written_at_the_end_is_saved_elsewhere(tmp_path):
+    out, folder = tmp_path / "out", tmp_path / "tmp"
+    out.mkdir()
+    folder.mkdir()
+    process = start("selftest", "--filter", "never_ends|row_scale", "--out", out / "r.json", folder=folder)
+    until(process, "[0/")
+    (out / "r.json").mkdir()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    saved, = folder.iterdir()
+    assert process.returncode == 2 and f"saved as {saved}" in err, (process.returncode, err)
+    assert json.loads(saved.read_text())["twinbench"]["ledger"]["exit_code"] == 3
+    assert [path.name for path in out.iterdir()] == ["r.json"] and not list((out / "r.json").iterdir())
+
+
 def test_what_a_killed_child_had_made_goes_with_it(tmp_path):
     code, _, err = run(*LOADER, "--time-limit", "0.1", folder=tmp_path)
     assert code in (0, 4) and not list(tmp_path.iterdir()), (code, err)

@@ -21,16 +21,16 @@ def some(values, count=1):
     return values if EVERY else values[:count]
 
 
-def run(*command, seconds=10):
-    """Ends with 2 and one short, harmless line of error; how long that took does not depend on the input's malice."""
+def run(*command, seconds=10, cwd=ROOT):
+    """Ends with 2 and one short, harmless line; how long that took does not depend on the input's malice."""
     began = time.monotonic()
-    result = warm.run(*command, timeout=60)
-    error = result.stderr
-    assert result.returncode == 2, (result.returncode, error[-500:])
+    result = warm.run(*command, cwd=cwd, timeout=60)
+    said = result.stdout + result.stderr
+    assert result.returncode == 2, (result.returncode, said[-500:])
     assert time.monotonic() - began < seconds
-    assert len(error) < 8000 and all(char.isprintable() or char == "\n" for char in error), error
-    assert "##[" not in error and not any(line.lstrip().startswith("::") for line in error.splitlines())
-    return error
+    assert len(said) < 8000 and all(char.isprintable() or char == "\n" for char in said), said
+    assert "##[" not in said and not any(line.lstrip().startswith("::") for line in said.splitlines())
+    return said
 
 
 def safetensors(path, header, data=b""):
@@ -65,6 +65,20 @@ def test_metadata_is_not_trusted(key, value, says, tmp_path):
     assert says in run("check", CELL, "--from", file)
 
 
+@pytest.mark.parametrize("size", ["embedding", "height", "width", "rows"])
+def test_sizes_of_metadata_have_the_signatures_ranges(size, tmp_path):
+    cell, file = "energy_flow.embedding_mapper/optimized/cpu/fp32/tiny", tmp_path / "a.safetensors"
+    assert warm.run("dump", cell, "--out", file).returncode == 0
+    raw = file.read_bytes()
+    length = struct.unpack("<Q", raw[:8])[0]
+    header = json.loads(raw[8:8 + length])
+    sizes = json.loads(header["__metadata__"]["sizes"])
+    for value in (0, -1, 2**31, 2**63 - 1):
+        header["__metadata__"]["sizes"] = json.dumps(sizes | {size: value})
+        error = run("check", cell, "--from", safetensors(file, header, raw[8 + length:]), seconds=30)
+        assert size in error or "sizes in the metadata" in error, error
+
+
 @pytest.mark.parametrize("command", some([["check", CELL, "--from"], ["data", "info"]]))
 def test_80000_tensors_are_refused_at_once_and_not_listed(command, tmp_path):
     header = {f"input.t{i}": entry(4 * i) for i in range(80_000)}
@@ -80,6 +94,69 @@ def test_names_of_tensors_are_not_obeyed(command, tmp_path):
 def test_patterns_neither_crash_nor_hang(engine):
     for pattern in some(["a" * 120_000, r"([a-z_./0-9]+)+!", "(" * 60_000, EVIL], 2):
         assert "--filter" in run(engine, "--filter", pattern)
+
+
+NAMES = [["dump", EVIL, "--out", "never.safetensors"], ["scenario", EVIL], ["data", "info", EVIL],
+         ["bench", "--benchmark_" + EVIL], ["check", EVIL, "--from", "never"], ["configuration", EVIL],
+         ["dump", CELL, "--size", EVIL + "=1", "--out", "never.safetensors"], ["list", EVIL],
+         ["kernels", "--cards", EVIL], ["kernels", "--size", EVIL], ["counters", "--pins", EVIL],
+         ["coverage", "--folder", EVIL], ["bench", "--session-from", EVIL], ["bench", "--earlier", EVIL],
+         ["data", "convert", EVIL, "--out", "never.efds"], ["data", "make", EVIL, "--out", "never.efds"]]
+NAMES += [["parity", *words] for words in (
+    [EVIL], ["--" + EVIL], ["--checks", EVIL], ["--device", EVIL], ["--seed", EVIL], ["--shard", EVIL],
+    ["--out", "/proc/" + EVIL], ["--thread-order", EVIL, "--device", "simt"])]
+NAMES += [[engine, "--filter", EVIL] for engine in ("parity", "counters", "bench", "ceilings", "scenario", "selftest",
+                                                    "kernels", "list")]
+
+
+@pytest.mark.parametrize("command", some(NAMES, 4))
+def test_names_and_filters_on_the_command_line_are_not_obeyed(command, tmp_path):
+    assert "planted" in run(*command, cwd=tmp_path if "never" in str(command) else ROOT)
+
+
+def test_words_of_a_scenario_file_are_not_obeyed(tmp_path):
+    text = (ROOT / "scenarios/sem/scan_memory_budget.yaml").read_text()
+    for line in (line for line in text.splitlines() if line.startswith(("summary:", "  baseline:", "  optimized:"))):
+        text = text.replace(line, line.split(":")[0] + ': "\\e[31m\\n::error::planted\\r##[error]planted"')
+    (tmp_path / "scan_memory_budget.yaml").write_text(text)
+    for form in ([], ["--json"]):
+        result = warm.run("list", "--scenarios", "--folder", tmp_path, *form)
+        assert result.returncode == 0 and result.stdout.count("planted") >= 3, result.stderr
+        assert all(char.isprintable() or char == "\n" for char in result.stdout) and "##[" not in result.stdout
+        assert not any(line.lstrip().startswith("::") for line in result.stdout.splitlines())
+
+
+def test_texts_of_a_dataset_are_not_obeyed(tmp_path):
+    file, texts = tmp_path / "a.jsonl", {"input": EVIL + "\x9b31m\u202e", "target": "##[error]planted \x7f ü"}
+    file.write_text(json.dumps(texts) + "\n")
+    said = warm.run("data", "info", file).stdout
+    assert "planted" in said and all(char.isprintable() or char == "\n" for char in said) and "##[" not in said
+    said = warm.run("data", "info", "--json", file).stdout
+    assert json.loads(said)["first_row"] == texts
+    assert all(char.isprintable() or char == "\n" for char in said) and "##[" not in said
+
+
+@pytest.mark.parametrize("engine", ["counters", "kernels", "coverage"])
+def test_what_a_file_of_pins_says_is_not_obeyed(engine, tmp_path):
+    """A change of theirs that a stranger proposes is compared, and the difference printed, before anybody reads it."""
+    pins = tmp_path / "pins"
+    device = "simt" if engine == "kernels" else "cpu"
+    cell = CELL.replace("/cpu/", f"/{device}/")
+    kept = {"counters": "counters.json", "kernels": "kernel_counts.json", "coverage": "coverage.txt"}[engine]
+    kept = (ROOT / "ci" / kept).read_text()
+    if engine == "coverage":
+        pins.write_text(kept + EVIL + "\n")
+    elif engine == "counters":
+        pins.write_text(json.dumps({cell: json.loads(kept)[cell] | {"by_name": {EVIL: 3}}}))
+    else:
+        found = json.loads(kept)
+        pins.write_text(json.dumps(found | {"cells": {cell: found["cells"][cell] | {EVIL: 3}}}))
+    words = [] if engine == "coverage" else ["--filter", f"^{cell}$"]
+    result = warm.run(engine, "--pins", pins, *words)
+    said = result.stdout + result.stderr
+    assert result.returncode == 1 and "planted" in said, said
+    assert all(char.isprintable() or char == "\n" for char in said) and "##[" not in said
+    assert not any(line.lstrip().startswith("::") for line in said.splitlines())
 
 
 FIFOS = [["counters", "--pins"], ["kernels", "--pins"], ["kernels", "--cards"], ["instructions", "--pins"],

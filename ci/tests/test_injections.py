@@ -1,6 +1,8 @@
 """The campaign of injected faults: it sees what is no named status, and its interposer makes the system refuse."""
 import json
 import os
+import resource
+import signal
 import sys
 from pathlib import Path
 
@@ -30,7 +32,10 @@ WHOLE = Result(0, "done", "", [], record())
     (Result(0, "done", ""), "without its"), (Result(0, "done", "", [], WHOLE.file[:-3]), "half a record"),
     (Result(0, "done", "", [], record(3)), "another code"),
     (Result(2, "", ""), "no word"), (Result(2, "something", "else"), "no word"),
-    (Result(2, "", "input_output: x", ["record.json.partial-x"]), "left"), (Result(134, "", "aborted"), "code 134"),
+    (Result(2, "", "input_output: x", ["record.json.partial-x"]), "left"),
+    (Result(127, "", "x: error while loading shared libraries: libc10.so: failed to map segment"), ""),
+    (Result(127, "", "x: error while loading shared libraries: libc10.so: no such file"), "code 127"),
+    (Result(134, "", "aborted"), "code 134"),
     (Result(1, "", "input_output: x"), "1, which is"),
     (Result(2, "", "out_of_memory: x", [], record(4, 2, 1, 0)), "1 of 2"),
     (Result(4, "", "timeout", [], record(4, 1, 0, 1)), "1 of 2"),
@@ -70,6 +75,14 @@ def test_the_interposer_lets_one_call_fail(campaign):
     assert result.code == 2 and "out_of_memory" in result.complained and result.file is None
 
 
+@pytest.mark.parametrize("engine, call", [("dump", "mkostemp"), ("dump", "rename"), ("parity", "mkostemp")])
+def test_a_signal_between_making_a_file_and_noting_it_leaves_nothing(campaign, engine, call):
+    if engine not in campaign.undisturbed:
+        campaign.begin([engine])
+    result = campaign.run(engine, f"{call}:1:{-signal.SIGTERM}")
+    assert (result.code, result.left, result.file) == (-signal.SIGTERM, [], None), result.complained
+
+
 def test_memory_refused_inside_a_destructor_is_named(campaign):
     """nlohmann's destructor takes memory: some of these places are its own, where nothing can be caught."""
     campaign.begin(["list"])
@@ -77,6 +90,28 @@ def test_memory_refused_inside_a_destructor_is_named(campaign):
     for place in range(count * 9 // 10, count, count // 200):
         result = campaign.run("list", f"alloc:{place}:12")
         assert judged("list", result, campaign.undisturbed["list"])[1] == "", (place, result.complained)
+
+
+def test_memory_refused_before_main_is_named(campaign):
+    """LibTorch's constructors take 60 MiB: refused, they throw where nothing can be caught, and one crashes."""
+    if "list" not in campaign.undisturbed:
+        campaign.begin(["list"])
+    came_to = set()
+    for mebibytes in (8, *range(13, 29), 40, 56, 60, 64):
+        result = campaign.run("list", memory=(resource.RLIMIT_DATA, (mebibytes << 20, mebibytes << 20)))
+        what, wrong = judged("list", result, campaign.undisturbed["list"])
+        assert not wrong, (mebibytes, wrong, result.complained)
+        came_to.add(what)
+    assert "refused, named" in came_to, came_to
+
+
+def test_sources_that_find_no_room_in_memory_are_no_other_count(campaign):
+    """std::getline ends quietly where memory is refused: kernels then had another modelled time, and failed for it."""
+    campaign.begin(["kernels"])
+    for mebibytes in range(96, 136, 4):
+        result = campaign.run("kernels", memory=(resource.RLIMIT_DATA, (mebibytes << 20, mebibytes << 20)))
+        what, wrong = judged("kernels", result, campaign.undisturbed["kernels"])
+        assert not wrong, (mebibytes, what, wrong, result.complained)
 
 
 def test_a_thread_that_is_refused_is_named(campaign):

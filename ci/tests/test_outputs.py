@@ -27,7 +27,9 @@ def shell(script, *arguments):
 
 
 @pytest.mark.parametrize("command", [PARITY, [PROGRAM, "dump", CELL], [PROGRAM, "kernels", "--filter", "neuron/.*tiny"],
-                                     [PROGRAM, "selftest"], [PROGRAM, "bench"]])
+                                     [PROGRAM, "selftest"], [PROGRAM, "bench"], [PROGRAM, "data", "make"],
+                                     [PROGRAM, "counters"], [PROGRAM, "scenario"], [PROGRAM, "ceilings"],
+                                     [PROGRAM, "instructions"]])
 def test_what_is_no_regular_file_is_refused_before_anything_is_measured(command, tmp_path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
@@ -79,6 +81,25 @@ def test_closed_streams_do_not_end_up_in_a_file(tmp_path):
     assert json.loads(out.read_text())["twinbench"]["parity"]
     result = shell('"$@" <&- 2>&-', *PARITY, "--out", out)
     assert result.returncode == 0 and "parity: " in result.stdout
+
+
+TIMED = ["bench", "--filter", "simple_neuron/baseline/cpu/fp32/tiny", "--benchmark_min_time=0.001"]
+
+
+def test_google_benchmarks_own_file_is_written_as_every_other(tmp_path):
+    """It would write into a FIFO, end with 1 where it cannot open its file, and not see a disk that is full."""
+    fifo, out = tmp_path / "fifo", tmp_path / "gb.json"
+    os.mkfifo(fifo)
+    for path in (fifo, tmp_path, "/dev/full", "/proc/nowhere/gb.json"):
+        result = warm.run(*TIMED, f"--benchmark_out={path}")
+        assert result.returncode == 2 and "--benchmark_out" in result.stderr and str(path) in result.stderr, result
+        assert not result.stdout
+    out.write_text("the old one")
+    assert warm.run(*TIMED, f"--benchmark_out={out}").returncode == 0
+    assert json.loads(out.read_text())["benchmarks"]
+    out.write_text("the old one")
+    assert warm.run(*TIMED, f"--benchmark_out={out}", "--benchmark_filter=nothing").returncode == 3
+    assert out.read_text() == "the old one" and {path.name for path in tmp_path.iterdir()} == {"fifo", "gb.json"}
 
 
 def test_a_limit_on_the_size_of_files_is_an_error_and_leaves_nothing(tmp_path):

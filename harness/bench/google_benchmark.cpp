@@ -3,16 +3,24 @@
 
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "harness/bench/timed_answers.h"
 #include "harness/bench/twin_timing.h"
 #include "harness/runner/told_error.h"
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
+#include "src/formats/file_io.h"
 
 namespace twinbench {
 namespace {
@@ -62,6 +70,35 @@ void run_cell(benchmark::State& state, const Cell& cell, std::uint64_t seed, Las
   }
 }
 
+// The file of --benchmark_out. Google Benchmark would write into whatever is there, end the process with code 1 where
+// it cannot open it, and say nothing where a write fails. So it writes to memory, and that goes where other files go.
+class OutFile {
+ public:
+  static constexpr std::string_view kFlag = "--benchmark_out=";
+
+  explicit OutFile(std::string path)
+      : path_(std::move(path)), descriptor_(::memfd_create("benchmark_out", MFD_CLOEXEC)) {
+    if (descriptor_ < 0) throw Error(ErrorKind::kInputOutput, "--benchmark_out", path_, std::strerror(errno));
+    try {
+      make_directory_of(path_);
+      check_writable(path_);
+    } catch (const Error& error) {
+      ::close(descriptor_);
+      throw Error(ErrorKind::kInputOutput, "--benchmark_out", path_, error.what());
+    }
+  }
+  ~OutFile() { ::close(descriptor_); }
+  OutFile(const OutFile&) = delete;
+  OutFile& operator=(const OutFile&) = delete;
+
+  std::string flag() const { return std::string(kFlag) + "/proc/self/fd/" + std::to_string(descriptor_); }
+  void write() const { write_file(path_, MappedFile(flag().substr(kFlag.size())).bytes()); }
+
+ private:
+  std::string path_;
+  int descriptor_;
+};
+
 }  // namespace
 
 GoogleBenchmarkRun run_google_benchmark(const std::vector<Cell>& cells, const std::vector<std::string>& arguments,
@@ -74,7 +111,12 @@ GoogleBenchmarkRun run_google_benchmark(const std::vector<Cell>& cells, const st
         ->Unit(benchmark::kMicrosecond)
         ->UseRealTime();
   std::vector<std::string> storage = {"twinbench"};
-  storage.insert(storage.end(), arguments.begin(), arguments.end());
+  std::optional<OutFile> out;
+  for (const std::string& argument : arguments)
+    if (argument.starts_with(OutFile::kFlag))
+      storage.push_back(out.emplace(argument.substr(OutFile::kFlag.size())).flag());
+    else
+      storage.push_back(argument);
   std::vector<char*> pointers;
   for (auto& argument : storage) pointers.push_back(argument.data());
   int count = static_cast<int>(pointers.size());
@@ -104,6 +146,7 @@ GoogleBenchmarkRun run_google_benchmark(const std::vector<Cell>& cells, const st
   run.ran = benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   benchmark::ClearRegisteredBenchmarks();
+  if (out && run.ran > 0) out->write();
   return run;
 }
 

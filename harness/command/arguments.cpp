@@ -15,9 +15,10 @@ std::string not_whole(const std::string& text, std::uint64_t least, std::uint64_
   return "'" + text + "' is no whole number from " + std::to_string(least) + " to " + std::to_string(most);
 }
 
-void require_pins(const std::string& path, bool named, bool pin) {
-  if (named && !pin && !std::filesystem::exists(path))
-    throw Error(ErrorKind::kInputOutput, "--pins", path, "there is no such file; --pin writes one");
+void require_pins(const std::string& path, bool pin) {
+  if (!pin && !std::filesystem::exists(path))
+    throw Error(ErrorKind::kInputOutput, "--pins", path,
+                "there is no such file: run from the repository's root, or write one with --pin");
 }
 
 }  // namespace twinbench

@@ -12,7 +12,8 @@ std::string not_whole(const std::string& text, std::uint64_t least, std::uint64_
 
 constexpr std::uint64_t kMostMemory_MiB = std::uint64_t{1} << 24;  // 16 TiB: more overflows what it is counted in
 
-// Throws kInputOutput where a file of pins that was named is not there and none is to be written.
-void require_pins(const std::string& path, bool named, bool pin);
+// Throws kInputOutput where the file of pins that a command compares with is not there, and the command is not to write
+// it: in another folder than the repository's root, every cell would be one that nobody has pinned.
+void require_pins(const std::string& path, bool pin);
 
 }  // namespace twinbench

@@ -20,6 +20,7 @@
 #include "harness/record/earlier_records.h"
 #include "harness/record/record.h"
 #include "src/common/error.h"
+#include "src/common/one_line.h"
 
 namespace twinbench {
 namespace {
@@ -294,7 +295,7 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
           }
           judged.add(result);
           if (result.value.contains("held_out"))
-            std::cout << "held out by " << drawn_by << ": " << result.name << " "
+            std::cout << "held out by " << one_line(drawn_by) << ": " << result.name << " "
                       << result.value["held_out"].get<std::string>() << '\n';
           std::string broken;
           for (const auto& row : result.value["timings"]) {

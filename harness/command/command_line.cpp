@@ -339,7 +339,6 @@ CommandLine read_command_line(int count, const char* const* words) {
   line.command = chosen->get_name();
   if (const auto* limit = chosen->get_option_no_throw("--time-limit"))
     line.options.time_limit_given = limit->count() > 0;
-  if (const auto* pins = chosen->get_option_no_throw("--pins")) line.pins_named = pins->count() > 0;
   if (line.command != "bench") return line;
   line.google_benchmark_flags = chosen->remaining();
   for (const auto& extra : line.google_benchmark_flags)

@@ -30,7 +30,6 @@ struct CommandLine {
   bool pin = false, drop = false;
   std::string counter_pins = "ci/counters.json", instruction_pins = "ci/instructions.json",
               coverage_pins = "ci/coverage.txt";
-  bool pins_named = false;  // not the default
 
   // Nothing to run: what to print, where, and the exit code. Help is no error.
   struct Over {

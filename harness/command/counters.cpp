@@ -1,7 +1,6 @@
 // `twinbench counters`: counts one steady run of every selected cell, holds it against the pins and the proof formulas.
 #include <ATen/Parallel.h>
 
-#include <filesystem>
 #include <iostream>
 #include <map>
 #include <set>
@@ -117,9 +116,6 @@ std::vector<std::vector<Cell>> by_twin(const std::vector<Cell>& cells) {
 }  // namespace
 
 int counters_command(const CommandOptions& options, const std::string& pins_file, bool pin, bool trace_all) {
-  if (!pin && !std::filesystem::exists(pins_file))
-    throw Error(ErrorKind::kInputOutput, "--pins", pins_file,
-                "there is no such file: run from the repository's root, or write one with --pin");
   auto pins = Pins::load(pins_file);
   const TimeBudget budget(options.minutes);
   const Tier tier = options.quick ? Tier::kQuick : tier_named(options.tier);

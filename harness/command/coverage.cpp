@@ -1,7 +1,6 @@
 // `twinbench coverage`: every fact that something is checked by, held against a checked-in list that may only grow.
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <set>
@@ -15,7 +14,7 @@
 #include "harness/parity/parity.h"
 #include "harness/runner/share.h"
 #include "harness/selftest/selftest.h"
-#include "src/common/error.h"
+#include "src/common/one_line.h"
 #include "src/formats/file_io.h"
 #include "src/formats/text_file.h"
 #include "src/golden_file.h"
@@ -116,11 +115,8 @@ Facts all_facts(const std::string& scenario_folder) {
 }
 
 Facts pinned_facts(const std::string& path) {
-  if (!std::filesystem::exists(path))
-    throw Error(ErrorKind::kInputOutput, "coverage list", path, "there is none; twinbench coverage --pin writes it");
-  std::istringstream file(read_text_file(path, "coverage list"));
   Facts facts;
-  for (std::string line; std::getline(file, line);)
+  for (const std::string& line : lines_if_any(path, "coverage list"))
     if (!line.empty()) facts.insert(line);
   return facts;
 }
@@ -135,12 +131,12 @@ Facts without(const Facts& all, const Facts& some) {
 
 int coverage_command(const std::string& pins_file, const std::string& scenario_folder, bool pin, bool drop) {
   const Facts present = all_facts(scenario_folder);
-  const Facts pinned = pin && !std::filesystem::exists(pins_file) ? Facts() : pinned_facts(pins_file);
+  const Facts pinned = pinned_facts(pins_file);
   const Facts gone = without(pinned, present), more = without(present, pinned);
   const bool may_write = pin && (gone.empty() || drop);
-  for (const auto& fact : gone) std::cout << "  gone: " << fact << '\n';
+  for (const auto& fact : gone) std::cout << "  gone: " << one_line(fact) << '\n';
   if (!pin)
-    for (const auto& fact : more) std::cout << "  not pinned: " << fact << '\n';
+    for (const auto& fact : more) std::cout << "  not pinned: " << one_line(fact) << '\n';
   if (may_write) {
     std::string text;
     for (const auto& fact : present) text += fact + '\n';

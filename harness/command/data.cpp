@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "harness/command/command.h"
+#include "src/common/one_line.h"
 #include "src/formats/convert.h"
 
 namespace twinbench {
@@ -26,7 +27,7 @@ int data_command(const DataOptions& options) {
   if (options.rows >= 0) convert.text.largest_rows = options.rows;
   const auto written = options.action == "make" ? make_dataset(options.inputs, options.out, convert)
                                                 : convert_dataset(options.inputs.front(), options.out, convert);
-  std::cout << options.out << ": " << written.rows << " pairs, embeddings " << written.width << " wide\n";
+  std::cout << one_line(options.out) << ": " << written.rows << " pairs, embeddings " << written.width << " wide\n";
   for (const auto& remark : written.remarks) std::cout << "  " << remark << '\n';
   return kExitPass;
 }

@@ -91,10 +91,11 @@ void print_left_out(const CommandOptions& options, bool quick, const std::string
                     std::size_t cut, const TimeBudget& budget) {
   if (!options.shard.empty()) std::cout << "  shard " << options.shard << ": the other parts are other runs\n";
   if (quick)
-    std::cout << "  tier quick: " << unsampled << " large cells not sampled; --sample " << sample
+    std::cout << "  tier quick: " << unsampled << " large cells not sampled; --sample " << one_line(sample)
               << " repeats this run, --tier full takes all\n";
   if (cut > 0)
-    std::cout << "  " << cut << " left out, " << budget.reason() << "; --sample " << sample << " keeps their order\n";
+    std::cout << "  " << cut << " left out, " << budget.reason() << "; --sample " << one_line(sample)
+              << " keeps their order\n";
 }
 
 namespace {

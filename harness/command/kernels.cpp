@@ -17,10 +17,12 @@
 #include "harness/command/kernels_record.h"
 #include "harness/ledger/ledger.h"
 #include "harness/runner/share.h"
+#include "harness/runner/told_error.h"
 #include "harness/simt/counting/bounds.h"
 #include "harness/simt/counting/counts_file.h"
 #include "harness/terminal/table.h"
 #include "src/common/error.h"
+#include "src/common/one_line.h"
 #include "src/formats/file_lock.h"
 
 namespace twinbench {
@@ -144,6 +146,8 @@ CellResult examine(const Cell& cell, const KernelsOptions& options, const std::v
     const bool many = !items.empty() && cell.setting().size(items) >= options.many_items;
     result.counted = count_cell(cell, options.seed, many ? options.most_threads_of_many : options.most_threads);
   } catch (const std::exception& error) {
+    if (refused_memory_in(error.what()) || cause_of(told(error)) != Cause::kWork)
+      throw;  // it is refused to this process, and so to the other cells
     result.counted.name = cell.name();
     result.counted.timed = cell.input_case->timed;
     result.error = error.what();
@@ -336,7 +340,7 @@ int kernels_command(const KernelsOptions& options, CommandOptions common) {
   Ledger ledger;
   std::set<std::string> told;  // a kernel that breaks a bound does so in many cells
   const auto tell = [&](const std::string& text) {
-    if (told.insert(text).second) std::cerr << "FAIL: " << text << '\n';
+    if (told.insert(text).second) std::cerr << "FAIL: " << one_line(text) << '\n';
   };
   if (options.pin) {
     const FileLock lock(options.pins);

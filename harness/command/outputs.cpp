@@ -10,6 +10,7 @@
 #include <cstring>
 #include <exception>
 #include <iostream>
+#include <new>
 
 #include "harness/ledger/ledger.h"
 #include "harness/runner/told_error.h"
@@ -20,8 +21,59 @@
 #include "src/formats/temporary_paths.h"
 
 namespace twinbench {
+namespace {
+
+// Handlers have no arguments of their own.
+pid_t program_process = 0;
+bool starting = false;
+struct sigaction crash_before_start {};
+
+// Where memory is refused inside a destructor (nlohmann's takes some) or inside a constructor of LibTorch's globals,
+// nothing can be caught. A child that comes to that is aborted, and so its parent's row.
+void end_by_name() {
+  if (::getpid() != program_process || !std::current_exception()) ::raise(SIGABRT);
+  try {
+    try {
+      std::rethrow_exception(std::current_exception());
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "twinbench: %s\n", told(error).c_str());
+    }
+  } catch (const std::bad_alloc&) {  // not even the words found room
+    std::fputs("twinbench: out_of_memory: host memory is 'more than there is': free some; see ulimit -d\n", stderr);
+  } catch (...) {
+    std::fputs("twinbench: internal: an exception that nobody could catch\n", stderr);
+  }
+  remove_temporary_paths();
+  ::_exit(kExitUsage);
+}
+
+void end_crashed_start(int) {
+  constexpr char kTold[] =
+      "twinbench: out_of_memory: a library crashed while it was loaded, most likely for memory that it was refused: "
+      "free some; see ulimit -d and ulimit -v\n";
+  const auto written = ::write(STDERR_FILENO, kTold, sizeof kTold - 1);
+  static_cast<void>(written);  // where nobody listens, the code says it
+  ::_exit(kExitUsage);
+}
+
+void end_by_name_what_nobody_catches() {
+  program_process = ::getpid();
+  std::set_terminate(end_by_name);
+}
+
+}  // namespace
+
+void name_what_the_start_dies_of() {
+  end_by_name_what_nobody_catches();
+  struct sigaction action {};
+  action.sa_handler = end_crashed_start;
+  sigemptyset(&action.sa_mask);
+  starting = ::sigaction(SIGSEGV, &action, &crash_before_start) == 0;
+}
 
 void keep_standard_streams() {
+  if (starting) ::sigaction(SIGSEGV, &crash_before_start, nullptr);  // from here on a crash is one of ours
+  starting = false;
   // Opened for reading, standard output and error refuse what is written; input, opened for writing, what is read.
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(stream, F_GETFD) < 0 && errno == EBADF)
@@ -31,6 +83,7 @@ void keep_standard_streams() {
 }
 
 void leave_nothing_behind() {
+  end_by_name_what_nobody_catches();
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGXCPU}) {
     struct sigaction before {
     }, action{};
@@ -44,22 +97,6 @@ void leave_nothing_behind() {
     if (before.sa_handler != SIG_IGN) ::sigaction(number, &action, nullptr);  // as under nohup
   }
   end_on_shortened_files(kExitUsage);
-  // Where memory is refused inside a destructor (nlohmann's takes some), nothing can be caught any more. A child that
-  // comes to that is aborted, and so its parent's row.
-  static const pid_t parent = ::getpid();
-  std::set_terminate([] {
-    if (::getpid() != parent || !std::current_exception()) ::raise(SIGABRT);
-    std::string what = "an exception that nobody could catch";
-    try {
-      std::rethrow_exception(std::current_exception());
-    } catch (const std::exception& error) {
-      what = told(error);
-    } catch (...) {
-    }
-    std::fprintf(stderr, "twinbench: %s\n", what.c_str());
-    remove_temporary_paths();
-    ::_exit(kExitUsage);
-  });
   when_thread_is_refused = [](int error) {
     std::fprintf(stderr, "twinbench: %s\n", refused_thread_text(error).c_str());
     remove_temporary_paths();

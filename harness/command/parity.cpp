@@ -17,6 +17,7 @@
 #include "harness/simt/host_orders.h"
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
+#include "src/common/one_line.h"
 
 namespace twinbench {
 namespace {
@@ -151,7 +152,8 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
   });
   std::cout << "parity: " << checks_run << " checks on " << cells.size() - cut << " of " << matched << " cells (seed "
             << options.seed << ")\n";
-  for (const auto& [id, text] : drawn) std::cout << "  held out by " << drawn_by << ": " << id << " " << text << '\n';
+  for (const auto& [id, text] : drawn)
+    std::cout << "  held out by " << one_line(drawn_by) << ": " << id << " " << text << '\n';
   print_left_out(options, tier == Tier::kQuick, sample, unsampled, cut, budget);
   return finish("parity", options, ledger, record);
 }

@@ -24,21 +24,30 @@ namespace {
 
 constexpr int kMostThreadsEach = 16;  // on each processor: more only wait for each other
 
-void check_outputs(const CommandLine& line) {
+// Empty for the commands that compare with none.
+std::string pins_of(const CommandLine& line) {
+  return line.command == "counters"       ? line.counter_pins
+         : line.command == "instructions" ? line.instruction_pins
+         : line.command == "coverage"     ? line.coverage_pins
+         : line.command == "kernels"      ? line.kernels.pins
+                                          : "";
+}
+
+void check_files(const CommandLine& line) {
   require_writable("--out", line.options.out);
   require_writable("--out", line.kernels.out);
+  require_writable("--out", line.data.out);
   if (line.command == "dump") require_writable("--out", line.file);
-  if (line.pin || line.kernels.pin)
-    require_writable("--pins", line.command == "counters"       ? line.counter_pins
-                               : line.command == "instructions" ? line.instruction_pins
-                               : line.command == "coverage"     ? line.coverage_pins
-                                                                : line.kernels.pins);
+  const std::string pins = pins_of(line);
+  const bool pin = line.pin || line.kernels.pin;
+  if (!pins.empty()) require_pins(pins, pin);
+  if (pin) require_writable("--pins", pins);
 }
 
 int run(CommandLine& line, const std::string& waiting_threads, char** arguments) {
   CommandOptions& options = line.options;
   const std::string& command = line.command;
-  check_outputs(line);
+  check_files(line);
   const int processors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   if (options.threads == 0) options.threads = processors;
   if (options.threads > kMostThreadsEach * processors)
@@ -51,14 +60,8 @@ int run(CommandLine& line, const std::string& waiting_threads, char** arguments)
     return line.scenarios ? scenario_list_command(options, line.scenario, line.as_json)
                           : list_command(options, line.as_json, line.cells);
   if (command == "parity") return parity_command(options, line.checks);
-  if (command == "counters") {
-    require_pins(line.counter_pins, line.pins_named, line.pin);
-    return counters_command(options, line.counter_pins, line.pin, line.trace_all);
-  }
-  if (command == "instructions") {
-    require_pins(line.instruction_pins, line.pins_named, line.pin);
-    return instructions_command(options, line.instruction_pins, line.pin, arguments);
-  }
+  if (command == "counters") return counters_command(options, line.counter_pins, line.pin, line.trace_all);
+  if (command == "instructions") return instructions_command(options, line.instruction_pins, line.pin, arguments);
   if (command == "bench")
     return line.null ? null_command(options, line.null_comparisons)
                      : bench_command(options, line.session, line.google_benchmark_flags);

@@ -29,6 +29,7 @@ std::int64_t instructions_in(std::istream& dump) {
   std::int64_t instructions = 0;
   bool any = false, inclusive = false, left_out = false;
   std::set<std::string> allocator;
+  dump.exceptions(std::ios::badbit);  // else a part that is refused would be no instructions
   for (std::string line; std::getline(dump, line);) {
     if (line.rfind("fn=", 0) == 0) {
       if (names_allocator(line)) allocator.insert(identity(line));

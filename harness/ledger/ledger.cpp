@@ -5,6 +5,7 @@
 #include <array>
 
 #include "src/common/error.h"
+#include "src/common/one_line.h"
 
 namespace twinbench {
 namespace {
@@ -46,7 +47,7 @@ void Ledger::record(const std::string& name, Outcome outcome, const std::string&
   if (entry.recorded) throw Error(ErrorKind::kInternal, "ledger entry", name, "record each planned name once");
   entry.recorded = true;
   entry.outcome = outcome;
-  entry.reason = reason;
+  entry.reason = one_line(reason);  // it may quote a file
   entry.cause = cause;
 }
 

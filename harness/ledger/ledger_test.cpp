@@ -89,6 +89,13 @@ TEST(Ledger, RefusesASilentSkipAndASecondResult) {
   EXPECT_THROW(ledger.record("cell", Outcome::kFail, "later"), Error);
 }
 
+TEST(Ledger, AReasonThatQuotesAFileIsNotObeyedByATerminal) {
+  Ledger ledger;
+  ledger.record("cell", Outcome::kFail, "pinned \x1b[31m\n::error::planted");
+  ASSERT_EQ(ledger.failures().size(), 1u);
+  EXPECT_EQ(ledger.failures().front().find_first_of("\x1b\n"), std::string::npos) << ledger.failures().front();
+}
+
 TEST(Ledger, MergeKeepsEveryEntry) {
   Ledger ledger = with({Outcome::kPass}), other;
   other.plan("elsewhere");

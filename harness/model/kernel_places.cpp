@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <map>
+
+#include "src/formats/text_file.h"
 
 namespace twinbench::model {
 namespace {
@@ -40,12 +41,8 @@ const std::vector<std::string>& lines_of(const std::string& file) {
   static thread_local std::map<std::string, std::vector<std::string>> known;
   const auto found = known.find(file);
   if (found != known.end()) return found->second;
-  std::vector<std::string> lines;
-  std::ifstream stream(file);
-  for (std::string text; std::getline(stream, text);) {
-    text.erase(0, text.find_first_not_of(" \t"));
-    lines.push_back(std::move(text));
-  }
+  std::vector<std::string> lines = lines_if_any(file, "source of a kernel");
+  for (std::string& text : lines) text.erase(0, text.find_first_not_of(" \t"));
   return known.emplace(file, std::move(lines)).first->second;
 }
 

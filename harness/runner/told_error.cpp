@@ -1,6 +1,8 @@
 // Recognising refused allocations by their wording.
 #include "harness/runner/told_error.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cctype>
 #include <system_error>
@@ -34,6 +36,9 @@ std::string host_remedy() {
   constexpr const char* kLess = "take a smaller case or --size, or fewer --threads";
   if (const auto limit = memory_limit_of_this_process(); limit > 0)
     return "the limit is " + mebibytes(limit) + "; --memory-limit gives another, or " + kLess;
+  rlimit data{};
+  if (getrlimit(RLIMIT_DATA, &data) == 0 && data.rlim_cur != RLIM_INFINITY)
+    return "the limit on this process's data is " + mebibytes(data.rlim_cur) + "; raise it (ulimit -d), or " + kLess;
   return "the machine has " + mebibytes(available_memory()) + " left; free some, or " + kLess;
 }
 

@@ -61,6 +61,45 @@ def test_no_text_of_a_record_is_obeyed(command, save, cli, tmp_path, capsys):
         assert harmless((tmp_path / "page.html").read_text())
 
 
+def test_no_text_of_a_kept_record_is_obeyed(save, cli, tmp_path, capsys):
+    kept, site = tmp_path / "kept", tmp_path / "site"
+    assert cli("keep", save(poisoned()), "--to", kept, "--revision", EVIL, "--machine", EVIL) == 0
+    assert cli("trends", kept) == 0 and cli("site", kept, "-o", site) == 0
+    for command in (("trends", kept), ("history", tmp_path), ("gate", tmp_path / "record.json"),
+                    ("table", tmp_path / "record.json")):
+        cli(*command, "--filter", EVIL)
+        cli(*command, "--" + EVIL)
+    out, err = capsys.readouterr()
+    assert harmless(out) and harmless(err) and "a bug in the report tool" not in err
+    pages = [path.read_text() for path in site.rglob("*") if path.suffix in (".html", ".js", ".json")]
+    assert len(pages) > 3 and all(map(harmless, pages))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_name_of_a_file_that_is_no_text_is_shown(command, save, cli, tmp_path, capsys):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    path = folder / "r\udcff.json"
+    save(synthetic.full()).rename(path)
+    more = {"merge": ("-o", tmp_path / "merged.json"), "html": ("-o", tmp_path / "page.html"),
+            "gate": ("--verdict", tmp_path / "v.json", "--junit", tmp_path / "j.xml", "--summary", tmp_path / "s.md")}
+    assert cli(command, folder if command == "history" else path, *more.get(command, ())) in (0, 3)
+    assert "a bug in the report tool" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words, named", [
+    (["keep", "RECORD", "--to", "KEPT", "--machine", "a\udcff"], "--machine"),
+    (["trends", "KEPT", "--filter", "\udcff"], "--filter"),
+    (["site", "KEPT", "-o", "SITE", "--compare", "\udcff", "b"], "--compare"),
+    (["table", "RECORD", "--width", "9" * 10_000], "--width"),
+    (["site", "KEPT", "-o", "SITE", "--jobs", "-1"], "--jobs")])
+def test_arguments_that_are_no_text_or_too_long_are_named(words, named, save, cli, tmp_path, capsys):
+    places = {"RECORD": save(synthetic.full()), "KEPT": tmp_path / "kept", "SITE": tmp_path / "site"}
+    assert cli(*(places.get(word, word) for word in words)) == 2
+    error = capsys.readouterr().err
+    assert named in error and len(error) < 3000 and "a bug in the report tool" not in error, error[-300:]
+
+
 def test_names_of_files_and_errors_are_not_obeyed(tmp_path, cli, capsys):
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -171,6 +210,12 @@ def test_files_appear_whole_or_not_at_all(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         write_file(path, "fourth")
+    monkeypatch.undo()
+    made = os.open
+    monkeypatch.setattr(os, "open", lambda *how: (made(*how), (_ for _ in ()).throw(KeyboardInterrupt)))
+    with pytest.raises(KeyboardInterrupt):
+        write_file(path, "fifth")
+    monkeypatch.undo()
     assert path.read_text() == "second" and {entry.name for entry in tmp_path.iterdir()} == {"report.html", "link",
                                                                                              "fifo"}
 

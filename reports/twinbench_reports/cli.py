@@ -21,6 +21,9 @@ from twinbench_reports.text import plain
 _EPILOG = """exit codes: 0 pass; 1 regression, parity failure or broken proof; 2 usage error or unusable file;
 3 inconclusive, missing or nothing measured. `make` rewrites codes: wrappers should read verdict.json."""
 
+_MOST_JOBS = 1024
+_LONGEST = 2000  # characters of an error that quotes what was typed
+
 
 class Parser(argparse.ArgumentParser):
     """An ArgumentParser that suggests what a mistyped word was meant to be."""
@@ -31,7 +34,9 @@ class Parser(argparse.ArgumentParser):
         if "invalid choice" in message and self.subcommands:
             typed = message.split("'")[1]
             message = f"there is no subcommand {typed!r}" + nearest(typed, self.subcommands)
-        self.exit(TOOL_ERROR, f"{self.prog}: {message}\nsee {self.prog} --help\n")
+        if len(message) > _LONGEST:
+            message = f"{message[:_LONGEST]} ... ({len(message):,} characters)"
+        self.exit(TOOL_ERROR, f"{self.prog}: {plain(message)}\nsee {self.prog} --help\n")
 
     def refuse(self, unknown: Sequence[str]) -> None:
         """Ends for arguments that nobody took."""
@@ -55,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.subcommands[options.subcommand].refuse(unknown)
     try:
         _end_cleanly()
+        _expect_texts(options)
         code = options.run(options)
         sys.stdout.flush()
         return code
@@ -70,6 +76,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(map(plain, traceback.format_exc().splitlines())), file=sys.stderr)
         print("twinbench-report: a bug in the report tool; nothing was judged", file=sys.stderr)
     return TOOL_ERROR
+
+
+def _expect_texts(options: argparse.Namespace) -> None:
+    """Names of files may be any bytes; what is written into pages and records may not."""
+    for name, value in vars(options).items():
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+                raise ReportError(f"{text[:80]!a} is no text", path=f"--{name.replace('_', '-')}",
+                                  remedy="write UTF-8")
 
 
 def _end_cleanly() -> None:
@@ -164,7 +179,7 @@ def build_parser() -> Parser:
                       help="link source files: a URL with {revision} and {path}")
     site.add_argument("--compare", nargs=2, metavar=("BEFORE", "NOW"),
                       help="the revisions that the compare page shows without a script (default: the newest two runs)")
-    site.add_argument("--jobs", type=int, default=0, metavar="N", help="processes (default: cores)")
+    site.add_argument("--jobs", type=_jobs, default=0, metavar="N", help="processes (default: cores)")
 
     merge = add("merge", commands.merge, "put records of one revision and machine together")
     _add_records(merge)
@@ -173,6 +188,12 @@ def build_parser() -> Parser:
     validate = add("validate", commands.validate, "check records against the schema")
     validate.add_argument("records", nargs="+", type=Path, metavar="RECORD", help="record files")
     return parser
+
+
+def _jobs(text: str) -> int:
+    if text.isascii() and text.isdecimal() and len(text) < 5 and int(text) <= _MOST_JOBS:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 to {_MOST_JOBS}")
 
 
 def _add_records(parser: argparse.ArgumentParser) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
 import stat
-import tempfile
 from pathlib import Path
 
 from twinbench_reports.errors import ReportError
@@ -21,16 +21,16 @@ def write_file(path: Path, content: str | bytes) -> None:
         if mode is not None and not stat.S_ISREG(mode):
             raise ReportError("it is no regular file, and is not replaced", file=str(path),
                               remedy="name a file, or a name that is free")
-        descriptor, name = tempfile.mkstemp(prefix=f"{target.name[:100]}.partial-", dir=target.parent)
+        name = target.parent / f"{target.name[:100]}.partial-{secrets.token_hex(8)}"
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with os.fdopen(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
                 file.write(data)
                 os.fchmod(file.fileno(), 0o644 if mode is None else stat.S_IMODE(mode))
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(name, target)
         except BaseException:  # an interruption too: nothing is left behind
-            Path(name).unlink(missing_ok=True)
+            name.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise ReportError(f"cannot be written: {error.strerror or error}", file=str(path),

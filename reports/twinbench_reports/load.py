@@ -33,7 +33,8 @@ _REWRITE = "write it again with `twinbench`, or read it with the twinbench-repor
 
 @dataclass(frozen=True)
 class Record:
-    """A validated record. `block` is its "twinbench" object; `sha256` is of the bytes that were read."""
+    """A validated record. `block` is its "twinbench" object; `sha256` is of the bytes that were read; `path` is to be
+    shown, not opened."""
 
     path: str
     sha256: str
@@ -152,7 +153,7 @@ def load_record(path: str | Path) -> Record:
     data = read_bytes(path)
     root = parse_json(data, str(path))
     check_record(root, str(path))
-    return Record(str(path), hashlib.sha256(data).hexdigest(), root)
+    return Record(plain(str(path)), hashlib.sha256(data).hexdigest(), root)
 
 
 def check_record(root: Any, file: str) -> None:

@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "src/common/error.h"
-#include "src/common/one_line.h"
 
 namespace twinbench::energy_flow {
 namespace {
@@ -102,8 +101,8 @@ Configuration read_configuration(const std::string& file) {
       {text_key("name", "a name"), text_key("source", "where the figures stand"), text_key("summary", "one sentence")});
   Configuration configuration{.file = file,
                               .name = values["name"],
-                              .source = one_line(values["source"].get<std::string>()),
-                              .summary = one_line(values["summary"].get<std::string>()),
+                              .source = values["source"],
+                              .summary = values["summary"],
                               .fields = read_keys(root["fields"], file + ": fields", configuration_fields())};
   check(configuration);
   return configuration;

@@ -60,7 +60,7 @@ json value_of(const YAML::Node& node, const Key& key, const std::string& field) 
       return value;
     }
     case Key::Type::kText: {
-      const auto value = scalar<std::string>(node, field, "a text");
+      const auto value = one_line(scalar<std::string>(node, field, "a text"));  // it is printed
       if (value.empty()) throw Error(ErrorKind::kOutOfRange, field, "''", "give " + key.meaning);
       if (!key.choices.empty() && std::find(key.choices.begin(), key.choices.end(), value) == key.choices.end()) {
         std::string all;

@@ -4,6 +4,7 @@
 #include "harness/command/scenario.h"
 #include "scenarios/runner/judge.h"
 #include "scenarios/runner/select.h"
+#include "src/formats/json_text.h"
 
 namespace twinbench {
 namespace {
@@ -83,7 +84,7 @@ std::vector<std::string> scenario_facts(const std::string& folder) {
 int scenario_list_command(const CommandOptions& options, const ScenarioOptions& scenario, bool as_json) {
   const auto configs = selected_scenarios(scenario, catalogue());
   if (as_json) {
-    std::cout << everything(configs).dump(1) << '\n';
+    std::cout << printed_json(everything(configs), 1) << '\n';
     return kExitPass;
   }
   for (const auto& planned : planned_scenarios(configs, options)) {

@@ -5,8 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "src/common/one_line.h"
 #include "src/formats/convert.h"
 #include "src/formats/efds.h"
+#include "src/formats/json_text.h"
 #include "src/formats/row_check.h"
 
 namespace twinbench {
@@ -84,12 +86,13 @@ DatasetDescription describe_dataset(const std::string& path, const TextOptions& 
   }
 
   std::ostringstream text;
-  text << path << ": " << dataset.format << ", " << dataset.rows << " rows of width " << dataset.width << " ("
+  text << one_line(path) << ": " << dataset.format << ", " << dataset.rows << " rows of width " << dataset.width << " ("
        << name_of(dataset.stored) << "), " << file.bytes().size() << " bytes, of which " << json["embedding_bytes"]
        << " are embeddings\n";
   if (dataset.rows > 0) {
+    const Json& row = json["first_row"];
     text << "norms: input " << json["input_norms"] << ", target " << json["target_norms"] << "\n"
-         << "first row: " << json["first_row"]["input"] << " -> " << json["first_row"]["target"] << "\n";
+         << "first row: " << one_line(row["input"].dump()) << " -> " << one_line(row["target"].dump()) << "\n";
   }
   if (!dropped.empty()) text << dropped.size() << " invalid rows, which training leaves out: " << dropped << "\n";
   if (json.contains("sections")) {
@@ -99,7 +102,7 @@ DatasetDescription describe_dataset(const std::string& path, const TextOptions& 
     }
   }
   for (const std::string& remark : dataset.remarks) text << "remark: " << remark << "\n";
-  return {text.str(), json.dump(2)};
+  return {text.str(), printed_json(json, 2)};
 }
 
 }  // namespace twinbench

@@ -107,6 +107,7 @@ AtomicFile::AtomicFile(const std::string& path)
   const bool there = ::stat(target_.c_str(), &status) == 0;
   if (there && !S_ISREG(status.st_mode))
     throw Error(ErrorKind::kInputOutput, path, "not a regular file", "give a regular file, or a name that is free");
+  const SignalsWait until_it_is_registered;
   descriptor_ = ::mkostemp(temporary_.data(), O_CLOEXEC);
   if (descriptor_ < 0) fail(path, "give a path in a directory that exists and may be written");
   registered_.emplace(temporary_, false);
@@ -174,6 +175,7 @@ void check_writable(const std::string& path) {
 TemporaryDirectory::TemporaryDirectory() {
   const char* base = std::getenv("TMPDIR");
   path_ = std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/twinbench-XXXXXX";
+  const SignalsWait until_it_is_registered;
   if (::mkdtemp(path_.data()) == nullptr) fail(path_, "give TMPDIR a directory that may be written");
   registered_.emplace(path_, true);
 }

@@ -52,6 +52,19 @@ std::string safetensors_bytes(const std::string& header, std::size_t data) {
   return bytes + header + std::string(data, '\0');
 }
 
+TEST(TextFile, LinesOfAFileThatMayBeMissing) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("lines");
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(lines_if_any(path, "lines"), Lines{});
+  for (const auto& [text, lines] : std::vector<std::pair<std::string, Lines>>{
+           {"", {}}, {"\n", {""}}, {"a", {"a"}}, {"a\nb\n", {"a", "b"}}, {"a\n\nb", {"a", "", "b"}}}) {
+    write_bytes(path, text);
+    EXPECT_EQ(lines_if_any(path, "lines"), lines) << text;
+  }
+  EXPECT_EQ(error_of([&] { lines_if_any(directory.path(), "lines"); }), "input_output: lines");
+}
+
 TEST(HostileSafetensors, DeepEntriesAreAnError) {
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   for (const std::string& header :

@@ -32,4 +32,12 @@ Json read_json_file(const std::string& path, const std::string& what) {
   return parse_json_text<Json>(read_text_file(path, what), what, path);
 }
 
+// The same value to be printed: its strings escaped so that neither a terminal nor the log of a CI service obeys them.
+template <class Json>
+std::string printed_json(const Json& value, int indent) {
+  std::string text = value.dump(indent, ' ', true, Json::error_handler_t::replace);
+  for (std::size_t at = 0; (at = text.find("##[", at)) != std::string::npos;) text.replace(at, 2, "#\\u0023");
+  return text;
+}
+
 }  // namespace twinbench

@@ -47,6 +47,14 @@ TemporaryPath::~TemporaryPath() {
   if (slot_ >= 0) slots[slot_].state = kFree;
 }
 
+SignalsWait::SignalsWait() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before_);
+}
+
+SignalsWait::~SignalsWait() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
 void remove_temporary_paths() noexcept {
   for (Slot& slot : slots) {
     const int state = slot.state;

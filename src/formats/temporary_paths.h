@@ -1,6 +1,8 @@
 // What this process made for a while, so that it can be removed even by a signal handler.
 #pragma once
 
+#include <signal.h>
+
 #include <string>
 
 namespace twinbench {
@@ -17,6 +19,18 @@ class TemporaryPath {
 
  private:
   int slot_ = -1;
+};
+
+// While it lives, no signal reaches this thread: what was made and has no TemporaryPath yet, nobody would remove.
+class SignalsWait {
+ public:
+  SignalsWait();
+  ~SignalsWait();
+  SignalsWait(const SignalsWait&) = delete;
+  SignalsWait& operator=(const SignalsWait&) = delete;
+
+ private:
+  sigset_t before_;
 };
 
 // Async-signal-safe: calls nothing that a signal handler may not.

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -45,6 +46,18 @@ std::string read_text_file(const std::string& path, const std::string& what) {
   }
   text.resize(held);
   return text;
+}
+
+std::vector<std::string> lines_if_any(const std::string& path, const std::string& what) {
+  std::vector<std::string> lines;
+  if (::access(path.c_str(), F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) return lines;
+  const std::string text = read_text_file(path, what);
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
 }
 
 }  // namespace twinbench

@@ -6,13 +6,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <sstream>
 
 #include "src/common/error.h"
 #include "src/formats/file_io.h"
 #include "src/formats/json_text.h"
+#include "src/formats/text_file.h"
 
 namespace twinbench::kernels::simt {
 namespace {
@@ -98,11 +98,9 @@ bool same_place(const Reason& a, const Reason& b) {
 
 // The text of "kernels/.../kernel.h:31"; empty where there is none.
 std::string source_line(const std::string& at) {
-  std::ifstream stream(at.substr(0, at.rfind(':')));
-  std::string text;
-  for (long line = std::strtol(at.c_str() + at.rfind(':') + 1, nullptr, 10); line > 0; --line)
-    if (!std::getline(stream, text)) return "";
-  return text;
+  const auto lines = lines_if_any(at.substr(0, at.rfind(':')), "source of a kernel");
+  const long line = std::strtol(at.c_str() + at.rfind(':') + 1, nullptr, 10);
+  return line >= 1 && line <= static_cast<long>(lines.size()) ? lines[static_cast<std::size_t>(line - 1)] : "";
 }
 
 bool speaks_of(const Reason& reason, const Breach& breach) {

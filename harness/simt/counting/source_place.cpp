@@ -4,9 +4,12 @@
 #include <backtrace.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <map>
+#include <new>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace twinbench::kernels::simt {
@@ -27,20 +30,32 @@ std::string from_root(const char* path) {
   return std::string(text);
 }
 
-// Innermost first.
+struct Found {
+  std::vector<Frame> frames;  // innermost first
+  int refused = 0;            // errno of the system's first refusal; libbacktrace also tells of code without lines
+};
+
+void note_refusal(void* found, const char*, int error) {
+  int& refused = static_cast<Found*>(found)->refused;
+  for (const int one : {ENOMEM, EIO, EMFILE, ENFILE})
+    if (refused == 0 && error == one) refused = error;
+}
+
 std::vector<Frame> frames_of(const void* return_address) {
-  static backtrace_state* const state = backtrace_create_state(
-      nullptr, 0, [](void*, const char*, int) {}, nullptr);
-  std::vector<Frame> frames;
-  if (state == nullptr) return frames;
-  backtrace_pcinfo(
-      state, reinterpret_cast<std::uintptr_t>(return_address) - 1,
-      [](void* result, std::uintptr_t, const char* file, int line, const char*) {
-        if (file != nullptr) static_cast<std::vector<Frame>*>(result)->push_back({from_root(file), line});
-        return 0;
-      },
-      [](void*, const char*, int) {}, &frames);
-  return frames;
+  Found found;
+  static backtrace_state* const state = backtrace_create_state(nullptr, 0, note_refusal, &found);
+  if (state != nullptr)
+    backtrace_pcinfo(
+        state, reinterpret_cast<std::uintptr_t>(return_address) - 1,
+        [](void* into, std::uintptr_t, const char* file, int line, const char*) {
+          if (file != nullptr) static_cast<Found*>(into)->frames.push_back({from_root(file), line});
+          return 0;
+        },
+        note_refusal, &found);
+  if (found.refused == ENOMEM) throw std::bad_alloc();
+  if (found.refused != 0)
+    throw std::system_error(found.refused, std::system_category(), "debug information");  // else: an unknown place
+  return found.frames;
 }
 
 bool starts_with_any(const std::string& file, std::initializer_list<const char*> folders) {

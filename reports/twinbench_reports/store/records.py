@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import os
 import tempfile
 import zlib
 from pathlib import Path
 
 from twinbench_reports.errors import ReportError
-from twinbench_reports.load import MOST_BYTES, Record
+from twinbench_reports.load import MOST_BYTES, Record, parse_json
 
 _REMEDY = "keep the record again: twinbench-report keep RECORD --to DIR"
 
@@ -60,4 +59,4 @@ def kept_record(folder: Path, sha256: str) -> Record:
         raise ReportError(f"cannot be unpacked: {error}", file=str(path), remedy=_REMEDY) from error
     if not unpacked.eof or hashlib.sha256(data).hexdigest() != sha256:
         raise ReportError("it is cut off, or not what its name says", file=str(path), remedy=_REMEDY)
-    return Record(f"{sha256[:12]}.json", sha256, json.loads(data))
+    return Record(f"{sha256[:12]}.json", sha256, parse_json(data, str(path)))
