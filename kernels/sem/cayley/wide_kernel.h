@@ -61,15 +61,16 @@ struct WideTurn {
 // Grid: backward_blocks, rows_of(kSplit) rows one after the other.
 struct WideBack {
   static constexpr int kMaxThreads = kThreads;
+  static constexpr int kRows = rows_of(Operand::kSplit);
   static constexpr int kMostColumns = kMostWideDim / kThreads;  // of a thread
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const WideBackwardArguments& a) const {
-    const std::int64_t first = std::int64_t{block.index().x} * rows_of(Operand::kSplit);
+    const std::int64_t first = std::int64_t{block.index().x} * kRows;
     float sums[kMostColumns] = {};
+    // The threads' sums of alpha's terms stay with them until the block's rows are through.
     TWINBENCH_ROLLED
-    for (std::int64_t row = first; row < a.rows && row < first + rows_of(Operand::kSplit); ++row)
-      turn_back(block, a, row, sums);
+    for (std::int64_t row = first; row < a.rows && row < first + kRows; ++row) turn_back(block, a, row, sums);
     TWINBENCH_UNROLL
     for (int k = 0; k < kMostColumns; ++k)
       if (const int i = simt::thread_rank(block) + k * kThreads; i < a.dim)

@@ -161,8 +161,8 @@ constexpr std::int64_t kRowsLookedAt = 64;
 std::string unsolved(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
   const Layer layer(inputs, setting);
   const at::Tensor x = outputs["x"].to(at::kDouble).contiguous();
-  // What fp32 loses between the recurrence's residual and the true one grows with the condition of A^H A, 1 + Lam^2.
-  const double grown = 1 + std::pow(layer.system().largest_shift(), 2);
+  // What fp32 loses in x, the matrix enlarges by its largest singular value, sqrt(1 + Lam^2).
+  const double rounding = kRoundingFloor * std::hypot(1, layer.system().largest_shift());
   double worst = 0, most = 0;
   for (std::int64_t row = 0; row < std::min(layer.rows(), kRowsLookedAt); ++row) {
     const ComplexRow solution = layer.row_of(x, row), right = layer.system().operated(layer.rotated(row), -1);
@@ -170,8 +170,7 @@ std::string unsolved(const NamedTensors& inputs, const NamedTensors& outputs, co
     ComplexRow left = layer.system().operated(solution, 1);
     for (std::size_t i = 0; i < left.size(); ++i) left[i] -= right[i];
     const double residual = norm(left) / norm(right);
-    const double allowed =
-        (setting.option("tolerance") + kRoundingFloor) * grown + 1e-6 * std::max(1.0, layer.phase_of(row));
+    const double allowed = setting.option("tolerance") + rounding + 1e-6 * std::max(1.0, layer.phase_of(row));
     most = std::max(most, residual);
     worst = std::max(worst, std::isnan(residual) ? HUGE_VAL : residual / allowed);
   }
