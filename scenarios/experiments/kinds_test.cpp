@@ -182,6 +182,39 @@ TEST(CurveParity, AnUnknownCurveNamesTheNearest) {
   }
 }
 
+const std::string kMutation = scenario(
+    "mutation", "mistake: mistaken\nover: items\nvalues: [4, 8]",
+    {"measure: baseline.rejected, equals: 2", "measure: baseline.breaks_rules, equals: 2",
+     "measure: baseline.smallest_error.energy, at_least: 0.49", "measure: baseline.largest_error.energy, at_most: 0.51",
+     "measure: optimized.worst_ratio, at_most: 1", "measure: clean.breaks_rules, equals: 0"});
+
+TEST(Mutation, AMistakeThatIsRejectedPassesAndOneThatIsNotFails) {
+  const auto row = run(kMutation);
+  EXPECT_EQ(verdict(row), "pass") << row.dump(1);
+  EXPECT_EQ(row["configuration"]["broken_rules"],
+            "items 4: the sum is conserved: it is not; items 8: the sum is conserved: it is not");
+  const auto unseen = verdict(run(kMutation, {.harmless_mistake = true}));
+  for (const char* measure : {"baseline.rejected", "baseline.breaks_rules", "baseline.smallest_error.energy"})
+    EXPECT_NE(unseen.find(measure), std::string::npos) << unseen;
+}
+
+TEST(Mutation, WhatIsWrongWithoutItFails) {
+  EXPECT_EQ(verdict(run(kMutation, {.drift = 0.5})), "optimized.worst_ratio <= 1");
+  EXPECT_EQ(verdict(run(kMutation, {.breaks_rule = true})), "clean.breaks_rules = 0");
+}
+
+TEST(Mutation, ASwitchThatIsNotThereIsNamed) {
+  auto text = kMutation;
+  text.replace(text.find("mistake: mistaken"), 17, "mistake: mistakn");
+  try {
+    run(text);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUnknownName);
+    EXPECT_NE(error.remedy().find("'mistaken'"), std::string::npos) << error.what();
+  }
+}
+
 const std::string kResume =
     scenario("resume", "steps_before: 3\nsteps_after: 2\nforget: energy",
              {"measure: baseline.mismatches, equals: 0", "measure: baseline.mismatches_when_forgetting, at_least: 1",

@@ -39,6 +39,9 @@ struct Series {
   std::vector<double> seconds;        // the median of `repeats` steps
   std::vector<NamedTensors> outputs;  // of the first step, on the CPU
   std::vector<std::int64_t> items;
+  double broken_rules = 0;  // values at which a step breaks one
+  std::string which_rules;
+  Readings counts;  // the run's own, of its first step at the last value
 };
 
 // At how many values a step takes less than nine tenths of the time at the value before.
@@ -73,6 +76,8 @@ void add_series(Findings& findings, Variant variant, const std::vector<std::int6
   constexpr double kNanosecond = 1e-9;
   findings.measures[prefix + "exponent.seconds"] = {exponent(values, series.seconds, kNanosecond), ""};
   findings.measures[prefix + "falls.seconds"] = {falls(series.seconds), ""};
+  findings.measures[prefix + "broken_rules"] = {series.broken_rules, series.which_rules};
+  for (const auto& [name, count] : series.counts) findings.measures[prefix + "run." + name] = {count, ""};
   row.timelines.push_back({{"name", "seconds"}, {"unit", "a step, by value"}, {"values", series.seconds}});
   auto& differing = findings.measures[prefix + "differing_values"];
   double count = 0;
@@ -100,6 +105,11 @@ Findings run(const Trial& trial) {
       for (const auto& [name, tensor] : one->outputs()) first.set(name, tensor.detach().clone());
       series.outputs.push_back(first);
       series.items.push_back(one->items());
+      const auto broken = one->broken_rules();
+      series.broken_rules += broken.empty() ? 0 : 1;
+      for (const auto& rule : broken)
+        series.which_rules += (series.which_rules.empty() ? "" : "; ") + std::to_string(value) + ": " + rule;
+      series.counts = one->counters();
       series.counters.push_back(counted(*one, 1, trial.device));
       series.seconds.push_back(median_step(*one, config.count("repeats"), trial.device));
     };
@@ -141,6 +151,12 @@ Experiment make_experiment() {
       {"last.time_ratio", Half::kNeither, "time of the optimized step over the baseline's, at the last value"},
       {"baseline.largest.*", Half::kBaseline, "a counter of a step, the largest over the values"},
       {"optimized.largest.*", Half::kOptimized, "a counter of a step, the largest over the values"},
+      {"baseline.broken_rules", Half::kBaseline, "values at which a step breaks a rule of the run's own"},
+      {"optimized.broken_rules", Half::kOptimized, "values at which a step breaks a rule of the run's own"},
+      {"baseline.run.*", Half::kBaseline, "what the run counts itself, by its first step at the last value", false,
+       Values::kAny},
+      {"optimized.run.*", Half::kOptimized, "what the run counts itself, by its first step at the last value", false,
+       Values::kAny},
       {"baseline.differing_values", Half::kBaseline, "values at which results differ bit for bit from the first's"},
       {"optimized.differing_values", Half::kOptimized, "values at which results differ bit for bit from the first's"}};
   kind.check = check;

@@ -1,6 +1,8 @@
 // Runnables of one component behind the interface of training runs.
 #include "scenarios/runner/component_source.h"
 
+#include <ATen/ops/sum.h>
+
 #include <algorithm>
 
 #include "harness/compare/inputs.h"
@@ -33,6 +35,28 @@ class ComponentRun final : public TrainingRun {
   std::int64_t items() const override {
     return component_.spec.batch_size.empty() ? 1 : setting_.size(component_.spec.batch_size);
   }
+  Readings counters() override {
+    Readings sums;
+    const NamedTensors outputs = runnable_->outputs();
+    for (const auto& output : outputs_declared())
+      if (output.tolerance.kind == Tolerance::Kind::kMeasured)
+        sums[output.name] = at::sum(outputs[output.name].to(at::kCPU, at::kDouble)).item<double>();
+    return sums;
+  }
+  std::vector<std::string> broken_rules() override {
+    std::vector<std::string> broken;
+    if (setting_.backward()) return broken;
+    const auto on_host = [](const NamedTensors& tensors) {
+      NamedTensors copies;
+      for (const auto& [name, tensor] : tensors) copies.set(name, tensor.cpu());
+      return copies;
+    };
+    const NamedTensors inputs = on_host(inputs_), results = on_host(runnable_->outputs());
+    for (const auto& rule : component_.spec.invariants)
+      if (const std::string how = rule.broken(inputs, results, setting_); !how.empty())
+        broken.push_back(rule.name + ": " + how);
+    return broken;
+  }
 
  private:
   std::vector<OutputSpec> outputs_declared() const { return output_specs(component_.spec, setting_); }
@@ -45,8 +69,9 @@ class ComponentRun final : public TrainingRun {
 
 class ComponentWorkload final : public Workload {
  public:
-  ComponentWorkload(const std::string& id, const ScenarioConfig& config)
+  ComponentWorkload(const std::string& id, const ScenarioConfig& config, Pass pass)
       : component_(find_component(id)), seed_(config.seed) {
+    case_.pass = pass;
     case_.name = config.name;
     case_.sizes = config.sizes;
     case_.options = config.options;
@@ -87,7 +112,7 @@ Key key_of(const OptionSpec& option) {
 
 }  // namespace
 
-RunSource component_source(const std::string& id, std::string summary, const Tolerance& step_tolerance) {
+RunSource component_source(const std::string& id, std::string summary, const Tolerance& step_tolerance, Pass pass) {
   const ComponentSpec& spec = find_component(id).spec;
   RunSource source;
   source.summary = std::move(summary);
@@ -98,7 +123,9 @@ RunSource component_source(const std::string& id, std::string summary, const Tol
   source.components = {id};
   source.gives_state = false;
   source.step_tolerance = step_tolerance;
-  source.prepare = [id](const ScenarioConfig& config) { return std::make_unique<ComponentWorkload>(id, config); };
+  source.prepare = [id, pass](const ScenarioConfig& config) {
+    return std::make_unique<ComponentWorkload>(id, config, pass);
+  };
   return source;
 }
 

@@ -29,13 +29,15 @@ struct Plan {
   bool per_item = false;           // the optimized run dispatches and reads for every item
   bool baseline_is_clean = false;  // the baseline commits no sin
   bool stands_still = false;       // neither run changes anything
+  bool breaks_rule = false;        // the optimized run breaks a rule of its own
+  bool harmless_mistake = false;   // the mistake that a scenario plants changes nothing
 };
 inline Plan plan;
 
 // energy += velocity, velocity *= 0.9; with NaN replaced by 0 at the end of a step.
 class FakeRun final : public TrainingRun {
  public:
-  FakeRun(std::int64_t items, const RunSetting& setting) : setting_(setting) {
+  FakeRun(std::int64_t items, bool mistaken, const RunSetting& setting) : setting_(setting), mistaken_(mistaken) {
     const auto type = setting.dtype == Dtype::kFp64 ? at::kDouble : at::kFloat;
     energy_ = at::arange(items, at::TensorOptions().dtype(type)).mul_(0.125);
     velocity_ = at::ones({items}, energy_.options());
@@ -47,6 +49,7 @@ class FakeRun final : public TrainingRun {
     if (!plan.stands_still) energy_.add_(velocity_);
     velocity_.mul_(0.9);
     if (optimized && plan.drift != 0 && steps_ > plan.drift_from) energy_.add_(plan.drift);
+    if (mistaken_ && !plan.harmless_mistake) energy_.mul_(1.5);
     raw_.copy_(energy_);
     if (optimized && plan.spreads) energy_.slice(0, 1).add_(raw_.slice(0, 0, items() - 1).mul(0.0));
     if (!(optimized && plan.passes_poison_on)) energy_.nan_to_num_(0.0, 0.0, 0.0);
@@ -66,9 +69,15 @@ class FakeRun final : public TrainingRun {
   NamedTensors outputs() override { return {{"raw", raw_}, {"energy", energy_}}; }
   std::optional<std::int64_t> item_axis(const std::string&) const override { return 0; }
   std::int64_t items() const override { return energy_.size(0); }
+  std::vector<std::string> broken_rules() override {
+    if (mistaken_ && !plan.harmless_mistake) return {"the sum is conserved: it is not"};
+    if (plan.breaks_rule && setting_.variant == Variant::kOptimized) return {"the sum is conserved: no longer"};
+    return {};
+  }
 
  private:
   RunSetting setting_;
+  bool mistaken_;
   at::Tensor energy_, velocity_, raw_;
   std::vector<at::Tensor> kept_;
   double sum_ = 0;
@@ -77,18 +86,19 @@ class FakeRun final : public TrainingRun {
 
 class FakeWorkload final : public Workload {
  public:
-  explicit FakeWorkload(std::int64_t items) : items_(items) {}
+  FakeWorkload(std::int64_t items, bool mistaken) : items_(items), mistaken_(mistaken) {}
   std::int64_t items() const override { return items_; }
   std::unique_ptr<TrainingRun> make(const RunSetting& setting) const override {
-    return std::make_unique<FakeRun>(setting.items == 0 ? items_ : std::min(setting.items, items_), setting);
+    return std::make_unique<FakeRun>(setting.items == 0 ? items_ : std::min(setting.items, items_), mistaken_, setting);
   }
 
  private:
   std::int64_t items_;
+  bool mistaken_;
 };
 
 inline std::unique_ptr<Workload> prepare(const ScenarioConfig& config) {
-  return std::make_unique<FakeWorkload>(config.sizes.at("items"));
+  return std::make_unique<FakeWorkload>(config.sizes.at("items"), config.options.at("mistaken") != 0);
 }
 
 // The real kinds over the fake run "energy_flow.fake", and over one that gives no state.
@@ -99,6 +109,7 @@ inline Catalogue fake_catalogue() {
   source.pipeline = "energy_flow";
   source.name = "fake";
   source.sizes = {count_key("items", 1, 1e6, "how many")};
+  source.options = {count_key("mistaken", 0, 1, "energies grow by half at every step").or_else(0)};
   source.step_tolerance = {Tolerance::Kind::kBound, {1e-4, 1e-5}, {3e-2, 1e-2}, "step"};
   source.prepare = prepare;
   all.runs.push_back(source);

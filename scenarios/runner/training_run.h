@@ -45,6 +45,8 @@ class TrainingRun {
   virtual Readings counters() {
     return {};
   }  // what the run counts itself, since it was made: slots free, windows skipped
+  // Rules of its own (a residual, a norm that is kept) that the results of the last step break, a sentence each.
+  virtual std::vector<std::string> broken_rules() { return {}; }
 };
 
 // A run whose step is an optimizer's window over all its items, which can be taken in pieces: in micro-batches, and by

@@ -8,7 +8,8 @@
 
 namespace twinbench::sem::cayley {
 
-constexpr int kMostDim = 384;  // whose operand tile fits into the smaller card's shared memory
+constexpr int kMostDim = 384;       // whose operand tile fits into the smaller card's shared memory
+constexpr int kMostWideDim = 4096;  // with products of the library, from there on
 constexpr int kMostScales = 16;
 constexpr float kMatrixScale = 0x1p12f;  // of the packed matrix: its entries are at most 1, and small ones stay normal
 constexpr int kEdgeThreads = 256;
@@ -61,6 +62,35 @@ struct BackwardArguments {
 };
 constexpr std::int64_t backward_blocks(std::int64_t rows) { return kernels::blocks_of(rows, rows_of(Operand::kSplit)); }
 void launch_backward(const BackwardArguments& arguments, kernels::Stream stream);
+
+// Wider than kMostDim: the turned rows, whose product with the matrix the library takes.
+struct WideForwardArguments {
+  kernels::DesignatedOnly designated = kernels::DesignatedOnly();
+  std::int64_t rows = 0;
+  int dim = 0;
+  const float* psi = nullptr;     // [2, rows, dim]
+  const float* alpha = nullptr;   // [dim]
+  const float* matrix = nullptr;  // its first element tells whether all are NaN
+  float* turned = nullptr;        // [rows, 2, dim]
+  std::int32_t* nonfinite_rows = nullptr;
+  unsigned* handover = nullptr;  // [2]: as ForwardArguments'
+};
+void launch_wide_forward(const WideForwardArguments& arguments, kernels::Stream stream);
+
+// The same as BackwardArguments after the library's product.
+struct WideBackwardArguments {
+  kernels::DesignatedOnly designated = kernels::DesignatedOnly();
+  std::int64_t rows = 0;
+  int dim = 0;
+  const float* psi = nullptr;  // fields: [2, rows, dim]
+  const float* alpha = nullptr;
+  const float* products = nullptr;  // [2, rows, 2, dim]: grad_x' planes times the real and the imaginary part of U
+  const float* x = nullptr;
+  const float* grad_x = nullptr;
+  float *grad_psi = nullptr, *z = nullptr, *y = nullptr;
+  float* alpha_terms = nullptr;  // [blocks, dim]
+};
+void launch_wide_backward(const WideBackwardArguments& arguments, kernels::Stream stream);
 
 // From the product C = z^T y to the parameters, and the sums of alpha's terms.
 struct ParameterArguments {

@@ -1,6 +1,8 @@
 // sem.cayley's kernels on the host executor, in every thread order, against plain loops in fp64.
 #include "kernels/sem/cayley/kernel.h"
 
+#include "kernels/sem/cayley/wide_kernel.h"
+
 #include <complex>
 #include <limits>
 
@@ -176,12 +178,26 @@ TEST(CayleyKernel, OnlyRowsThatAreNotFiniteAreCounted) {
   for (int row = 0; row < s.rows; ++row) EXPECT_EQ(std::isnan(x[place(row * s.dim)]), row == 3 || row == 35) << row;
 }
 
-template <class Kernel>
-void check_backward(const Sizes& s, Order order) {
-  const Floats psi = spread(2 * s.rows * s.dim, 1), alpha = spread(s.dim, 2, 0.3f), x = spread(2 * s.rows * s.dim, 3),
-               given = spread(2 * s.rows * s.dim, 4);
-  std::vector<double> of_psi(s.field()), z(s.field()), y(s.field()), terms(place(s.dim));
-  for (int row = 0; row < s.rows; ++row) {
+// The way back of some rows, in fp64.
+struct BackwardCase {
+  Sizes s;
+  Floats psi, alpha, x, given;
+  std::vector<double> of_psi, z, y, terms;
+
+  explicit BackwardCase(const Sizes& sizes)
+      : s(sizes),
+        psi(spread(2 * s.rows * s.dim, 1)),
+        alpha(spread(s.dim, 2, 0.3f)),
+        x(spread(2 * s.rows * s.dim, 3)),
+        given(spread(2 * s.rows * s.dim, 4)),
+        of_psi(s.field()),
+        z(s.field()),
+        y(s.field()),
+        terms(place(s.dim)) {
+    for (int row = 0; row < s.rows; ++row) go_back(row);
+  }
+
+  void go_back(int row) {
     std::vector<Complex> g;
     for (int i = 0; i < s.dim; ++i) g.push_back(at(s, given, row, i));
     const auto back = times(s, g, true);
@@ -201,9 +217,25 @@ void check_backward(const Sizes& s, Order order) {
           back[place(i)] * std::polar(1.0, -alpha[place(i)] * turned.intensity[place(i)]) +
               2.0 * at(s, psi, row, i) * (alpha[place(i)] * of_phase[place(i)] - mean) / turned.floor);
   }
-  const Buffer psi_in(psi, "psi", 16), alpha_in(alpha, "alpha", 16), x_in(x, "x", 16), given_in(given, "grad_x", 16),
-      grad_psi(s.field(), "grad_psi", 16), z_out(s.field(), "z", 16), y_out(s.field(), "y", 16),
-      terms_out(place(backward_blocks(s.rows) * s.dim), "terms", 16);
+
+  void expect(const Buffer& got_psi, const Buffer& got_z, const Buffer& got_y, const Buffer& got_terms) const {
+    expect_near_by_row(s, got_z, z, 1e-6, "z");
+    expect_near_by_row(s, got_y, y, 1e-6, "y");
+    expect_near_by_row(s, got_psi, of_psi, 3e-6, "grad_psi");
+    for (int i = 0; i < s.dim; ++i) {
+      double sum = 0;
+      for (std::int64_t block = 0; block < backward_blocks(s.rows); ++block) sum += got_terms[place(block * s.dim + i)];
+      EXPECT_NEAR(sum, terms[place(i)], 1e-5 * s.rows) << i;
+    }
+  }
+};
+
+template <class Kernel>
+void check_backward(const Sizes& s, Order order) {
+  const BackwardCase one(s);
+  const Buffer psi_in(one.psi, "psi", 16), alpha_in(one.alpha, "alpha", 16), x_in(one.x, "x", 16),
+      given_in(one.given, "grad_x", 16), grad_psi(s.field(), "grad_psi", 16), z_out(s.field(), "z", 16),
+      y_out(s.field(), "y", 16), terms_out(place(backward_blocks(s.rows) * s.dim), "terms", 16);
   const Words matrix(packed(s.dim, Operand::kSplit), "matrix", 16);
   kernels::simt::run_clean(Kernel{}, static_cast<unsigned>(backward_blocks(s.rows)), kThreads, order,
                            BackwardArguments{.rows = s.rows,
@@ -218,14 +250,79 @@ void check_backward(const Sizes& s, Order order) {
                                              .y = y_out.data(),
                                              .alpha_terms = terms_out.data()},
                            std::max<std::int64_t>(OperandTile<Operand::kSplit>::bytes(s.dim), 4 * kWarps * kMostDim));
-  expect_near_by_row(s, z_out, z, 1e-6, "z");
-  expect_near_by_row(s, y_out, y, 1e-6, "y");
-  expect_near_by_row(s, grad_psi, of_psi, 3e-6, "grad_psi");
-  for (int i = 0; i < s.dim; ++i) {
-    double sum = 0;
-    for (std::int64_t block = 0; block < backward_blocks(s.rows); ++block) sum += terms_out[place(block * s.dim + i)];
-    EXPECT_NEAR(sum, terms[place(i)], 1e-5 * s.rows) << i;
-  }
+  one.expect(grad_psi, z_out, y_out, terms_out);
+}
+
+// [2, rows, 2, dim]: the given gradient's planes times both parts of the matrix.
+Floats plane_products(const Sizes& s, const Floats& given) {
+  Floats products;
+  for (int row = 0; row < 2 * s.rows; ++row)
+    for (int column = 0; column < 2 * s.dim; ++column) {
+      double sum = 0;
+      for (int k = 0; k < s.dim; ++k) {
+        const Complex number = entry(s.dim, k, column % s.dim);
+        sum += given[place(row * s.dim + k)] * (column < s.dim ? number.real() : number.imag());
+      }
+      products.push_back(static_cast<float>(sum));
+    }
+  return products;
+}
+
+TEST(CayleyKernel, WideRowsGoBackTheSameWay) {
+  for (const Sizes& s : {Sizes{35, 5}, Sizes{2, 300}})
+    for (const Order order : kernels::simt::kAllOrders) {
+      const BackwardCase one(s);
+      const Buffer psi_in(one.psi), alpha_in(one.alpha), x_in(one.x), given_in(one.given),
+          products(plane_products(s, one.given)), grad_psi(s.field()), z_out(s.field()), y_out(s.field()),
+          terms_out(place(backward_blocks(s.rows) * s.dim));
+      kernels::simt::run_clean(WideBack{}, static_cast<unsigned>(backward_blocks(s.rows)), kThreads, order,
+                               WideBackwardArguments{.rows = s.rows,
+                                                     .dim = s.dim,
+                                                     .psi = psi_in.data(),
+                                                     .alpha = alpha_in.data(),
+                                                     .products = products.data(),
+                                                     .x = x_in.data(),
+                                                     .grad_x = given_in.data(),
+                                                     .grad_psi = grad_psi.data(),
+                                                     .z = z_out.data(),
+                                                     .y = y_out.data(),
+                                                     .alpha_terms = terms_out.data()});
+      one.expect(grad_psi, z_out, y_out, terms_out);
+    }
+}
+
+TEST(CayleyKernel, WideRowsAreTurnedAndCounted) {
+  const Sizes s{5, 300};
+  Floats psi = spread(2 * s.rows * s.dim, 1);
+  const Floats alpha = spread(s.dim, 2, 0.3f);
+  for (const bool broken_matrix : {false, true})
+    for (const Order order : kernels::simt::kAllOrders) {
+      psi[place(3 * s.dim + 299)] = std::numeric_limits<float>::quiet_NaN();
+      const Buffer given(psi), of_phase(alpha), matrix(Floats{broken_matrix ? std::nanf("") : 1.0f}), turned(s.field());
+      const GuardedBuffer<std::int32_t> nonfinite(1);
+      const GuardedBuffer<unsigned> handover(std::vector<unsigned>{0, 0});
+      for (int launch = 0; launch < 2; ++launch) {  // the counters are 0 again after the first
+        kernels::simt::run_clean(WideTurn{}, s.rows, kThreads, order,
+                                 WideForwardArguments{.rows = s.rows,
+                                                      .dim = s.dim,
+                                                      .psi = given.data(),
+                                                      .alpha = of_phase.data(),
+                                                      .matrix = matrix.data(),
+                                                      .turned = turned.data(),
+                                                      .nonfinite_rows = nonfinite.data(),
+                                                      .handover = handover.data()});
+        EXPECT_EQ(nonfinite[0], broken_matrix ? s.rows : 1);
+        EXPECT_EQ(handover[0] + handover[1], 0u);
+      }
+      for (const int row : {0, 1, 2, 4}) {
+        const Turned right = turned_row(s, psi, alpha, row);
+        for (int i = 0; i < s.dim; ++i) {
+          ASSERT_NEAR(turned[place(row * 2 * s.dim + i)], right.r[place(i)].real(), 1e-6) << row << " " << i;
+          ASSERT_NEAR(turned[place((row * 2 + 1) * s.dim + i)], right.r[place(i)].imag(), 1e-6) << row << " " << i;
+        }
+      }
+      EXPECT_TRUE(std::isnan(turned[place(3 * 2 * s.dim)]));
+    }
 }
 
 TEST(CayleyKernel, BackwardMatchesAPlainLoop) {

@@ -7,8 +7,11 @@
 // halves 261 us at the library's rate. Predicted, before it was written: 319 us split (206 GFLOP at the 646e12 that
 // warps' own instructions reach; L2 220 us for 2.1 GB of the matrix, read by 4,096 blocks), some 400 with the waits of
 // one block a multiprocessor; 160 us single (106 us of products, 125 us of DRAM, and waits). One launch.
+// Wider than 384 a row no longer fits beside others: its rotation is a kernel, and the product the library's, which
+// from there on is bound by arithmetic, so that what fusing would save is below a tenth.
 #include "kernels/common/simt_device.h"
 #include "kernels/sem/cayley/kernel.h"
+#include "kernels/sem/cayley/wide_kernel.h"
 
 namespace twinbench::sem::cayley {
 
@@ -42,6 +45,14 @@ void launch_backward(const BackwardArguments& a, kernels::Stream stream) {
     simt::launch(Backward{}, grid, kThreads, shared, stream, a);
   else
     simt::launch(BackwardAnyWidth{}, grid, kThreads, shared, stream, a);
+}
+
+void launch_wide_forward(const WideForwardArguments& a, kernels::Stream stream) {
+  simt::launch(WideTurn{}, simt::grid(a.rows), kThreads, 0, stream, a);
+}
+
+void launch_wide_backward(const WideBackwardArguments& a, kernels::Stream stream) {
+  simt::launch(WideBack{}, simt::grid(backward_blocks(a.rows)), kThreads, 0, stream, a);
 }
 
 void launch_parameters(const ParameterArguments& a, kernels::Stream stream) {

@@ -147,17 +147,13 @@ class CpuCayley final : public TwoHalves {
         forward_results_(zero_results(forward_of(setting))) {
     const auto options = psi_.options();
     const Unitary unitary = unitary_of(inputs, setting);
-    // Rows of real, then imaginary parts times this are the real, then the imaginary parts of the products.
-    const auto stacked = [&](const at::Tensor& re, const at::Tensor& im) {
-      return at::cat({at::cat({re, im}, 1), at::cat({-im, re}, 1)}, 0).to(psi_.scalar_type()).contiguous();
-    };
-    matrix_ = stacked(unitary.re, unitary.im);
+    matrix_ = stacked(unitary.re, unitary.im, psi_.scalar_type());
     tile_ = at::empty({block_, 2 * dim_}, options);
     pieces_ = Pieces::of(block_, grain(dim_, kElements), at::get_num_threads(), 1);
     scratch_ = at::empty({pieces_.number(), 4, dim_}, options);
     finite_.resize(static_cast<std::size_t>(block_));
     if (!setting.backward()) return;
-    conjugate_ = stacked(unitary.re, -unitary.im);
+    conjugate_ = stacked(unitary.re, -unitary.im, psi_.scalar_type());
     given_ = inputs["grad_x"].contiguous();
     gradient_ = at::empty({2, block_, dim_}, options);
     z_ = at::empty({2 * block_, dim_}, options);

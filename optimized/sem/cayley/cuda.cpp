@@ -1,5 +1,8 @@
-// Optimized sem.cayley on CUDA: one kernel forward; backward two and a product of the library. 0 reads.
+// Optimized sem.cayley on CUDA: one kernel forward; backward two and a product of the library. Rows wider than a
+// block's shared memory: the rotation's kernel and a product of the library; backward two and two. 0 reads.
 #include <ATen/ATen.h>
+
+#include <optional>
 
 #include "kernels/sem/cayley/arguments.h"
 #include "optimized/common/cuda.h"
@@ -25,6 +28,37 @@ at::Tensor packed(const Unitary& unitary, Operand operand) {
       .view(at::kInt);
 }
 
+// dim up to kMostWideDim: what lies between the library's products and the kernels beside them.
+class WideProducts {
+ public:
+  WideProducts(const Unitary& unitary, const at::Tensor& psi, bool tf32, bool backward)
+      : matrix_(stacked(unitary.re, unitary.im, at::kFloat)), tf32_(tf32) {
+    const std::int64_t rows = psi.size(1), dim = psi.size(2);
+    turned_ = at::empty({rows, 2 * dim}, psi.options());
+    if (!backward) return;
+    parts_ = at::cat({unitary.re, unitary.im}, 1).to(at::kFloat).contiguous();
+    products_ = at::empty({2 * rows, 2 * dim}, psi.options());
+  }
+
+  float* turned() const { return data<float>(turned_); }
+  const float* matrix() const { return matrix_.const_data_ptr<float>(); }
+  const float* products() const { return products_.const_data_ptr<float>(); }
+
+  // Plane by plane, each row's both parts times the columns of one.
+  void multiply_turned(const at::Tensor& x) const {
+    const std::int64_t dim = x.size(2);
+    multiply(x, turned_.unsqueeze(0).expand({2, -1, -1}), matrix_.view({2 * dim, 2, dim}).transpose(0, 1), tf32_);
+  }
+  void multiply_given(const at::Tensor& grad_x) const {
+    multiply(products_, grad_x.view({-1, grad_x.size(2)}), parts_, tf32_);
+  }
+
+ private:
+  at::Tensor matrix_, parts_;  // [2 dim, 2 dim], [dim, 2 dim]
+  at::Tensor turned_, products_;
+  bool tf32_;
+};
+
 class CudaCayley final : public TwoHalves {
  public:
   CudaCayley(const NamedTensors& inputs, const Setting& setting)
@@ -32,13 +66,18 @@ class CudaCayley final : public TwoHalves {
         operand_(!backward_ && setting.option("tolerance") >= kSingleIsEnough ? Operand::kSingle : Operand::kSplit),
         psi_(inputs["psi"].contiguous()),
         alpha_(inputs["alpha"].contiguous()),
-        matrix_(packed(unitary_of(inputs, setting), operand_)),
         handover_(at::zeros({3}, psi_.options().dtype(at::kInt))),
         forward_results_(zero_results(forward_of(setting))) {
     const std::int64_t rows = setting.size("rows");
     const int dim = static_cast<int>(setting.size("dim"));
     auto* const counters = reinterpret_cast<unsigned*>(data<std::int32_t>(handover_));
-    const auto* const matrix = reinterpret_cast<const std::uint32_t*>(matrix_.const_data_ptr<std::int32_t>());
+    const Unitary unitary = unitary_of(inputs, setting);
+    if (dim > kMostDim)
+      wide_.emplace(unitary, psi_, operand_ == Operand::kSingle, backward_);
+    else
+      matrix_ = packed(unitary, operand_);
+    const auto* const matrix =
+        wide_ ? nullptr : reinterpret_cast<const std::uint32_t*>(matrix_.const_data_ptr<std::int32_t>());
     forward_ = {.rows = rows,
                 .dim = dim,
                 .psi = psi_.const_data_ptr<float>(),
@@ -95,9 +134,24 @@ class CudaCayley final : public TwoHalves {
     run_forward();
     if (backward_) run_backward();
   }
-  void run_forward() override { launch_forward(operand_, forward_, stream()); }
+  void run_forward() override {
+    if (!wide_) return launch_forward(operand_, forward_, stream());
+    launch_wide_forward({.rows = forward_.rows,
+                         .dim = forward_.dim,
+                         .psi = forward_.psi,
+                         .alpha = forward_.alpha,
+                         .matrix = wide_->matrix(),
+                         .turned = wide_->turned(),
+                         .nonfinite_rows = forward_.nonfinite_rows,
+                         .handover = forward_.handover},
+                        stream());
+    if (forward_.rows > 0) wide_->multiply_turned(forward_results_["x"]);
+  }
   void run_backward() override {
-    launch_backward(back_, stream());
+    if (wide_)
+      back_through_products();
+    else
+      launch_backward(back_, stream());
     multiply(product_, z_.t(), y_);
     launch_parameters(parameters_, stream());
   }
@@ -107,6 +161,22 @@ class CudaCayley final : public TwoHalves {
   NamedTensors outputs() override { return backward_ ? results_ : forward_results_; }
 
  private:
+  void back_through_products() {
+    if (back_.rows > 0) wide_->multiply_given(given_);
+    launch_wide_backward({.rows = back_.rows,
+                          .dim = back_.dim,
+                          .psi = back_.psi,
+                          .alpha = back_.alpha,
+                          .products = wide_->products(),
+                          .x = back_.x,
+                          .grad_x = back_.grad_x,
+                          .grad_psi = back_.grad_psi,
+                          .z = back_.z,
+                          .y = back_.y,
+                          .alpha_terms = back_.alpha_terms},
+                         stream());
+  }
+
   const bool backward_;
   const Operand operand_;
   at::Tensor psi_, alpha_, matrix_, handover_, given_, z_, y_, product_, terms_, nodes_, scale_, of_theta_, of_share_,
@@ -115,6 +185,7 @@ class CudaCayley final : public TwoHalves {
   ForwardArguments forward_;
   BackwardArguments back_;
   ParameterArguments parameters_;
+  std::optional<WideProducts> wide_;
 };
 
 }  // namespace

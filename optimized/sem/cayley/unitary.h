@@ -44,6 +44,11 @@ inline Unitary unitary_of(const NamedTensors& inputs, const Setting& setting) {
   return {symmetric(2 * inverse - one), symmetric(at::mm(shift, inverse) * -2)};
 }
 
+// [2 dim, 2 dim]: rows of real, then imaginary parts times this are the real, then the imaginary parts of the products.
+inline at::Tensor stacked(const at::Tensor& re, const at::Tensor& im, at::ScalarType type) {
+  return at::cat({at::cat({re, im}, 1), at::cat({-im, re}, 1)}, 0).to(type).contiguous();
+}
+
 inline EdgeFactors edge_factors(const NamedTensors& inputs, const Setting& setting) {
   const at::Tensor theta = inputs["theta"].to(at::kDouble), shares = at::softmax(inputs["mix"].to(at::kDouble), 0);
   const at::Tensor scale = scales_of_edges(inputs);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "src/sem/common/graph.h"
+#include "src/sem/common/shifted_system.h"
 #include "src/spec_parts.h"
 
 namespace twinbench::sem::cayley {
@@ -54,87 +55,38 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) 
   if (setting.on("huge_weights")) inputs["theta"].mul_(10).add_(20);  // softplus(x) is x up there
 }
 
-using Row = std::vector<std::complex<double>>;
-
 // What the inputs say, in fp64 and without any of the variants' code.
 class Layer {
  public:
   Layer(const NamedTensors& inputs, const Setting& setting)
-      : half_step_(setting.option("dt") / 2), dim_(setting.size("dim")), rows_(setting.size("rows")) {
+      : system_(inputs, setting.option("dt") / 2, setting.size("dim")),
+        dim_(setting.size("dim")),
+        rows_(setting.size("rows")) {
     const auto real = [&](const char* name) { return inputs[name].cpu().to(at::kDouble).contiguous(); };
     psi_ = real("psi"), alpha_ = real("alpha");
-    const at::Tensor theta = real("theta"), mix = real("mix"), nodes = inputs["nodes"].cpu().contiguous(),
-                     starts = inputs["starts"].cpu().contiguous();
-    double sum = 0;
-    for (std::int64_t scale = 0; scale < mix.numel(); ++scale) sum += std::exp(mix.const_data_ptr<double>()[scale]);
-    for (std::int64_t scale = 0; scale < mix.numel(); ++scale)
-      for (std::int64_t edge = starts.const_data_ptr<std::int64_t>()[scale];
-           edge < starts.const_data_ptr<std::int64_t>()[scale + 1]; ++edge) {
-        const auto* const pair = nodes.const_data_ptr<std::int64_t>() + 2 * edge;
-        const double x = theta.const_data_ptr<double>()[edge];
-        edges_.push_back({pair[0], pair[1],
-                          std::exp(mix.const_data_ptr<double>()[scale]) / sum *
-                              (std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))))});
-      }
   }
 
+  const ShiftedSystem& system() const { return system_; }
   std::int64_t rows() const { return rows_; }
   double phase_of(std::int64_t row) const { return phases(row).second; }
 
-  Row psi(std::int64_t row) const { return row_of(psi_, row); }
-  Row row_of(const at::Tensor& planes, std::int64_t row) const {
-    Row values(static_cast<std::size_t>(dim_));
+  ComplexRow psi(std::int64_t row) const { return row_of(psi_, row); }
+  ComplexRow row_of(const at::Tensor& planes, std::int64_t row) const {
+    ComplexRow values(static_cast<std::size_t>(dim_));
     const double* const from = planes.const_data_ptr<double>() + row * dim_;
     for (std::int64_t i = 0; i < dim_; ++i) values[static_cast<std::size_t>(i)] = {from[i], from[rows_ * dim_ + i]};
     return values;
   }
-  Row rotated(std::int64_t row) const {
-    Row values = psi(row);
+  ComplexRow rotated(std::int64_t row) const {
+    ComplexRow values = psi(row);
     const auto phase = phases(row).first;
     for (std::size_t i = 0; i < values.size(); ++i) values[i] *= std::polar(1.0, phase[i]);
     return values;
   }
-  // (I + sign * i * dt/2 * H) v
-  Row operated(const Row& v, double sign) const {
-    Row result = v;
-    for (const auto& [i, j, weight] : edges_) {
-      const auto first = static_cast<std::size_t>(i), second = static_cast<std::size_t>(j);
-      const auto flow = std::complex<double>(0, sign * half_step_) * weight * (v[first] - v[second]);
-      result[first] += flow;
-      result[second] -= flow;
-    }
-    return result;
-  }
-  // dt/2 times the largest eigenvalue of H, from below, by the power method.
-  double largest_shift() const {
-    Row v(static_cast<std::size_t>(dim_));
-    for (std::size_t i = 0; i < v.size(); ++i) v[i] = std::cos(3.0 * static_cast<double>(i) + 1);
-    double shift = 0;
-    for (int step = 0; step < 40; ++step) {
-      Row next = operated(v, 1);
-      for (std::size_t i = 0; i < v.size(); ++i) next[i] -= v[i];
-      const double length = norm(next);
-      if (!(length > 1e-200) || !std::isfinite(length)) return 0;
-      shift = length / norm(v);
-      for (auto& value : next) value *= 1 / length;
-      v = std::move(next);
-    }
-    return shift;
-  }
-  static double norm(const Row& v) {
-    double sum = 0;
-    for (const auto& value : v) sum += std::norm(value);
-    return std::sqrt(sum);
-  }
 
  private:
-  struct WeightedEdge {
-    std::int64_t i, j;
-    double weight;
-  };
-
   std::pair<std::vector<double>, double> phases(std::int64_t row) const {
-    const Row values = psi(row);
+    const ComplexRow values = psi(row);
     double mean = 0, most = 0;
     for (const auto& value : values) mean += std::norm(value) / static_cast<double>(dim_);
     std::vector<double> phase;
@@ -145,10 +97,9 @@ class Layer {
     return {phase, most};
   }
 
-  double half_step_;
+  ShiftedSystem system_;
   std::int64_t dim_, rows_;
   at::Tensor psi_, alpha_;
-  std::vector<WeightedEdge> edges_;
 };
 
 // Of x in units of 1e-6: twice the residual that is allowed times the largest row, as no singular value of the matrix
@@ -158,11 +109,12 @@ double solution_bound(const std::string& output, const NamedTensors& inputs, con
   const Layer layer(inputs, setting);
   double most = 0, phase = 0;
   for (std::int64_t row = 0; row < layer.rows(); ++row)
-    if (const double norm = Layer::norm(layer.psi(row)); std::isfinite(norm)) {
-      most = std::max(most, norm);
+    if (const double length = norm(layer.psi(row)); std::isfinite(length)) {
+      most = std::max(most, length);
       phase = std::max(phase, layer.phase_of(row));
     }
-  const double residual = (setting.option("tolerance") + kRoundingFloor) * std::hypot(1, layer.largest_shift());
+  const double residual =
+      (setting.option("tolerance") + kRoundingFloor) * std::hypot(1, layer.system().largest_shift());
   return std::clamp(2e6 * most * residual + 2 * most * std::max(1.0, phase / 2), 1e-3, 1e6);
 }
 
@@ -209,17 +161,16 @@ constexpr std::int64_t kRowsLookedAt = 64;
 std::string unsolved(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
   const Layer layer(inputs, setting);
   const at::Tensor x = outputs["x"].to(at::kDouble).contiguous();
-  // What fp32 loses between the recurrence's residual and the true one grows with the condition of A^H A, 1 + Lam^2.
-  const double grown = 1 + std::pow(layer.largest_shift(), 2);
+  // What fp32 loses in x, the matrix enlarges by its largest singular value, sqrt(1 + Lam^2).
+  const double rounding = kRoundingFloor * std::hypot(1, layer.system().largest_shift());
   double worst = 0, most = 0;
   for (std::int64_t row = 0; row < std::min(layer.rows(), kRowsLookedAt); ++row) {
-    const Row solution = layer.row_of(x, row), right = layer.operated(layer.rotated(row), -1);
-    if (!(Layer::norm(right) > 1e-15) || !std::isfinite(Layer::norm(right))) continue;
-    Row left = layer.operated(solution, 1);
+    const ComplexRow solution = layer.row_of(x, row), right = layer.system().operated(layer.rotated(row), -1);
+    if (!(norm(right) > 1e-15) || !std::isfinite(norm(right))) continue;
+    ComplexRow left = layer.system().operated(solution, 1);
     for (std::size_t i = 0; i < left.size(); ++i) left[i] -= right[i];
-    const double residual = Layer::norm(left) / Layer::norm(right);
-    const double allowed =
-        (setting.option("tolerance") + kRoundingFloor) * grown + 1e-6 * std::max(1.0, layer.phase_of(row));
+    const double residual = norm(left) / norm(right);
+    const double allowed = setting.option("tolerance") + rounding + 1e-6 * std::max(1.0, layer.phase_of(row));
     most = std::max(most, residual);
     worst = std::max(worst, std::isnan(residual) ? HUGE_VAL : residual / allowed);
   }
@@ -230,9 +181,9 @@ std::string not_unitary(const NamedTensors& inputs, const NamedTensors& outputs,
   const Layer layer(inputs, setting);
   const at::Tensor x = outputs["x"].to(at::kDouble).contiguous();
   const double tolerance = setting.option("tolerance"),
-               allowed = 1e-6 * std::hypot(1, layer.largest_shift()) + (tolerance > 1e-6 ? tolerance : 0);
+               allowed = 1e-6 * std::hypot(1, layer.system().largest_shift()) + (tolerance > 1e-6 ? tolerance : 0);
   for (std::int64_t row = 0; row < std::min(layer.rows(), kRowsLookedAt); ++row) {
-    const double before = Layer::norm(layer.psi(row)), after = Layer::norm(layer.row_of(x, row));
+    const double before = norm(layer.psi(row)), after = norm(layer.row_of(x, row));
     if (!(before > 1e-15) || !std::isfinite(before) || setting.on("nan_weight")) continue;
     if (const double share = after / before; !(std::abs(share * share - 1) <= allowed))
       return "the squared norm of row " + std::to_string(row) + " becomes " + std::to_string(share * share) + " times";
@@ -246,7 +197,7 @@ std::string moved_without_step(const NamedTensors& inputs, const NamedTensors& o
   const Layer layer(inputs, setting);
   const at::Tensor x = outputs["x"].to(at::kDouble).contiguous();
   for (std::int64_t row = 0; row < layer.rows(); ++row) {
-    const Row before = layer.psi(row), after = layer.row_of(x, row);
+    const ComplexRow before = layer.psi(row), after = layer.row_of(x, row);
     for (std::size_t i = 0; i < before.size(); ++i)
       if (std::isfinite(std::abs(before[i])) &&
           !(std::abs(std::abs(after[i]) - std::abs(before[i])) <= 5e-7 * std::abs(before[i])))

@@ -1,0 +1,23 @@
+// Launches sem.lazy_gate's kernel.
+//
+// version | idea                                                            | state
+// 1       | four rows a block, x, r and p in shared memory; a thread a node, | in use
+//         | a neighbour's weight read once for the four rows                |
+// Predicted before it was written, 131,072 rows of 256, 13 iterations of 33 entries (H200): 14 H-applies read 8 bytes
+// of shared memory an entry and row, 124 GB in all: 3.9 ms; the floor of the gather form is 3.5 ms, DRAM's 250 us. On
+// the RTX 5090, of which a multiprocessor has half of that bandwidth to a FLOP: 4 ms. One launch a call.
+#include "kernels/common/simt_device.h"
+#include "kernels/sem/lazy_gate/kernel.h"
+
+namespace twinbench::sem::lazy_gate {
+
+void launch_call(const CallArguments& a, kernels::Stream stream) {
+  const int rows = rows_of(a.dim);
+  const dim3 grid = simt::grid(kernels::blocks_of(a.rows, rows));
+  if (rows == kTileRows)
+    simt::launch(SolveTile{}, grid, kThreads, shared_bytes(a.dim), stream, a);
+  else
+    simt::launch(SolveOne{}, grid, kThreads, shared_bytes(a.dim), stream, a);
+}
+
+}  // namespace twinbench::sem::lazy_gate
