@@ -171,15 +171,22 @@ TEST(LazyGateKernel, SkipsStartsWarmOrDiscards) {
 
     entry = kSolution;
     entry[0] += 1e-3f, entry[1] -= 1e-3f, entry[6] += 1e-3f;
-    const StopRule one_step{5e-7f, 1e-6f, 1};
-    const auto warm = call<SolveTile>(kExample, 4, kPsi, entry, one_step, order, kTileRows);
+    // Two steps: the first does not know what the residual was before it, and after a third the walk has healed.
+    const StopRule some_steps{5e-7f, 1e-6f, 2};
+    const auto warm = call<SolveTile>(kExample, 4, kPsi, entry, some_steps, order, kTileRows);
     const Row start = row_of(entry, 1, 4, 0);
     EXPECT_EQ(warm.skipped, 0);
-    expect_row(warm.x, 1, 4, 0, solved(kExample, row_of(kPsi, 1, 4, 0), one_step, &start).x, 3e-7);
+    expect_row(warm.x, 1, 4, 0, solved(kExample, row_of(kPsi, 1, 4, 0), some_steps, &start).x, 2e-7);
 
-    const auto discarded = call<SolveTile>(kExample, 4, kPsi, {1, 1, 1, 1, 0, 0, 0, 0}, one_step, order, kTileRows);
-    expect_row(discarded.x, 1, 4, 0, solved(kExample, row_of(kPsi, 1, 4, 0), one_step).x, 3e-7);
-    EXPECT_EQ(discarded.cache, discarded.x) << "every call leaves its answer";
+    // Ten times the gate's residual is no skip; constants lie in the null space of H, and another entry does not.
+    entry = kSolution;
+    entry[0] += 1e-5f;
+    EXPECT_EQ(call<SolveTile>(kExample, 4, kPsi, entry, rule, order, kTileRows).skipped, 0);
+    for (const Floats& other : {Floats{1, 1, 1, 1, 0, 0, 0, 0}, Floats{2, -1, 0.5f, 1, 0, 1, -2, 1}}) {
+      const auto discarded = call<SolveTile>(kExample, 4, kPsi, other, some_steps, order, kTileRows);
+      expect_row(discarded.x, 1, 4, 0, solved(kExample, row_of(kPsi, 1, 4, 0), some_steps).x, 3e-7);
+      EXPECT_EQ(discarded.cache, discarded.x) << "every call leaves its answer";
+    }
   }
 }
 
