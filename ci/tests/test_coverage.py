@@ -61,7 +61,7 @@ def test_what_is_new_must_be_pinned(pins):
 
 def test_a_missing_list_is_an_error_and_drop_needs_pin(tmp_path):
     result = coverage(tmp_path / "none.txt")
-    assert result.returncode == 2 and "coverage --pin" in result.stderr
+    assert result.returncode == 2 and "write one with --pin" in result.stderr
     assert coverage(tmp_path / "none.txt", "--drop").returncode == 2
 
 

@@ -36,6 +36,7 @@ std::string whole(double value) { return std::to_string(std::llround(value)); }
 std::string text_of(const Tolerance& tolerance) {
   static const char* const kinds[] = {"exact", "bound", "gradient", "measured"};
   std::string text = kinds[static_cast<int>(tolerance.kind)];
+  if (tolerance.iterative) text += " of a solver";
   for (const auto dtype : {Dtype::kFp32, Dtype::kBf16, Dtype::kFp16, Dtype::kTf32})
     text += ' ' + number(tolerance.bound(dtype).relative) + '+' + number(tolerance.bound(dtype).absolute);
   return text;

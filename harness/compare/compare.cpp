@@ -212,10 +212,11 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
                                            " against the oracle exceeds " + number(100 * poor) +
                                            " % of the oracle's rms " + number(s.oracle_rms));
   }
+  const double of_solver = spec.tolerance.iterative ? bound.absolute : 0;
   // Gradients are sums over many items: their class bounds the tensor (below) and the largest error, not each element.
   if (!gradient) {
-    const double floor =
-        std::max(std::min(table.absolute, kMagnitudeFloor * s.oracle_rms), kHonestFactor * s.baseline_rmse);
+    const double floor = std::max(
+        {std::min(table.absolute, kMagnitudeFloor * s.oracle_rms), kHonestFactor * s.baseline_rmse, of_solver});
     compare_elements<Value>(oracle, baseline, candidate, {table.relative, floor, bound, flipped}, marks, shape, result);
   }
 
@@ -227,6 +228,8 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
     whole = std::max(whole, bound.relative * s.oracle_rms);
     largest = std::max(largest, bound.relative * s.oracle_max);
   }
+  whole = std::max(whole, of_solver);
+  largest = std::max(largest, of_solver);
   ruling.limit("RMSE against the oracle (the baseline's is " + number(s.baseline_rmse) + ")", s.candidate_rmse, whole);
   ruling.limit("largest error (the baseline's is " + number(s.baseline_max_error) + ")", s.candidate_max_error,
                largest);

@@ -229,6 +229,17 @@ TEST(Compare, SpecificationBoundOfAModeThatRounds) {
   EXPECT_FALSE(unrounded.accepted());
 }
 
+TEST(Compare, OfASolverTheClassSaysHowFar) {
+  Twin twin = product();
+  twin.baseline = twin.oracle.to(at::kFloat);  // happens to be as close as can be
+  const at::Tensor within = (twin.oracle + 4e-4).to(at::kFloat), beyond = (twin.oracle + 6e-4).to(at::kFloat);
+  OutputSpec spec = output(Tolerance::Kind::kBound, {0, 5e-4});
+  EXPECT_FALSE(judge(twin, within, spec).accepted());
+  spec.tolerance.iterative = true;
+  EXPECT_TRUE(judge(twin, within, spec).accepted()) << judge(twin, within, spec).reason;
+  EXPECT_FALSE(judge(twin, beyond, spec).accepted());
+}
+
 TEST(Compare, ExactIsBitwise) {
   const at::Tensor counts = at::arange(100);
   const Twin twin{counts, counts};

@@ -19,7 +19,8 @@ constexpr double kRoundingFloor = 3e-7;  // of a residual in fp32, beside the so
 constexpr std::int64_t kRowsLookedAt = 16;
 
 Signature signature() {
-  const Tolerance solution{Tolerance::Kind::kBound, {0, 1e-6}, {0, 1e-6}, "C07"};  // times solution_bound
+  Tolerance solution{Tolerance::Kind::kBound, {0, 1e-6}, {0, 1e-6}, "C07"};  // times solution_bound
+  solution.iterative = true;
   const Tolerance measured{Tolerance::Kind::kMeasured, {}, {}, "measured"};
   const auto table = [](const char* name, const char* shape) {
     return weight(name, shape, not_drawn()).of(Element::kInt64).without_gradient();
