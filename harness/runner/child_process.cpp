@@ -46,7 +46,8 @@ void make_pipe(int (&ends)[2]) {
 }
 
 // Everything a non-blocking descriptor has; closes it at its end.
-std::string read_available(int& descriptor) {
+// `refused`: the number of the error that ended it, none at the writer's end.
+std::string read_available(int& descriptor, int& refused) {
   std::string bytes;
   char buffer[65536];
   while (descriptor >= 0) {
@@ -59,6 +60,7 @@ std::string read_available(int& descriptor) {
     } else if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
       break;
     } else {
+      if (count < 0) refused = errno;
       close(descriptor);
       descriptor = -1;
     }
@@ -134,7 +136,14 @@ void ChildProcess::stop(JobStatus status, const std::string& what) {
 }
 
 void ChildProcess::read_result() {
-  const std::string bytes = read_available(result_pipe_);
+  int refused = 0;
+  const std::string bytes = read_available(result_pipe_, refused);
+  if (refused != 0 && !answered_) {  // what the child says is lost: the system's fault, not the child's
+    result_.error_kind = name_of(ErrorKind::kInputOutput);
+    return stop(JobStatus::kError, Error(ErrorKind::kInputOutput, "result pipe", std::strerror(refused),
+                                         "run it again; look at the system's log")
+                                       .what());
+  }
   if (bytes.empty()) return;
   last_sign_s_ = now_s();
   for (const nlohmann::json& message : reader_.take(bytes)) {
@@ -171,7 +180,9 @@ void ChildProcess::take(const nlohmann::json& message) {
 }
 
 void ChildProcess::read_output() {
-  const std::string bytes = read_available(output_pipe_);
+  int refused = 0;
+  const std::string bytes = read_available(output_pipe_, refused);
+  if (refused != 0) result_.output_tail += std::string("(its output: ") + std::strerror(refused) + ")\n";
   if (bytes.empty()) return;
   last_sign_s_ = now_s();
   result_.output_tail += bytes;
