@@ -228,7 +228,8 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
     whole = std::max(whole, bound.relative * s.oracle_rms);
     largest = std::max(largest, bound.relative * s.oracle_max);
   }
-  whole = std::max(whole, of_solver);
+  const auto row = static_cast<double>(shape.dim() > 0 ? std::max<std::int64_t>(shape.size(-1), 1) : 1);
+  whole = std::max(whole, of_solver / std::sqrt(row));
   largest = std::max(largest, of_solver);
   ruling.limit("RMSE against the oracle (the baseline's is " + number(s.baseline_rmse) + ")", s.candidate_rmse, whole);
   ruling.limit("largest error (the baseline's is " + number(s.baseline_max_error) + ")", s.candidate_max_error,

@@ -232,7 +232,10 @@ TEST(Compare, SpecificationBoundOfAModeThatRounds) {
 TEST(Compare, OfASolverTheClassSaysHowFar) {
   Twin twin = product();
   twin.baseline = twin.oracle.to(at::kFloat);  // happens to be as close as can be
-  const at::Tensor within = (twin.oracle + 4e-4).to(at::kFloat), beyond = (twin.oracle + 6e-4).to(at::kFloat);
+  // Rows of 50 elements.
+  const double share = 1 / std::sqrt(50.0);
+  const at::Tensor within = (twin.oracle + 4e-4 * share).to(at::kFloat),
+                   beyond = (twin.oracle + 6e-4 * share).to(at::kFloat);
   OutputSpec spec = output(Tolerance::Kind::kBound, {0, 5e-4});
   EXPECT_FALSE(judge(twin, within, spec).accepted());
   spec.tolerance.iterative = true;
