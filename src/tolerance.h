@@ -23,8 +23,8 @@ struct Tolerance {
   std::string spec_class;  // "op", "elementwise", "step", "grad", "exact", or the component's own
   Bound fp16{2e-5, 2e-6};
   Bound tf32{2e-5, 2e-6};
-  // Solved until a residual is small enough: how far a solution, a row of the last axis, may then lie from the exact one
-  // is the class's to say (its absolute bound, of the row's norm), and a baseline that happens to come closer is no
+  // Solved until a residual is small enough: how far a solution, a row of the last axis, may then lie from the right
+  // one is the class's to say (its absolute bound, of the row's norm), and a baseline that happens to come closer is no
   // measure of another one's work.
   bool iterative = false;
 

@@ -140,7 +140,8 @@ double looseness(const Setting& setting) {
 // number more.
 double rounding(const Setting& setting) {
   constexpr double kDocumentedNeighbours = 56;
-  const double neighbours = 2.0 * static_cast<double>(setting.size("edges")) / static_cast<double>(setting.size("dim"));
+  const auto [edges, dim] = real_sizes<2>(setting, {"edges", "dim"});
+  const double neighbours = 2 * edges / dim;
   return kRoundingFloor * std::sqrt(std::max(1.0, neighbours / kDocumentedNeighbours));
 }
 
