@@ -136,8 +136,8 @@ double looseness(const Setting& setting) {
   return std::max(setting.option("tolerance"), setting.on("lazy_cg") ? setting.option("lazy_cg_tol") : 0);
 }
 
-// Of the relative residual. A node's sum over more neighbours than the documented layer's 56 rounds by the root of their
-// number more.
+// Of the relative residual. A node's sum over more neighbours than the documented layer's 56 rounds by the root of that
+// many more.
 double rounding(const Setting& setting) {
   constexpr double kDocumentedNeighbours = 56;
   const auto [edges, dim] = real_sizes<2>(setting, {"edges", "dim"});
