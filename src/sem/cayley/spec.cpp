@@ -6,14 +6,12 @@
 #include <complex>
 #include <limits>
 
-#include "src/sem/common/graph.h"
+#include "src/sem/common/hamiltonian_inputs.h"
 #include "src/sem/common/shifted_system.h"
 #include "src/spec_parts.h"
 
 namespace twinbench::sem::cayley {
 namespace {
-
-constexpr double kRoundingFloor = 3e-7;  // of a residual in fp32, beside the solver's tolerance (C05)
 
 Signature signature() {
   const Tolerance solution{Tolerance::Kind::kBound, {0, 1e-6}, {0, 1e-6}, "C06"};  // times solution_bound
@@ -37,13 +35,7 @@ float* floats(const at::Tensor& tensor) { return tensor.mutable_data_ptr<float>(
 
 void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) {
   const std::int64_t rows = setting.size("rows"), dim = setting.size("dim"), edges = setting.size("edges");
-  const ScaledEdges graph = scaled_edges(dim, setting.size("scales"), edges);
-  for (std::int64_t edge = 0; edge < edges; ++edge) {
-    auto* const pair = inputs["nodes"].mutable_data_ptr<std::int64_t>() + 2 * edge;
-    std::tie(pair[0], pair[1]) = graph.list[static_cast<std::size_t>(edge)];
-  }
-  std::copy(graph.starts.begin(), graph.starts.end(), inputs["starts"].mutable_data_ptr<std::int64_t>());
-  if (dim == 1) inputs["theta"].fill_(-100);  // a node alone has no edge: those that must be there weigh nothing
+  write_graph(inputs, setting);
   if (setting.on("zero_rows"))
     for (std::int64_t row = 0; row < 2 * rows; row += 2) std::fill_n(floats(inputs["psi"]) + row * dim, dim, 0.0f);
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
@@ -114,7 +106,7 @@ double solution_bound(const std::string& output, const NamedTensors& inputs, con
       phase = std::max(phase, layer.phase_of(row));
     }
   const double residual =
-      (setting.option("tolerance") + kRoundingFloor) * std::hypot(1, layer.system().largest_shift());
+      setting.option("tolerance") * std::hypot(1, layer.system().largest_shift()) + layer.system().rounding();
   return std::clamp(2e6 * most * residual + 2 * most * std::max(1.0, phase / 2), 1e-3, 1e6);
 }
 
@@ -130,9 +122,6 @@ std::int64_t number(const NamedTensors& outputs, const char* name, std::int64_t 
   return outputs[name].cpu().const_data_ptr<std::int32_t>()[i];
 }
 
-// H once: per scale and part 13 operators (C03's eight passes: softplus, two times zeros, two sums of weights, twice a
-// selection, a product and a sum, and two for the diagonal), their scaling and sum; the mix' shares once.
-std::int64_t apply_dispatches(const Setting& setting) { return 2 * (15 * setting.size("scales") - 1) + 1; }
 // An H-apply and 33 more an iteration, the last seven of which the last one does not need.
 std::int64_t solve_dispatches(const Setting& setting, std::int64_t iterations) {
   return 12 + (iterations > 0 ? iterations * (apply_dispatches(setting) + 33) - 7 : 0);
@@ -161,8 +150,7 @@ constexpr std::int64_t kRowsLookedAt = 64;
 std::string unsolved(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
   const Layer layer(inputs, setting);
   const at::Tensor x = outputs["x"].to(at::kDouble).contiguous();
-  // What fp32 loses in x, the matrix enlarges by its largest singular value, sqrt(1 + Lam^2).
-  const double rounding = kRoundingFloor * std::hypot(1, layer.system().largest_shift());
+  const double rounding = layer.system().rounding();
   double worst = 0, most = 0;
   for (std::int64_t row = 0; row < std::min(layer.rows(), kRowsLookedAt); ++row) {
     const ComplexRow solution = layer.row_of(x, row), right = layer.system().operated(layer.rotated(row), -1);
@@ -219,14 +207,7 @@ ComponentSpec make_spec() {
   spec.invariants = {{"the system is solved", unsolved},
                      {"rows keep their norms", not_unitary},
                      {"without a step moduli stay", moved_without_step}};
-  spec.refusals = {{"a node that is not there",
-                    [](NamedTensors& inputs, Setting& setting) {
-                      inputs["nodes"].mutable_data_ptr<std::int64_t>()[0] = setting.size("dim");
-                    },
-                    ErrorKind::kOutOfRange, "nodes"},
-                   {"scales that overlap",
-                    [](NamedTensors& inputs, Setting&) { inputs["starts"].mutable_data_ptr<std::int64_t>()[0] = 1; },
-                    ErrorKind::kOutOfRange, "starts"}};
+  spec.refusals = graph_refusals();
   return spec;
 }
 

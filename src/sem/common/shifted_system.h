@@ -72,6 +72,16 @@ class ShiftedSystem {
     return shift;
   }
 
+  // Of a relative residual in fp32, beside the solver's tolerance (C05): what is lost in x, the matrix enlarges by its
+  // largest singular value, and a node's sum over more neighbours than the documented layer's 56 rounds by the root of
+  // that many more.
+  double least_rounding() const { return 3e-7 * std::hypot(1, largest_shift()); }
+  double rounding() const {
+    constexpr double kDocumentedNeighbours = 56;
+    const double neighbours = 2.0 * static_cast<double>(edges_.size()) / static_cast<double>(dim_);
+    return least_rounding() * std::sqrt(std::max(1.0, neighbours / kDocumentedNeighbours));
+  }
+
   // A x = b from zero to that relative residual, by C05's recurrence; how many iterations it took.
   struct Solution {
     ComplexRow x;

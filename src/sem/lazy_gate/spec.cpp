@@ -8,14 +8,13 @@
 #include <cstring>
 #include <limits>
 
-#include "src/sem/common/graph.h"
+#include "src/sem/common/hamiltonian_inputs.h"
 #include "src/sem/common/shifted_system.h"
 #include "src/spec_parts.h"
 
 namespace twinbench::sem::lazy_gate {
 namespace {
 
-constexpr double kRoundingFloor = 3e-7;  // of a residual in fp32, beside the solver's tolerance (C05)
 constexpr std::int64_t kRowsLookedAt = 16;
 
 Signature signature() {
@@ -102,15 +101,8 @@ void fill_cache(NamedTensors& inputs, const Setting& setting) {
 }
 
 void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) {
-  const std::int64_t calls = setting.size("calls"), rows = setting.size("rows"), dim = setting.size("dim"),
-                     edges = setting.size("edges");
-  const ScaledEdges graph = scaled_edges(dim, setting.size("scales"), edges);
-  for (std::int64_t edge = 0; edge < edges; ++edge) {
-    auto* const pair = inputs["nodes"].mutable_data_ptr<std::int64_t>() + 2 * edge;
-    std::tie(pair[0], pair[1]) = graph.list[static_cast<std::size_t>(edge)];
-  }
-  std::copy(graph.starts.begin(), graph.starts.end(), inputs["starts"].mutable_data_ptr<std::int64_t>());
-  if (dim == 1) inputs["theta"].fill_(-100);  // a node alone has no edge: those that must be there weigh nothing
+  const std::int64_t calls = setting.size("calls"), rows = setting.size("rows"), dim = setting.size("dim");
+  write_graph(inputs, setting);
   if (setting.on("huge_weights")) inputs["theta"].mul_(10).add_(20);
   auto* const field = inputs["field"].mutable_data_ptr<float>();
   const auto row_of = [&](std::int64_t plane, std::int64_t call, std::int64_t row) {
@@ -136,15 +128,6 @@ double looseness(const Setting& setting) {
   return std::max(setting.option("tolerance"), setting.on("lazy_cg") ? setting.option("lazy_cg_tol") : 0);
 }
 
-// Of the relative residual. A node's sum over more neighbours than the documented layer's 56 rounds by the root of that
-// many more.
-double rounding(const Setting& setting) {
-  constexpr double kDocumentedNeighbours = 56;
-  const auto [edges, dim] = real_sizes<2>(setting, {"edges", "dim"});
-  const double neighbours = 2 * edges / dim;
-  return kRoundingFloor * std::sqrt(std::max(1.0, neighbours / kDocumentedNeighbours));
-}
-
 // In units of 1e-6: twice the residual that is allowed times the largest right side, as no singular value of the matrix
 // is below 1.
 double solution_bound(const std::string&, const NamedTensors& inputs, const Setting& setting) {
@@ -155,7 +138,7 @@ double solution_bound(const std::string&, const NamedTensors& inputs, const Sett
     for (std::int64_t row = 0; row < made.rows; ++row)
       if (const double length = norm(made.row(field, call, row, made.calls)); std::isfinite(length))
         most = std::max(most, length);
-  const double allowed = (looseness(setting) + rounding(setting)) * std::hypot(1, made.system.largest_shift());
+  const double allowed = looseness(setting) * std::hypot(1, made.system.largest_shift()) + made.system.rounding();
   return std::clamp(2e6 * most * allowed, 1e-3, 1e6);
 }
 
@@ -168,9 +151,6 @@ Cost cost(const Setting& setting) {
 std::int64_t iterations_of(const NamedTensors& outputs, std::int64_t call) {
   return outputs["iterations"].cpu().const_data_ptr<std::int32_t>()[call];
 }
-
-// H once: per scale and part 13 operators, their scaling and sum; the mix' shares once (as in sem.cayley).
-std::int64_t apply_dispatches(const Setting& setting) { return 2 * (15 * setting.size("scales") - 1) + 1; }
 
 std::int64_t dispatches(Variant variant, const NamedTensors& outputs, const Setting& setting) {
   if (variant != Variant::kBaseline) return 0;
@@ -198,9 +178,9 @@ std::string unsolved(const NamedTensors& inputs, const NamedTensors& outputs, co
   const Calls made(inputs, setting);
   const at::Tensor field = exact(inputs["field"]), x = exact(outputs["x"]);
   const double grown = std::hypot(1, made.system.largest_shift());
-  const double allowed = looseness(setting) + rounding(setting) * grown;
+  const double allowed = looseness(setting) + made.system.rounding();
   const double gate = setting.on("lazy_cg") ? setting.option("lazy_cg_tol") : 0;
-  const double off = 1e-6 + 2 * grown * (gate + (rounding(setting) - kRoundingFloor) * grown);
+  const double off = 1e-6 + 2 * grown * (gate + made.system.rounding() - made.system.least_rounding());
   for (std::int64_t call = 0; call < made.calls; ++call)
     for (std::int64_t row = 0; row < std::min(made.rows, kRowsLookedAt); ++row) {
       const ComplexRow b = made.right_side(field, call, row), solution = made.row(x, call, row, made.calls);
@@ -276,14 +256,7 @@ ComponentSpec make_spec() {
   spec.invariants = {{"every call is solved", unsolved},
                      {"what is skipped is what was cached", not_as_cached},
                      {"iterations are the recurrence's", iterations_off}};
-  spec.refusals = {{"a node that is not there",
-                    [](NamedTensors& inputs, Setting& setting) {
-                      inputs["nodes"].mutable_data_ptr<std::int64_t>()[0] = setting.size("dim");
-                    },
-                    ErrorKind::kOutOfRange, "nodes"},
-                   {"scales that overlap",
-                    [](NamedTensors& inputs, Setting&) { inputs["starts"].mutable_data_ptr<std::int64_t>()[0] = 1; },
-                    ErrorKind::kOutOfRange, "starts"}};
+  spec.refusals = graph_refusals();
   return spec;
 }
 
