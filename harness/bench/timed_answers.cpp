@@ -26,6 +26,9 @@ constexpr double kNoRun = 3e-4;          // seconds: of shorter first runs nothi
 constexpr double kFault_s = 1e-6;        // a page of memory that is touched for the first time
 constexpr double kNewToSeen = 3;         // branches that are foreseen the second time take less
 constexpr int kQuickRounds = 3, kTries = 3;
+constexpr double kFreshToLater = 10;  // of a state: what goes on needs no memory anew
+constexpr int kFewestOn = 10, kMostOn = 1000;
+constexpr double kGoingOn_s = 0.2;
 
 // Does the contract leave open whether set-up or run() reads the data? It does without batch items and state.
 bool may_read_in_setup(const ComponentSpec& spec) { return spec.batch_size.empty() && !spec.signature.has_state(); }
@@ -340,6 +343,25 @@ std::string JudgedVariant::remembers_contents() {
          " times as long as the next one on the same: that one does not compute";
 }
 
+// No reference follows a state for long, so that whoever stops working after a while has no wrong answer.
+std::string JudgedVariant::stops_working() {
+  if (variant_ == Variant::kBaseline || !answers_.component().spec.signature.has_state()) return "";
+  Runnable& runnable = *runnables_.front();
+  double on_s = 1e30, fresh_s = 1e30;
+  const double start = processor_seconds();
+  int runs = 0;
+  for (runnable.start_over(); runs < kFewestOn || (runs < kMostOn && processor_seconds() - start < kGoingOn_s); ++runs)
+    runnable.run();
+  for (int again = 0; again < kQuickRounds; ++again) on_s = std::min(on_s, seconds_of_run(runnable));
+  for (int again = 0; again < kQuickRounds; ++again) {
+    runnable.start_over();
+    fresh_s = std::min(fresh_s, seconds_of_run(runnable));
+  }
+  if (fresh_s < kNoRun || fresh_s < kFreshToLater * on_s) return "";
+  return "remembers: behind " + std::to_string(runs) +
+         " runs that go on from each other one takes less than a tenth of a run that starts over: it does not compute";
+}
+
 std::string JudgedVariant::remembers_setup() {
   const NamedTensors left = runnables_.front()->outputs();
   for (const auto& [name, tensor] : left)
@@ -434,7 +456,9 @@ std::string JudgedVariant::judge_after() {
       return "answer_changed_while_timed: " + changed;
   if (const std::string wrong = wrong_on_changed_inputs(); !wrong.empty())
     return "answer_after_timing: on changed inputs " + wrong;
-  return path_ == c10::DeviceType::CPU && answers_.changes_in_place() ? remembers_contents() : "";
+  if (path_ != c10::DeviceType::CPU) return "";
+  const std::string stopped = stops_working();
+  return stopped.empty() && answers_.changes_in_place() ? remembers_contents() : stopped;
 }
 
 }  // namespace twinbench

@@ -108,6 +108,8 @@ class JudgedVariant {
   // answers, whole or by tile, gains from a walk that changes one element a run, or none where all data are integers.
   std::string remembers_contents();
   double seconds_on(const NamedTensors& contents);
+  // Runs that go on from each other may not come to take a small part of one that starts over.
+  std::string stops_working();
   bool is_slow() const;
 
   Variant variant_;

@@ -86,6 +86,7 @@ const SharedCase::Changed* SharedCase::turned() {
 }
 
 std::string SharedCase::no_case() const {
+  if (vacuity_ && !vacuity_->reason.empty()) return vacuity_->reason;
   if (auto why = reference_.no_case(); !why.empty()) return why;
   if (perturbed_ && perturbed_->no_case.empty())
     if (const auto why = perturbed_->reference.no_case(); !why.empty()) return "with every input changed: " + why;

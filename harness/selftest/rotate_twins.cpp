@@ -38,6 +38,19 @@ struct RunsOnce : Rotate {
   bool fresh_ = true;
 };
 
+// Works in the first runs after reset(): as many as any reference follows.
+struct StopsAfterSixRuns : Rotate {
+  using Rotate::Rotate;
+  void reset() override {
+    Rotate::reset();
+    runs_ = 0;
+  }
+  void run() override {
+    if (++runs_ <= 6) Rotate::run();
+  }
+  int runs_ = 0;
+};
+
 struct ResetClears : Rotate {
   using Rotate::Rotate;
   void reset() override {
@@ -215,6 +228,14 @@ SelftestCase timed_state() {
   return correct;
 }
 
+// Of runs that are long enough to be told apart by their time.
+SelftestCase long_runs(SelftestCase one) {
+  one.setting.input_case.timed = true;
+  one.setting.input_case.sizes["width"] = 20'000;
+  one.benched = true;
+  return one;
+}
+
 SelftestCase custom_gradient() {
   SelftestCase correct = with_baseline(twin("custom_gradient", "a specified gradient that is no derivative", "",
                                             rotate_backward, {}, Pass::kBackward, Variant::kBaseline),
@@ -230,6 +251,8 @@ std::vector<SelftestCase> wrong_in_state_or_kind() {
       twin("reset_does_nothing", "goes on from where the last run ended", "determinism", make<ResetDoesNothing>),
       twin("reset_forgets_the_age", "returns one part of its state of two", "determinism", make<ResetForgetsTheAge>),
       twin("runs_once", "advances its state in the first run after reset() alone", "carried", make<RunsOnce>),
+      long_runs(twin("stops_after_six_runs", "works in the first six runs after reset() alone", "remembers",
+                     make<StopsAfterSixRuns>)),
       twin("reset_clears", "returns to zeros, not to what it was given", "oracle", make<ResetClears>),
       twin("advances_its_input", "advances the given state in place", "input_mutation", make<AdvancesItsInput>),
       twin("conjugated", "complex conjugate of the answer", "oracle", make<Conjugated>),
@@ -267,6 +290,8 @@ std::vector<SelftestCase> correct_in_state_or_kind() {
                      make<DependsOnBlocks>),
       custom_gradient(),
       timed_state(),
+      long_runs(
+          twin("long_timed_state", "runs that go on from each other, each with all of its work", "", make<Rotate>)),
       specimen("seen_specimen", "a documented mistake that the comparison rejects", "", "normal"),
   };
 }

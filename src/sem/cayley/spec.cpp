@@ -168,8 +168,9 @@ std::string unsolved(const NamedTensors& inputs, const NamedTensors& outputs, co
 std::string not_unitary(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
   const Layer layer(inputs, setting);
   const at::Tensor x = outputs["x"].to(at::kDouble).contiguous();
-  const double tolerance = setting.option("tolerance"),
-               allowed = 1e-6 * std::hypot(1, layer.system().largest_shift()) + (tolerance > 1e-6 ? tolerance : 0);
+  const double tolerance = setting.option("tolerance"), grown = std::hypot(1, layer.system().largest_shift());
+  const double allowed = 1e-6 * grown + (tolerance > 1e-6 ? tolerance : 0) +
+                         2 * grown * (layer.system().rounding() - layer.system().least_rounding());
   for (std::int64_t row = 0; row < std::min(layer.rows(), kRowsLookedAt); ++row) {
     const double before = norm(layer.psi(row)), after = norm(layer.row_of(x, row));
     if (!(before > 1e-15) || !std::isfinite(before) || setting.on("nan_weight")) continue;
