@@ -13,13 +13,15 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <thread>
 
 namespace twinbench {
 namespace {
 
 constexpr int kLooks = 60, kFewLooks = 20;
-constexpr int kSeries = 3;  // other load stretches the work beside a sleep: the largest share counts
+constexpr int kSeries = 3;                // other load stretches the work beside a sleep: the largest share counts
+constexpr std::int64_t kInterrupted = 8;  // times as long a thread as in the quickest look
 constexpr double kMostWaiting = 0.9;
 constexpr double kMostIdle = 0.25, kSurelyWorks = 0.05, kMost_s = 2;
 constexpr double kClocksApart = 0.02, kClocksApart_s = 1e-3;
@@ -32,14 +34,15 @@ std::int64_t raw_clock() {
 }
 
 // The states of the other threads of this process at one moment, of which one works (or waits for a processor, or for a
-// disk) or none does.
-bool any_thread_works() {
+// disk) or none does. Adds how many it looked at.
+bool any_thread_works(std::int64_t& threads) {
   const std::string own = std::to_string(gettid());
   bool works = false;
   DIR* const tasks = opendir("/proc/self/task");
   if (tasks == nullptr) return true;  // nothing can be said
   while (const dirent* const task = readdir(tasks)) {
     if (task->d_name[0] == '.' || own == task->d_name) continue;
+    ++threads;
     char path[64], text[256];
     std::snprintf(path, sizeof path, "/proc/self/task/%.20s/stat", task->d_name);
     const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -83,12 +86,21 @@ class StateSampler {
     while (!over_) {
       random = random * 1664525u + 1013904223u;
       std::this_thread::sleep_for(std::chrono::microseconds(60 + (random >> 24)));
-      if (!any_thread_works()) ++idle_;
+      // One thread may stop and another begin while they are looked at: idle is only what is so twice. A look that took
+      // long was itself interrupted, and says nothing.
+      const std::int64_t start = raw_clock();
+      std::int64_t threads = 0;
+      const bool idle = !any_thread_works(threads) && !any_thread_works(threads);
+      const std::int64_t took = (raw_clock() - start) / std::max<std::int64_t>(threads, 1);
+      quickest_ = std::min(quickest_, took);
+      if (took > kInterrupted * quickest_) continue;
+      if (idle) ++idle_;
       ++looks_;
     }
   }
   std::atomic<bool> over_{false};
   std::atomic<int> looks_{0}, idle_{0};
+  std::int64_t quickest_ = std::numeric_limits<std::int64_t>::max();  // nanoseconds a thread
   std::thread thread_;
 };
 
