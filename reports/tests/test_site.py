@@ -251,6 +251,19 @@ def test_a_kept_record_is_what_its_name_says(tmp_path, spoil):
     assert "keep the record again" in str(error.value)
 
 
+def test_a_forged_record_under_its_own_checksum_is_refused(tmp_path, save, cli, capsys):
+    history, forged = tmp_path / "h", synthetic.full()
+    assert cli("keep", save(forged), "--to", history) == 0
+    forged["twinbench"]["components"] = [{"id": "x"}]
+    path = keep_record(history, json.dumps(forged).encode())
+    kept = next((history / "runs").rglob("*.json"))
+    root = json.loads(kept.read_text())
+    kept.write_text(json.dumps(root | {"record": path.name.removesuffix(".json.gz")}))
+    assert cli("site", history, "-o", tmp_path / "o", "--jobs", 1) == 2
+    error = capsys.readouterr().err
+    assert "breaks the record schema" in error and path.name in error and "Traceback" not in error
+
+
 @pytest.mark.parametrize("change", [{"ratios": {"a": [1, 2, 3]}}, {"ratios": {"a": [2, 1]}}, {"counts": {"a": -1}},
                                     {"counts": {"a": True}}, {"verdict": "splendid"}, {"record": "../../x"},
                                     {"ratios": []}])

@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 
 from twinbench_reports.errors import ReportError
-from twinbench_reports.load import MOST_BYTES, Record, parse_json
+from twinbench_reports.load import MOST_BYTES, Record, check_record, parse_json
 
 _REMEDY = "keep the record again: twinbench-report keep RECORD --to DIR"
 
@@ -47,8 +47,8 @@ def kept_at(folder: Path, sha256: str) -> Path:
 
 
 def kept_record(folder: Path, sha256: str) -> Record:
-    """The record, its bytes held against the checksum in its name: they are those that were checked against the schema
-    when they were kept. Doing that again would take half a minute for 88 components."""
+    """The record, its bytes held against the checksum in its name, and against the schema: whoever can write into the
+    folder can also choose the name."""
     path = kept_at(folder, sha256)
     try:
         unpacked = zlib.decompressobj(wbits=31)
@@ -59,4 +59,6 @@ def kept_record(folder: Path, sha256: str) -> Record:
         raise ReportError(f"cannot be unpacked: {error}", file=str(path), remedy=_REMEDY) from error
     if not unpacked.eof or hashlib.sha256(data).hexdigest() != sha256:
         raise ReportError("it is cut off, or not what its name says", file=str(path), remedy=_REMEDY)
-    return Record(f"{sha256[:12]}.json", sha256, parse_json(data, str(path)))
+    root = parse_json(data, str(path))
+    check_record(root, str(path))
+    return Record(f"{sha256[:12]}.json", sha256, root)
