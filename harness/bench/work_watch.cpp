@@ -57,7 +57,14 @@ bool any_thread_works(std::int64_t& threads) {
   return works;
 }
 
-// Seconds that this thread has waited for a processor so far; 0 where the kernel does not say.
+// Seconds that this thread has worked so far.
+double worked_s() {
+  timespec time{};
+  syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// Seconds that it has waited for a processor so far; 0 where the kernel does not say.
 double waited_s() {
   long long worked = 0, waited = 0;
   if (std::FILE* const file = std::fopen("/proc/thread-self/schedstat", "re")) {
@@ -116,9 +123,10 @@ std::string slept(const std::function<void()>& run) {
   for (int series = 0; series < kSeries; ++series) {
     // Looks while this thread waited for a processor say nothing: where others want it too, they would hide a sleep.
     int looks = 0, idle = 0;
+    double away = 1;  // of the time that this thread did not wait for a processor, the part that it did not work either
     {
       const StateSampler sampler;
-      const double waited_before = waited_s();
+      const double waited_before = waited_s(), worked_before = worked_s();
       const std::int64_t start = raw_clock();
       for (bool over = false; !over;) {
         run();
@@ -128,11 +136,14 @@ std::string slept(const std::function<void()>& run) {
         const double passed_s = seconds_between(start, raw_clock());
         if (looks < kLooks && passed_s < kMost_s) continue;
         const double waiting = std::clamp((waited_s() - waited_before) / passed_s, 0.0, kMostWaiting);
+        away = std::max(1 - waiting - (worked_s() - worked_before) / passed_s, 0.0) / (1 - waiting);
         looks = std::max(idle, static_cast<int>(looks * (1 - waiting)));
         over = (looks >= kLooks && is_clear(idle, looks)) || passed_s >= kMost_s;
       }
     }
-    const double share = looks < kFewLooks ? 0.0 : static_cast<double>(idle) / looks;  // of a few nothing can be said
+    // Of a few nothing can be said. Nobody slept while this thread worked, however many looks say so: those that find the
+    // others asleep are the quickest, and where work in the kernel holds up most looks they are what is left.
+    const double share = looks < kFewLooks ? 0.0 : std::min(static_cast<double>(idle) / looks, away);
     if (share <= kSurelyWorks && looks >= kFewLooks) return "";
     if (share <= kMostIdle) continue;
     char text[160];

@@ -80,7 +80,7 @@ int run(CommandLine& line, const std::string& waiting_threads, char** arguments)
 int run_words(int count, char** words) {
   int code = kExitInconclusive;
   try {
-    const std::string waiting_threads = settle_waiting_threads(words);
+    const std::string waiting_threads = policy_of_waiting_threads();
     CommandLine line = read_command_line(count, words);
     if (line.over) {
       std::fputs(line.over->printed.c_str(), stdout);

@@ -42,7 +42,7 @@ TEST(CardLimits, ListedCasesAreWithinThem) {
 // revision. What the baseline refuses too is no case.
 TEST(CardLimits, WhateverIsDrawnWithinThemRuns) {
   int runs = 0;
-  for (const Component* const component : components_in_turn(24, [](const Component& one) { return one.has_kernel; }))
+  for (const Component* const component : components_in_turn(10, [](const Component& one) { return one.has_kernel; }))
     for (int number = 0; number < 12; ++number) {
       const HeldOutDraw draw = held_out_draw(*component, "any revision", number, false);
       if (draw.input_case.sizes.empty() || !within(*component, draw.input_case)) continue;
@@ -51,14 +51,14 @@ TEST(CardLimits, WhateverIsDrawnWithinThemRuns) {
       EXPECT_EQ(why, "") << component->spec.id() << " " << draw.text;
       ++runs;
     }
-  EXPECT_GT(runs, 60);
+  EXPECT_GT(runs, 20);
 }
 
 // One size after the other, as large as the limits allow beside the others of the first case of that pass.
 TEST(CardLimits, TheLargestAllowedSizeRunsAndTheNextIsRefused) {
   int limited = 0;
   for (const Component* const chosen :
-       components_in_turn(2, [](const Component& one) { return !one.spec.card_limits.empty(); })) {
+       components_in_turn(1, [](const Component& one) { return !one.spec.card_limits.empty(); })) {
     const Component& component = *chosen;
     for (const auto& limit : component.spec.card_limits)
       for (const auto& symbol : limit.of.symbols()) {
@@ -85,7 +85,7 @@ TEST(CardLimits, TheLargestAllowedSizeRunsAndTheNextIsRefused) {
         ++limited;
       }
   }
-  EXPECT_GE(limited, 2);
+  EXPECT_GE(limited, 1);
 }
 
 }  // namespace

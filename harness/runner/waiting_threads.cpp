@@ -4,7 +4,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -37,22 +37,42 @@ WaitingThreads plan_waiting_threads(const std::function<const char*(const char*)
   return plan;
 }
 
-std::string settle_waiting_threads(char** arguments) {
+void start_with_policy(char** arguments, char** environment) noexcept {
+  const auto in_environment = [environment](const std::string& name) {
+    char** at = environment;
+    while (*at && std::strncmp(*at, (name + "=").c_str(), name.size() + 1) != 0) ++at;
+    return at;
+  };
+  try {
+    auto plan = plan_waiting_threads([&](const char* name) -> const char* {
+      const char* const found = *in_environment(name);
+      return found ? found + std::strlen(name) + 1 : nullptr;
+    });
+    if (plan.changes.empty()) return;
+    if (!plan.overridden.empty()) {
+      std::fprintf(stderr, "twinbench: waiting threads: %s, not %s; %s=environment leaves it to the environment\n",
+                   plan.policy.c_str(), plan.overridden.c_str(), kPolicy);
+      plan.changes.emplace_back(kOverridden, plan.overridden);
+    }
+    std::vector<std::string> added;
+    std::vector<char*> variables;
+    for (char** at = environment; *at; ++at)
+      if (std::none_of(plan.changes.begin(), plan.changes.end(),
+                       [&](const auto& change) { return in_environment(change.first) == at; }))
+        variables.push_back(*at);
+    for (const auto& [name, value] : plan.changes)
+      if (value) added.push_back(name + "=" + *value);
+    for (std::string& variable : added) variables.push_back(variable.data());
+    variables.push_back(nullptr);
+    execve("/proc/self/exe", arguments, variables.data());
+  } catch (const Error&) {  // main says it
+  }
+}
+
+std::string policy_of_waiting_threads() {
   const auto plan = plan_waiting_threads([](const char* name) -> const char* { return std::getenv(name); });
   if (plan.changes.empty()) return plan.policy;
-  for (const auto& [name, value] : plan.changes) {
-    if (value)
-      setenv(name.c_str(), value->c_str(), 1);
-    else
-      unsetenv(name.c_str());
-  }
-  if (!plan.overridden.empty()) {
-    std::fprintf(stderr, "twinbench: waiting threads: %s, not %s; %s=environment leaves it to the environment\n",
-                 plan.policy.c_str(), plan.overridden.c_str(), kPolicy);
-    setenv(kOverridden, plan.overridden.c_str(), 1);
-  }
-  execv("/proc/self/exe", arguments);
-  throw Error(ErrorKind::kInputOutput, "/proc/self/exe", std::strerror(errno),
+  throw Error(ErrorKind::kInputOutput, "/proc/self/exe", "it could not be started once more",
               "set OMP_WAIT_POLICY=PASSIVE and unset GOMP_SPINCOUNT, so that the program need not start again");
 }
 

@@ -20,9 +20,13 @@ struct WaitingThreads {
 // What the variables of an environment (a null: not set) come to. Throws for a policy that does not exist.
 WaitingThreads plan_waiting_threads(const std::function<const char*(const char*)>& variable);
 
-// Before anything else in main. The OpenMP runtime read its variables while the program was loaded, so where they are
-// not what the policy asks for, they are set and the program starts once more; it says so if that overrides somebody's
-// choice. Returns the policy.
-std::string settle_waiting_threads(char** arguments);
+// For .preinit_array, before the constructors of the libraries: that of the OpenMP runtime reads its variables, and those
+// of LibTorch take a third of a second. Where the variables are not what the policy asks for, starts the program once more
+// with those that are, and says so if that overrides somebody's choice. Does nothing for a policy that does not exist,
+// and where the system refuses.
+void start_with_policy(char** arguments, char** environment) noexcept;
+
+// In main: the policy. Throws for one that does not exist, and where the program could not be started with it.
+std::string policy_of_waiting_threads();
 
 }  // namespace twinbench
