@@ -193,17 +193,17 @@ def waiting(**variables):
     return read[-1], spins[-1], len(read), result.stderr
 
 
-@pytest.mark.parametrize("variables, policy, spins, starts, said", [
-    ({}, "PASSIVE", "0", 2, ""),
-    ({"OMP_WAIT_POLICY": "PASSIVE"}, "PASSIVE", "0", 1, ""),
-    ({"OMP_WAIT_POLICY": "ACTIVE"}, "PASSIVE", "0", 2, "passive, not OMP_WAIT_POLICY=ACTIVE;"),
-    ({"GOMP_SPINCOUNT": "77"}, "PASSIVE", "0", 2, "passive, not GOMP_SPINCOUNT=77;"),
-    ({"TWINBENCH_WAIT_POLICY": "environment", "GOMP_SPINCOUNT": "77"}, "PASSIVE", "77", 1, ""),
-    ({"TWINBENCH_WAIT_POLICY": "active", "OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE", None, 1, ""),
+@pytest.mark.parametrize("variables, policy, spins, said", [
+    ({}, "PASSIVE", "0", ""),
+    ({"OMP_WAIT_POLICY": "PASSIVE"}, "PASSIVE", "0", ""),
+    ({"OMP_WAIT_POLICY": "ACTIVE"}, "PASSIVE", "0", "passive, not OMP_WAIT_POLICY=ACTIVE;"),
+    ({"GOMP_SPINCOUNT": "77"}, "PASSIVE", "0", "passive, not GOMP_SPINCOUNT=77;"),
+    ({"TWINBENCH_WAIT_POLICY": "environment", "GOMP_SPINCOUNT": "77"}, "PASSIVE", "77", ""),
+    ({"TWINBENCH_WAIT_POLICY": "active", "OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE", None, ""),
 ])
-def test_waiting_threads_do_what_the_projects_variable_says(variables, policy, spins, starts, said):
-    read, count, seen, stderr = waiting(**variables)
-    assert (read, seen) == (policy, starts) and count == (spins or count), stderr
+def test_waiting_threads_do_what_the_projects_variable_says(variables, policy, spins, said):
+    read, count, loads, stderr = waiting(**variables)
+    assert (read, loads) == (policy, 1) and count == (spins or count), stderr  # LibTorch is loaded once, whatever is set
     assert said in stderr if said else "waiting threads" not in stderr
 
 
