@@ -39,7 +39,7 @@ def until(process, words):
     raise AssertionError(words)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU])
 def test_an_interruption_keeps_the_record_and_leaves_nothing_else(number, tmp_path):
     out, folder = tmp_path / "out", tmp_path / "tmp"
     out.mkdir()

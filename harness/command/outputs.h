@@ -16,7 +16,7 @@ void keep_standard_streams();
 
 // Then: an exception that nobody can catch is said, and ends this process with code 2; a child is aborted. An
 // interruption, a termination, a hang-up and a used up limit of processor time remove what this process made for a
-// while, and end it as they would have; while jobs run the first three are theirs (harness/runner/runner.h). A mapped
+// while, and end it as they would have; while jobs run they are theirs (harness/runner/runner.h). A mapped
 // file that somebody makes shorter ends the process with code 2, by name, and so does a thread that is refused.
 void leave_nothing_behind();
 

@@ -73,6 +73,7 @@ void run_child(const Job& job, int result, int output, int parent) {
   signal(SIGINT, SIG_DFL);
   signal(SIGTERM, SIG_DFL);
   signal(SIGHUP, SIG_DFL);
+  signal(SIGXCPU, SIG_DFL);
   signal(SIGPIPE, SIG_IGN);  // a rank that writes to one that has ended hears of it as an error
   const int nothing = open("/dev/null", O_RDONLY);
   if (nothing >= 0) dup2(nothing, STDIN_FILENO);

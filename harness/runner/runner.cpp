@@ -22,7 +22,7 @@
 namespace twinbench {
 namespace {
 
-constexpr int kInterruptions[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr int kInterruptions[] = {SIGINT, SIGTERM, SIGHUP, SIGXCPU};
 
 volatile sig_atomic_t interruption = 0;  // a signal handler can reach nothing else
 volatile sig_atomic_t job_is_here = 0;   // it runs in this process: nothing but the process can be ended
