@@ -30,9 +30,9 @@ struct RunReport {
 // Forks each child from this process, which should have everything loaded and must not have run a parallel region yet:
 // a child may then start threads of its own (OpenMP included). A job whose fork would come from a process with more
 // than one thread is not run; its row is an error that says so. While jobs run, SIGINT, SIGTERM, SIGHUP and SIGXCPU
-// belong to the runner; their handlers are restored at the end. A job in this process cannot be ended: a second after the signal
-// it takes the process with it. Throws Error(kBadArgument) on a job without a function and Error(kOutOfRange) on limits
-// that are not positive.
+// belong to the runner; their handlers are restored at the end. A job in this process cannot be ended: a second after
+// the signal it takes the process with it. Throws Error(kBadArgument) on a job without a function and
+// Error(kOutOfRange) on limits that are not positive.
 RunReport run_jobs(const std::vector<Job>& jobs, const RunnerOptions& options = {});
 
 }  // namespace twinbench
