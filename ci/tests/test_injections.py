@@ -87,7 +87,7 @@ def test_memory_refused_inside_a_destructor_is_named(campaign):
     """nlohmann's destructor takes memory: some of these places are its own, where nothing can be caught."""
     campaign.begin(["list"])
     count = campaign.calls("list")["alloc"]
-    for place in range(count * 9 // 10, count, count // 200):
+    for place in range(count * 9 // 10, count, count // 80):
         result = campaign.run("list", f"alloc:{place}:12")
         assert judged("list", result, campaign.undisturbed["list"])[1] == "", (place, result.complained)
 
@@ -108,7 +108,7 @@ def test_memory_refused_before_main_is_named(campaign):
 def test_sources_that_find_no_room_in_memory_are_no_other_count(campaign):
     """std::getline ends quietly where memory is refused: kernels then had another modelled time, and failed for it."""
     campaign.begin(["kernels"])
-    for mebibytes in range(96, 136, 4):
+    for mebibytes in range(96, 136, 8):
         result = campaign.run("kernels", memory=(resource.RLIMIT_DATA, (mebibytes << 20, mebibytes << 20)))
         what, wrong = judged("kernels", result, campaign.undisturbed["kernels"])
         assert not wrong, (mebibytes, what, wrong, result.complained)
