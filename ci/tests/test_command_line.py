@@ -203,7 +203,7 @@ def waiting(**variables):
 ])
 def test_waiting_threads_do_what_the_projects_variable_says(variables, policy, spins, said):
     read, count, loads, stderr = waiting(**variables)
-    assert (read, loads) == (policy, 1) and count == (spins or count), stderr  # LibTorch is loaded once, whatever is set
+    assert (read, loads) == (policy, 1) and count == (spins or count), stderr  # LibTorch is loaded once
     assert said in stderr if said else "waiting threads" not in stderr
 
 

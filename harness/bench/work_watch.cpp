@@ -141,8 +141,8 @@ std::string slept(const std::function<void()>& run) {
         over = (looks >= kLooks && is_clear(idle, looks)) || passed_s >= kMost_s;
       }
     }
-    // Of a few nothing can be said. Nobody slept while this thread worked, however many looks say so: those that find the
-    // others asleep are the quickest, and where work in the kernel holds up most looks they are what is left.
+    // Of a few nothing can be said. Nobody slept while this thread worked, however many looks say so: those that find
+    // the others asleep are the quickest, and where work in the kernel holds up most looks they are what is left.
     const double share = looks < kFewLooks ? 0.0 : std::min(static_cast<double>(idle) / looks, away);
     if (share <= kSurelyWorks && looks >= kFewLooks) return "";
     if (share <= kMostIdle) continue;

@@ -1,6 +1,6 @@
 // Every kernel that a launcher may choose is launched, and so judged by parity on simt, in some case that every tier
-// takes: compiled kernels come from ci/kernel_budgets.json, launched ones from ci/kernel_counts.json, which the cells are
-// held against, and where that leaves one out from the cells themselves, in every way that their set-up could take.
+// takes: compiled kernels come from ci/kernel_budgets.json, launched ones from ci/kernel_counts.json, which the cells
+// are held against, and where that leaves one out from the cells themselves, in every way their set-up could take.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -20,10 +20,10 @@ struct WaitingThreads {
 // What the variables of an environment (a null: not set) come to. Throws for a policy that does not exist.
 WaitingThreads plan_waiting_threads(const std::function<const char*(const char*)>& variable);
 
-// For .preinit_array, before the constructors of the libraries: that of the OpenMP runtime reads its variables, and those
-// of LibTorch take a third of a second. Where the variables are not what the policy asks for, starts the program once more
-// with those that are, and says so if that overrides somebody's choice. Does nothing for a policy that does not exist,
-// and where the system refuses.
+// For .preinit_array, before the constructors of the libraries: that of the OpenMP runtime reads its variables, and
+// those of LibTorch take a third of a second. Where the variables are not what the policy asks for, starts the program
+// once more with those that are, and says so if that overrides somebody's choice. Does nothing for a policy that does
+// not exist, and where the system refuses.
 void start_with_policy(char** arguments, char** environment) noexcept;
 
 // In main: the policy. Throws for one that does not exist, and where the program could not be started with it.
