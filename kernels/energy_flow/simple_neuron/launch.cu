@@ -41,7 +41,7 @@ bool start_aligned(const Arguments<float>& a) {
 }  // namespace
 
 void launch_forward(const Arguments<float>& a, kernels::Stream stream) {
-  if (are_many(a) && a.round && start_aligned(a))
+  if (are_many(a) && a.tile_pack && start_aligned(a))
     return simt::launch(ForwardTiles{}, simt::grid(tile_blocks(a.flows)), kTileThreads, tile_shared_bytes(), stream, a);
   if (are_many(a) && !a.round)
     return simt::launch(ForwardMany{}, simt::grid(many_blocks(a.flows)), kThreads, many_shared_bytes(), stream, a);
