@@ -109,12 +109,12 @@ TEST(MathTest, ShortFormsAreAccurate) {
       [](double x) { return 0.5 * (1 + std::erf(x * M_SQRT1_2)) + x * 0.3989422804014326779 * std::exp(-0.5 * x * x); },
       [](float, double) { return 0x1p-24; });
   EXPECT_WITHIN(
-      2e-7, [](float x) { return short_sigmoid(x); },
+      1.0, [](float x) { return short_sigmoid(x); },
       [](double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); },
-      [](float, double) { return 1.0; });
+      [](float, double) { return 2e-7; });
   EXPECT_WITHIN(
-      2e-7, [](float x) { return short_tanh(x); }, [](double x) { return std::tanh(x); },
-      [](float, double) { return 1.0; });
+      1.0, [](float x) { return short_tanh(x); }, [](double x) { return std::tanh(x); },
+      [](float, double) { return 2e-7; });
   double worst = 0;
   for (float x = -40; x < 40; x += 0.0001f)
     worst = std::max(worst, std::fabs(rough_gelu(x) - gelu_truth(static_cast<double>(x))));

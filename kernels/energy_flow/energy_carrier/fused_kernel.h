@@ -159,26 +159,28 @@ struct FusedGatesOf {
     }
 
     // The guard of the tile's flows and channels in the layer above: their registers are free now, so that all of a
-    // thread's loads are on their way together.
+    // thread's loads are on their way together. None is in a branch: past the last flow or channel they read the last.
     TWINBENCH_DEVICE void guard_above() {
-      constexpr int kVectorsARow = Tile::kChannels / 4, kVectors = Tile::kFlows * kVectorsARow;
-      static_assert(kVectors % Tile::kThreads == 0);
-      const auto there = [&](int i) {
-        return first_flow + i / kVectorsARow < a.shape.flows && column(i) < a.shape.width;
-      };
-      kernels::in_batches<kVectors / Tile::kThreads>(
-          thread, Tile::kThreads, kVectors,
-          [&](int i) { return there(i) ? kernels::load<4>(a.hidden_above + place(i)) : kernels::Floats<4>{}; },
-          [&](int i, const kernels::Floats<4>& raw) {
-            if (!there(i)) return;
-            kernels::store_bf16(a.operand_above + place(i), kernels::guarded(raw, kGuardLimit));
-            if (const std::int32_t hits = kernels::nan_of(raw); hits > 0)
-              simt::atomic_add(block, a.guard_hits + first_flow + i / kVectorsARow, hits);
-          });
-    }
-    TWINBENCH_DEVICE int column(int i) const { return first_channel + i % (Tile::kChannels / 4) * 4; }
-    TWINBENCH_DEVICE std::int64_t place(int i) const {
-      return (first_flow + i / (Tile::kChannels / 4)) * a.shape.width + column(i);
+      constexpr int kVectorsARow = Tile::kChannels / 4, kEach = Tile::kFlows * kVectorsARow / Tile::kThreads;
+      static_assert(kEach * Tile::kThreads == Tile::kFlows * kVectorsARow && Tile::kThreads % kVectorsARow == 0);
+      const int given = first_channel + thread % kVectorsARow * 4;
+      const bool valid = given < a.shape.width;
+      const int channel = valid ? given : a.shape.width - 4;
+      const std::int64_t first = first_flow + thread / kVectorsARow;
+      const auto flow = [&](int i) { return first + i * (Tile::kThreads / kVectorsARow); };
+      kernels::Floats<4> raw[kEach];
+      TWINBENCH_UNROLL
+      for (int i = 0; i < kEach; ++i) {
+        const std::int64_t there = flow(i) < a.shape.flows ? flow(i) : a.shape.flows - 1;
+        raw[i] = kernels::load<4>(a.hidden_above + there * a.shape.width + channel);
+      }
+      TWINBENCH_UNROLL
+      for (int i = 0; i < kEach; ++i) {
+        if (!valid || flow(i) >= a.shape.flows) continue;
+        kernels::store_bf16(a.operand_above + flow(i) * a.shape.width + channel, kernels::guarded(raw[i], kGuardLimit));
+        if (const std::int32_t hits = kernels::nan_of(raw[i]); hits > 0)
+          simt::atomic_add(block, a.guard_hits + flow(i), hits);
+      }
     }
 
     // The given states of the lane's flows and channels, of as many tiles of flows as leave the sums their registers:
