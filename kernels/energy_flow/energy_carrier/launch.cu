@@ -15,8 +15,8 @@
 // both layers, 60 / 75 %; modelled 54.4 / 75.4 % (57.6 / 145.6 us), issue slots, then mma.sync's rate, 0.82 of the
 // library's (only warp-group instructions go beyond), and 10.2 us of the guard's pass.
 // Version 6, predicted: 13 instead of 75 instructions for a channel's gates, so that tensor cores limit both layers (41
-// us with their tails), and half the guard's pass: 65 %. Modelled 62.9 / 80.9 % (49.8 / 135.7 us); asked are 65 %, 48.2
-// us. What is left: 41.0 us at mma.sync's rate (31.3 at the library's), three launches 2.3 us, and 5.6 us of guarding
+// us with their tails), and half the guard's pass: 65 %. Modelled 63.1 / 80.9 % (49.7 / 135.6 us); asked are 65 %, 48.2
+// us. What is left: 41.0 us at mma.sync's rate (31.3 at the library's), three launches 2.3 us, and 5.4 us of guarding
 // the first layer's state, which moves 17.6 MB (4.1 us): no order of this work comes below 47.4 us. Machine code: no
 // spills; 94, 236 and 254 registers.
 #include "kernels/common/simt_device.h"
