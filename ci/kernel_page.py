@@ -151,7 +151,7 @@ def page(pins: dict[str, Any], versions: Iterable[Cells], proofs: dict[str, Any]
         lines += [
             "## Parity on simt", "",
             "Adapters, launches and kernels of the CUDA path against the oracle; forward, reverse and shuffled",
-            f"thread order take turns. {took:.0f} s of one core.", "", *parity(parity_blocks)]
+            f"thread order take turns. The checks' own times add up to {took:.0f} s.", "", *parity(parity_blocks)]
     lines += [
         "## Counted accesses, as first pinned and now", "",
         "32-byte sectors (loads, stores) and wavefronts (shared memory) over the fewest that would do; active lanes of",
