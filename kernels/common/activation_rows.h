@@ -7,8 +7,8 @@
 #include "kernels/common/column_sums.h"
 #include "kernels/common/grid.h"
 #include "kernels/common/layer_norm.h"
-#include "kernels/common/math.h"
 #include "kernels/common/moments.h"
+#include "kernels/common/short_math.h"
 #include "kernels/common/vectors.h"
 
 namespace twinbench::kernels {
@@ -43,7 +43,7 @@ struct Activation {
   static TWINBENCH_DEVICE Floats<kWidth> activated(const ActivationLayer<float>& a, std::int64_t start,
                                                    std::int64_t at) {
     return map(load<kWidth>(a.product + start + at), load<kWidth>(a.bias + at),
-               [](float product, float bias) { return gelu(product + bias); });
+               [](float product, float bias) { return short_gelu(product + bias); });
   }
 
   template <int kWidth, class Block>
@@ -128,7 +128,7 @@ struct ActivationBackward {
         TWINBENCH_UNROLL
         for (int k = 0; k < kWidth; ++k)
           gradient.of[k] = layer_norm_input_gradient(t.gradient.of[k], mean, t.normal.of[k], mean_normal, inverse) *
-                           gelu_derivative(before.of[k]);
+                           short_gelu_and_slope(before.of[k]).slope;
         store(a.grad_product, start + at, gradient);
       }
     }

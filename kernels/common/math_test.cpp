@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "kernels/common/layer_norm.h"
+#include "kernels/common/short_math.h"
 #include "kernels/common/sine_cosine.h"
 #include "src/common/cpu_clones.h"
 
@@ -91,6 +92,38 @@ TEST(MathTest, GeluDerivativeIsAccurate) {
   };
   EXPECT_WITHIN(
       4.0, [](float x) { return gelu_derivative(x); }, truth, [](float, double) { return 0x1p-24; });
+}
+
+// The forms for kernels: GELU as close as the one above, the rough one and the gates by absolute error.
+TEST(MathTest, ShortFormsAreAccurate) {
+  const auto of_x = [](float x, double) {
+    return std::ldexp(std::fmax(static_cast<double>(std::fabs(x)), 0x1p-124), -24);
+  };
+  const auto gelu_truth = [](double x) { return x * 0.5 * (1 + std::erf(x * M_SQRT1_2)); };
+  EXPECT_WITHIN(
+      4.0, [](float x) { return short_gelu(x); }, gelu_truth, of_x);
+  EXPECT_WITHIN(
+      4.0, [](float x) { return short_gelu_and_slope(x).gelu; }, gelu_truth, of_x);
+  EXPECT_WITHIN(
+      5.0, [](float x) { return short_gelu_and_slope(x).slope; },
+      [](double x) { return 0.5 * (1 + std::erf(x * M_SQRT1_2)) + x * 0.3989422804014326779 * std::exp(-0.5 * x * x); },
+      [](float, double) { return 0x1p-24; });
+  EXPECT_WITHIN(
+      1.0, [](float x) { return short_sigmoid(x); },
+      [](double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); },
+      [](float, double) { return 2e-7; });
+  EXPECT_WITHIN(
+      1.0, [](float x) { return short_tanh(x); }, [](double x) { return std::tanh(x); },
+      [](float, double) { return 2e-7; });
+  double worst = 0;
+  for (float x = -40; x < 40; x += 0.0001f)
+    worst = std::max(worst, std::fabs(rough_gelu(x) - gelu_truth(static_cast<double>(x))));
+  EXPECT_LT(worst, 1.3e-6);
+  EXPECT_GT(worst, 1e-8);
+  EXPECT_TRUE(std::isnan(rough_gelu(kNan)) && std::isnan(short_gelu(kNan)) && std::isnan(short_sigmoid(kNan)) &&
+              std::isnan(short_tanh(kNan)));
+  EXPECT_EQ(short_gelu(kInfinity), kInfinity);
+  EXPECT_TRUE(std::isnan(short_gelu(-kInfinity)));  // as gelu
 }
 
 TEST(MathTest, DerivativesAgreeWithDifferences) {

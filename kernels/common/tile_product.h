@@ -3,17 +3,9 @@
 
 #include "kernels/common/simt_async.h"
 #include "kernels/common/simt_mma.h"
+#include "kernels/common/slice.h"
 
 namespace twinbench::kernels {
-
-// A slice is kSliceDepth values along k: 64 bytes of a row, four chunks of 16. Chunks change places from row to row, so
-// that eight rows of one chunk (a matrix load) and two whole rows (a copy) each meet all 32 banks once.
-constexpr int kSliceDepth = 32, kChunk = 8;  // values
-constexpr int kChunksARow = kSliceDepth / kChunk;
-
-TWINBENCH_DEVICE int slice_position(int row, int chunk) {  // in values
-  return (row * kChunksARow + (chunk ^ (row >> 1 & (kChunksARow - 1)))) * kChunk;
-}
 
 // Copies values [k, k + kSliceDepth) of kRows rows to `to`, zeros where row_at(row) gives null and past `inner`, a
 // multiple of kChunk. Rows start at multiples of 16 bytes. All kThreads threads take part; nothing is committed.

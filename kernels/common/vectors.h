@@ -10,6 +10,7 @@
 #include <string>
 
 #include "kernels/common/arguments.h"
+#include "kernels/common/bf16_pair.h"
 #include "kernels/common/simt.h"
 
 // Keeps the next loop rolled: for code that runs once, which unrolled would only fill the instruction cache.
@@ -76,9 +77,27 @@ TWINBENCH_DEVICE void store(T* to, const Vector<T, kWidth>& values) {
 template <int kWidth>
 TWINBENCH_DEVICE void store_bf16(std::uint16_t* to, const Floats<kWidth>& values) {
   Vector<std::uint16_t, kWidth> rounded;
+  if constexpr (kWidth == 1) rounded.of[0] = bf16_bits(values.of[0]);
   TWINBENCH_UNROLL
-  for (int i = 0; i < kWidth; ++i) rounded.of[i] = bf16_bits(values.of[i]);
+  for (int i = 0; i + 1 < kWidth; i += 2) {
+    const std::uint32_t pair = bf16_pair(values.of[i], values.of[i + 1]);
+    rounded.of[i] = static_cast<std::uint16_t>(pair);
+    rounded.of[i + 1] = static_cast<std::uint16_t>(pair >> 16);
+  }
   store(to, rounded);
+}
+// Values as a bf16 product takes them, kept in floats: three instructions for two.
+template <int kWidth>
+TWINBENCH_DEVICE Floats<kWidth> rounded_to_bf16(const Floats<kWidth>& values) {
+  Floats<kWidth> rounded;
+  if constexpr (kWidth == 1) rounded.of[0] = low_of_pair(bf16_pair(values.of[0], 0.0f));
+  TWINBENCH_UNROLL
+  for (int i = 0; i + 1 < kWidth; i += 2) {
+    const std::uint32_t pair = bf16_pair(values.of[i], values.of[i + 1]);
+    rounded.of[i] = low_of_pair(pair);
+    rounded.of[i + 1] = high_of_pair(pair);
+  }
+  return rounded;
 }
 template <int kWidth>
 TWINBENCH_DEVICE void store(const Operands<float>& to, std::int64_t at, const Floats<kWidth>& values) {

@@ -114,30 +114,42 @@ struct Differentiate {
         });
   }
 
+  // The activations, as the second layers' products take them, and the slopes there.
+  static TWINBENCH_DEVICE void activate(const BackwardArguments<float>& a, const Own& own, const Values& sums,
+                                        Values& activated, Values& slope) {
+    TWINBENCH_UNROLL
+    for (int i = 0; i < kWidth; ++i) {
+      const kernels::GeluAndSlope both = kernels::short_gelu_and_slope(sums.of[i] + own.bias.of[i]);
+      activated.of[i] = both.gelu;
+      slope.of[i] = both.slope;
+    }
+    if (a.round) activated = kernels::rounded_to_bf16(activated);
+  }
+
   // The gradient of the sums of one flow's columns, which is added to the totals.
   template <class Shared>
   static TWINBENCH_DEVICE Values through(const BackwardArguments<float>& a, const Own& own, Shared second, int row,
                                          const Values& sums, Totals& totals) {
     Values gradient{};
+    Values activated{}, slope{};
+    if (own.energy || own.displacement) activate(a, own, sums, activated, slope);
     if (own.energy) {
       const float energy = second[row];
       TWINBENCH_UNROLL
       for (int i = 0; i < kWidth; ++i) {
-        const float x = sums.of[i] + own.bias.of[i], activated = kernels::operand(kernels::gelu(x), a.round);
-        gradient.of[i] = energy * own.weight[0].of[i] * kernels::gelu_derivative(x);
-        totals.of[1].of[i] = kernels::multiply_add(energy, activated, totals.of[1].of[i]);
+        gradient.of[i] = energy * own.weight[0].of[i] * slope.of[i];
+        totals.of[1].of[i] = kernels::multiply_add(energy, activated.of[i], totals.of[1].of[i]);
       }
     } else if (own.displacement) {
       const float along[] = {second[kThreads + row], second[2 * kThreads + row], second[3 * kThreads + row]};
       TWINBENCH_UNROLL
       for (int i = 0; i < kWidth; ++i) {
-        const float x = sums.of[i] + own.bias.of[i], activated = kernels::operand(kernels::gelu(x), a.round);
         gradient.of[i] =
             (along[0] * own.weight[0].of[i] + along[1] * own.weight[1].of[i] + along[2] * own.weight[2].of[i]) *
-            kernels::gelu_derivative(x);
+            slope.of[i];
         TWINBENCH_UNROLL
         for (int k = 0; k < 3; ++k)
-          totals.of[1 + k].of[i] = kernels::multiply_add(along[k], activated, totals.of[1 + k].of[i]);
+          totals.of[1 + k].of[i] = kernels::multiply_add(along[k], activated.of[i], totals.of[1 + k].of[i]);
       }
     } else if (own.column == a.columns.child()) {  // the columns after it are padding
       const float child = second[4 * kThreads + row];

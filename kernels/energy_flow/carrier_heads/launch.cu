@@ -5,13 +5,19 @@
 // 2       | four flows a warp, a lane a flow for the scalar rules  | replaced: 4-byte loads of one row after the other
 // 3       | four columns a lane, eight loads in flight; backward a | in use: two launches a step; the backward pass
 //         | thread a vector of columns, with every sum over flows  | reads and writes each first-layer sum once
+// 4       | GELU and its slope by one power of two (short_math.h); | in use
+//         | rounding in pairs                                      |
 // Version 3: predicted for 40,000 flows, against version 2: forward 51 MB instead of 102 (no activations are kept),
 // backward 102 MB instead of 205 (bias sums and second layers' weight gradients come from the same pass), four launches
 // fewer.
-// Version 3 reads the keys beside the rows now, not after them. Modelled for 40,000 flows 46 / 91 % of copy bandwidth
-// (H200 / RTX 5090), the backward pass of 20,000 in bf16 50 / 90 %; asked are 85 %. What is missing on the H200 are
-// issue slots: 740 instructions of a warp for each 16 activations of a lane, 46 each, where copy bandwidth leaves time
-// for 22. Next: fewer instructions an activation, for few loads are waited for (5.0 and 5.4 of a warp in flight).
+// Version 3, modelled for 40,000 flows: 46 / 91 % of copy bandwidth (H200 / RTX 5090), the backward pass of 20,000 in
+// bf16 50 / 90 %; asked are 85 %. Issue slots were missing: 46 instructions an activation.
+// Version 4, predicted: GELU 14 instead of 25 instructions, rounding 2 instead of 9, so about 28 in all and 75 %.
+// Modelled 71 / 91 % and 75 / 89 %: issue slots (14.2 us) are near the bandwidth (12.7 us) now; what is left on the
+// H200 is waiting, 6.2 us that the model adds in part: a warp waits 13 times, at 16 warps a multiprocessor, and
+// shuffles 75 times. For 85 % it may wait 2.5 us. Next: keys, position and rows in one flight (15 loads), half a warp
+// for two flows (80 vectors of a row fill 5 steps of 16 lanes, but 2.5 of 32: a sixth of the instructions), at 85
+// registers three blocks.
 #include "kernels/common/simt_device.h"
 #include "kernels/energy_flow/carrier_heads/backward_kernel.h"
 

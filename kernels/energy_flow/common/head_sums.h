@@ -3,6 +3,8 @@
 // takes it too.
 #pragma once
 
+#include "kernels/common/bf16_pair.h"
+#include "kernels/common/short_math.h"
 #include "kernels/common/simt.h"
 #include "kernels/common/warp_sums.h"
 #include "kernels/energy_flow/common/head_columns.h"
@@ -151,9 +153,14 @@ struct HeadSums {
         const Values b = bias[v];
         TWINBENCH_UNROLL
         for (int i = 0; i < kFlowsPerWarp; ++i)
-          value[s][i] = kernels::map(value[s][i], b, [&](float x, float own_bias) {
-            return v < activated ? kernels::operand(kernels::gelu(x + own_bias), a.round) : x + own_bias;
-          });
+          value[s][i] = kernels::map(value[s][i], b, [](float x, float own_bias) { return x + own_bias; });
+        if (v < activated) {
+          TWINBENCH_UNROLL
+          for (int i = 0; i < kFlowsPerWarp; ++i) {
+            value[s][i] = kernels::map(value[s][i], [](float x) { return kernels::short_gelu(x); });
+            if (a.round) value[s][i] = kernels::rounded_to_bf16(value[s][i]);
+          }
+        }
         use(value[s], v);
       }
     }

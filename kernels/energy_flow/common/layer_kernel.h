@@ -6,6 +6,7 @@
 
 #include "kernels/common/grid.h"
 #include "kernels/common/layer_norm.h"
+#include "kernels/common/short_math.h"
 #include "kernels/common/simt_scan.h"
 #include "kernels/common/vectors.h"
 #include "kernels/energy_flow/common/layer_arguments.h"
@@ -196,7 +197,7 @@ struct LayerAs {
       value = product + a.bias[column];
     }
     const bool last = a.out_moments == nullptr;
-    if (!last) value = kernels::gelu(value);
+    if (!last) value = kernels::short_gelu(value);
     if (last && valid) value = Last::result(a, value, column);
     if (valid) a.out[(first_row + row) * a.columns + column] = value;
     if (last) return;

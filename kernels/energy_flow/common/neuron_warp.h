@@ -4,6 +4,7 @@
 
 #include "kernels/common/layer_norm.h"
 #include "kernels/common/math.h"
+#include "kernels/common/short_math.h"
 #include "kernels/common/simt.h"
 #include "kernels/common/vectors.h"
 #include "kernels/common/warp_sums.h"
@@ -95,7 +96,7 @@ struct Warp {
       for (int i = 0; i < kFlowsPerWarp; ++i) value.of[i] = kernels::normalized(value.of[i], mean.of[i], inverse.of[i]);
       if (keep_normal) rows[at.normal(index) + c] = value;
       for (int i = 0; i < kFlowsPerWarp; ++i)
-        value.of[i] = operand(kernels::gelu(kernels::scaled(value.of[i], g, s)), a.round);
+        value.of[i] = operand(kernels::short_gelu(kernels::scaled(value.of[i], g, s)), a.round);
       rows[hidden + c] = value;
     }
     block.warp_barrier();

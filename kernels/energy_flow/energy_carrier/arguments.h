@@ -18,11 +18,13 @@ struct Shape {
 // Columns of the joined input, features and energy and then zeros: rows of whole sectors of 32 bytes, in bf16 too.
 TWINBENCH_HOST_DEVICE std::int32_t input_width(const Shape& shape) { return (shape.features + 16) / 16 * 16; }
 
-// Joins features and energy, guards them and every layer's hidden state, counts the NaN of each flow. Null operands are
-// not written: in bf16 the products take the rounded ones, and all else guards the given state itself.
+// Joins features and energy, guards them and the hidden state of the first `guarded_layers` layers, counts the NaN of
+// each flow there. Null operands are not written: in bf16 the products take the rounded ones, and all else guards the
+// given state itself.
 struct GuardArguments {
   DesignatedOnly designated = DesignatedOnly();
   Shape shape = {};
+  std::int32_t guarded_layers = 0;
   const float* features = nullptr;      // [flows, features]
   const float* energy = nullptr;        // [flows]
   const float* hidden = nullptr;        // [layers, flows, width]
@@ -55,8 +57,8 @@ constexpr std::int64_t flows_of(FusedTile tile) {
 }
 constexpr std::int64_t channels_of(FusedTile tile) { return tile == FusedTile::kSmall ? 16 : 64; }
 
-// A whole layer in one kernel: both products in bf16 on tensor cores, then the same as GatesArguments. The width is a
-// multiple of eight.
+// A whole layer in one kernel: both products in bf16 on tensor cores, then the same as GatesArguments, and the guard of
+// the next layer's hidden state. The width is a multiple of eight.
 struct FusedGatesArguments {
   DesignatedOnly designated = DesignatedOnly();
   Shape shape = {};
@@ -71,6 +73,10 @@ struct FusedGatesArguments {
   float* next = nullptr;                          // [flows, width], guarded
   std::uint16_t* operand = nullptr;               // [flows, width], unguarded, or null
   float* kept = nullptr;                          // [flows, 4*width] or null
+  // The layer above, whose state no pass has guarded yet; all null in the top layer.
+  const float* hidden_above = nullptr;     // [flows, width], as given
+  std::uint16_t* operand_above = nullptr;  // [flows, width], guarded
+  std::int32_t* guard_hits = nullptr;      // [flows], to which its NaN are added
 };
 void launch_fused_gates(FusedTile tile, const FusedGatesArguments& arguments, Stream stream);
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "kernels/common/bf16_pair.h"
+#include "kernels/common/guard_values.h"
 #include "kernels/common/tile_product.h"
 #include "kernels/common/vectors.h"
 #include "kernels/energy_flow/energy_carrier/arguments.h"
@@ -55,6 +56,7 @@ struct FusedGatesOf {
       layer.step(slice, input_slices, slices, sums, sums.candidate_hidden);
     simt::async_wait<0>(block);
     layer.finish(sums);
+    if (a.operand_above) layer.guard_above();
   }
 
  private:
@@ -156,6 +158,31 @@ struct FusedGatesOf {
       }
     }
 
+    // The guard of the tile's flows and channels in the layer above: their registers are free now, so that all of a
+    // thread's loads are on their way together. None is in a branch: past the last flow or channel they read the last.
+    TWINBENCH_DEVICE void guard_above() {
+      constexpr int kVectorsARow = Tile::kChannels / 4, kEach = Tile::kFlows * kVectorsARow / Tile::kThreads;
+      static_assert(kEach * Tile::kThreads == Tile::kFlows * kVectorsARow && Tile::kThreads % kVectorsARow == 0);
+      const int given = first_channel + thread % kVectorsARow * 4;
+      const bool valid = given < a.shape.width;
+      const int channel = valid ? given : a.shape.width - 4;
+      const std::int64_t first = first_flow + thread / kVectorsARow;
+      const auto flow = [&](int i) { return first + i * (Tile::kThreads / kVectorsARow); };
+      kernels::Floats<4> raw[kEach];
+      TWINBENCH_UNROLL
+      for (int i = 0; i < kEach; ++i) {
+        const std::int64_t there = flow(i) < a.shape.flows ? flow(i) : a.shape.flows - 1;
+        raw[i] = kernels::load<4>(a.hidden_above + there * a.shape.width + channel);
+      }
+      TWINBENCH_UNROLL
+      for (int i = 0; i < kEach; ++i) {
+        if (!valid || flow(i) >= a.shape.flows) continue;
+        kernels::store_bf16(a.operand_above + flow(i) * a.shape.width + channel, kernels::guarded(raw[i], kGuardLimit));
+        if (const std::int32_t hits = kernels::nan_of(raw[i]); hits > 0)
+          simt::atomic_add(block, a.guard_hits + flow(i), hits);
+      }
+    }
+
     // The given states of the lane's flows and channels, of as many tiles of flows as leave the sums their registers:
     // all loads are on their way before the first is waited for.
     static constexpr int kStateTiles = Tile::kFlowTiles > 4 ? 3 : Tile::kFlowTiles;
@@ -211,21 +238,21 @@ struct FusedGatesOf {
                                                const simt::TileSum& candidate_input,
                                                const simt::TileSum& candidate_hidden, int from) const {
       const std::int64_t width = a.shape.width, at = flow * width + channel;
-      const Pair hidden = kernels::map(raw, [](float value) { return kernels::guard(value, kGuardLimit); });
-      Pair next, guarded, kept_reset, kept_update, kept_candidate, kept_hidden;
+      const Pair hidden = kernels::guarded(raw, kGuardLimit);
+      Pair next, bounded, kept_reset, kept_update, kept_candidate, kept_hidden;
       TWINBENCH_UNROLL
       for (int k = 0; k < 2; ++k) {
         kept_hidden.of[k] = candidate_hidden.of[from + k] + biases.candidate_hidden.of[k];
-        const Channel<float> result =
-            gru_channel(reset.of[from + k] + biases.reset.of[k], update.of[from + k] + biases.update.of[k],
-                        candidate_input.of[from + k] + biases.candidate_input.of[k], kept_hidden.of[k], hidden.of[k]);
+        const Channel<float> result = short_gru_channel(
+            reset.of[from + k] + biases.reset.of[k], update.of[from + k] + biases.update.of[k],
+            candidate_input.of[from + k] + biases.candidate_input.of[k], kept_hidden.of[k], hidden.of[k]);
         next.of[k] = result.next;
-        guarded.of[k] = kernels::guard(result.next, kGuardLimit);
+        bounded.of[k] = kernels::guard(result.next, kGuardLimit);
         kept_reset.of[k] = result.reset;
         kept_update.of[k] = result.update;
         kept_candidate.of[k] = result.candidate;
       }
-      kernels::store(a.next + at, guarded);
+      kernels::store(a.next + at, bounded);
       const std::uint32_t word = kernels::bf16_pair(next.of[0], next.of[1]);
       if (!a.kept) return word;
       float* kept = a.kept + 4 * flow * width + channel;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/common/grid.h"
+#include "kernels/common/guard_values.h"
 #include "kernels/common/vectors.h"
 #include "kernels/energy_flow/energy_carrier/arguments.h"
 #include "kernels/energy_flow/energy_carrier/math.h"
@@ -21,11 +22,11 @@ struct GuardFlows {
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const GuardArguments& a) const {
-    const auto [flows, features, width, layers] = a.shape;
+    const std::int64_t flows = a.shape.flows, width = a.shape.width;
     const std::int64_t flow = simt::global_index(block) / simt::kWarpSize;
     if (flow >= flows) return;  // whole warps leave together, and no barrier follows
     std::int32_t hits = join_input(block, a, flow);
-    for (std::int32_t l = 0; l < layers; ++l) hits += guard_row(block, a, (l * flows + flow) * width);
+    for (std::int32_t l = 0; l < a.guarded_layers; ++l) hits += guard_row(block, a, (l * flows + flow) * width);
     hits = simt::warp_sum(block, hits);
     if (simt::lane(block) == 0) a.guard_hits[flow] = hits;
   }
@@ -65,11 +66,8 @@ struct GuardFlows {
     return hits;
   }
   static TWINBENCH_DEVICE std::int32_t store_guarded(const Values& raw, const Operands<float>& to, std::int64_t at) {
-    std::int32_t hits = 0;
-    TWINBENCH_UNROLL
-    for (int k = 0; k < kWidth; ++k) hits += raw.of[k] != raw.of[k];
-    kernels::store(to, at, kernels::map(raw, [](float value) { return kernels::guard(value, kGuardLimit); }));
-    return hits;
+    kernels::store(to, at, kernels::guarded(raw, kGuardLimit));
+    return kernels::nan_of(raw);
   }
 };
 

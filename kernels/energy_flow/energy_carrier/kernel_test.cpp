@@ -48,6 +48,7 @@ TEST_P(CarrierKernels, GuardReplacesClampsAndCounts) {
       const GuardedBuffer<std::uint16_t> input_bf16(input.size(), "input", 8), hidden_bf16(h.size(), "guarded", 8);
       const GuardedBuffer<std::int32_t> hits(flows);
       const GuardArguments arguments = {.shape = GetParam(),
+                                        .guarded_layers = layers,
                                         .features = features_in.data(),
                                         .energy = energy.data(),
                                         .hidden = hidden.data(),
@@ -183,9 +184,13 @@ TEST_P(FusedCarrier, FusedGatesEqualProductsAndGates) {
       next.push_back((1 - z) * n + z * hidden[f * width + j]);
       kept[keep] = r, kept[keep + width] = z, kept[keep + 2 * width] = n, kept[keep + 3 * width] = m[2];
     }
+  Floats state_above = spread(flows * width, 9, 14);
+  state_above.front() = state_above.back() = std::numeric_limits<float>::quiet_NaN();
+  const Buffer above(state_above, "state above", 16);
   const auto check = [&](auto kernel, FusedTile tile, Order order) {
     const Buffer got_next(flows * width), got_kept(4 * flows * width);
-    const GuardedBuffer<std::uint16_t> rounded(flows * width);
+    const GuardedBuffer<std::uint16_t> rounded(flows * width), rounded_above(flows * width, "operand above", 8);
+    const GuardedBuffer<std::int32_t> hits(std::vector<std::int32_t>(flows, 7));
     simt::run_clean(kernel, {kernels::blocks_of(width, channels_of(tile)), kernels::blocks_of(flows, flows_of(tile))},
                     kernel.kMaxThreads, order,
                     FusedGatesArguments{.shape = GetParam(),
@@ -199,11 +204,19 @@ TEST_P(FusedCarrier, FusedGatesEqualProductsAndGates) {
                                         .hidden = hidden.data(),
                                         .next = got_next.data(),
                                         .operand = rounded.data(),
-                                        .kept = got_kept.data()},
+                                        .kept = got_kept.data(),
+                                        .hidden_above = above.data(),
+                                        .operand_above = rounded_above.data(),
+                                        .guard_hits = hits.data()},
                     static_cast<std::size_t>(kernel.documented_shared_bytes()));
     expect_close(got_next, next, 4e-6);
     expect_close(got_kept, kept, 2e-5);
-    for (std::size_t i = 0; i < got_next.size(); ++i) ASSERT_EQ(rounded[i], kernels::bf16_bits(got_next[i])) << i;
+    for (std::size_t i = 0; i < got_next.size(); ++i) {
+      ASSERT_EQ(rounded[i], kernels::bf16_bits(got_next[i])) << i;
+      ASSERT_EQ(rounded_above[i], kernels::bf16_bits(kernels::guard(above[i], kGuardLimit))) << i;
+    }
+    for (std::int64_t f = 0; f < flows; ++f)
+      ASSERT_EQ(hits[f], 7 + (f == 0) + (f == flows - 1)) << "flow " << f << ", added to what was counted before";
   };
   for (const Order order : simt::kAllOrders) {
     check(FusedGatesSmall{}, FusedTile::kSmall, order);

@@ -13,6 +13,7 @@ struct Arguments {
   bool round = false;  // bf16 mode; the packed matrices are already rounded
   std::int64_t flows = 0;
   const Real* weights = nullptr;                          // [layout.total()], packed
+  const Real* tile_pack = nullptr;                        // [TilePack::kTotal]; null: no tiles
   kernels::StridedRows<Real> position = {}, energy = {};  // [flows, 3], [flows, 1]
   Real* features = nullptr;                               // [flows, outputs], forward
   // Backward.

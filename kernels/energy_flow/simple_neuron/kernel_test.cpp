@@ -136,8 +136,20 @@ TEST_P(SimpleNeuronKernel, BackwardMatchesTheScalarForm) {
   }
 }
 
+// As set-up makes it of the packed weights.
+Floats packed_for_tiles(const Floats& weights) {
+  const auto value = [&](int source) { return source < 0 ? 0.0f : weights[static_cast<std::size_t>(source)]; };
+  Floats pack;
+  for (int i = 0; i < TilePack::kFloats; ++i) pack.push_back(value(TilePack::source_of_float(i)));
+  for (int i = 0; i < TilePack::kValues; i += 2)
+    pack.push_back(kernels::float_of_bits(
+        kernels::bf16_pair(value(TilePack::source_of_value(i)), value(TilePack::source_of_value(i + 1)))));
+  return pack;
+}
+
 struct ManyFlows {
   Problem p;
+  Buffer tile_pack{packed_for_tiles(p.weights), "tile pack", 16};
   Buffer weights{p.weights, "weights", 16}, position{p.position, "position", 16}, energy{p.energy, "energy", 16};
   Buffer features{static_cast<std::size_t>(p.flows) * kManyOutputs, "features", 16};
 
@@ -147,6 +159,7 @@ struct ManyFlows {
             .round = p.round,
             .flows = p.flows,
             .weights = weights.data(),
+            .tile_pack = tile_pack.data(),
             .position = {position.data(), 3, 1},
             .energy = {energy.data(), 1, 1},
             .features = to.data()};

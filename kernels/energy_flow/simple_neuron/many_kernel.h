@@ -144,7 +144,7 @@ struct ForwardMany {
           const int at = (start + u + i) * kLanes + lane;
           const float x = shared.stage[at];
           const float normal = kernels::normalized(x, mean, inverse);
-          shared.stage[at] = kernels::gelu(kernels::scaled(normal, gain.of[i], shift.of[i]));
+          shared.stage[at] = kernels::short_gelu(kernels::scaled(normal, gain.of[i], shift.of[i]));
         }
       }
     }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/common/slice.h"
 #include "kernels/energy_flow/common/neuron_stage.h"
 
 namespace twinbench::energy_flow::simple_neuron {
@@ -44,14 +45,45 @@ TWINBENCH_HOST_DEVICE std::int64_t tile_blocks(std::int64_t flows) {
   return each > 0 ? (wanted + each - 1) / each : 0;
 }
 
-// Dynamic shared memory of the tile kernel, in bytes: packed weights; the three matrices in bf16 as slices of
-// kernels/common/tile_product.h, [out][32 in]; of each warp the given state of 32 flows, then it encoded.
+// The parameters as the tile kernel keeps them in shared memory, laid out once at set-up: the coordinates' layer, bias,
+// gain and shift of both hidden layers, the last bias; then the three matrices in bf16, [out][in] with 32 inputs (zeros
+// beyond those there are), a slice of kernels/common/slice.h each.
+struct TilePack {
+  static constexpr int kLayer = 3 * kManyHidden;  // floats
+  static constexpr int kFloats = 12 + 2 * kLayer + kManyOutputs, kValues = (2 * kManyHidden + kManyOutputs) * 32;
+  static constexpr int kTotal = kFloats + kValues / 2;  // floats in all
+  static_assert(kFloats % 4 == 0);
+  TWINBENCH_HOST_DEVICE static int bias(int layer) { return 12 + layer * kLayer; }
+  TWINBENCH_HOST_DEVICE static int gain(int layer) { return bias(layer) + kManyHidden; }
+  TWINBENCH_HOST_DEVICE static int shift(int layer) { return gain(layer) + kManyHidden; }
+  TWINBENCH_HOST_DEVICE static int bias_out() { return bias(2); }
+  TWINBENCH_HOST_DEVICE static int slice(int layer) { return 4 * kFloats + layer * kManyHidden * 32 * 2; }  // bytes
+
+  // Which of the packed weights (Layout) a float is, or a value of a matrix; -1: a zero.
+  static int source_of_float(int at) {
+    const Layout from = many_layout();
+    if (at < bias(0)) return at;
+    if (at >= bias_out()) return from.bias_out() + (at - bias_out());
+    const int layer = (at - bias(0)) / kLayer;
+    return from.bias(layer) + (at - bias(layer));
+  }
+  static int source_of_value(int at) {
+    const Layout from = many_layout();
+    const int row = at / kernels::kSliceDepth, layer = row < 2 * kManyHidden ? row / kManyHidden : 2;
+    const int channel = row - layer * kManyHidden, place = at % kernels::kSliceDepth;
+    const int input =
+        kernels::swapped_chunk(channel, place / kernels::kChunk) * kernels::kChunk + place % kernels::kChunk;
+    if (layer == 2) return from.weight_out() + input * kManyOutputs + channel;
+    return input < from.inner(layer) ? from.weight(layer) + input * kManyHidden + channel : -1;
+  }
+};
+
+// Dynamic shared memory of the tile kernel, in bytes: the parameters, then of each warp the given state of 32 flows and
+// it encoded.
 struct TileShared {
-  static constexpr int kSliceBytes = kManyHidden * 32 * 2;  // of 32 output channels
   static constexpr int kGivenBytes = kTileFlows * 4 * 4, kEncodedBytes = kTileFlows * 16;
-  TWINBENCH_HOST_DEVICE static int slice(int layer) { return many_layout().padded() * 4 + layer * kSliceBytes; }
   TWINBENCH_HOST_DEVICE static int given(int warp) {
-    return slice(2) + kManyOutputs / kManyHidden * kSliceBytes + warp * (kGivenBytes + kEncodedBytes);
+    return 4 * TilePack::kTotal + warp * (kGivenBytes + kEncodedBytes);
   }
   TWINBENCH_HOST_DEVICE static int encoded(int warp) { return given(warp) + kGivenBytes; }
 };

@@ -7,7 +7,7 @@
 
 #include "kernels/common/bf16_pair.h"
 #include "kernels/common/layer_norm.h"
-#include "kernels/common/math.h"
+#include "kernels/common/short_math.h"
 #include "kernels/common/tile_product.h"
 #include "kernels/common/vectors.h"
 #include "kernels/common/warp_sums.h"
@@ -25,7 +25,7 @@ struct ForwardTiles {
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const Arguments<float>& a) const {
-    stage_weights(block, a);
+    stage_parameters(block, a);
     const std::int64_t step = std::int64_t{block.grid().x} * kTileWarps;
     std::int64_t group = std::int64_t{block.index().x} * kTileWarps + simt::warp(block);
     for (; group < tile_groups(a.flows); group += step) {
@@ -41,8 +41,7 @@ struct ForwardTiles {
   static constexpr int kTiles = kTileFlows / 16, kRows = 2 * kTiles;  // of 16 flows; rows of a lane
   static constexpr int kSteps = kManyHidden / 16;                     // of a product's inner axis
   static constexpr int kColumns = kManyHidden / 8;                    // tiles of eight channels
-  static constexpr int kChunks = kManyHidden / kernels::kChunk;
-  static constexpr int kBatch = 4;  // loads of a thread in flight
+  static constexpr int kBatch = 3;                                    // loads of a thread in flight: all it has
   static_assert(kManyHidden == kernels::kSliceDepth && kRows == 4);
 
   using Four = kernels::Floats<4>;
@@ -50,40 +49,13 @@ struct ForwardTiles {
   using Words = kernels::Vector<std::uint32_t, 4>;
   using Operand = simt::LeftTile[kTiles][kSteps];  // 32 flows, 32 channels
 
-  static TWINBENCH_DEVICE int inner_of(int layer) { return layer == 0 ? Layout::kState : kManyHidden; }
-  static TWINBENCH_DEVICE int weight_of(int layer) {
-    return layer < 2 ? many_layout().weight(layer) : many_layout().weight_out();
-  }
-
-  // The packed weights, then each matrix in bf16, [out][in]. A thread writes eight inputs of an output channel.
   template <class Block>
-  static TWINBENCH_DEVICE void stage_weights(Block& block, const Arguments<float>& a) {
-    const int thread = simt::thread_rank(block);
+  static TWINBENCH_DEVICE void stage_parameters(Block& block, const Arguments<float>& a) {
     auto fours = simt::dynamic_shared<Four>(block);
     kernels::in_batches<kBatch>(
-        thread, kTileThreads, many_layout().total() / 4, [&](int i) { return kernels::load<4>(a.weights + 4 * i); },
+        simt::thread_rank(block), kTileThreads, TilePack::kTotal / 4,
+        [&](int i) { return kernels::load<4>(a.tile_pack + 4 * i); },
         [&](int i, const Four& values) { fours[i] = values; });
-    block.barrier();
-    for (int layer = 0; layer < 3; ++layer) {
-      const int outputs = layer < 2 ? kManyHidden : kManyOutputs;
-      auto weights = simt::dynamic_shared<float>(block) + weight_of(layer);
-      auto chunks = simt::dynamic_shared<Words>(block, TileShared::slice(layer));
-      for (int i = thread; i < outputs * kChunks; i += kTileThreads) {
-        const int channel = i % outputs, chunk = i / outputs;
-        Words words;
-        TWINBENCH_UNROLL
-        for (int w = 0; w < 4; ++w) {
-          float value[2] = {};
-          TWINBENCH_UNROLL
-          for (int k = 0; k < 2; ++k) {
-            const int input = kernels::kChunk * chunk + 2 * w + k;
-            if (input < inner_of(layer)) value[k] = weights[input * outputs + channel];
-          }
-          words.of[w] = kernels::bf16_pair(value[0], value[1]);
-        }
-        chunks[kernels::slice_position(channel, chunk) / kernels::kChunk] = words;
-      }
-    }
     block.barrier();
   }
 
@@ -138,7 +110,7 @@ struct ForwardTiles {
                                         simt::TileSum (&sums)[kTiles][2 * kPairs]) {
     const int lane = simt::lane(block);
     auto biases = simt::dynamic_shared<Pair>(block) + (bias + channel) / 2 + lane % 4;
-    auto slice = simt::dynamic_shared<std::uint16_t>(block, TileShared::slice(layer));
+    auto slice = simt::dynamic_shared<std::uint16_t>(block, TilePack::slice(layer));
     TWINBENCH_UNROLL
     for (int j = 0; j < kPairs; ++j) {
       const Pair start[2] = {biases[8 * j], biases[8 * j + 4]};
@@ -176,7 +148,7 @@ struct ForwardTiles {
   template <int kInnerSteps, class Block>
   static TWINBENCH_DEVICE void hidden_layer(Block& block, int layer, Operand& operand) {
     simt::TileSum sums[kTiles][kColumns];
-    multiply<kInnerSteps, kColumns / 2>(block, layer, many_layout().bias(layer), 0, operand, sums);
+    multiply<kInnerSteps, kColumns / 2>(block, layer, TilePack::bias(layer), 0, operand, sums);
     float mean[kRows] = {}, inverse[kRows] = {};
     each_value(sums, [&](int row, float& value) { mean[row] += value; });
     over_rows(block, mean, [](float of_row) { return of_row; });
@@ -186,8 +158,8 @@ struct ForwardTiles {
     });
     over_rows(block, inverse, [](float variance) { return kernels::inverse_deviation(variance); });
     const int lane = simt::lane(block);
-    auto gains = simt::dynamic_shared<Pair>(block) + many_layout().gain(layer) / 2 + lane % 4;
-    auto shifts = simt::dynamic_shared<Pair>(block) + many_layout().shift(layer) / 2 + lane % 4;
+    auto gains = simt::dynamic_shared<Pair>(block) + TilePack::gain(layer) / 2 + lane % 4;
+    auto shifts = simt::dynamic_shared<Pair>(block) + TilePack::shift(layer) / 2 + lane % 4;
     TWINBENCH_UNROLL
     for (int n = 0; n < kColumns; ++n) {
       const Pair gain = gains[4 * n], shift = shifts[4 * n];
@@ -198,7 +170,7 @@ struct ForwardTiles {
         TWINBENCH_UNROLL
         for (int i = 0; i < 2; ++i)
           value[i] =
-              kernels::gelu(kernels::scaled(sums[t][n].of[2 * half + i] * inverse[row], gain.of[i], shift.of[i]));
+              kernels::rough_gelu(kernels::scaled(sums[t][n].of[2 * half + i] * inverse[row], gain.of[i], shift.of[i]));
         operand[t][n / 2].of[half + n % 2 * 2] = kernels::bf16_pair(value[0], value[1]);
       }
     }
@@ -225,7 +197,7 @@ struct ForwardTiles {
     TWINBENCH_UNROLL
     for (int channel = 0; channel < kManyOutputs; channel += 16) {
       simt::TileSum sums[kTiles][2];
-      multiply<kSteps, 1>(block, 2, many_layout().bias_out(), channel, operand, sums);
+      multiply<kSteps, 1>(block, 2, TilePack::bias_out(), channel, operand, sums);
       TWINBENCH_UNROLL
       for (int row = 0; row < kRows; ++row) {
         const std::int64_t flow = first + row * 8 + lane / 4;

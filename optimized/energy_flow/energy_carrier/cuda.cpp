@@ -1,6 +1,7 @@
 // energy_flow.energy_carrier, optimized on CUDA: products by cuBLAS on the current stream, the rest in fused kernels.
-// Forward: a guard kernel; then either one kernel a layer, products included, in one of its tiles (bf16 only), or the
-// hidden products of all layers in one batch, and one product and one kernel a layer. Set-up picks the fastest.
+// Forward: a guard kernel; then either one kernel a layer, products and the guard of the layer above included, in one
+// of its tiles (bf16 only), or the hidden products of all layers in one batch, and one product and one kernel a layer.
+// Set-up picks the fastest.
 // Backward: a kernel and two products a layer, and the products of all layers' hidden sums last.
 #include <ATen/ATen.h>
 
@@ -59,15 +60,7 @@ class CudaCarrier final : public Runnable {
 
   void run() override {
     if (shape_.flows == 0) return;
-    launch_guard({.shape = shape_,
-                  .features = data<float>(features_),
-                  .energy = data<float>(energy_),
-                  .hidden = data<float>(hidden_),
-                  .input = operands<float>(input_),
-                  .guarded_hidden = operands<float>(guarded_hidden_),
-                  .guard_hits = data<std::int32_t>(guard_hits_)},
-                 stream());
-    run_layers(tile_);
+    run_forward(tile_);
     if (backward_) run_backward();
   }
 
@@ -95,33 +88,48 @@ class CudaCarrier final : public Runnable {
       forms.insert(forms.end(), {FusedTile::kSmall, FusedTile::kLarge, FusedTile::kTall});
     std::vector<Way> ways;
     for (const auto& form : forms)
-      ways.push_back({form_name(form), expected_seconds(shape_, form), [this, form] { run_layers(form); }});
+      ways.push_back({form_name(form), expected_seconds(shape_, form), [this, form] { run_forward(form); }});
     const std::string of = c10::str(shape_.layers, " forward layers of ", shape_.flows, " flows, features ",
                                     shape_.features, ", width ", shape_.width, bf16_ ? " bf16" : "");
     tile_ = forms[choose(of, ways)];
   }
 
-  void run_layers(std::optional<FusedTile> tile) {
+  // Fused layers guard the state of the layer above on their way.
+  void run_forward(std::optional<FusedTile> tile) {
+    launch_guard({.shape = shape_,
+                  .guarded_layers = tile ? 1 : shape_.layers,
+                  .features = data<float>(features_),
+                  .energy = data<float>(energy_),
+                  .hidden = data<float>(hidden_),
+                  .input = operands<float>(input_),
+                  .guarded_hidden = operands<float>(guarded_hidden_),
+                  .guard_hits = data<std::int32_t>(guard_hits_)},
+                 stream());
     if (!tile) return run_library_layers();
     for (std::int64_t l = 0; l < shape_.layers; ++l) run_fused_layer(*tile, l);
   }
 
   void run_fused_layer(FusedTile tile, std::int64_t l) {
     const at::Tensor& input = input_of(l);
-    launch_fused_gates(tile,
-                       {.shape = shape_,
-                        .input_width = static_cast<std::int32_t>(input.size(1)),
-                        .input = data<std::uint16_t>(input),
-                        .hidden_operand = data<std::uint16_t>(guarded_hidden_) + l * hidden_.stride(0),
-                        .weight_input = data<std::uint16_t>(layers_[l].weight_input),
-                        .weight_hidden = data<std::uint16_t>(weight_hidden_) + l * weight_hidden_.stride(0),
-                        .bias_input = data<float>(layers_[l].bias_input),
-                        .bias_hidden = data<float>(layers_[l].bias_hidden),
-                        .hidden = of_layer(hidden_, l),
-                        .next = of_layer(next_hidden_, l),
-                        .operand = layers_[l].state.defined() ? data<std::uint16_t>(layers_[l].state) : nullptr,
-                        .kept = backward_ ? of_layer(kept_, l) : nullptr},
-                       stream());
+    const bool top = l + 1 == shape_.layers;
+    launch_fused_gates(
+        tile,
+        {.shape = shape_,
+         .input_width = static_cast<std::int32_t>(input.size(1)),
+         .input = data<std::uint16_t>(input),
+         .hidden_operand = data<std::uint16_t>(guarded_hidden_) + l * hidden_.stride(0),
+         .weight_input = data<std::uint16_t>(layers_[l].weight_input),
+         .weight_hidden = data<std::uint16_t>(weight_hidden_) + l * weight_hidden_.stride(0),
+         .bias_input = data<float>(layers_[l].bias_input),
+         .bias_hidden = data<float>(layers_[l].bias_hidden),
+         .hidden = of_layer(hidden_, l),
+         .next = of_layer(next_hidden_, l),
+         .operand = layers_[l].state.defined() ? data<std::uint16_t>(layers_[l].state) : nullptr,
+         .kept = backward_ ? of_layer(kept_, l) : nullptr,
+         .hidden_above = top ? nullptr : of_layer(hidden_, l + 1),
+         .operand_above = top ? nullptr : data<std::uint16_t>(guarded_hidden_) + (l + 1) * hidden_.stride(0),
+         .guard_hits = data<std::int32_t>(guard_hits_)},
+        stream());
   }
 
   void run_library_layers() {

@@ -26,7 +26,9 @@ struct ExpectedCard {
 
 inline double expected_seconds(const Shape& shape, std::optional<FusedTile> tile, const ExpectedCard& card = {}) {
   const auto flows = static_cast<double>(shape.flows), width = static_cast<double>(shape.width);
-  double seconds = 0;
+  // The guard's pass reads states in fp32 and writes them in bf16; fused layers do so for those above the first.
+  const double guarded = 6 * width * flows * (tile ? 1 : shape.layers);
+  double seconds = card.launch + guarded / card.memory;
   for (std::int32_t l = 0; l < shape.layers; ++l) {
     const double input = l == 0 ? input_width(shape) : width;
     if (!tile) {
