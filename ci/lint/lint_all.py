@@ -2,7 +2,6 @@
 import re
 import subprocess
 import sys
-from collections.abc import Collection
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -15,9 +14,6 @@ from type_names import type_name_breaches  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Habits that the tree does not keep everywhere yet: their breaches are counted (--pending shows them) but refuse
-# nothing.
-PENDING: Collection[str] = set()
 LONGEST_FILE = 500
 SOURCE = re.compile(r"\.(h|cpp|cu|py|cmake)$")
 
@@ -127,16 +123,12 @@ def breaches_by_rule(root: Path) -> tuple[int, dict[str, list[str]]]:
     return len(files), found
 
 
-def main(root: Path = ROOT, pending: Collection[str] = PENDING) -> int:
+def main(root: Path = ROOT) -> int:
     count, found = breaches_by_rule(root)
-    refused = [breach for rule, breaches in found.items() if rule not in pending for breach in breaches]
+    refused = [breach for breaches in found.values() for breach in breaches]
     print("\n".join(refused) if refused else f"lint: {count} files, no breach")
-    for rule in pending:
-        if found[rule]:
-            print(f"lint: {len(found[rule])} breaches of '{rule}', not refused yet; ci/lint/lint_all.py --pending")
     return 1 if refused else 0
 
 
 if __name__ == "__main__":
-    arguments = [argument for argument in sys.argv[1:] if argument != "--pending"]
-    sys.exit(main(Path(arguments[0]).resolve() if arguments else ROOT, () if "--pending" in sys.argv else PENDING))
+    sys.exit(main(Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT))

@@ -114,16 +114,13 @@ def test_an_option_that_is_defined_twice_is_refused():
     assert told.startswith("src/a/backward/spec.json: option like 'b.heads'")
 
 
-def test_the_lint_refuses_every_rule_and_only_counts_pending_ones(tmp_path, capsys):
+def test_the_lint_refuses_every_rule(tmp_path, capsys):
     (tmp_path / "src").mkdir()
     (tmp_path / "src/components.def").write_text("")
     (tmp_path / "src/a.h").write_text("// A naive one.\n//" + "x" * 120 + "\n")
-    assert lint_all.main(tmp_path, pending=()) == 1
+    assert lint_all.main(tmp_path) == 1
     told = capsys.readouterr().out
     assert "src/a.h:1: 'naive'" in told and "src/a.h:2: 122 columns" in told
-    assert lint_all.main(tmp_path, pending={"columns", "words"}) == 0
-    assert "1 breaches of 'columns', not refused yet" in capsys.readouterr().out
-    assert set(lint_all.PENDING) <= set(lint_all.breaches_by_rule(tmp_path)[1])
 
 
 def test_format_names_what_differs_and_repairs_it(tmp_path):
