@@ -201,9 +201,10 @@ std::int64_t number(const NamedTensors& outputs, const char* name, std::int64_t 
   return outputs[name].cpu().contiguous().const_data_ptr<std::int32_t>()[i];
 }
 
-// An H-apply and 33 more an iteration, the last seven of which the last one does not need.
+// An H-apply and 33 more an iteration, the last seven of which the one that converges does not need.
 std::int64_t iterations_dispatches(const Setting& setting, std::int64_t iterations) {
-  return iterations > 0 ? iterations * (apply_dispatches(setting) + 33) - 7 : 0;
+  const std::int64_t unneeded = iterations > 0 && iterations < setting.option("most_iterations") ? 7 : 0;
+  return iterations * (apply_dispatches(setting) + 33) - unneeded;
 }
 
 // A call: the right side, the solution, what is counted and returned. Backward: the adjoint solution, the gradient from
