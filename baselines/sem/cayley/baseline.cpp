@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "baselines/sem/common/conjugate_gradients.h"
+#include "baselines/sem/common/edges_backward.h"
 #include "src/component.h"
 #include "src/inputs.h"
 
@@ -70,28 +70,11 @@ class Baseline final : public Runnable {
     if (!setting_.on("straight_through")) z = solver_.solve(given, -1, iterations_[1]);
     const Field gradient = solver_.operate(z, 1);
     const Field y{at::add(x.re, rotated.re), at::add(x.im, rotated.im)};
-    edges_backward(z, y);
+    const EdgeGradients edges = edges_backward(solver_, half_step_, inputs_["mix"], z, y);
+    results_.set("grad_theta", edges.theta);
+    results_.set("grad_mix", edges.mix);
     rotate_backward(rotated, gradient);
     results_.set("iterations", iterations());
-  }
-
-  void edges_backward(const Field& z, const Field& y) {
-    const at::Tensor shares = at::softmax(inputs_["mix"], 0);
-    std::vector<at::Tensor> of_theta, of_shares;
-    for (std::size_t scale = 0; scale < solver_.scales().size(); ++scale) {
-      const auto& [theta, first, second] = solver_.scales()[scale];
-      const auto across = [&](const at::Tensor& v) {
-        return at::sub(at::index_select(v, 1, first), at::index_select(v, 1, second));
-      };
-      const at::Tensor terms = at::sub(at::mul(across(z.re), across(y.im)), at::mul(across(z.im), across(y.re)));
-      const at::Tensor gradient = at::mul(at::sum(terms, {0}), half_step_);
-      const at::Tensor share = shares.select(0, static_cast<std::int64_t>(scale));
-      of_theta.push_back(at::mul(at::mul(gradient, share), at::sigmoid(theta)));
-      of_shares.push_back(at::sum(at::mul(gradient, at::softplus(theta)), {0}, true));
-    }
-    const at::Tensor of_all = at::cat(of_shares);
-    results_.set("grad_theta", at::cat(of_theta));
-    results_.set("grad_mix", at::mul(shares, at::sub(of_all, at::sum(at::mul(shares, of_all)))));
   }
 
   void rotate_backward(const Field& rotated, const Field& gradient) {

@@ -52,10 +52,12 @@ class ConjugateGradients {
   }
 
   // (I + sign * i * dt/2 * H) x = b, all rows until the worst one has converged. A row with a NaN never does and stops
-  // no other one: the largest residual leaves it out.
-  Field solve(const Field& b, double sign, std::int64_t& iterations) const {
+  // no other one: the largest residual leaves it out. `left_over` gets every row's last residual over its right side,
+  // squared, [rows, 1].
+  Field solve(const Field& b, double sign, std::int64_t& iterations, at::Tensor* left_over = nullptr) const {
     const at::Tensor length = at::masked_fill(inner(b, b), at::lt(inner(b, b), kZeroRow), 0);
     Field x{at::zeros_like(b.re), at::zeros_like(b.im)}, r = b, p = b;
+    if (left_over) *left_over = ratio(length, length);
     at::Tensor rho = length;
     if (b.re.size(0) == 0) return x;
     while (iterations < stop_.most_iterations) {
@@ -65,7 +67,8 @@ class ConjugateGradients {
       x = step(x, alpha, p, 1);
       r = step(r, alpha, q, -1);
       const at::Tensor next = inner(r, r);
-      const at::Tensor worst = at::max(at::nan_to_num(ratio(next, length), 0, 0, 0));
+      const at::Tensor left = ratio(next, length), worst = at::max(at::nan_to_num(left, 0, 0, 0));
+      if (left_over) *left_over = left;
       if (worst.item<double>() <= stop_.tolerance * stop_.tolerance) break;
       const at::Tensor beta = ratio(next, rho);
       p = step(r, beta, p, stop_.plus_sign ? 1 : -1);

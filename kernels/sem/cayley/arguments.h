@@ -5,14 +5,13 @@
 
 #include "kernels/common/arguments.h"
 #include "kernels/common/grid.h"
+#include "kernels/sem/common/edges.h"
 
 namespace twinbench::sem::cayley {
 
-constexpr int kMostDim = 384;       // whose operand tile fits into the smaller card's shared memory
-constexpr int kMostWideDim = 4096;  // with products of the library, from there on
+constexpr int kMostDim = 384;  // whose operand tile fits into the smaller card's shared memory
 constexpr int kMostScales = 16;
 constexpr float kMatrixScale = 0x1p12f;  // of the packed matrix: its entries are at most 1, and small ones stay normal
-constexpr int kEdgeThreads = 256;
 
 // How a product's operands are held: as two halves each, whose three larger products are as good as fp32's, or as one,
 // whose eleven bits are TF32's.
@@ -90,26 +89,17 @@ struct WideBackwardArguments {
   float *grad_psi = nullptr, *z = nullptr, *y = nullptr;
   float* alpha_terms = nullptr;  // [blocks, dim]
 };
+constexpr std::int64_t wide_shared_bytes(std::int64_t dim) { return std::int64_t{4} * dim; }
 void launch_wide_backward(const WideBackwardArguments& arguments, kernels::Stream stream);
 
 // From the product C = z^T y to the parameters, and the sums of alpha's terms.
 struct ParameterArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
-  std::int64_t edges = 0, term_rows = 0;
-  int dim = 0, scales = 0;
-  const float* product = nullptr;                        // [dim, dim]
-  const std::int32_t* nodes = nullptr;                   // [edges, 2]
-  const std::int32_t* scale = nullptr;                   // [edges]
-  const float *of_theta = nullptr, *of_share = nullptr;  // [edges]
-  const float* shares = nullptr;                         // [scales]
-  const float* alpha_terms = nullptr;                    // [term_rows, dim]
-  float *grad_theta = nullptr, *grad_mix = nullptr, *grad_alpha = nullptr;
-  float* share_terms = nullptr;  // [edge blocks, scales]
-  unsigned* finished = nullptr;  // 0 between launches
+  std::int64_t term_rows = 0;
+  const float* alpha_terms = nullptr;  // [term_rows, edges.dim]
+  float* grad_alpha = nullptr;
+  EdgeArguments edges = {};
 };
-constexpr std::int64_t edge_blocks(std::int64_t edges) {
-  return edges > 0 ? kernels::blocks_of(edges, kEdgeThreads) : 1;  // one writes the mix' zeros
-}
 void launch_parameters(const ParameterArguments& arguments, kernels::Stream stream);
 
 }  // namespace twinbench::sem::cayley

@@ -4,6 +4,7 @@
 #include "kernels/common/column_sums.h"
 #include "kernels/common/simt_handover.h"
 #include "kernels/sem/cayley/product_kernel.h"
+#include "kernels/sem/common/edges_kernel.h"
 
 namespace twinbench::sem::cayley {
 
@@ -253,57 +254,24 @@ struct Parameters {
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const ParameterArguments& a) const {
-    const auto sum_blocks = static_cast<unsigned>((a.dim + kernels::kSumColumns - 1) / kernels::kSumColumns);
+    const auto sum_blocks = static_cast<unsigned>((a.edges.dim + kernels::kSumColumns - 1) / kernels::kSumColumns);
     if (block.index().x < sum_blocks)
       sum_alpha(block, a);
     else
-      edges(block, a, block.index().x - sum_blocks, block.grid().x - sum_blocks);
+      edges_backward(block, a.edges, block.index().x - sum_blocks, block.grid().x - sum_blocks);
   }
 
  private:
   template <class Block>
   static TWINBENCH_DEVICE void sum_alpha(Block& block, const ParameterArguments& a) {
-    const bool wide = kernels::allows_four(a.dim, a.alpha_terms);
+    const int dim = a.edges.dim;
+    const bool wide = kernels::allows_four(dim, a.alpha_terms);
     kernels::sum_columns<1>(
-        block, a.term_rows, a.dim,
+        block, a.term_rows, dim,
         [&](std::int64_t row, std::int64_t column) {
-          return kernels::ColumnTerms<1>{{kernels::load_columns(a.alpha_terms + row * a.dim, column, a.dim, wide)}};
+          return kernels::ColumnTerms<1>{{kernels::load_columns(a.alpha_terms + row * dim, column, dim, wide)}};
         },
         [&](std::int64_t column, const float* sums) { a.grad_alpha[column] = sums[0]; });
-  }
-
-  // A thread an edge; each block leaves its terms of the shares, the last one adds them up.
-  template <class Block>
-  static TWINBENCH_DEVICE void edges(Block& block, const ParameterArguments& a, unsigned index, unsigned blocks) {
-    const std::int64_t edge = std::int64_t{index} * kEdgeThreads + simt::thread_rank(block);
-    float of_share = 0.0f;
-    int scale = -1;
-    if (edge < a.edges) {
-      const auto pair = kernels::load<2>(a.nodes + 2 * edge);
-      const float across = across_edge<float>(a.product, a.dim, pair.of[0], pair.of[1]);
-      a.grad_theta[edge] = a.of_theta[edge] * across;
-      of_share = a.of_share[edge] * across;
-      scale = a.scale[edge];
-    }
-    for (int s = 0; s < a.scales; ++s) {
-      const float sum = simt::block_sum(block, scale == s ? of_share : 0.0f);
-      if (simt::thread_rank(block) == 0) a.share_terms[std::int64_t{index} * a.scales + s] = sum;
-    }
-    if (simt::is_last_block(block, a.finished, blocks)) mix(block, a, blocks);
-  }
-
-  // A lane a scale.
-  template <class Block>
-  static TWINBENCH_DEVICE void mix(Block& block, const ParameterArguments& a, unsigned blocks) {
-    if (simt::warp(block) != 0) return;
-    const int scale = simt::lane(block);
-    float sum = 0.0f, share = 0.0f;
-    if (scale < a.scales) {
-      share = a.shares[scale];
-      for (unsigned i = 0; i < blocks; ++i) sum += a.share_terms[std::int64_t{i} * a.scales + scale];
-    }
-    const float mean = simt::warp_sum(block, share * sum);
-    if (scale < a.scales) a.grad_mix[scale] = share * (sum - mean);
   }
 };
 

@@ -286,7 +286,8 @@ TEST(CayleyKernel, WideRowsGoBackTheSameWay) {
                                                      .grad_psi = grad_psi.data(),
                                                      .z = z_out.data(),
                                                      .y = y_out.data(),
-                                                     .alpha_terms = terms_out.data()});
+                                                     .alpha_terms = terms_out.data()},
+                               wide_shared_bytes(s.dim));
       one.expect(grad_psi, z_out, y_out, terms_out);
     }
 }
@@ -359,22 +360,22 @@ TEST(CayleyKernel, ParametersMatchAPlainLoop) {
     kernels::simt::run_clean(
         Parameters{}, static_cast<unsigned>(kernels::blocks_of(kDim, kernels::kSumColumns) + edge_blocks(kEdges)),
         kEdgeThreads, order,
-        ParameterArguments{.edges = kEdges,
-                           .term_rows = kRows,
-                           .dim = kDim,
-                           .scales = kScales,
-                           .product = product_in.data(),
-                           .nodes = nodes_in.data(),
-                           .scale = scale_in.data(),
-                           .of_theta = theta_in.data(),
-                           .of_share = share_in.data(),
-                           .shares = shares_in.data(),
+        ParameterArguments{.term_rows = kRows,
                            .alpha_terms = terms_in.data(),
-                           .grad_theta = grad_theta.data(),
-                           .grad_mix = grad_mix.data(),
                            .grad_alpha = grad_alpha.data(),
-                           .share_terms = share_terms.data(),
-                           .finished = finished.data()});
+                           .edges = {.edges = kEdges,
+                                     .dim = kDim,
+                                     .scales = kScales,
+                                     .product = product_in.data(),
+                                     .nodes = nodes_in.data(),
+                                     .scale = scale_in.data(),
+                                     .of_theta = theta_in.data(),
+                                     .of_share = share_in.data(),
+                                     .shares = shares_in.data(),
+                                     .grad_theta = grad_theta.data(),
+                                     .grad_mix = grad_mix.data(),
+                                     .share_terms = share_terms.data(),
+                                     .finished = finished.data()}});
     kernels::simt::expect_close(grad_theta, theta, 1e-6, "grad_theta");
     kernels::simt::expect_close(grad_mix, mix, 2e-5, "grad_mix");
     kernels::simt::expect_close(grad_alpha, alpha, 1e-5, "grad_alpha");

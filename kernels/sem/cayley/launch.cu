@@ -52,11 +52,11 @@ void launch_wide_forward(const WideForwardArguments& a, kernels::Stream stream) 
 }
 
 void launch_wide_backward(const WideBackwardArguments& a, kernels::Stream stream) {
-  simt::launch(WideBack{}, simt::grid(backward_blocks(a.rows)), kThreads, 0, stream, a);
+  simt::launch(WideBack{}, simt::grid(backward_blocks(a.rows)), kThreads, wide_shared_bytes(a.dim), stream, a);
 }
 
 void launch_parameters(const ParameterArguments& a, kernels::Stream stream) {
-  const std::int64_t blocks = kernels::blocks_of(a.dim, kernels::kSumColumns) + edge_blocks(a.edges);
+  const std::int64_t blocks = kernels::blocks_of(a.edges.dim, kernels::kSumColumns) + edge_blocks(a.edges.edges);
   simt::launch(Parameters{}, simt::grid(blocks), kEdgeThreads, 0, stream, a);
 }
 

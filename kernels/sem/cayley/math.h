@@ -37,10 +37,4 @@ TWINBENCH_HOST_DEVICE Number<Real> turned_back(Number<Real> gradient, kernels::S
           gradient.im * by.cosine - gradient.re * by.sine + psi.im * of_square};
 }
 
-// dL/dW of an edge over dt / 2 (C06), from the real matrix C = Im(Z^H Y) [dim, dim].
-template <class Real>
-TWINBENCH_HOST_DEVICE Real across_edge(const Real* c, std::int64_t dim, std::int64_t i, std::int64_t j) {
-  return (c[i * dim + i] - c[i * dim + j]) + (c[j * dim + j] - c[j * dim + i]);
-}
-
 }  // namespace twinbench::sem::cayley

@@ -58,23 +58,22 @@ struct WideTurn {
   }
 };
 
-// Grid: backward_blocks, rows_of(kSplit) rows one after the other.
+// Grid: backward_blocks, rows_of(kSplit) rows one after the other. Dynamic shared memory: [dim], alpha's terms of the
+// block's rows; in registers a thread's columns would not all fit (40 bytes were spilled on sm_120).
 struct WideBack {
   static constexpr int kMaxThreads = kThreads;
   static constexpr int kRows = rows_of(Operand::kSplit);
-  static constexpr int kMostColumns = kMostWideDim / kThreads;  // of a thread
+  static std::int64_t documented_shared_bytes() { return wide_shared_bytes(1024); }
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const WideBackwardArguments& a) const {
+    auto sums = simt::dynamic_shared<float>(block);  // a thread's own columns: no barrier
     const std::int64_t first = std::int64_t{block.index().x} * kRows;
-    float sums[kMostColumns] = {};
-    // The threads' sums of alpha's terms stay with them until the block's rows are through.
+    for (int i = simt::thread_rank(block); i < a.dim; i += kThreads) sums[i] = 0.0f;
     TWINBENCH_ROLLED
     for (std::int64_t row = first; row < a.rows && row < first + kRows; ++row) turn_back(block, a, row, sums);
-    TWINBENCH_UNROLL
-    for (int k = 0; k < kMostColumns; ++k)
-      if (const int i = simt::thread_rank(block) + k * kThreads; i < a.dim)
-        a.alpha_terms[std::int64_t{block.index().x} * a.dim + i] = sums[k];
+    for (int i = simt::thread_rank(block); i < a.dim; i += kThreads)
+      a.alpha_terms[std::int64_t{block.index().x} * a.dim + i] = sums[i];
   }
 
  private:
@@ -84,32 +83,34 @@ struct WideBack {
     return {of_re[i] + of_im[a.dim + i], of_im[i] - of_re[a.dim + i]};
   }
 
-  template <class Block>
-  static TWINBENCH_DEVICE void turn_back(Block& block, const WideBackwardArguments& a, std::int64_t row,
-                                         float (&sums)[kMostColumns]) {
+  template <class Block, class Sums>
+  static TWINBENCH_DEVICE void turn_back(Block& block, const WideBackwardArguments& a, std::int64_t row, Sums sums) {
     const std::int64_t re = row * a.dim, im = (a.rows + row) * a.dim;
     const float floor = row_floor(block, a.psi + re, a.psi + im, a.dim);
     float mean = 0.0f;
-    TWINBENCH_UNROLL
-    for (int k = 0; k < kMostColumns; ++k) {
-      const int i = simt::thread_rank(block) + k * kThreads;
-      if (i >= a.dim) continue;
-      const TurnedNumber number = turned_number(a.psi[re + i], a.psi[im + i], a.alpha[i], floor);
-      const Number<float> gradient = gradient_at(a, row, i);
-      const float weighted = phase_gradient<float>(gradient, number.r) * number.intensity;
-      sums[k] += weighted;
-      mean += a.alpha[i] * weighted;
-      a.z[re + i] = 0.5f * (a.grad_x[re + i] + gradient.re);
-      a.z[im + i] = 0.5f * (a.grad_x[im + i] + gradient.im);
-      a.y[re + i] = a.x[im + i] + number.r.im;
-      a.y[im + i] = -(a.x[re + i] + number.r.re);
+    TWINBENCH_ROLLED
+    for (int i = simt::thread_rank(block); i < a.dim; i += kThreads) {
+      // All loads before the first store.
+      const Number<float> gradient = gradient_at(a, row, i), x = {a.x[re + i], a.x[im + i]},
+                          given = {a.grad_x[re + i], a.grad_x[im + i]};
+      const float alpha = a.alpha[i];
+      const TurnedNumber number = turned_number(a.psi[re + i], a.psi[im + i], alpha, floor);
+      const float weighted = phase_gradient<float>(gradient, number.r) * number.intensity, before = sums[i];
+      sums[i] = before + weighted;
+      mean += alpha * weighted;
+      a.z[re + i] = 0.5f * (given.re + gradient.re);
+      a.z[im + i] = 0.5f * (given.im + gradient.im);
+      a.y[re + i] = x.im + number.r.im;
+      a.y[im + i] = -(x.re + number.r.re);
     }
     mean = simt::block_sum(block, mean) / static_cast<float>(a.dim);
+    TWINBENCH_ROLLED
     for (int i = simt::thread_rank(block); i < a.dim; i += kThreads) {
-      const TurnedNumber number = turned_number(a.psi[re + i], a.psi[im + i], a.alpha[i], floor);
+      const float alpha = a.alpha[i];
+      const TurnedNumber number = turned_number(a.psi[re + i], a.psi[im + i], alpha, floor);
       const Number<float> gradient = gradient_at(a, row, i);
       const auto back = turned_back<float>(gradient, number.by, number.psi,
-                                           a.alpha[i] * phase_gradient<float>(gradient, number.r), mean, floor);
+                                           alpha * phase_gradient<float>(gradient, number.r), mean, floor);
       a.grad_psi[re + i] = back.re;
       a.grad_psi[im + i] = back.im;
     }

@@ -2,138 +2,63 @@
 // when it is through.
 #pragma once
 
-#include "kernels/common/simt_handover.h"
-#include "kernels/common/vectors.h"
-#include "kernels/sem/lazy_gate/arguments.h"
+#include "kernels/sem/lazy_gate/rows_kernel.h"
 
 namespace twinbench::sem::lazy_gate {
 
-namespace simt = kernels::simt;
-
-// Grid: a block of kRows rows; a thread every kThreads-th node. Only p is read by other threads than its own.
+// Grid: a block of kRows rows.
 template <int kRows>
-struct SolveRows {
+struct SolveRows : TileRows<kRows> {
   static constexpr int kMaxThreads = kThreads;
-  static std::int64_t documented_shared_bytes() { return std::int64_t{24} * 256 * kRows; }
-  using Values = kernels::Floats<kRows>;  // of one node, a row each
-  struct Parts {
-    Values re, im;
-  };
+  static constexpr int kMinBlocksPerSm = kRows > 1 ? 3 : 0;  // else sm_90 held two: registers of entries in flight
+  using Tile = TileRows<kRows>;
+  using typename Tile::Parts;
+  using typename Tile::Values;
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const CallArguments& a) const {
     auto x = simt::dynamic_shared<Parts>(block), r = x + a.dim, p = x + 2 * a.dim;
     const std::int64_t first = std::int64_t{block.index().x} * kRows;
+    StopRule rule = a.rule;
+    const bool gate = looks(a);
+    if (!gate) rule.gate_tolerance = 0;
     RowState rows[kRows];
-    start(block, a, first, x, r, p, rows);
-    while (any_active(rows)) iterate(block, a, x, r, p, rows);
+    start(block, a, rule, first, x, r, p, rows);
+    while (Tile::any_active(rows)) Tile::iterate(block, a.graph, a.dim, rule, 1.0f, x, r, p, rows);
     finish(block, a, first, x, rows);
-    count(block, a, first, rows);
+    count(block, a, rule, gate, first, rows);
   }
 
  private:
-  static TWINBENCH_DEVICE bool any_active(const RowState (&rows)[kRows]) {
-    bool any = false;
-    TWINBENCH_UNROLL
-    for (int k = 0; k < kRows; ++k) any = any || rows[k].active();
-    return any;
-  }
-
-  template <class Block, class Work>
-  static TWINBENCH_DEVICE void own_nodes(Block& block, int dim, Work work) {
-    TWINBENCH_ROLLED
-    for (int i = simt::thread_rank(block); i < dim; i += kThreads) work(i);
-  }
-
-  // Rows past the last one are zero.
-  static TWINBENCH_DEVICE Parts loaded(const float* from, std::int64_t plane, std::int64_t rows, std::int64_t first,
-                                       int dim, int i) {
-    Parts values{};
-    TWINBENCH_UNROLL
-    for (int k = 0; k < kRows; ++k) {
-      if (first + k >= rows) continue;
-      values.re.of[k] = from[(first + k) * dim + i];
-      values.im.of[k] = from[plane + (first + k) * dim + i];
-    }
-    return values;
-  }
-
-  // v + sign * i dt/2 H v at one node.
-  template <class Shared>
-  static TWINBENCH_DEVICE Parts operated(const Graph& graph, Shared v, int i, float sign) {
-    const Parts own = v[i];
-    const float diagonal = graph.diagonal[i];
-    Parts h;
-    TWINBENCH_UNROLL
-    for (int k = 0; k < kRows; ++k) {
-      h.re.of[k] = diagonal * own.re.of[k];
-      h.im.of[k] = diagonal * own.im.of[k];
-    }
-    const int end = graph.begins[i + 1];
-    for (int e = graph.begins[i]; e < end; ++e) {
-      const float weight = graph.weights[e];
-      const Parts other = v[graph.neighbours[e]];
-      TWINBENCH_UNROLL
-      for (int k = 0; k < kRows; ++k) {
-        h.re.of[k] -= weight * other.re.of[k];
-        h.im.of[k] -= weight * other.im.of[k];
-      }
-    }
-    Parts result;
-    TWINBENCH_UNROLL
-    for (int k = 0; k < kRows; ++k) {
-      result.re.of[k] = own.re.of[k] - sign * h.im.of[k];
-      result.im.of[k] = own.im.of[k] + sign * h.re.of[k];
-    }
-    return result;
-  }
-
-  static TWINBENCH_DEVICE void add_squares(Values& sums, const Parts& v) {
-    TWINBENCH_UNROLL
-    for (int k = 0; k < kRows; ++k) sums.of[k] += v.re.of[k] * v.re.of[k] + v.im.of[k] * v.im.of[k];
-  }
-
-  // Over the block, warp after warp in a fixed order; every thread gets all of them. Two barriers.
-  template <class Block>
-  static TWINBENCH_DEVICE Values row_sums(Block& block, Values sums) {
-    constexpr int kWarps = kThreads / simt::kWarpSize;
-    auto partial = simt::shared_array<Values, kWarps>(block);
-    TWINBENCH_UNROLL
-    for (int k = 0; k < kRows; ++k) sums.of[k] = simt::warp_sum(block, sums.of[k]);
-    if (simt::lane(block) == 0) partial[simt::warp(block)] = sums;
-    block.barrier();
-    Values all{};
-    TWINBENCH_UNROLL
-    for (int warp = 0; warp < kWarps; ++warp) {
-      const Values one = partial[warp];
-      TWINBENCH_UNROLL
-      for (int k = 0; k < kRows; ++k) all.of[k] += one.of[k];
-    }
-    block.barrier();
-    return all;
+  // The entry is overwritten by the last block, when all have looked.
+  static TWINBENCH_DEVICE bool looks(const CallArguments& a) {
+    if (!(a.rule.gate_tolerance > 0)) return false;
+    return evaluates(a.keyed, a.entry[0] != 0, {a.entry[1], a.entry[2]}, {a.key[0], a.key[1]});
   }
 
   // b = A^H field, and where there is a gate the residual of the cached solution, which x keeps until the rows have
   // decided; p has that solution meanwhile.
   template <class Block, class Shared>
-  static TWINBENCH_DEVICE void start(Block& block, const CallArguments& a, std::int64_t first, Shared x, Shared r,
-                                     Shared p, RowState (&rows)[kRows]) {
-    own_nodes(block, a.dim, [&](int i) { p[i] = loaded(a.field, a.plane, a.rows, first, a.dim, i); });
+  static TWINBENCH_DEVICE void start(Block& block, const CallArguments& a, const StopRule& rule, std::int64_t first,
+                                     Shared x, Shared r, Shared p, RowState (&rows)[kRows]) {
+    const bool gate = rule.gate_tolerance > 0;
+    Tile::own_nodes(block, a.dim, [&](int i) { p[i] = Tile::loaded(a.field, a.plane, a.rows, first, a.dim, i); });
     block.barrier();
     Values sums{};
-    own_nodes(block, a.dim, [&](int i) {
-      const Parts b = operated(a.graph, p, i, -1.0f);
+    Tile::own_nodes(block, a.dim, [&](int i) {
+      const Parts b = Tile::operated(a.graph, p, i, -1.0f);
       r[i] = b;
-      add_squares(sums, b);
+      Tile::add_squares(sums, b);
     });
-    const Values whole = row_sums(block, sums);
+    const Values whole = Tile::row_sums(block, sums);
     Values from_entry = whole;
-    if (a.rule.gate_tolerance > 0) {
-      own_nodes(block, a.dim, [&](int i) { p[i] = loaded(a.cache, a.rows * a.dim, a.rows, first, a.dim, i); });
+    if (gate) {
+      Tile::own_nodes(block, a.dim,
+                      [&](int i) { p[i] = Tile::loaded(a.cache, a.rows * a.dim, a.rows, first, a.dim, i); });
       block.barrier();
       sums = {};
-      own_nodes(block, a.dim, [&](int i) {
-        const Parts b = r[i], of_entry = operated(a.graph, p, i, 1.0f);
+      Tile::own_nodes(block, a.dim, [&](int i) {
+        const Parts b = r[i], of_entry = Tile::operated(a.graph, p, i, 1.0f);
         Parts left;
         TWINBENCH_UNROLL
         for (int k = 0; k < kRows; ++k) {
@@ -141,16 +66,16 @@ struct SolveRows {
           left.im.of[k] = b.im.of[k] - of_entry.im.of[k];
         }
         x[i] = left;
-        add_squares(sums, left);
+        Tile::add_squares(sums, left);
       });
-      from_entry = row_sums(block, sums);
+      from_entry = Tile::row_sums(block, sums);
     }
     Start starts[kRows];
     TWINBENCH_UNROLL
-    for (int k = 0; k < kRows; ++k) starts[k] = begin(rows[k], a.rule, whole.of[k], from_entry.of[k]);
-    own_nodes(block, a.dim, [&](int i) {
+    for (int k = 0; k < kRows; ++k) starts[k] = begin(rows[k], rule, whole.of[k], from_entry.of[k]);
+    Tile::own_nodes(block, a.dim, [&](int i) {
       Parts to_x{}, to_r = r[i];
-      if (a.rule.gate_tolerance > 0) {
+      if (gate) {
         const Parts left = x[i], entry = p[i];
         TWINBENCH_UNROLL
         for (int k = 0; k < kRows; ++k) {
@@ -171,49 +96,11 @@ struct SolveRows {
     });
   }
 
-  template <class Block, class Shared>
-  static TWINBENCH_DEVICE void iterate(Block& block, const CallArguments& a, Shared x, Shared r, Shared p,
-                                       RowState (&rows)[kRows]) {
-    block.barrier();
-    Values sums{};
-    own_nodes(block, a.dim, [&](int i) {
-      const Parts q = operated(a.graph, p, i, 1.0f), direction = p[i];
-      Parts to_x = x[i], to_r = r[i];
-      TWINBENCH_UNROLL
-      for (int k = 0; k < kRows; ++k) {
-        if (!rows[k].active()) continue;
-        to_x.re.of[k] += rows[k].length * direction.re.of[k];
-        to_x.im.of[k] += rows[k].length * direction.im.of[k];
-        to_r.re.of[k] -= rows[k].length * q.re.of[k];
-        to_r.im.of[k] -= rows[k].length * q.im.of[k];
-      }
-      x[i] = to_x;
-      r[i] = to_r;
-      add_squares(sums, to_r);
-    });
-    const Values rho = row_sums(block, sums);
-    Values shares{};
-    TWINBENCH_UNROLL
-    for (int k = 0; k < kRows; ++k)
-      if (rows[k].active()) shares.of[k] = go_on(rows[k], a.rule, rho.of[k]);
-    own_nodes(block, a.dim, [&](int i) {
-      const Parts left = r[i];
-      Parts direction = p[i];
-      TWINBENCH_UNROLL
-      for (int k = 0; k < kRows; ++k) {
-        if (!rows[k].active()) continue;
-        direction.re.of[k] = left.re.of[k] - shares.of[k] * direction.re.of[k];
-        direction.im.of[k] = left.im.of[k] - shares.of[k] * direction.im.of[k];
-      }
-      p[i] = direction;
-    });
-  }
-
   // A row that is not finite is NaN as a whole, and leaves the cache alone.
   template <class Block, class Shared>
   static TWINBENCH_DEVICE void finish(Block& block, const CallArguments& a, std::int64_t first, Shared x,
                                       const RowState (&rows)[kRows]) {
-    own_nodes(block, a.dim, [&](int i) {
+    Tile::own_nodes(block, a.dim, [&](int i) {
       const Parts values = x[i];
       TWINBENCH_UNROLL
       for (int k = 0; k < kRows; ++k) {
@@ -228,31 +115,53 @@ struct SolveRows {
     });
   }
 
-  // A call is skipped where all of its rows are.
+  // A call is skipped where all of its rows are. Squares of residuals are not below zero: their bits rise with them.
   template <class Block>
-  static TWINBENCH_DEVICE void count(Block& block, const CallArguments& a, std::int64_t first,
-                                     const RowState (&rows)[kRows]) {
+  static TWINBENCH_DEVICE void count(Block& block, const CallArguments& a, const StopRule& rule, bool gate,
+                                     std::int64_t first, const RowState (&rows)[kRows]) {
     const bool leads = simt::thread_rank(block) == 0;
-    unsigned bad = 0, solved = 0, iterations = 0;
+    unsigned bad = 0, solved = 0, discarded = 0, unconverged = 0, most = 0, all = 0, residual = 0;
     TWINBENCH_UNROLL
     for (int k = 0; k < kRows; ++k) {
       if (first + k >= a.rows) continue;
       bad += rows[k].bad ? 1u : 0u;
       solved += rows[k].skipped ? 0u : 1u;
+      discarded += rows[k].discarded ? 1u : 0u;
+      unconverged += is_unconverged(rows[k], rule) ? 1u : 0u;
       const auto took = static_cast<unsigned>(rows[k].iterations);
-      iterations = took > iterations ? took : iterations;
+      most = took > most ? took : most;
+      all += took;
+      const unsigned left = rows[k].bad ? 0u : kernels::bits_of(left_over(rows[k]));
+      residual = left > residual ? left : residual;
     }
     if (leads) {
       if (bad > 0) simt::atomic_add(block, a.handover, bad);
       if (solved > 0) simt::atomic_add(block, a.handover + 1, solved);
-      if (iterations > 0) simt::atomic_max(block, a.handover + 2, iterations);
+      if (discarded > 0) simt::atomic_add(block, a.handover + 2, discarded);
+      if (unconverged > 0) simt::atomic_add(block, a.handover + 3, unconverged);
+      if (most > 0) simt::atomic_max(block, a.handover + 4, most);
+      if (all > 0) simt::atomic_add(block, a.handover + 5, all);
+      if (residual > 0) simt::atomic_max(block, a.handover + 6, residual);
     }
-    if (simt::is_last_block(block, a.handover + 3, block.grid().x) && leads) {
-      *a.nonfinite_rows = static_cast<std::int32_t>(a.handover[0]);
-      *a.skipped = a.handover[1] == 0 ? 1 : 0;
-      *a.iterations = static_cast<std::int32_t>(a.handover[2]);
-      for (int i = 0; i < 3; ++i) a.handover[i] = 0;
-    }
+    if (simt::is_last_block(block, a.handover + kHandover - 1, block.grid().x) && leads) leave(a, gate);
+  }
+
+  static TWINBENCH_DEVICE void leave(const CallArguments& a, bool gate) {
+    const auto say = [&](Count what, unsigned value) {
+      a.counts[what * a.count_stride] = static_cast<std::int32_t>(value);
+    };
+    say(kNonfiniteRows, a.handover[0]);
+    say(kSkipped, a.handover[1] == 0 ? 1u : 0u);
+    say(kGateEvaluations, gate ? 1u : 0u);
+    say(kDiscardedRows, a.handover[2]);
+    say(kUnconvergedRows, a.handover[3]);
+    say(kIterations, a.handover[4]);
+    say(kRowIterations, a.handover[5]);
+    *a.largest_residual = std::sqrt(kernels::float_of_bits(a.handover[6]));
+    for (int i = 0; i < kHandover - 1; ++i) a.handover[i] = 0;
+    a.entry[0] = 1;
+    a.entry[1] = a.key[0];
+    a.entry[2] = a.key[1];
   }
 };
 

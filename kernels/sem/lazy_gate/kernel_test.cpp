@@ -2,62 +2,10 @@
 // all kinds against the recurrence in fp64.
 #include "kernels/sem/lazy_gate/kernel.h"
 
-#include <complex>
-#include <limits>
-
-#include "harness/simt/kernel_testing.h"
+#include "kernels/sem/lazy_gate/kernel_testing.h"
 
 namespace twinbench::sem::lazy_gate {
 namespace {
-
-using kernels::simt::Buffer;
-using kernels::simt::Floats;
-using kernels::simt::GuardedBuffer;
-using kernels::simt::Order;
-using kernels::simt::spread;
-using Complex = std::complex<double>;
-using Row = std::vector<Complex>;
-using Counts = GuardedBuffer<std::int32_t>;
-
-std::size_t place(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-struct Edge {
-  int i, j;
-  float weight;  // dt/2 times it
-};
-
-// By rows, as the kernel takes it.
-struct Matrix {
-  Floats diagonal, weights;
-  std::vector<std::int32_t> begins = {0}, neighbours;
-
-  Matrix(int dim, const std::vector<Edge>& edges) : diagonal(place(dim)) {
-    for (int node = 0; node < dim; ++node) {
-      for (const auto& [i, j, weight] : edges) {
-        if (i != node && j != node) continue;
-        neighbours.push_back(i == node ? j : i);
-        weights.push_back(weight);
-        diagonal[place(node)] += weight;
-      }
-      begins.push_back(static_cast<std::int32_t>(neighbours.size()));
-    }
-  }
-};
-
-Row operated(const std::vector<Edge>& edges, const Row& v, double sign) {
-  Row result = v;
-  for (const auto& [i, j, weight] : edges) {
-    const Complex flow = Complex(0, sign * double{weight}) * (v[place(i)] - v[place(j)]);
-    result[place(i)] += flow;
-    result[place(j)] -= flow;
-  }
-  return result;
-}
-double square(const Row& v) {
-  double sum = 0;
-  for (const auto& value : v) sum += std::norm(value);
-  return sum;
-}
 
 struct Solution {
   Row x;
@@ -88,58 +36,49 @@ Solution solved(const std::vector<Edge>& edges, const Row& field, const StopRule
 struct Called {
   Floats x, cache;  // [2, rows, dim]
   int nonfinite, skipped, iterations;
+  std::vector<int> counts;  // [kCounts]
+  float residual;
+  std::vector<std::int64_t> entry;
+};
+// What the cache holds before the call, the call's key, and whether keys decide.
+struct Keys {
+  std::vector<std::int64_t> entry = {1, 5, 2}, call = {6, 2};
+  bool keyed = false;
 };
 template <class Kernel>
 Called call(const std::vector<Edge>& edges, int dim, const Floats& field, const Floats& entry, const StopRule& rule,
-            Order order, int tile_rows) {
+            Order order, int tile_rows, const Keys& keys = {}) {
   const auto rows = static_cast<std::int64_t>(field.size()) / 2 / dim;
-  const Matrix matrix(dim, edges);
-  const Buffer diagonal(matrix.diagonal), weights(matrix.weights), given(field), x(field.size()), cache(entry);
-  const Counts begins(matrix.begins), neighbours(matrix.neighbours), nonfinite(1), skipped(1), iterations(1);
-  const GuardedBuffer<unsigned> handover(std::vector<unsigned>{0, 0, 0, 0});
+  const PlacedMatrix matrix(Matrix(dim, edges));
+  const Buffer given(field), x(field.size()), cache(entry), residual(1);
+  const Counts counts(kCounts);
+  const GuardedBuffer<std::int64_t> held(keys.entry), key(keys.call);
+  const GuardedBuffer<unsigned> handover{std::vector<unsigned>(kHandover)};
   kernels::simt::run_clean(Kernel{}, kernels::blocks_of(rows, tile_rows), kThreads, order,
                            CallArguments{.rows = rows,
                                          .plane = rows * dim,
                                          .dim = dim,
                                          .rule = rule,
-                                         .graph = {.diagonal = diagonal.data(),
-                                                   .begins = begins.data(),
-                                                   .neighbours = neighbours.data(),
-                                                   .weights = weights.data()},
+                                         .keyed = keys.keyed,
+                                         .graph = matrix.graph(),
                                          .field = given.data(),
+                                         .key = key.data(),
                                          .x = x.data(),
                                          .cache = cache.data(),
-                                         .nonfinite_rows = nonfinite.data(),
-                                         .skipped = skipped.data(),
-                                         .iterations = iterations.data(),
+                                         .entry = held.data(),
+                                         .counts = counts.data(),
+                                         .largest_residual = residual.data(),
+                                         .count_stride = 1,
                                          .handover = handover.data()},
                            std::int64_t{24} * dim * tile_rows);
-  EXPECT_EQ(handover[0] + handover[1] + handover[2] + handover[3], 0u);
-  Called result{{}, {}, nonfinite[0], skipped[0], iterations[0]};
+  for (int i = 0; i < kHandover; ++i) EXPECT_EQ(handover[place(i)], 0u);
+  Called result{{}, {}, counts[kNonfiniteRows], counts[kSkipped], counts[kIterations], {}, residual[0], {}};
   for (std::size_t i = 0; i < field.size(); ++i) result.x.push_back(x[i]), result.cache.push_back(cache[i]);
+  for (int i = 0; i < kCounts; ++i) result.counts.push_back(counts[place(i)]);
+  for (std::size_t i = 0; i < 3; ++i) result.entry.push_back(held[i]);
+  EXPECT_EQ(result.entry, (std::vector<std::int64_t>{1, keys.call[0], keys.call[1]})) << "every call leaves its key";
   return result;
 }
-
-Row row_of(const Floats& planes, std::int64_t rows, std::int64_t dim, std::int64_t row) {
-  Row values;
-  for (std::int64_t i = 0; i < dim; ++i)
-    values.emplace_back(planes[place(row * dim + i)], planes[place((rows + row) * dim + i)]);
-  return values;
-}
-
-void expect_row(const Floats& planes, std::int64_t rows, std::int64_t dim, std::int64_t row, const Row& expected,
-                double tolerance) {
-  const Row got = row_of(planes, rows, dim, row);
-  const double scale = std::max(1e-30, std::sqrt(square(expected)));
-  for (std::size_t i = 0; i < got.size(); ++i)
-    ASSERT_LE(std::abs(got[i] - expected[i]), tolerance * scale) << "row " << row << " node " << i;
-}
-
-// C05's example: weights (1, 0.5, 2, 1.5), dt = 0.5.
-const std::vector<Edge> kExample = {{0, 1, 0.25f}, {0, 3, 0.125f}, {1, 2, 0.5f}, {2, 3, 0.375f}};
-const Floats kPsi = {1, 0, -0.5f, 0.25f, 0, 0.5f, 0, -0.25f};
-const Floats kSolution = {0.66306540f,  0.39181792f, -0.08614232f, -0.21874100f,
-                          -0.52178767f, 0.32883175f, 0.72050562f,  -0.27754970f};
 
 TEST(LazyGateKernel, WalksAsTheSpecificationDoes) {
   const Floats none(8);
@@ -188,14 +127,6 @@ TEST(LazyGateKernel, SkipsStartsWarmOrDiscards) {
       EXPECT_EQ(discarded.cache, discarded.x) << "every call leaves its answer";
     }
   }
-}
-
-std::vector<Edge> ring(int dim, float weight) {
-  std::vector<Edge> edges;
-  for (int i = 0; i < dim; ++i)
-    for (int offset = 1; offset <= 3; ++offset)
-      edges.push_back({i, (i + offset) % dim, weight * static_cast<float>(1 + (i + offset) % 4)});
-  return edges;
 }
 
 template <class Kernel>
@@ -250,6 +181,66 @@ TEST(LazyGateKernel, EachRowHasItsOwnEnd) {
       }
     expect_row(result.x, kRows, kDim, 3, solved(edges, row_of(field, kRows, kDim, 3), rule).x, 2e-6);
   }
+}
+
+// An entry is looked at where it is valid, and where keys decide only if both parts of its key are the call's.
+TEST(LazyGateKernel, LooksAtAnEntryOfItsOwn) {
+  const StopRule rule{5e-7f, 1e-6f, 400};
+  const auto looked = [&](const Keys& keys, const StopRule& how) {
+    const auto result = call<SolveTile>(kExample, 4, kPsi, kSolution, how, Order::kForward, kTileRows, keys);
+    EXPECT_EQ(result.skipped, result.counts[kGateEvaluations]) << "the entry is the solution";
+    EXPECT_EQ(result.iterations, result.skipped ? 0 : 7);
+    return result.skipped == 1;
+  };
+  EXPECT_TRUE(looked({}, rule)) << "always";
+  EXPECT_FALSE(looked({.entry = {0, 6, 2}}, rule)) << "not valid";
+  EXPECT_FALSE(looked({}, {5e-7f, 0, 400})) << "no gate";
+  EXPECT_TRUE(looked({.entry = {1, 6, 2}, .keyed = true}, rule));
+  EXPECT_FALSE(looked({.entry = {1, 5, 2}, .keyed = true}, rule)) << "another micro-batch";
+  EXPECT_FALSE(looked({.entry = {1, 6, 1}, .keyed = true}, rule)) << "other parameters";
+  EXPECT_FALSE(looked({.entry = {0, 6, 2}, .keyed = true}, rule));
+  // What is not valid is not read: NaN in it changes nothing.
+  const Floats nothing(8, std::numeric_limits<float>::quiet_NaN());
+  const auto fresh =
+      call<SolveTile>(kExample, 4, kPsi, nothing, rule, Order::kForward, kTileRows, {.entry = {0, 0, 0}});
+  const auto plain = call<SolveTile>(kExample, 4, kPsi, Floats(8), {5e-7f, 0, 400}, Order::kForward, kTileRows);
+  EXPECT_EQ(fresh.x, plain.x) << "bit for bit the solver without a gate";
+}
+
+// Rows that are known, warm, farther off than zeros, zero, not finite; then none that may iterate.
+TEST(LazyGateKernel, CountsWhatBecameOfTheRows) {
+  constexpr int kRows = 5, kDim = 11;
+  const auto edges = ring(kDim, 0.05f);
+  const StopRule rule{5e-7f, 1e-6f, 400};
+  Floats field = spread(2 * kRows * kDim, 5);
+  for (int i = 0; i < kDim; ++i) field[place(3 * kDim + i)] = field[place((kRows + 3) * kDim + i)] = 0;
+  const auto first = call<SolveTile>(edges, kDim, field, Floats(field.size()), rule, Order::kForward, kTileRows);
+  EXPECT_EQ(first.counts[kDiscardedRows], 4) << "zeros are as far off as zeros; the zero row is known";
+  EXPECT_EQ(first.counts[kUnconvergedRows], 0);
+  EXPECT_GT(first.residual, 0);
+  EXPECT_LE(first.residual, 5e-7f);
+  Floats entry = first.cache;
+  entry[place(kDim + 2)] += 1e-3f;
+  for (int i = 0; i < kDim; ++i) entry[place(2 * kDim + i)] *= -1;
+  entry[place(3 * kDim)] = 1;
+  field[place(4 * kDim)] = std::numeric_limits<float>::infinity();
+  for (const Order order : kernels::simt::kAllOrders) {
+    const auto result = call<SolveTile>(edges, kDim, field, entry, rule, order, kTileRows);
+    EXPECT_EQ(result.counts[kGateEvaluations], 1);
+    EXPECT_EQ(result.counts[kDiscardedRows], 2) << "the opposite solution, and what zeros must not keep";
+    EXPECT_EQ(result.nonfinite, 1);
+    EXPECT_LT(result.iterations, result.counts[kRowIterations]);
+    EXPECT_LT(result.counts[kRowIterations], 2 * result.iterations) << "the warm row takes fewer";
+    const auto none = call<SolveTile>(edges, kDim, field, entry, {5e-7f, 1e-6f, 0}, order, kTileRows);
+    EXPECT_EQ(none.counts[kUnconvergedRows], 2) << "all but the known, the zero and the broken one";
+    EXPECT_EQ(none.iterations, 0);
+    EXPECT_NEAR(none.residual, 1, 1e-6) << "nothing of the discarded row is solved";
+    for (int i = 0; i < kDim; ++i)
+      EXPECT_EQ(none.x[place(kDim + i)], entry[place(kDim + i)]) << "the start is returned";
+  }
+  const auto three = call<SolveOne>(edges, kDim, field, entry, {5e-7f, 0, 3}, Order::kReverse, 1);
+  EXPECT_EQ(three.counts[kUnconvergedRows], 3) << "without a gate, too";
+  EXPECT_EQ(three.counts[kRowIterations], 9);
 }
 
 }  // namespace

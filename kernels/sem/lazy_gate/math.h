@@ -1,5 +1,8 @@
-// Arithmetic of sem.lazy_gate's solver (C05), shared by host and device: one row's scalars from step to step.
+// Arithmetic of sem.lazy_gate's solver (C05) and gate (C07), shared by host and device: one row's scalars from step to
+// step, and whether an entry of the cache is looked at.
 #pragma once
+
+#include <cstdint>
 
 #include "src/common/host_device.h"
 
@@ -13,7 +16,8 @@ struct RowState {
   float rho = 0;     // ||r||^2
   float length = 0;  // alpha, of the step along p; 0 once the row is through
   int iterations = 0;
-  bool skipped = false, bad = false;  // the cached solution is taken; a NaN or an infinity is in it
+  bool skipped = false, discarded = false;  // the cached solution is taken; it was farther off than zeros
+  bool bad = false;                         // a NaN or an infinity is in it
 
   TWINBENCH_HOST_DEVICE bool active() const { return length != 0; }
 };
@@ -23,6 +27,14 @@ struct StopRule {
   float gate_tolerance = 0;  // of a cached solution; 0: there is no gate
   int most_iterations = 0;
 };
+
+// What the cache holds, or what a call is: of which micro-batch, by which parameters.
+struct Key {
+  std::int64_t batch, version;
+};
+TWINBENCH_HOST_DEVICE bool evaluates(bool keyed, bool valid, const Key& entry, const Key& call) {
+  return valid && (!keyed || (entry.batch == call.batch && entry.version == call.version));
+}
 
 TWINBENCH_HOST_DEVICE bool is_finite(float value) { return value - value == 0; }
 
@@ -39,16 +51,20 @@ TWINBENCH_HOST_DEVICE Start begin(RowState& row, const StopRule& rule, float who
   }
   const bool gate = rule.gate_tolerance > 0;
   if (whole < kZeroRow) {  // an entry that is not zero must not outlive it
+    row.rho = 0;
     row.skipped = gate && from_entry < kZeroRow;
+    row.discarded = gate && !row.skipped;
     return Start::kNowhere;
   }
   if (gate && from_entry < rule.gate_tolerance * rule.gate_tolerance * whole) {
+    row.rho = from_entry;
     row.skipped = true;
     return Start::kNowhere;
   }
   if (rule.most_iterations > 0) row.length = 1;
   const bool warm = gate && from_entry < whole;
   if (warm) row.rho = from_entry;
+  row.discarded = gate && !warm;
   return warm ? Start::kEntry : Start::kZero;
 }
 
@@ -65,5 +81,24 @@ TWINBENCH_HOST_DEVICE float go_on(RowState& row, const StopRule& rule, float rho
     row.length = 1 / (1 + share / row.length);
   return share;
 }
+
+// Of a row that is through: the share of the right side that is left, squared.
+TWINBENCH_HOST_DEVICE float left_over(const RowState& row) { return row.rho > 0 ? row.rho / row.whole : 0.0f; }
+TWINBENCH_HOST_DEVICE bool is_unconverged(const RowState& row, const StopRule& rule) {
+  return !row.bad && !row.skipped && left_over(row) > rule.tolerance * rule.tolerance;
+}
+
+// What is counted of a call, in this order.
+enum Count : int {
+  kNonfiniteRows,
+  kSkipped,          // 1: all rows were
+  kGateEvaluations,  // 1: an entry was looked at
+  kIterations,       // of the row that took most
+  kAdjointIterations,
+  kRowIterations,  // of all rows together
+  kDiscardedRows,
+  kUnconvergedRows,
+  kCounts
+};
 
 }  // namespace twinbench::sem::lazy_gate

@@ -207,7 +207,7 @@ class CpuCayley final : public TwoHalves {
     }
     for (std::int64_t i = 0; i < dim_; ++i)
       data<Real>(results_["grad_alpha"])[i] = static_cast<Real>(alpha_sums_[static_cast<std::size_t>(i)]);
-    edges_backward();
+    edges_backward<Real>(product_, nodes_, factors_, results_);
   }
 
   NamedTensors forward_outputs() override { return forward_results_; }
@@ -270,26 +270,6 @@ class CpuCayley final : public TwoHalves {
     const Real* const terms = data<Real>(terms_);
     for (std::int64_t row = 0; row < count; ++row)
       for (std::int64_t i = 0; i < dim_; ++i) alpha_sums_[static_cast<std::size_t>(i)] += double{terms[row * dim_ + i]};
-  }
-
-  void edges_backward() {
-    const Real* const product = data<Real>(product_);
-    const auto* const nodes = nodes_.const_data_ptr<std::int64_t>();
-    const auto* const scale = factors_.scale.template const_data_ptr<std::int64_t>();
-    const std::int64_t scales = factors_.shares.numel();
-    const auto doubles = [](const at::Tensor& tensor) { return tensor.const_data_ptr<double>(); };
-    std::vector<double> of_scale(static_cast<std::size_t>(scales), 0.0);
-    for (std::int64_t edge = 0; edge < factors_.scale.numel(); ++edge) {
-      const double across = double{across_edge(product, dim_, nodes[2 * edge], nodes[2 * edge + 1])};
-      data<Real>(results_["grad_theta"])[edge] = static_cast<Real>(doubles(factors_.of_theta)[edge] * across);
-      of_scale[static_cast<std::size_t>(scale[edge])] += doubles(factors_.of_share)[edge] * across;
-    }
-    double mean = 0;
-    for (std::int64_t s = 0; s < scales; ++s)
-      mean += doubles(factors_.shares)[s] * of_scale[static_cast<std::size_t>(s)];
-    for (std::int64_t s = 0; s < scales; ++s)
-      data<Real>(results_["grad_mix"])[s] =
-          static_cast<Real>(doubles(factors_.shares)[s] * (of_scale[static_cast<std::size_t>(s)] - mean));
   }
 
   const Setting setting_;

@@ -28,7 +28,7 @@ at::Tensor packed(const Unitary& unitary, Operand operand) {
       .view(at::kInt);
 }
 
-// dim up to kMostWideDim: what lies between the library's products and the kernels beside them.
+// dim beyond kMostDim: what lies between the library's products and the kernels beside them.
 class WideProducts {
  public:
   WideProducts(const Unitary& unitary, const at::Tensor& psi, bool tf32, bool backward)
@@ -93,13 +93,6 @@ class CudaCayley final : public TwoHalves {
     y_ = at::empty({2 * rows, dim}, options);
     product_ = at::empty({dim, dim}, options);
     terms_ = at::empty({backward_blocks(rows), dim}, options);
-    nodes_ = inputs["nodes"].to(at::kInt).contiguous();
-    const EdgeFactors factors = edge_factors(inputs, setting);
-    scale_ = factors.scale.to(at::kInt);
-    of_theta_ = factors.of_theta.to(at::kFloat);
-    of_share_ = factors.of_share.to(at::kFloat);
-    shares_ = factors.shares.to(at::kFloat);
-    share_terms_ = at::empty({edge_blocks(scale_.numel()), shares_.numel()}, options);
     results_ = zero_results(setting);
     back_ = {.rows = rows,
              .dim = dim,
@@ -112,22 +105,11 @@ class CudaCayley final : public TwoHalves {
              .z = data<float>(z_),
              .y = data<float>(y_),
              .alpha_terms = data<float>(terms_)};
-    parameters_ = {.edges = scale_.numel(),
-                   .term_rows = terms_.size(0),
-                   .dim = dim,
-                   .scales = static_cast<int>(shares_.numel()),
-                   .product = data<float>(product_),
-                   .nodes = nodes_.const_data_ptr<std::int32_t>(),
-                   .scale = scale_.const_data_ptr<std::int32_t>(),
-                   .of_theta = of_theta_.const_data_ptr<float>(),
-                   .of_share = of_share_.const_data_ptr<float>(),
-                   .shares = shares_.const_data_ptr<float>(),
+    edges_ = EdgesOnDevice(inputs, setting, product_, results_, data<std::int32_t>(handover_) + 2);
+    parameters_ = {.term_rows = terms_.size(0),
                    .alpha_terms = data<float>(terms_),
-                   .grad_theta = data<float>(results_["grad_theta"]),
-                   .grad_mix = data<float>(results_["grad_mix"]),
                    .grad_alpha = data<float>(results_["grad_alpha"]),
-                   .share_terms = data<float>(share_terms_),
-                   .finished = counters + 2};
+                   .edges = edges_.arguments()};
   }
 
   void run() override {
@@ -179,8 +161,8 @@ class CudaCayley final : public TwoHalves {
 
   const bool backward_;
   const Operand operand_;
-  at::Tensor psi_, alpha_, matrix_, handover_, given_, z_, y_, product_, terms_, nodes_, scale_, of_theta_, of_share_,
-      shares_, share_terms_;
+  at::Tensor psi_, alpha_, matrix_, handover_, given_, z_, y_, product_, terms_;
+  EdgesOnDevice edges_;
   NamedTensors forward_results_, results_;
   ForwardArguments forward_;
   BackwardArguments back_;

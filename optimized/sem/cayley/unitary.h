@@ -1,9 +1,9 @@
-// What set-up computes from the parameters, once for as long as they stay (sem 7.1): the unitary matrix of the step,
-// and what leads from its gradient back to them.
+// What set-up computes from the parameters, once for as long as they stay (sem 7.1): the unitary matrix of the step.
 #pragma once
 
 #include <ATen/ATen.h>
 
+#include "optimized/sem/common/edge_factors.h"
 #include "src/component.h"
 #include "src/sem/common/graph.h"
 
@@ -14,15 +14,6 @@ namespace twinbench::sem::cayley {
 struct Unitary {
   at::Tensor re, im;
 };
-
-// Of every edge: its weight dW/dw, and what its gradient over dt/2 is multiplied with to become that of theta. fp64.
-struct EdgeFactors {
-  at::Tensor of_theta, of_share;  // [edges]
-  at::Tensor shares;              // [scales]
-  at::Tensor scale;               // int64 [edges]
-};
-
-inline at::Tensor scales_of_edges(const NamedTensors& inputs) { return at::repeat_interleave(inputs["starts"].diff()); }
 
 inline Unitary unitary_of(const NamedTensors& inputs, const Setting& setting) {
   const std::int64_t dim = setting.size("dim");
@@ -47,14 +38,6 @@ inline Unitary unitary_of(const NamedTensors& inputs, const Setting& setting) {
 // [2 dim, 2 dim]: rows of real, then imaginary parts times this are the real, then the imaginary parts of the products.
 inline at::Tensor stacked(const at::Tensor& re, const at::Tensor& im, at::ScalarType type) {
   return at::cat({at::cat({re, im}, 1), at::cat({-im, re}, 1)}, 0).to(type).contiguous();
-}
-
-inline EdgeFactors edge_factors(const NamedTensors& inputs, const Setting& setting) {
-  const at::Tensor theta = inputs["theta"].to(at::kDouble), shares = at::softmax(inputs["mix"].to(at::kDouble), 0);
-  const at::Tensor scale = scales_of_edges(inputs);
-  const double half_step = setting.option("dt") / 2;
-  return {at::sigmoid(theta) * shares.index_select(0, scale) * half_step, at::softplus(theta) * half_step, shares,
-          scale};
 }
 
 }  // namespace twinbench::sem::cayley

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "src/sem/common/gate_rule.h"
 #include "src/sem/common/hamiltonian_inputs.h"
 #include "src/sem/common/shifted_system.h"
 #include "src/spec_parts.h"
@@ -24,21 +25,32 @@ Signature signature() {
   const auto table = [](const char* name, const char* shape) {
     return weight(name, shape, not_drawn()).of(Element::kInt64).without_gradient();
   };
-  const auto count = [&](const char* name) {
-    return output(name, "calls", measured).batch(std::nullopt).of(Element::kInt32);
+  const auto count = [&](const char* name, const char* shape = "calls") {
+    return output(name, shape, measured).batch(std::nullopt).of(Element::kInt32);
   };
+  const auto of_call = [](const char* name, const char* shape) { return keys(name, shape).batch(std::nullopt); };
+  Tolerance gradient{Tolerance::Kind::kGradient, {2e-5, 1e-7}, {2e-5, 1e-7}, "C06"};  // times solution_bound
+  gradient.iterative = true;
   return {
-      .options = {of_inputs(choice_option("entry", {"none", "exact", "near", "warm", "other"}, "none",
+      .options = {of_inputs(choice_option("cached", {"none", "exact", "near", "warm", "other"}, "none",
                                           "the cache before the first call: zeros, its solution, that within the gate, "
-                                          "that ten times farther than the gate allows, another field's"))},
+                                          "that ten times farther than the gate allows, another field's")),
+                  choice_option("gate_policy", {"always", "keyed"}, "always",
+                                "when the gate is looked at: whenever there is an entry, or only where it is the "
+                                "call's micro-batch by the call's parameters")},
       .inputs = {data("field", "2, calls, rows, dim", from_case(1)).of(Element::kPlanar).batch(2),
                  state("cache", "2, rows, dim", not_drawn()).of(Element::kPlanar).batch(1),
+                 state("entry", "3", not_drawn()).of(Element::kInt64), of_call("keys", "calls, 2"),
                  bias("theta", "edges", normal(2, 0.1)), bias("mix", "scales", normal(3, 0.3)),
                  table("nodes", "edges, 2"), table("starts", "scales + 1")},
-      .outputs = {output("x", "2, calls, rows, dim", solution).of(Element::kPlanar).batch(2).with_nan(),
-                  output("cache", "2, rows, dim", solution).of(Element::kPlanar).batch(1),
-                  exact_output("nonfinite_rows", "calls", Element::kInt32).batch(std::nullopt), count("skipped"),
-                  count("iterations")},
+      .outputs =
+          {output("x", "2, calls, rows, dim", solution).of(Element::kPlanar).batch(2).with_nan().with_gradient(4),
+           output("cache", "2, rows, dim", solution).of(Element::kPlanar).batch(1),
+           exact_output("entry", "3", Element::kInt64).batch(std::nullopt),
+           exact_output("nonfinite_rows", "calls", Element::kInt32).batch(std::nullopt), count("skipped"),
+           count("gate_evaluations"), count("iterations", "2, calls"), count("row_iterations"), count("discarded_rows"),
+           count("unconverged_rows"), output("largest_residual", "calls", measured).batch(std::nullopt)},
+      .gradient = gradient,
   };
 }
 
@@ -80,10 +92,10 @@ at::Tensor exact(const at::Tensor& tensor) { return tensor.cpu().to(at::kDouble)
 
 // The first call's solution, or what lies so far from it; its own length apart would be zeros.
 void fill_cache(NamedTensors& inputs, const Setting& setting) {
-  constexpr double kFarther[] = {0, 0, 3e-7, 1e-5, 1.5};  // by entry: near is within the gate of 1e-6
-  const auto entry = static_cast<std::size_t>(setting.option("entry"));
+  constexpr double kFarther[] = {0, 0, 3e-7, 1e-5, 1.5};  // by what is cached: near is within the gate of 1e-6
+  const auto cached = static_cast<std::size_t>(setting.option("cached"));
   inputs["cache"].zero_();
-  if (entry == 0) return;
+  if (cached == 0) return;
   const Calls made(inputs, setting);
   const at::Tensor field = exact(inputs["field"]);
   auto* const cache = inputs["cache"].mutable_data_ptr<float>();
@@ -91,13 +103,36 @@ void fill_cache(NamedTensors& inputs, const Setting& setting) {
     const ComplexRow b = made.right_side(field, 0, row), x = made.system.solved(b, 1e-13, 4000).x;
     ComplexRow off(x.size());
     for (std::size_t i = 0; i < x.size(); ++i) off[i] = std::polar(1.0, 2.0 * static_cast<double>(i * i + 1));
-    const double length = kFarther[entry] * norm(b) / std::max(norm(off), 1e-30);
+    const double length = kFarther[cached] * norm(b) / std::max(norm(off), 1e-30);
     for (std::size_t i = 0; i < x.size(); ++i) {
       const std::int64_t place = row * std::ssize(x) + static_cast<std::int64_t>(i);
       cache[place] = static_cast<float>(x[i].real() + length * off[i].real());
       cache[made.rows * std::ssize(x) + place] = static_cast<float>(x[i].imag() + length * off[i].imag());
     }
   }
+}
+
+// S6: of twenty calls the last nine; where checkpoints recompute: every second one.
+bool repeats(std::int64_t call, const Setting& setting) {
+  constexpr std::int64_t kPeriod = 20, kFresh = 11;
+  return (setting.on("replay") && call % kPeriod >= kFresh) || (setting.on("recomputed") && call % 2 == 1);
+}
+
+// A call's key: its micro-batch, the number of the call that brought it, and the version of the parameters.
+void write_keys(NamedTensors& inputs, const Setting& setting) {
+  auto *const keys = inputs["keys"].mutable_data_ptr<std::int64_t>(), *const entry =
+                                                                          inputs["entry"]
+                                                                              .mutable_data_ptr<std::int64_t>();
+  const auto every = static_cast<std::int64_t>(setting.option("calls_a_version"));
+  for (std::int64_t call = 0; call < setting.size("calls"); ++call) {
+    keys[2 * call] = repeats(call, setting) && call > 0 ? keys[2 * call - 2] : call;
+    keys[2 * call + 1] = every > 0 ? call / every : 0;
+  }
+  constexpr double kNone = 0, kOther = 4;
+  const double cached = setting.option("cached");
+  entry[0] = cached != kNone && !setting.on("invalidated") ? 1 : 0;
+  entry[1] = cached == kOther ? -1 : 0;
+  entry[2] = 0;
 }
 
 void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) {
@@ -109,9 +144,9 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) 
     return field + ((plane * calls + call) * rows + row) * dim;
   };
   fill_cache(inputs, setting);
-  constexpr std::int64_t kPeriod = 20, kFresh = 11;  // S6
-  for (std::int64_t call = 1; call < calls && setting.on("replay"); ++call)
-    for (std::int64_t plane = 0; plane < 2 && call % kPeriod >= kFresh; ++plane)
+  write_keys(inputs, setting);
+  for (std::int64_t call = 1; call < calls; ++call)
+    for (std::int64_t plane = 0; plane < 2 && repeats(call, setting); ++plane)
       std::copy_n(row_of(plane, call - 1, 0), rows * dim, row_of(plane, call, 0));
   if (setting.on("zero_rows"))
     for (std::int64_t call = 0; call < calls; ++call)
@@ -123,15 +158,27 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) 
   }
 }
 
+// Fewer than the documented layer needs are meant to be too few: every variant stops there, the oracle, too.
+bool stops_early(const Setting& setting) { return setting.option("most_iterations") < 24; }
+std::int64_t most_iterations(const Setting& setting) {
+  return stops_early(setting) ? static_cast<std::int64_t>(setting.option("most_iterations")) : 100000;
+}
+
 // The residual that a call's result may have, without what rounding adds.
 double looseness(const Setting& setting) {
   return std::max(setting.option("tolerance"), setting.on("lazy_cg") ? setting.option("lazy_cg_tol") : 0);
 }
 
-// In units of 1e-6: twice the residual that is allowed times the largest right side, as no singular value of the matrix
-// is below 1.
-double solution_bound(const std::string&, const NamedTensors& inputs, const Setting& setting) {
+// Of what is solved, in units of 1e-6: twice the residual that is allowed times the largest right side, as no singular
+// value of the matrix is below 1. Of gradients in units of 2e-5: a tenth for the field's, and more where the matrix
+// rounds more than the documented layer's.
+double solution_bound(const std::string& output, const NamedTensors& inputs, const Setting& setting) {
   const Calls made(inputs, setting);
+  const double residual = setting.option("tolerance") + made.system.rounding();
+  if (output.rfind("grad_", 0) == 0) {
+    constexpr double kDocumented = 9e-7;  // 5e-7 and 3e-7 * sqrt(1 + 0.74^2)
+    return std::clamp((output == "grad_field" ? 0.1 : 1) * residual / kDocumented, 0.1, 1e3);
+  }
   const at::Tensor field = exact(inputs["field"]);
   double most = 0;
   for (std::int64_t call = 0; call < made.calls; ++call)
@@ -142,30 +189,44 @@ double solution_bound(const std::string&, const NamedTensors& inputs, const Sett
   return std::clamp(2e6 * most * allowed, 1e-3, 1e6);
 }
 
-// A call's field and result, and the cache in and out; a product with the sparse matrix at least.
+// A call's field and result, and the cache as it is left; backward field, given gradient and the field's. A product
+// with the sparse matrix at least.
 Cost cost(const Setting& setting) {
   const auto [calls, rows, dim, edges, scales] = real_sizes<5>(setting, {"calls", "rows", "dim", "edges", "scales"});
-  return {8 * (2 * calls + 2) * rows * dim + 4 * (edges + scales), calls * rows * 8 * (dim + edges / scales)};
+  const double planes = setting.backward() ? 3 * calls : 2 * calls + 1, parameters = setting.backward() ? 2 : 1;
+  return {8 * planes * rows * dim + 4 * parameters * (edges + scales), calls * rows * 8 * (dim + edges / scales)};
 }
 
-std::int64_t iterations_of(const NamedTensors& outputs, std::int64_t call) {
-  return outputs["iterations"].cpu().const_data_ptr<std::int32_t>()[call];
+std::int64_t number(const NamedTensors& outputs, const char* name, std::int64_t i) {
+  return outputs[name].cpu().contiguous().const_data_ptr<std::int32_t>()[i];
 }
 
+// An H-apply and 33 more an iteration, the last seven of which the one that converges does not need.
+std::int64_t iterations_dispatches(const Setting& setting, std::int64_t iterations) {
+  const std::int64_t unneeded = iterations > 0 && iterations < setting.option("most_iterations") ? 7 : 0;
+  return iterations * (apply_dispatches(setting) + 33) - unneeded;
+}
+
+// A call: the right side, the solution, what is counted and returned. Backward: the adjoint solution, the gradient from
+// it, edges scale by scale, and from the second call on the sums of two gradients. Optimized: the edges' product.
 std::int64_t dispatches(Variant variant, const NamedTensors& outputs, const Setting& setting) {
-  if (variant != Variant::kBaseline) return 0;
-  std::int64_t all = 3;
-  for (std::int64_t call = 0; call < setting.size("calls"); ++call) {
-    const std::int64_t iterations = iterations_of(outputs, call);
-    all += apply_dispatches(setting) + 24 + (iterations > 0 ? iterations * (apply_dispatches(setting) + 33) - 7 : 0);
+  const std::int64_t calls = setting.size("calls"), apply = apply_dispatches(setting);
+  if (variant != Variant::kBaseline) return setting.backward() ? 1 : 0;
+  const std::int64_t left = setting.size("rows") > 0 ? 2 : 0;  // a call without rows leaves no entry
+  std::int64_t all = setting.backward() ? 4 : 6;
+  for (std::int64_t call = 0; call < calls; ++call) {
+    all += apply + 34 + left + iterations_dispatches(setting, number(outputs, "iterations", call));
+    if (setting.backward())
+      all += apply + 17 + iterations_dispatches(setting, number(outputs, "iterations", calls + call)) + 7 +
+             23 * setting.size("scales") + (call > 0 ? 2 : 0);
   }
   return all;
 }
 
 std::int64_t reads(Variant variant, const NamedTensors& outputs, const Setting& setting) {
   std::int64_t all = 0;
-  for (std::int64_t call = 0; call < setting.size("calls") && variant == Variant::kBaseline; ++call)
-    all += iterations_of(outputs, call);
+  for (std::int64_t i = 0; i < 2 * setting.size("calls") && variant == Variant::kBaseline; ++i)
+    all += number(outputs, "iterations", i);
   return all;
 }
 
@@ -190,6 +251,7 @@ std::string unsolved(const NamedTensors& inputs, const NamedTensors& outputs, co
           return at_row(call, row) + "zeros have a solution of norm " + std::to_string(norm(solution));
         continue;
       }
+      if (stops_early(setting)) continue;
       if (const double residual = made.residual(b, solution); !(residual <= allowed))
         return at_row(call, row) + "the relative residual is " + std::to_string(residual);
       const double share = norm(solution) / norm(made.row(field, call, row, made.calls));
@@ -224,13 +286,14 @@ std::string iterations_off(const NamedTensors& inputs, const NamedTensors& outpu
   const at::Tensor field = exact(inputs["field"]), skipped = outputs["skipped"].cpu().contiguous();
   const at::Tensor x = exact(outputs["x"]);
   for (std::int64_t call = 0; call < made.calls; ++call) {
-    const std::int64_t took = iterations_of(outputs, call);
+    const std::int64_t took = number(outputs, "iterations", call);
     std::int64_t wanted = 0;
-    bool finite = true, warm = call == 0 && setting.option("entry") != 0;
+    bool finite = true, warm = call == 0 && setting.option("cached") != 0;
     for (std::int64_t row = 0; row < made.rows; ++row) {
       const ComplexRow b = made.right_side(field, call, row);
       finite = finite && std::isfinite(norm(b));
-      wanted = std::max(wanted, made.system.solved(b, setting.option("tolerance"), 100000).iterations);
+      wanted =
+          std::max(wanted, made.system.solved(b, setting.option("tolerance"), most_iterations(setting)).iterations);
       warm = warm || (call > 0 && made.residual(b, made.row(x, call - 1, row, made.calls)) < 1);
     }
     if (!finite) continue;
@@ -242,6 +305,58 @@ std::string iterations_off(const NamedTensors& inputs, const NamedTensors& outpu
              std::to_string(wanted);
   }
   return "";
+}
+
+// Whether a call may look at the cache: the entry is valid and, where keys decide, the call's own.
+bool may_look(const NamedTensors& inputs, const Setting& setting, std::int64_t call) {
+  const auto* const keys = inputs["keys"].const_data_ptr<std::int64_t>();
+  const auto* const given = inputs["entry"].const_data_ptr<std::int64_t>();
+  const std::int64_t* const held = call == 0 ? given + 1 : keys + 2 * call - 2;
+  const bool own = held[0] == keys[2 * call] && held[1] == keys[2 * call + 1];
+  return setting.on("lazy_cg") && (call > 0 || given[0] != 0) && (setting.option("gate_policy") == 0 || own);
+}
+
+// What is counted of a call fits together and to its residuals.
+std::string miscounted(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
+  const Calls made(inputs, setting);
+  if (made.rows > kRowsLookedAt || made.rows == 0) return "";
+  const at::Tensor field = exact(inputs["field"]), x = exact(outputs["x"]),
+                   largest = exact(outputs["largest_residual"]);
+  const double rounding = made.system.rounding(), tolerance = setting.option("tolerance");
+  for (std::int64_t call = 0; call < made.calls; ++call) {
+    const auto of = [&](const char* name) { return number(outputs, name, call); };
+    const std::int64_t looked = of("gate_evaluations"), iterations = of("iterations"), all = of("row_iterations");
+    const std::string where = "call " + std::to_string(call) + ": ";
+    if (looked > (may_look(inputs, setting, call) ? 1 : 0)) return where + "no entry of its own, and yet a gate";
+    if (of("skipped") > looked) return where + "skipped without a gate";
+    if (of("discarded_rows") > looked * made.rows) return where + "rows are discarded that nobody looked at";
+    if (all < iterations || all > iterations * made.rows)
+      return where + std::to_string(all) + " iterations of rows, of which one took " + std::to_string(iterations);
+    double worst = 0;
+    std::int64_t above = 0, perhaps = 0;  // rows that are surely, and that may be, unconverged
+    for (std::int64_t row = 0; row < made.rows; ++row) {
+      const ComplexRow b = made.right_side(field, call, row);
+      if (!std::isfinite(norm(b)) || norm(b) < 1e-15) continue;
+      const double residual = made.residual(b, made.row(x, call, row, made.calls));
+      worst = std::max(worst, residual);
+      above += residual > looseness(setting) + rounding ? 1 : 0;
+      perhaps += residual > tolerance - rounding ? 1 : 0;
+    }
+    if (const std::int64_t counted = of("unconverged_rows"); counted < above || counted > perhaps)
+      return where + std::to_string(counted) + " rows are said to be unconverged, of " + std::to_string(above);
+    if (const double said = largest.const_data_ptr<double>()[call];
+        !(std::abs(said - worst) <= rounding + 1e-5 * worst))
+      return where + "the largest residual is " + std::to_string(worst) + ", not " + std::to_string(said);
+  }
+  return "";
+}
+
+// A call without an entry is the plain solver's, bit for bit.
+Setting without_gate(Setting setting) {
+  const bool fresh = !setting.on("replay") && !setting.on("recomputed");
+  if (setting.option("cached") == 0 && (setting.size("calls") == 1 || (setting.option("gate_policy") != 0 && fresh)))
+    setting.input_case.options["lazy_cg"] = 0;
+  return setting;
 }
 
 }  // namespace
@@ -256,8 +371,16 @@ ComponentSpec make_spec() {
   spec.most_launches = [](const Setting& setting) { return setting.size("calls"); };
   spec.invariants = {{"every call is solved", unsolved},
                      {"what is skipped is what was cached", not_as_cached},
-                     {"iterations are the recurrence's", iterations_off}};
+                     {"iterations are the recurrence's", iterations_off},
+                     {"what is counted fits", miscounted}};
+  spec.relations = {{"a gate without an entry, or none", without_gate}};
   spec.refusals = graph_refusals();
+  spec.refusals.push_back({"a gate that the solver's own answer does not pass",
+                           [](NamedTensors&, Setting& setting) {
+                             setting.input_case.options["lazy_cg"] = 1;
+                             setting.input_case.options["lazy_cg_tol"] = setting.option("tolerance");
+                           },
+                           ErrorKind::kBadArgument, "lazy_cg_tol"});
   return spec;
 }
 
