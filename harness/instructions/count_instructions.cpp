@@ -106,13 +106,13 @@ InstructionCounts count_instructions(const Cell& cell, std::uint64_t seed) {
   // Before the observer: where there was one, operators take another way.
   if (const auto data = exchanged(cell, setting, seed, inputs); !data.empty()) {
     for (const auto& one : data) overwrite(one.live, one.other);
-    runnable->start_over();
-    run_once(*runnable);
+    for (std::int64_t* const count : {&counts.unseen, &counts.seen}) {
+      runnable->start_over();
+      CALLGRIND_ZERO_STATS;
+      run_once(*runnable);
+      *count = dumped_instructions(number++);
+    }
     for (const auto& one : data) overwrite(one.live, one.own);
-    runnable->start_over();
-    CALLGRIND_ZERO_STATS;
-    run_once(*runnable);
-    counts.after_others = dumped_instructions(number++);
   }
   runnable->start_over();
   {

@@ -53,7 +53,7 @@ struct SelftestRow {
 // Checks that may catch: those of the parity engine, "proof" (counters against their formulas), "growth" (memory from
 // run to run), "leak" (memory that outlives the twin), "pins" (counters against those of a correct twin), "time"
 // (paired timing against a correct twin). Of a cell that is timed as bench does: "answers" (what bench judges of a
-// variant that it times), "sleeps", "remembers", "clock", "global_state", "failed" (it threw), and "no_gain" (it is not
+// variant that it times), "sleeps", "padded", "remembers", "clock", "global_state", "failed" (it threw), and "no_gain" (it is not
 // faster than its baseline); on a device also "clocks disagree". Of a job: the names of JobStatus.
 const std::vector<SelftestCase>& selftest_cases();
 
