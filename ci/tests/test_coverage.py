@@ -60,8 +60,9 @@ def test_what_is_new_must_be_pinned(pins):
     assert coverage(pins, "--pin").returncode == 0 and coverage(pins).returncode == 0
 
 
-@pytest.mark.parametrize("from_text, to_text", [("dtype: fp32", "dtype: bf16"), ("seed: 1234", "seed: 1235"),
-                                                ("  replay: 1\n", "  replay: 1\n  dt: 0.01\n"), ("[20, 60, 200]", "[2, 6, 20]")])
+@pytest.mark.parametrize("from_text, to_text", [
+    ("dtype: fp32", "dtype: bf16"), ("seed: 1234", "seed: 1235"), ("  replay: 1\n", "  replay: 1\n  dt: 0.01\n"),
+    ("[20, 60, 200]", "[2, 6, 20]")])
 def test_a_scenario_begins_as_it_did(tmp_path, from_text, to_text):
     scenarios = tmp_path / "scenarios"
     shutil.copytree(ROOT / "scenarios", scenarios, ignore=shutil.ignore_patterns("*.cpp", "*.h"))

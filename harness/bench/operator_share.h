@@ -10,25 +10,28 @@
 
 namespace twinbench {
 
-// Processor time of the calling thread in one run: of all of it without anybody watching, of operators in another run.
+// Processor time of the calling thread: of a run whose operators are watched, of these alone, of a run without watching.
 struct OperatorShare {
-  double total_s = 0, inside_s = 0;
+  double watched_s = 0, inside_s = 0, unwatched_s = 0;
   std::int64_t operators = 0;  // outermost ones
+  double elements = 1;         // the product of the case's sizes
 
-  double outside_s() const { return total_s > inside_s ? total_s - inside_s : 0; }
-  double share() const { return total_s > 0 ? outside_s() / total_s : 0; }
-  double outside_of_one_s() const { return operators > 0 ? outside_s() / static_cast<double>(operators) : outside_s(); }
+  double beside_s() const { return watched_s - inside_s; }
+  double share() const { return watched_s > 0 ? beside_s() / watched_s : 0; }
+  double beside_one_s() const { return beside_s() / static_cast<double>(operators > 0 ? operators : 1); }
 };
 OperatorShare operator_share(Runnable& runnable);
 
-// Empty, or why the run at the timed size is padded: an operator takes much more beside itself there than in the largest
-// small case of the same kind. So no size that is never counted instruction by instruction can be slow alone.
-std::string padding_of(const OperatorShare& timed, const OperatorShare& small);
+// Empty, or why the run at the timed size is padded: it takes longer where nobody watches, or an operator takes much
+// more beside itself there than in the largest small case of the same kind. So no size that is never counted instruction
+// by instruction can be slow alone. `host`: a component of the host, whose own loops may grow with its elements.
+std::string padding_of(const OperatorShare& timed, const OperatorShare& small, bool host);
 
 // Those of the timed runnable and of that small case, which is set up and run here; zeros without such a case.
 struct BesideOperators {
   OperatorShare timed, small;
-  std::string padding() const { return padding_of(timed, small); }
+  bool host = false;
+  std::string padding() const { return padding_of(timed, small, host); }
 };
 BesideOperators beside_operators(const Cell& timed, Runnable& runnable, std::uint64_t seed);
 

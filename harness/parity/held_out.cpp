@@ -12,6 +12,8 @@
 namespace twinbench {
 namespace {
 
+constexpr double kMostForATail = 100'000;  // elements, where all other sizes are least
+
 double unit_draw(const std::string& text) {
   return static_cast<double>(name_hash(text) >> 11) / static_cast<double>(std::uint64_t{1} << 53);
 }
@@ -90,6 +92,7 @@ HeldOutDraw held_out_draw(const Component& component, const std::string& text, i
     const auto size =
         std::max_element(least.begin(), least.end(), [&](const auto& a, const auto& b) { return room(a) < room(b); });
     if (size == least.end()) break;
+    if (size->first == any_tail && elements(component, draw.input_case) <= kMostForATail) break;
     auto& value = draw.input_case.sizes.at(size->first);
     value = std::max(size->second, value / 2);
   }
