@@ -80,7 +80,7 @@ def test_a_variant_that_speaks_to_the_processor_is_refused():
     assert habits.processor_breaches("harness/a.cpp", "asm volatile(\"pause\");") == []
     for planted in ("asm volatile(\"pause\");", "_mm_clflush(x);", "#include <cpuid.h>", "__builtin_ia32_lfence();",
                     "std::this_thread::yield(); usleep(1);", "#include <sys/mman.h>",
-                    "mallopt(M_MMAP_THRESHOLD, 1);", "std::getenv(\"OMP_NUM_THREADS\");", "open(\"/proc/self/status\");",
+                    "mallopt(M_MMAP_THRESHOLD, 1);", "std::getenv(\"OMP_THREADS\");", "open(\"/proc/self/status\");",
                     "if (RUNNING_ON_VALGRIND) return;", "#include <valgrind/callgrind.h>", "if (at::hasCallbacks()) {",
                     "at::globalContext().setFlushDenormal(true);", "_MM_SET_FLUSH_ZERO_MODE(on);", "fesetenv(&mode);"):
         told, = habits.processor_breaches("baselines/a/b/baseline.cpp", clean + planted)

@@ -10,7 +10,7 @@
 
 namespace twinbench {
 
-// Processor time of the calling thread: of a run whose operators are watched, of these alone, of a run without watching.
+// Processor time of the calling thread: of a run whose operators are watched, of these alone, of an unwatched run.
 struct OperatorShare {
   double watched_s = 0, inside_s = 0, unwatched_s = 0;
   std::int64_t operators = 0;  // outermost ones
@@ -23,8 +23,8 @@ struct OperatorShare {
 OperatorShare operator_share(Runnable& runnable);
 
 // Empty, or why the run at the timed size is padded: it takes longer where nobody watches, or an operator takes much
-// more beside itself there than in the largest small case of the same kind. So no size that is never counted instruction
-// by instruction can be slow alone. `host`: a component of the host, whose own loops may grow with its elements.
+// more beside itself there than in the largest small case of the same kind. So no size whose instructions nobody counts
+// can be slow alone. `host`: a component of the host, whose own loops may grow with its elements.
 std::string padding_of(const OperatorShare& timed, const OperatorShare& small, bool host);
 
 // Those of the timed runnable and of that small case, which is set up and run here; zeros without such a case.
