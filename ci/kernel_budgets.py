@@ -169,6 +169,18 @@ def compare(pinned: dict, measured: dict) -> tuple[list[str], list[str]]:
     return failures, notes
 
 
+def read_pins(path: Path) -> dict:
+    """A key that stands twice would count once, as the last says: ValueError."""
+    def unique(pairs: list[tuple[str, object]]) -> dict:
+        names = [name for name, _ in pairs]
+        twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+        if twice:
+            raise ValueError(f"{path}: the key {twice[0]} appears twice; keep one, or write the file anew with --pin")
+        return dict(pairs)
+
+    return json.loads(path.read_text(), object_pairs_hook=unique)
+
+
 def run(options: argparse.Namespace) -> int:
     if options.report:
         text, compiler = "".join(Path(path).read_text() for path in options.report), options.compiler
@@ -198,7 +210,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.budgets.exists():
         print(f"kernel budgets: no {options.budgets}; ci/kernel_budgets.py --pin writes it", file=sys.stderr)
         return 2
-    budgets = json.loads(options.budgets.read_text())
+    budgets = read_pins(options.budgets)
     failures, notes = compare(budgets["kernels"], measured)
     for line in notes:
         print(f"note: {line}")

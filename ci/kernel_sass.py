@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
         kernel_budgets.write_file(options.pins, text)
         print(f"pinned {len(measured)} kernels in {options.pins}")
         return 0
-    pinned = json.loads(options.pins.read_text())
+    pinned = kernel_budgets.read_pins(options.pins)
     if compiler != pinned["compiler"]:
         print(f"compiled by nvcc {compiler}, pinned with {pinned['compiler']}: not comparable")
         return 3

@@ -56,15 +56,19 @@ def word_breaches(path: str, text: str) -> list[str]:
 
 
 # What a clock sees and no count does: instructions that wait, flush or serialise, and the system's own ways to rest.
-# And what changes arithmetic for as long as a run takes: rounding, and denormal numbers that become zero.
+# And what changes arithmetic for as long as a run takes: rounding, and denormal numbers that become zero; what changes
+# memory for all that follows; and what tells that somebody measures.
 _PROCESSOR = re.compile(r"\basm\b|\b__asm|\b__builtin_ia32_|\b_mm\d*_|\b__cpuid|\bsched_yield\b|\bmadvise\b"
                         r"|\b\w*sleep\b|\b_MM_\w+|\b\w*[fF]lush_?[dD]enormal\w*|\bfe(?:set|hold|update)\w+"
-                        r"|#\s*include\s*<(?:\w*intrin\.h|cpuid\.h|sys/\w+\.h|unistd\.h|sched\.h)>")
+                        r"|#\s*include\s*<(?:\w*intrin\.h|cpuid\.h|sys/\w+\.h|unistd\.h|sched\.h|malloc\.h"
+                        r"|valgrind/\w+\.h)>"
+                        r"|\bmallopt\b|\bmalloc_trim\b|\bgetenv\b|\bRUNNING_ON_VALGRIND\b|\bhasCallbacks\b|/proc/")
 
 
 def processor_breaches(path: str, text: str) -> list[str]:
     """Variants say what they compute in C++ alone: a baseline could be slowed without one counted instruction more."""
-    if not path.startswith(("baselines/", "optimized/")) or not path.endswith((".h", ".cpp")) or "_test." in path:
+    is_variant = path.startswith(("baselines/", "optimized/", "kernels/")) and not path.startswith("kernels/common/")
+    if not is_variant or not path.endswith((".h", ".cpp", ".cu")) or "_test." in path:
         return []
     return [f"{path}:{number}: '{found[0]}': variants are plain C++, so that their work can be counted"
             for number, line in enumerate(text.splitlines(), 1)

@@ -1,5 +1,6 @@
 """What is checked may only grow: planted losses and gains, each with its exit code."""
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,21 @@ def test_what_is_new_must_be_pinned(pins):
     result = coverage(pins)
     assert result.returncode == 1 and f"not pinned: {facts[0]}" in result.stdout
     assert coverage(pins, "--pin").returncode == 0 and coverage(pins).returncode == 0
+
+
+@pytest.mark.parametrize("from_text, to_text", [
+    ("dtype: fp32", "dtype: bf16"), ("seed: 1234", "seed: 1235"), ("  replay: 1\n", "  replay: 1\n  dt: 0.01\n"),
+    ("[20, 60, 200]", "[2, 6, 20]")])
+def test_a_scenario_begins_as_it_did(tmp_path, from_text, to_text):
+    scenarios = tmp_path / "scenarios"
+    shutil.copytree(ROOT / "scenarios", scenarios, ignore=shutil.ignore_patterns("*.cpp", "*.h"))
+    file = scenarios / "sem/skip_rate_on_replay.yaml"
+    text = file.read_text()
+    assert text.count(from_text) == 1
+    assert coverage("ci/coverage.txt", "--folder", scenarios).returncode == 0
+    file.write_text(text.replace(from_text, to_text))
+    result = coverage("ci/coverage.txt", "--folder", scenarios)
+    assert result.returncode == 1 and "gone: scenario skip_rate_on_replay" in result.stdout
 
 
 def test_a_missing_list_is_an_error_and_drop_needs_pin(tmp_path):

@@ -80,9 +80,14 @@ def test_a_variant_that_speaks_to_the_processor_is_refused():
     assert habits.processor_breaches("harness/a.cpp", "asm volatile(\"pause\");") == []
     for planted in ("asm volatile(\"pause\");", "_mm_clflush(x);", "#include <cpuid.h>", "__builtin_ia32_lfence();",
                     "std::this_thread::yield(); usleep(1);", "#include <sys/mman.h>",
+                    "mallopt(M_MMAP_THRESHOLD, 1);", "std::getenv(\"OMP_THREADS\");", "open(\"/proc/self/status\");",
+                    "if (RUNNING_ON_VALGRIND) return;", "#include <valgrind/callgrind.h>", "if (at::hasCallbacks()) {",
                     "at::globalContext().setFlushDenormal(true);", "_MM_SET_FLUSH_ZERO_MODE(on);", "fesetenv(&mode);"):
         told, = habits.processor_breaches("baselines/a/b/baseline.cpp", clean + planted)
         assert told.startswith("baselines/a/b/baseline.cpp:4: ")
+        assert len(habits.processor_breaches("kernels/a/b/math.h", planted)) == 1
+    assert len(habits.processor_breaches("kernels/a/b/launch.cu", "__nanosleep(9);")) == 1
+    assert habits.processor_breaches("kernels/common/simt_mma.h", "asm volatile(\"\");") == []
 
 
 def test_arithmetic_that_is_not_as_written_is_refused():

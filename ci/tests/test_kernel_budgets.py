@@ -128,6 +128,16 @@ class KernelBudgets(unittest.TestCase):
         self.assertEqual(code, 2)
         self.assertIn("does not say how", output)
 
+    def test_a_kernel_that_is_pinned_twice_is_refused(self):
+        self.pin(report())
+        text = self.budgets.read_text()
+        kernel = '"kernels::demo::DoubleIt": {'
+        self.assertEqual(text.count(kernel), 1)
+        self.budgets.write_text(text.replace(kernel, '"kernels::demo::DoubleIt": {}, ' + kernel))
+        code, output = self.run_tool(report())
+        self.assertEqual(code, 2)
+        self.assertIn("the key kernels::demo::DoubleIt appears twice", output)
+
     @unittest.skipUnless(shutil.which("nvcc"), "no nvcc")
     def test_a_real_spill_of_a_real_kernel_is_seen(self):
         folder = Path(self.folder.name) / "kernels" / "demo"

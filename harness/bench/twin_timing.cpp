@@ -11,11 +11,13 @@
 #include <tuple>
 
 #include "harness/bench/judging_time.h"
+#include "harness/bench/operator_share.h"
 #include "harness/bench/timed_answers.h"
 #include "harness/bench/twin_rows.h"
 #include "harness/bench/work_watch.h"
 #include "harness/compare/inputs.h"
 #include "harness/memory/global_state.h"
+#include "harness/runner/share.h"
 #include "harness/runner/told_error.h"
 #include "harness/timing/null_comparison.h"
 #include "harness/timing/paired.h"
@@ -33,6 +35,7 @@ struct TimedVariant {
   std::string failed;  // what it threw
   std::vector<double> samples;
   std::int64_t iterations = 1;
+  json beside = nullptr;  // its time beside operators, where it is written in them
   std::size_t taken = 0;  // samples, calibration and warm-up included
 
   // What it throws is its own failure, whoever called.
@@ -57,11 +60,11 @@ struct TimedVariant {
 constexpr std::size_t kCopies = 2;                            // sets of addresses of what is judged fast
 constexpr std::uint64_t kFirstJudged = 7, kJudgedWithin = 6;  // a sample of these many is judged: slow twins take few
 
-Side side_of(TimedVariant& timed, std::uint64_t seed, JudgingTime& judging) {
+Side side_of(TimedVariant& timed, std::uint64_t draw, JudgingTime& judging) {
   Side side;
   side.name = timed.cell.name();
   side.run = [&timed] { timed.guarded([&] { timed.judged->timed_run(); }); };
-  side.prepare = [&timed, &judging, judged_sample = kFirstJudged + seed % kJudgedWithin] {
+  side.prepare = [&timed, &judging, judged_sample = kFirstJudged + draw % kJudgedWithin] {
     timed.judged->next_copy();
     ++timed.taken;
     if (timed.wrong.empty() && timed.taken == judged_sample)
@@ -74,6 +77,7 @@ json row_of(const TimedVariant& timed, const Cost& cost, const std::vector<Ceili
   json row = timing_row(timed.cell, timed.cell.component->spec.regime, cost, timed.samples, timed.iterations);
   if (!timed.samples.empty())
     judge_against_floor(row, timed.cell, cost, ceilings, last_level_cache_bytes(), measure_cpu_ceiling);
+  if (!timed.beside.is_null()) row["beside_operators"] = timed.beside;
   if (!timed.wrong.empty()) reject(row, timed.wrong);
   if (!timed.failed.empty()) {
     row["verdict"] = "error";
@@ -83,11 +87,16 @@ json row_of(const TimedVariant& timed, const Cost& cost, const std::vector<Ceili
 }
 
 // The rules that look at the process instead of the answers. `before`: the process before the variant was made.
-std::string broken_beside_answers(TimedVariant& timed, const GlobalState& before) {
+std::string broken_beside_answers(TimedVariant& timed, const GlobalState& before, std::uint64_t seed) {
   if (const auto changed = GlobalState::now().changed_since(before); !changed.empty())
     return "global_state: it changes: " + changed;
   const auto idle = slept([&] { timed.judged->timed_run(); });
-  return idle.empty() ? "" : "sleeps: " + idle;
+  if (!idle.empty()) return "sleeps: " + idle;
+  if (timed.cell.variant == Variant::kOptimized) return "";  // its own loops are what it is for
+  const BesideOperators beside = beside_operators(timed.cell, *timed.judged->copies().front(), seed);
+  timed.beside = to_json(beside);
+  const std::string padding = beside.padding();
+  return padding.empty() ? "" : "padded: " + padding;
 }
 
 }  // namespace
@@ -146,7 +155,7 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
         one.wrong = one.judged->judge_before();
       });
       judging.spend("beside", [&] {
-        if (one.wrong.empty()) one.wrong = broken_beside_answers(one, before);
+        if (one.wrong.empty()) one.wrong = broken_beside_answers(one, before, options.seed);
       });
     });
   };
@@ -171,8 +180,9 @@ json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::ve
     if (!timed.at(from).failed.empty() || !timed.at(to).failed.empty()) return paired;
     ClockWatch watch(clock);
     try {
-      paired = measure_pair(side_of(timed.at(from), options.seed, judging),
-                            side_of(timed.at(to), options.seed, judging), paired_options(options), clock);
+      const std::uint64_t draw = name_hash(options.sample + " judged " + twin.name());
+      paired = measure_pair(side_of(timed.at(from), draw, judging), side_of(timed.at(to), draw, judging),
+                            paired_options(options), clock);
     } catch (const std::exception&) {
       if (timed.at(from).failed.empty() && timed.at(to).failed.empty()) throw;
       return PairedResult();

@@ -30,6 +30,7 @@ std::vector<Twin> twins_of(const std::vector<Cell>& cells);
 
 struct TwinTimingOptions {
   std::uint64_t seed = 1234;
+  std::string sample;  // the revision: it draws which sample is judged
   std::size_t max_pairs = 64;
   double seconds = 8;           // a comparison
   double interval_seconds = 0;  // one of slow variants: see PairedOptions

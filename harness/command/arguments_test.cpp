@@ -58,5 +58,18 @@ TEST(Arguments, ASizeIsGivenOnce) {
   EXPECT_EQ(error.value(), "rows=8");
 }
 
+TEST(Arguments, ASizeIsPlainDigits) {
+  Case input;
+  input.sizes = {{"rows", 4}};
+  for (const std::string text : {"rows= 7", "rows=+7", "rows=-1", "rows=7 ", "rows=0x7", "rows=1e3", "rows=", "rows",
+                                 "rows=2147483649", "rows=99999999999999999999", "rows=\t7"}) {
+    const Error error = refusal([&] { override_sizes(input, {text}); });
+    EXPECT_EQ(error.kind(), ErrorKind::kOutOfRange) << text;
+    EXPECT_EQ(error.value(), text);
+  }
+  EXPECT_EQ(input.sizes.at("rows"), 4);
+  override_sizes(input, {"rows=2147483648"});
+}
+
 }  // namespace
 }  // namespace twinbench

@@ -47,11 +47,13 @@ json benchmark_row(const json& timing) {
   return row;
 }
 
-DeviceTimingOptions timing_options(const CommandOptions& options, const ClockQuality& clock) {
+DeviceTimingOptions timing_options(const CommandOptions& options, const std::string& sample,
+                                   const ClockQuality& clock) {
   DeviceTimingOptions device;
   if (options.regime != "declared") device.regime = regime_named(options.regime);
   TwinTimingOptions& timing = device.twin;
   timing.seed = options.seed;
+  timing.sample = sample;
   timing.clock = clock;
   timing.max_pairs = options.quick ? 12 : 64;
   timing.seconds = options.quick ? 4 : 6;
@@ -240,7 +242,7 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
   const std::string sample = sample_of(options, record), drawn_by = held_out_text(options, record);
   twins = most_valuable_first(std::move(twins), decided_twins(session_options.earlier), sample);
   SteadyClock clock;
-  const auto timing = timing_options(options, measure_clock(clock));
+  const auto timing = timing_options(options, sample, measure_clock(clock));
   if (!session_options.only)
     for (const auto& twin : twins) ledger.plan(twin.name());
   set_aside_missing_device(twins, options, ledger);

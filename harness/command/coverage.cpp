@@ -4,12 +4,12 @@
 #include <iostream>
 #include <iterator>
 #include <set>
-#include <sstream>
 
 #include "harness/command/command.h"
 #include "harness/command/counted_cells.h"
 #include "harness/command/scenario.h"
 #include "harness/command/test_names.h"
+#include "harness/command/tolerance_text.h"
 #include "harness/memory/tensor_hash.h"
 #include "harness/parity/parity.h"
 #include "harness/runner/share.h"
@@ -25,22 +25,7 @@ namespace {
 
 using Facts = std::set<std::string>;
 
-std::string number(double value) {
-  std::ostringstream text;
-  text << value;
-  return text.str();
-}
-
 std::string whole(double value) { return std::to_string(std::llround(value)); }
-
-std::string text_of(const Tolerance& tolerance) {
-  static const char* const kinds[] = {"exact", "bound", "gradient", "measured"};
-  std::string text = kinds[static_cast<int>(tolerance.kind)];
-  if (tolerance.iterative) text += " of a solver";
-  for (const auto dtype : {Dtype::kFp32, Dtype::kBf16, Dtype::kFp16, Dtype::kTf32})
-    text += ' ' + number(tolerance.bound(dtype).relative) + '+' + number(tolerance.bound(dtype).absolute);
-  return text;
-}
 
 // Of what goes in and what is expected: a worked example that is weakened keeps its name.
 std::string contents_of(const Golden& golden) {
@@ -62,13 +47,17 @@ void add_component(const Component& component, Facts& facts) {
   add("gradients " + text_of(spec.signature.gradient));
   for (const auto& proof : spec.proof) add("proof " + proof.counter + ": " + proof.formula);
   for (const auto& golden : worked_examples(spec))
-    add("golden " + golden.name + " +-" + number(golden.absolute) + " of " + contents_of(golden));
+    add("golden " + golden.name + " +-" + fact_number(golden.absolute) + " of " + contents_of(golden));
   for (const auto& invariant : spec.invariants) add("invariant " + invariant.name);
   for (const auto& relation : spec.relations) add("relation " + relation.name + (relation.exact ? " exact" : ""));
   for (const auto& refusal : spec.refusals) add("refusal " + refusal.name + ": " + name_of(refusal.kind));
   // Ranges and limits: sizes outside them are never drawn.
   for (const auto& size : spec.signature.sizes)
     add("size " + size.name + " " + std::to_string(size.low) + " to " + std::to_string(size.high));
+  // What cases and scenarios leave out is this.
+  for (const auto& option : spec.signature.options)
+    add("option " + option.name + " " + fact_number(option.otherwise) + " of " + fact_number(option.low) + " to " +
+        fact_number(option.high));
   std::string limits;
   for (const auto& limit : spec.card_limits)
     limits += " " + limit.of.text() + " <= " + std::to_string(limit.most) +
@@ -79,7 +68,7 @@ void add_component(const Component& component, Facts& facts) {
     std::string line = "case " + input.name + " " + input.distribution + (input.timed ? " timed" : "") +
                        (input.degenerate ? " degenerate" : "") + (input.fixed ? " fixed" : "");
     for (const auto& [symbol, size] : input.sizes) line += ' ' + symbol + '=' + std::to_string(size);
-    for (const auto& [option, value] : input.options) line += ' ' + option + '=' + number(value);
+    for (const auto& [option, value] : input.options) line += ' ' + option + '=' + fact_number(value);
     add(line);
   }
 }

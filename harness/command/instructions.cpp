@@ -50,7 +50,8 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
       const auto counts = count_instructions(cell, seed);
       return nlohmann::json{{"total", counts.total},
                             {"outside_operators", counts.outside_operators},
-                            {"after_others", counts.after_others}};
+                            {"unseen", counts.unseen},
+                            {"seen", counts.seen}};
     }));
   InstructionCells measured;
   const auto settle = [&](const std::string& cell, Outcome outcome, const std::string& reason, nlohmann::json row) {
@@ -60,11 +61,13 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
   };
   const auto on_result = [&](const JobResult& job) {
     if (!job.ok()) return settle(job.name, Outcome::kError, failure_of(job), nlohmann::json::object());
-    const InstructionCounts counts{job.value["total"], job.value["outside_operators"], job.value["after_others"]};
+    const InstructionCounts counts{job.value["total"], job.value["outside_operators"], job.value["unseen"],
+                                   job.value["seen"]};
     measured[job.name] = counts;
     const InstructionCounts* known = nullptr;
     if (pinned && pinned->count(job.name)) known = &pinned->at(job.name);
     nlohmann::json row = {{"total", counts.total}, {"outside_operators", counts.outside_operators}};
+    if (counts.unseen >= 0) row.update({{"unseen", counts.unseen}, {"seen", counts.seen}});
     const std::string remembering = remembering_of(counts);
     row["pinned"] = known ? nlohmann::json(known->total) : nlohmann::json(nullptr);
     // Whatever is pinned, and also where that is asked for or nothing is.

@@ -109,6 +109,7 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
           ParityOptions parity = parity_options(tier, group[member].variant);
           if (group[member].device.is_simt()) parity.repeats = 3;  // each thread order once
           if (!chosen.empty()) parity.checks = chosen;
+          parity.sample = sample;
           const Cell& cell = group[member];
           if (cell.input_case->name == kHeldOut)
             return outcome_of(cell, judge_held_out(cell, drawn_by, parity, *shared));
@@ -154,6 +155,7 @@ int parity_command(const CommandOptions& options, const std::string& checks) {
             << options.seed << ")\n";
   for (const auto& [id, text] : drawn)
     std::cout << "  held out by " << one_line(drawn_by) << ": " << id << " " << text << '\n';
+  std::cout << "  --sample " << one_line(sample) << " repeats the numbers of threads and of runs that were drawn\n";
   print_left_out(options, tier == Tier::kQuick, sample, unsampled, cut, budget);
   return finish("parity", options, ledger, record);
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "harness/command/arguments.h"
 #include "harness/command/command.h"
 #include "harness/gpu/probe.h"
 #include "src/common/error.h"
@@ -42,7 +43,7 @@ std::vector<Cell> selected_cells(const CommandOptions& options, bool others) {
 }
 
 void override_sizes(Case& input_case, const std::vector<std::string>& pairs) {
-  constexpr std::int64_t kLargestSize = std::int64_t{1} << 31;
+  constexpr std::uint64_t kLargestSize = std::uint64_t{1} << 31;
   std::set<std::string> given;
   for (const auto& pair : pairs) {
     const auto equals = pair.find('=');
@@ -56,18 +57,10 @@ void override_sizes(Case& input_case, const std::vector<std::string>& pairs) {
       throw Error(ErrorKind::kUnknownName, "--size", pair,
                   "the case has the sizes " + names + did_you_mean(name, known));
     }
-    std::int64_t value = -1;
-    try {
-      std::size_t used = 0;
-      const auto text = equals == std::string::npos ? std::string() : pair.substr(equals + 1);
-      value = std::stoll(text, &used);
-      if (used != text.size()) value = -1;
-    } catch (const std::exception&) {
-      value = -1;
-    }
-    if (value < 0 || value > kLargestSize)
-      throw Error(ErrorKind::kOutOfRange, "--size", pair, "give " + name + "=N with N from 0 to 2^31");
-    input_case.sizes[name] = value;
+    const auto text = equals == std::string::npos ? std::string() : pair.substr(equals + 1);
+    if (!not_whole(text, 0, kLargestSize).empty())
+      throw Error(ErrorKind::kOutOfRange, "--size", pair, "give " + name + "=N with N from 0 to 2^31 in plain digits");
+    input_case.sizes[name] = std::stoll(text);
   }
 }
 

@@ -50,7 +50,7 @@ CounterSnapshot from_json(const Json& json, const std::string& cell, const std::
 Pins Pins::load(const std::string& path) {
   Pins pins;
   if (!std::filesystem::exists(path)) return pins;
-  const Json json = read_json_file<Json>(path, "pin file");
+  const Json json = read_json_file<Json>(path, "pin file", kCounts);
   if (!json.is_object()) throw Error(ErrorKind::kBadFile, "pin file", path, "must be an object: cell name -> counters");
   for (const auto& [cell, value] : json.items()) pins.cells_[cell] = from_json(value, cell, path);
   return pins;

@@ -6,8 +6,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <tuple>
 
 #include "src/common/error.h"
+#include "src/formats/text_file.h"
 
 namespace twinbench {
 namespace {
@@ -82,6 +84,25 @@ TEST(Pins, BadFilesAreTypedErrors) {
       ADD_FAILURE() << text;
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), ErrorKind::kBadFile) << error.what();
+    }
+  }
+  // A count that would wrap around, and a cell or counter of which only the last would count.
+  Pins pins;
+  pins.set("cell", sample());
+  pins.save(path);
+  const std::string good = read_text_file(path, "pins");
+  for (const auto& [from, to, named] : {std::tuple{":3,", ":9223372036854775808,", "of cell dispatches"},
+                                        {"\"allocations\"", "\"dispatches\"", "cell dispatches appears twice"},
+                                        {"{\n", "{\n\"cell\": {},\n", "cell appears twice"}}) {
+    std::string text = good;
+    ASSERT_NE(text.find(from), std::string::npos) << from;
+    std::ofstream(path) << text.replace(text.find(from), std::string(from).size(), to);
+    try {
+      Pins::load(path);
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kBadFile);
+      EXPECT_NE(std::string(error.what()).find(named), std::string::npos) << error.what();
     }
   }
   std::filesystem::remove(path);

@@ -14,7 +14,7 @@ bool under_callgrind();
 
 // In a process of its own under Callgrind (see run_under_callgrind), started without instrumentation: the forked child
 // of a warmed parent, so that what was counted before changes nothing. One thread. Covers run() and outputs(), after
-// one run that is not counted, and again after one on other data. Throws Error(kInternal) where this process is not
+// one run that is not counted, and two more on data never seen. Throws Error(kInternal) where this process is not
 // under Callgrind.
 InstructionCounts count_instructions(const Cell& cell, std::uint64_t seed);
 

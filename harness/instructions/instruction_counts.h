@@ -10,8 +10,9 @@ struct InstructionCounts {
   // Of them outside every library operator: the variant's own loops, and what calling operators costs it. In a
   // baseline, which is written in operators, anything more is padding.
   std::int64_t outside_operators = 0;
-  // Of the same run on the same contents, after one on others: -1 where nothing changes under a set-up. Not pinned.
-  std::int64_t after_others = -1;
+  // Of a run on contents never seen, and of the next one on the same: what a run does follows from these alone. -1:
+  // nothing changes under a set-up. Not pinned.
+  std::int64_t unseen = -1, seen = -1;
 };
 
 }  // namespace twinbench

@@ -31,7 +31,7 @@ std::string percent(std::int64_t from, std::int64_t to) {
 InstructionPins InstructionPins::load(const std::string& path) {
   InstructionPins pins;
   if (!std::filesystem::exists(path)) return pins;
-  const Json json = read_json_file<Json>(path, "instruction pins");
+  const Json json = read_json_file<Json>(path, "instruction pins", kCounts);
   const auto bad = [&](const std::string& where, const std::string& what) {
     return Error(
         ErrorKind::kBadFile, path + where, what,
@@ -89,11 +89,11 @@ std::string instruction_change(const std::string& cell, const InstructionCounts*
 }
 
 std::string remembering_of(const InstructionCounts& counts) {
-  constexpr std::int64_t kFew = 50'000;
-  if (counts.after_others < 0 || counts.after_others <= counts.total + counts.total / 2 + kFew) return "";
-  return "after a run on other contents it takes " + std::to_string(counts.after_others) +
-         " instructions, after one on the same " + std::to_string(counts.total) + " (" +
-         percent(counts.after_others, counts.total) + "): it keeps what it has computed from contents";
+  constexpr std::int64_t kFew = 5'000;
+  if (counts.unseen < 0 || counts.unseen <= counts.seen + counts.seen / 8 + kFew) return "";
+  return "on contents never seen it takes " + std::to_string(counts.unseen) + " instructions, on the same again " +
+         std::to_string(counts.seen) + " (" + percent(counts.unseen, counts.seen) +
+         "): it keeps what it has computed from contents";
 }
 
 std::string padding_of(const InstructionCounts& baseline) {

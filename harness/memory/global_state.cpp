@@ -9,9 +9,11 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fenv.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -80,11 +82,56 @@ std::uint64_t signal_handlers() {
   return state;
 }
 
-std::uint64_t affinity() {
+// Of a thread, 0 being this one: where it may run, and how soon.
+std::uint64_t affinity(pid_t thread) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  sched_getaffinity(0, sizeof set, &set);
+  sched_getaffinity(thread, sizeof set, &set);
   return hash_of_bytes(&set, sizeof set);
+}
+
+std::uint64_t priority(pid_t thread) {
+  return static_cast<std::uint64_t>(getpriority(PRIO_PROCESS, static_cast<id_t>(thread)) + 100) |
+         static_cast<std::uint64_t>(sched_getscheduler(thread) + 1) << 32;
+}
+
+// What `of` gives of any thread of this process, each value once: threads come and go.
+template <class Of>
+std::uint64_t of_all_threads(const Of& of) {
+  std::set<std::uint64_t> values;
+  std::error_code failure;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", failure))
+    values.insert(of(static_cast<pid_t>(std::stol(thread.path().filename().string()))));
+  std::uint64_t state = 0;
+  for (const auto value : values) state = hash_of_bytes(&value, sizeof value, state);
+  return state;
+}
+
+std::uint64_t limits() {
+  std::uint64_t state = 0;
+  for (int resource = 0; resource < RLIMIT_NLIMITS; ++resource) {
+    rlimit limit{};
+    if (getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) == 0)
+      state = hash_of_bytes(&limit, sizeof limit, state + 1);
+  }
+  return state;
+}
+
+// Which of its libraries and ways LibTorch may take: without them what others compute is slower, or less precise.
+std::uint64_t libraries_in_use(const at::Context& context) {
+  std::uint64_t bits = 0;
+  for (const bool one : {context.userEnabledMkldnn(), context.userEnabledNNPACK(), context.userEnabledCuDNN(),
+                         context.userEnabledFlashSDP(), context.userEnabledMathSDP(),
+                         context.userEnabledMemEfficientSDP(), context.userEnabledCuDNNSDP(), context.benchmarkCuDNN(),
+                         context.allowTF32CuDNN(), context.allowTF32OneDNN(), context.allowTF32CuBLAS()})
+    bits = bits << 1 | static_cast<std::uint64_t>(one);
+  return bits;
+}
+
+// What lies between a call and its operator on this thread: automatic casts, tracing, gradients.
+std::uint64_t dispatch_keys() {
+  const auto keys = c10::impl::tls_local_dispatch_key_set();
+  return keys.included_.raw_repr() * 31 + keys.excluded_.raw_repr();
 }
 
 std::size_t entries_of(const char* folder) {
@@ -119,12 +166,18 @@ GlobalState GlobalState::now() {
   add("deterministic algorithms", static_cast<std::uint64_t>(context.deterministicAlgorithms()) |
                                       static_cast<std::uint64_t>(context.deterministicFillUninitializedMemory()) << 1);
   add("precision of matrix products", static_cast<std::uint64_t>(context.float32MatmulPrecision()));
+  add("libraries", libraries_in_use(context));
+  add("dispatch keys", dispatch_keys());
   add("operator callbacks", at::hasCallbacks());
   add("environment", environment());
   add("working directory", hash_of_text(std::filesystem::current_path().string()));
   add("signal handlers", signal_handlers());
   add("locale", hash_of_text(std::setlocale(LC_ALL, nullptr)));
-  add("processor affinity", affinity());
+  add("processor affinity", affinity(0));
+  add("processor affinity of threads", of_all_threads(affinity));
+  add("priority", priority(0));
+  add("priority of threads", of_all_threads(priority));
+  add("limits", limits());
   return state;
 }
 

@@ -9,8 +9,9 @@
 
 namespace twinbench {
 
-// Thread counts, default generator, floating-point mode (of worker threads too), CPU allocator, LibTorch's modes,
-// environment, working directory, signal handlers, locale, processor affinity: each as a hash under its name.
+// Thread counts, default generator, floating-point mode (of worker threads too), CPU allocator, LibTorch's modes and
+// libraries, environment, working directory, signal handlers, locale, processor affinity and priority (of all threads),
+// limits: each as a hash under its name.
 class GlobalState {
  public:
   static GlobalState now();

@@ -15,7 +15,7 @@ using kernels::simt::Access;
 using nlohmann::json;
 
 json kernels_of(const std::string& path) {
-  const json root = read_json_file(path, "pins of compiled kernels");
+  const json root = read_json_file(path, "pins of compiled kernels", kCounts);
   if (!root.is_object() || !root.value("kernels", json()).is_object())
     throw Error(ErrorKind::kBadFile, path, "no object of kernels",
                 "write it anew with --pin of the script of its name");

@@ -27,7 +27,8 @@ double number_of(const nlohmann::json& pinned, const char* field, const std::str
                                : std::string();
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0' || !std::isfinite(value) || value < 0)
+  const bool plain = !text.empty() && text.find_first_not_of("0123456789.") == std::string::npos;  // strtod takes more
+  if (!plain || *end != '\0' || !std::isfinite(value))
     throw Error(ErrorKind::kBadFile, place, std::string(field) + " is missing or no decimal",
                 "`twinbench kernels --pin` writes it");
   return value;

@@ -29,8 +29,10 @@ TEST(TimePin, WhatIsWrittenIsRead) {
   const TimePin read = time_pin_of(to_json(kPinned), "cell");
   EXPECT_EQ(change_of("H200", kPinned, read), "");
   EXPECT_EQ(read.limiter, kPinned.limiter);
-  for (const char* bad : {R"({"microseconds": "4.0"})", R"({"microseconds": 4.0, "floor_share": "0.1"})",
-                          R"({"microseconds": "-4", "floor_share": "0.1"})", R"("fast")"})
+  for (const char* bad :
+       {R"({"microseconds": "4.0"})", R"({"microseconds": 4.0, "floor_share": "0.1"})",
+        R"({"microseconds": "-4", "floor_share": "0.1"})", R"({"microseconds": " 4", "floor_share": "0.1"})",
+        R"({"microseconds": "0x4", "floor_share": "0.1"})", R"("fast")"})
     EXPECT_THROW(time_pin_of(nlohmann::json::parse(bad), "cell"), Error) << bad;
 }
 

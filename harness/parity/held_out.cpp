@@ -12,6 +12,8 @@
 namespace twinbench {
 namespace {
 
+constexpr double kMostForATail = 100'000;  // elements, where all other sizes are least
+
 double unit_draw(const std::string& text) {
   return static_cast<double>(name_hash(text) >> 11) / static_cast<double>(std::uint64_t{1} << 53);
 }
@@ -65,22 +67,32 @@ HeldOutDraw held_out_draw(const Component& component, const std::string& text, i
   const Case& base = *bases[name_hash(key + " base") % bases.size()];
   draw.input_case = base;
   draw.input_case.name = kHeldOut;
+  const auto& sizes = draw.input_case.sizes;
+  const std::string any_tail =
+      sizes.empty() || timed ? "" : std::next(sizes.begin(), name_hash(key + " tail") % sizes.size())->first;
   std::map<std::string, std::int64_t> least;
   for (const auto& size : component.spec.signature.sizes) {
     const auto given = draw.input_case.sizes.find(size.name);
     if (given == draw.input_case.sizes.end()) continue;
     const std::int64_t low = std::max<std::int64_t>({1, size.low, timed ? given->second / 2 : 1});
-    const std::int64_t high =
-        std::max(low, std::min(size.high, timed ? given->second * 5 / 4 : 2 * largest(component, size.name, timed)));
-    given->second = between(low, high, unit_draw(key + " " + size.name));
+    std::int64_t high = timed ? given->second * 5 / 4 : 2 * largest(component, size.name, timed);
+    if (size.name == any_tail) high = std::max(high, kAnyTail);
+    high = std::max(low, std::min(size.high, high));
+    const double place = unit_draw(key + " " + size.name);
+    given->second = size.name == any_tail ? low + static_cast<std::int64_t>(place * static_cast<double>(high - low + 1))
+                                          : between(low, high, place);
     least[size.name] = low;
   }
   for (int halved = 0; halved < 64 && elements(component, draw.input_case) > most; ++halved) {
-    const auto size = std::max_element(least.begin(), least.end(), [&](const auto& a, const auto& b) {
-      const auto room = [&](const auto& one) { return draw.input_case.sizes.at(one.first) - one.second; };
-      return room(a) < room(b);
-    });
+    // That one last, for it would lose its tail.
+    const auto room = [&](const auto& one) {
+      const std::int64_t left = draw.input_case.sizes.at(one.first) - one.second;
+      return one.first == any_tail ? std::min<std::int64_t>(left, 1) : 2 * left;
+    };
+    const auto size =
+        std::max_element(least.begin(), least.end(), [&](const auto& a, const auto& b) { return room(a) < room(b); });
     if (size == least.end()) break;
+    if (size->first == any_tail && elements(component, draw.input_case) <= kMostForATail) break;
     auto& value = draw.input_case.sizes.at(size->first);
     value = std::max(size->second, value / 2);
   }

@@ -21,7 +21,10 @@ struct HeldOutDraw {
 
 // A case of the component with other sizes, drawn by `text` (the revision), the component's name and `number`: at least
 // those of the signature, at most twice what small cases have (timed ones, for `timed`: from half to a quarter more),
-// and no more input elements than those have. Without a fitting case to start from: a draw without sizes.
+// and no more input elements than those have. One of the sizes, drawn too, is any number up to kAnyTail at least: over
+// revisions each leaves every remainder by the width of a vector. Without a fitting case to start from: a draw
+// without sizes.
+constexpr std::int64_t kAnyTail = 79;  // four vectors of sixteen, and fifteen more
 HeldOutDraw held_out_draw(const Component& component, const std::string& text, int number, bool timed);
 
 // The held-out cells of every component that `filter` matches, of one device. Sizes are drawn where the cell is judged.

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
+#include "harness/runner/components_in_turn.h"
 #include "src/inputs.h"
 
 namespace twinbench {
@@ -35,6 +37,23 @@ TEST(HeldOut, StaysWithinTheSignature) {
           EXPECT_LE(given->second, size.high) << component.spec.id() << " " << size.name;
         }
       }
+}
+
+// A bug where a size leaves a remainder of 13 alone has its turn.
+TEST(HeldOut, EverySizeLeavesEveryRemainderOfAVector) {
+  constexpr std::int64_t kVector = 16;
+  for (const Component* const one : components_in_turn(6, [](const Component&) { return true; })) {
+    const Component& component = *one;
+    std::map<std::string, std::set<std::int64_t>> left;
+    for (int revision = 0; revision < 2000; ++revision)
+      for (const auto& [size, value] :
+           held_out_draw(component, "r" + std::to_string(revision), 0, false).input_case.sizes)
+        left[size].insert(value % kVector);
+    for (const auto& size : component.spec.signature.sizes) {
+      if (left.count(size.name) == 0 || size.high - size.low < kVector) continue;
+      EXPECT_EQ(left[size.name].size(), static_cast<std::size_t>(kVector)) << component.spec.id() << " " << size.name;
+    }
+  }
 }
 
 TEST(HeldOut, NoSizesAreDrawnFromAFixedCase) {

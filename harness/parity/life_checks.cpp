@@ -54,16 +54,8 @@ NamedTensors same_names(const NamedTensors& all, const NamedTensors& wanted) {
 
 constexpr int kMostOverlaps = 20;
 
-// Beside the number that the process has, with which the first run was judged. One of 3 to 18 but 8 is drawn.
-std::vector<int> thread_counts(const Subject& subject) {
-  const std::uint64_t draw = name_hash(subject.spec().id() + " " + subject.setting.input_case.name + " " +
-                                       to_string(subject.setting.dtype) + std::to_string(subject.seed));
-  const int below = 3 + static_cast<int>(draw % 15), drawn = below < 8 ? below : below + 1;
-  std::vector<int> counts = {2, 8, drawn};
-  std::erase(counts, at::get_num_threads());
-  if (!subject.options.all_thread_counts) counts = {counts[draw / 16 % counts.size()]};
-  if (at::get_num_threads() != 1) counts.push_back(1);
-  return counts;
+std::string cell_of(const Subject& subject) {
+  return subject.spec().id() + "/" + subject.setting.input_case.name + "/" + to_string(subject.setting.dtype);
 }
 
 class ThreadCount {
@@ -79,13 +71,24 @@ class ThreadCount {
 
 }  // namespace
 
+// With the process's number the first run was judged. One of 3 to 18 but 8 is drawn.
+std::vector<int> drawn_thread_counts(const std::string& cell, const ParityOptions& options, int present) {
+  const std::uint64_t draw = name_hash(options.sample + " threads " + cell);
+  const int below = 3 + static_cast<int>(draw % 15), drawn = below < 8 ? below : below + 1;
+  std::vector<int> counts = {2, 8, drawn};
+  std::erase(counts, present);
+  if (!options.all_thread_counts) counts = {counts[draw / 16 % counts.size()]};
+  if (present != 1) counts.push_back(1);
+  return counts;
+}
+
 void check_late(const LifeFindings& life, CheckResult& result) {
   if (!life.late.empty()) result.fail(life.late);
 }
 
 void check_threads(const Subject& subject, CheckResult& result) {
   if (!subject.setting.device.is_cpu()) return result.skip("a device's kernels do not use the host's threads");
-  for (const int threads : thread_counts(subject)) {
+  for (const int threads : drawn_thread_counts(cell_of(subject), subject.options, at::get_num_threads())) {
     const std::string with = "with " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
     const ThreadCount count(threads);
     std::optional<ProcessCallScope> calls(std::in_place);
@@ -121,7 +124,7 @@ void check_threads(const Subject& subject, CheckResult& result) {
 void check_carried(const Subject& subject, CheckResult& result) {
   // A state's error grows with the runs, and discrete answers may follow: what is looked for is work that is not done.
   constexpr double kGross = 8;
-  const int runs = 2 + static_cast<int>(subject.seed % 3);
+  const int runs = 2 + static_cast<int>(name_hash(subject.options.sample + " runs " + cell_of(subject)) % 3);
   const auto carried = [&](Variant variant, const Setting& setting) {
     const NamedTensors inputs = placed_inputs(subject.generated, setting.dtype, setting.device);
     const auto runnable = subject.component.make(variant, inputs, setting);

@@ -26,7 +26,11 @@ struct ParityOptions {
   bool gradients_of_large = true;  // of timed cases too
   bool all_thread_counts = true;   // 1, 2, 8 and a drawn one; else 1 and one of the others, which cases take in turn
   double overlap_seconds = 0.03;   // of runs whose pieces overlap, a number of threads
+  std::string sample;              // the revision: it draws numbers of threads and of runs, so that they take turns
 };
+
+// The numbers of threads with which a cell is judged beside `present`, that of the process.
+std::vector<int> drawn_thread_counts(const std::string& cell, const ParityOptions& options, int present);
 
 // Names, in the order they run:
 //   specimen           cases that show a documented mistake: the comparison rejects it (and no other check applies)

@@ -3,6 +3,7 @@
 #include "harness/parity/parity.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -105,6 +106,45 @@ TEST(Parity, OnlyTheChecksAskedFor) {
             (std::set<std::string>{"determinism"}));
   options.checks = {"determinsm"};
   EXPECT_THROW(check_cell(doubled(), Variant::kOptimized, sized(50), 1, options), Error);
+}
+
+// Wrong with one number of threads alone.
+class WrongWith13 final : public Doubled {
+ public:
+  using Doubled::Doubled;
+  NamedTensors outputs() override {
+    NamedTensors all = Doubled::outputs();
+    if (at::get_num_threads() == 13) all["y"].add_(1);
+    return all;
+  }
+};
+
+TEST(Parity, RevisionsTakeTurnsWithTheNumbersOfThreads) {
+  for (const bool all : {true, false}) {
+    ParityOptions options;
+    options.all_thread_counts = all;
+    std::set<int> drawn;
+    for (int revision = 0; revision < 400; ++revision) {
+      options.sample = "r" + std::to_string(revision);
+      const auto counts = drawn_thread_counts("cell", options, 1);
+      EXPECT_EQ(counts, drawn_thread_counts("cell", options, 1)) << "a sample is repeated";
+      EXPECT_EQ(counts.size(), all ? 3u : 1u);
+      drawn.insert(counts.begin(), counts.end());
+    }
+    EXPECT_EQ(drawn.size(), 17u) << "2 to 18";
+  }
+  Component component = doubled();
+  component.optimized = [](const NamedTensors& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
+    return std::make_unique<WrongWith13>(inputs, setting);
+  };
+  ParityOptions options;
+  options.checks = {"threads"};
+  std::string reason;
+  for (int revision = 0; revision < 100 && reason.empty(); ++revision) {
+    options.sample = "r" + std::to_string(revision);
+    reason = find(check_cell(component, Variant::kOptimized, sized(50), 1, options), "threads").reason;
+  }
+  EXPECT_EQ(reason.rfind("with 13 threads", 0), 0u) << "in none of a hundred revisions: " << reason;
 }
 
 TEST(Parity, LargeCasesSayThatTheySkip) {

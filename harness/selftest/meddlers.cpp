@@ -2,14 +2,18 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/rand.h>
 #include <fcntl.h>
 #include <fenv.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -84,6 +88,55 @@ struct TurnsGradientsOff : RowScale {
   }
 };
 
+// Whoever calls a library after it is slower.
+struct SwitchesLibrariesOff : RowScale {
+  SwitchesLibrariesOff(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) {
+    at::globalContext().setUserEnabledMkldnn(false);
+  }
+};
+
+// Products of all that follows are rounded to bf16.
+struct CastsAutomatically : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    RowScale::run();
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+  }
+};
+
+// On this thread's pool: its pieces share a processor from here on.
+struct CrowdsWorkers : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    const auto caller = std::this_thread::get_id();
+    at::parallel_for(0, at::get_num_threads(), 1, [&](std::int64_t, std::int64_t) {
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(sched_getcpu(), &one);
+      if (std::this_thread::get_id() != caller) sched_setaffinity(0, sizeof one, &one);
+    });
+    RowScale::run();
+  }
+};
+
+struct YieldsToOthers : RowScale {
+  YieldsToOthers(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) {
+    setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + 1);
+  }
+};
+
+struct LowersALimit : RowScale {
+  using RowScale::RowScale;
+  NamedTensors outputs() override {
+    rlimit limit{};
+    getrlimit(RLIMIT_CORE, &limit);
+    limit.rlim_max = limit.rlim_max == RLIM_INFINITY ? 1 << 30 : limit.rlim_max - 1;
+    limit.rlim_cur = std::min(limit.rlim_cur, limit.rlim_max);
+    setrlimit(RLIMIT_CORE, &limit);
+    return RowScale::outputs();
+  }
+};
+
 struct LeavesAThread : RowScale {
   LeavesAThread(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) {
     std::thread([] { std::this_thread::sleep_for(std::chrono::seconds(60)); }).detach();
@@ -121,6 +174,16 @@ struct PutsThreadsBack : RowScale {
     at::set_num_threads(1);
     RowScale::run();
     at::set_num_threads(threads);
+  }
+};
+
+struct PutsLibrariesBack : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    const bool before = at::globalContext().userEnabledMkldnn();
+    at::globalContext().setUserEnabledMkldnn(!before);
+    RowScale::run();
+    at::globalContext().setUserEnabledMkldnn(before);
   }
 };
 
@@ -184,10 +247,19 @@ std::vector<SelftestCase> meddlers() {
       plant("changes_folder", "changes the working directory in outputs()", "global_state", make<ChangesFolder>),
       plant("installs_handler", "its set-up takes over a signal", "global_state", make<InstallsHandler>),
       plant("turns_gradients_off", "leaves gradients switched off", "global_state", make<TurnsGradientsOff>),
+      plant("switches_libraries_off", "its set-up switches LibTorch's library for products off", "global_state",
+            make<SwitchesLibrariesOff>),
+      plant("casts_automatically", "leaves automatic casts on: others compute in bf16", "global_state",
+            make<CastsAutomatically>),
+      plant("crowds_workers", "leaves the worker threads on one processor", "global_state", make<CrowdsWorkers>),
+      plant("yields_to_others", "its set-up lowers the priority of what runs after it", "global_state",
+            make<YieldsToOthers>),
+      plant("lowers_a_limit", "lowers a limit of the process", "global_state", make<LowersALimit>),
       plant("leaves_a_thread", "leaves a thread behind", "outlives", make<LeavesAThread>),
       plant("leaves_a_process", "leaves a process behind", "outlives", make<LeavesAProcess>),
       plant("leaves_a_file", "leaves a file open", "outlives", make<LeavesAFile>),
       harmless("puts_threads_back", "changes the number of threads and puts it back", make<PutsThreadsBack>),
+      harmless("puts_libraries_back", "switches a library and puts the switch back", make<PutsLibrariesBack>),
       harmless("puts_rounding_back", "changes the rounding mode and puts it back", make<PutsRoundingBack>),
       harmless("own_generator", "draws from a generator of its own", make<OwnGenerator>),
       harmless("closes_its_file", "holds a file open while it lives", make<ClosesItsFile>),

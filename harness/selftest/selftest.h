@@ -53,8 +53,8 @@ struct SelftestRow {
 // Checks that may catch: those of the parity engine, "proof" (counters against their formulas), "growth" (memory from
 // run to run), "leak" (memory that outlives the twin), "pins" (counters against those of a correct twin), "time"
 // (paired timing against a correct twin). Of a cell that is timed as bench does: "answers" (what bench judges of a
-// variant that it times), "sleeps", "remembers", "clock", "global_state", "failed" (it threw), and "no_gain" (it is not
-// faster than its baseline); on a device also "clocks disagree". Of a job: the names of JobStatus.
+// variant that it times), "sleeps", "padded", "remembers", "clock", "global_state", "failed" (it threw), and "no_gain"
+// (it is not faster than its baseline); on a device also "clocks disagree". Of a job: the names of JobStatus.
 const std::vector<SelftestCase>& selftest_cases();
 
 SelftestRow run(const SelftestCase& selftest_case);

@@ -1,4 +1,6 @@
 // Twins as the bench engine times them: planted wrong ones that must get no speedup, and correct ones that keep theirs.
+#include <time.h>
+
 #include <algorithm>
 #include <map>
 #include <vector>
@@ -87,6 +89,30 @@ class FadingBaseline : public Runnable {
   int runs_ = 0;
 };
 
+// Where nobody counts its instructions it does, beside its operators, as long again what nobody needs.
+class PaddedWhenLarge : public Runnable {
+ public:
+  PaddedWhenLarge(const NamedTensors& inputs, const Setting& setting)
+      : right_(row_scale_baseline(inputs, setting)), large_(setting.size("items") > 100) {}
+  void run() override {
+    const double start = seconds();
+    right_->run();
+    const double end = seconds();
+    while (large_ && seconds() < end + 0.5 * (end - start)) {
+    }
+  }
+  NamedTensors outputs() override { return right_->outputs(); }
+
+ private:
+  static double seconds() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  }
+  std::unique_ptr<Runnable> right_;
+  bool large_;
+};
+
 // Rebuilds what it packed only when it is set up: the contract allows that of weights.
 struct KeepsWeights : RowScale {
   KeepsWeights(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) {
@@ -110,6 +136,17 @@ SelftestCase fading_baseline() {
   return one;
 }
 
+// A timed case beside a small one.
+SelftestCase with_small_case(SelftestCase one, Factory baseline) {
+  one.component.baseline = baseline;
+  Case small = one.setting.input_case;
+  small.name = "small";
+  small.timed = false;
+  one.component.spec.cases = {small};
+  one.setting.input_case.sizes["items"] = 600;
+  return one;
+}
+
 SelftestCase scale_as_weight() {
   SelftestCase one = benched("timed_packed_weight", "its setup copies a weight", "", make<KeepsWeights>);
   InputSpec& scale = one.component.spec.signature.inputs.back();
@@ -129,11 +166,18 @@ std::vector<SelftestCase> wrong_when_timed() {
       benched("timed_wrong_later", "right on its first 20 runs only", "answers", make<WrongAfterFirstRuns>),
       benched("timed_stops_later", "computes in its first 20 runs only", "answers", make<StopsAfterFirstRuns>),
       fading_baseline(),
+      with_small_case(benched("timed_padded_baseline", "the baseline idles half as long as it works, at the timed size",
+                              "padded", make<RowScale>),
+                      make<PaddedWhenLarge>),
   };
 }
 
 std::vector<SelftestCase> correct_when_timed() {
-  return {benched("timed", "the plain twin", "", make<RowScale>), scale_as_weight()};
+  return {benched("timed", "the plain twin", "", make<RowScale>),
+          with_small_case(
+              benched("timed_beside_small", "the same at a hundred times the small case's size", "", make<RowScale>),
+              row_scale_baseline),
+          scale_as_weight()};
 }
 
 }  // namespace twinbench::selftest

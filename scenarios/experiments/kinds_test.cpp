@@ -186,7 +186,9 @@ const std::string kMutation = scenario(
     "mutation", "mistake: mistaken\nover: items\nvalues: [4, 8]",
     {"measure: baseline.rejected, equals: 2", "measure: baseline.breaks_rules, equals: 2",
      "measure: baseline.smallest_error.energy, at_least: 0.49", "measure: baseline.largest_error.energy, at_most: 0.51",
-     "measure: optimized.worst_ratio, at_most: 1", "measure: clean.breaks_rules, equals: 0"});
+     "measure: baseline.reading.largest.at_4, at_most: 2.1", "measure: baseline.reading.largest.at_8, at_least: 2.8",
+     "measure: baseline.least_growth.largest, at_least: 1.3", "measure: optimized.worst_ratio, at_most: 1",
+     "measure: clean.breaks_rules, equals: 0"});
 
 TEST(Mutation, AMistakeThatIsRejectedPassesAndOneThatIsNotFails) {
   const auto row = run(kMutation);
@@ -196,6 +198,27 @@ TEST(Mutation, AMistakeThatIsRejectedPassesAndOneThatIsNotFails) {
   const auto unseen = verdict(run(kMutation, {.harmless_mistake = true}));
   for (const char* measure : {"baseline.rejected", "baseline.breaks_rules", "baseline.smallest_error.energy"})
     EXPECT_NE(unseen.find(measure), std::string::npos) << unseen;
+}
+
+// The rejection alone says only that something is wrong.
+TEST(Mutation, AnotherMistakeIsNotTheDocumentedOne) {
+  const auto other = verdict(run(kMutation, {.another_mistake = true}));
+  EXPECT_EQ(other.find("baseline.rejected"), std::string::npos) << other;
+  for (const char* measure : {"baseline.reading.largest.at_4", "baseline.least_growth.largest"})
+    EXPECT_NE(other.find(measure), std::string::npos) << other;
+}
+
+TEST(Mutation, ASizeThatIsNotToldFromBothSidesIsRefused) {
+  auto text = kMutation;
+  const std::string above = "measure: baseline.largest_error.energy, at_most: 0.51";
+  text.replace(text.find(above), above.size(), "measure: baseline.largest_error.energy, at_least: 0.49");
+  try {
+    run(text);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kOutOfRange);
+    EXPECT_NE(std::string(error.what()).find("from both sides"), std::string::npos) << error.what();
+  }
 }
 
 TEST(Mutation, WhatIsWrongWithoutItFails) {

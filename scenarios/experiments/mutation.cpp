@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <set>
 
 #include "scenarios/runner/experiment.h"
 #include "scenarios/runner/observe.h"
+#include "src/common/error.h"
 
 namespace twinbench::experiments::mutation {
 namespace {
@@ -16,7 +19,33 @@ ScenarioConfig with_mistake(const ScenarioConfig& config) {
   return with_value(config, "mistake", config.text("mistake"), 1);
 }
 
+// What is left of a measure's name behind the family's, or nothing.
+std::string behind(const std::string& measure, const std::string& family) {
+  return measure.starts_with(family) ? measure.substr(family.size()) : "";
+}
+
+// Anything wrong is rejected: that it is the documented mistake is what its size says, from below and from above.
+void check_size_is_told(const ScenarioConfig& config) {
+  std::set<std::string> from_below, from_above;
+  for (const auto& criterion : config.criteria) {
+    const auto take = [&](std::set<std::string>& names, const std::string& family, bool wanted) {
+      const std::string name = behind(criterion.measure, family);
+      if (wanted && !name.empty()) names.insert(name);
+    };
+    const bool equal = criterion.equals.has_value();
+    take(from_below, "baseline.smallest_error.", criterion.at_least || equal);
+    take(from_above, "baseline.largest_error.", criterion.at_most || equal);
+    take(from_below, "baseline.reading.", criterion.at_least || equal);
+    take(from_above, "baseline.reading.", criterion.at_most || equal);
+  }
+  if (std::none_of(from_below.begin(), from_below.end(), [&](const auto& name) { return from_above.contains(name); }))
+    throw Error(ErrorKind::kOutOfRange, config.file + ": criteria", "the mistake's size is not judged from both sides",
+                "any wrong answer would pass for it: hold baseline.smallest_error.X and largest_error.X, or a "
+                "baseline.reading.X, to what is documented");
+}
+
 void check(const ScenarioConfig& config) {
+  check_size_is_told(config);
   with_mistake(with_value(config, "over", config.text("over"), config.counts("values").front()));
 }
 
@@ -38,6 +67,12 @@ struct Range {
     largest = std::max(largest, value);
     all.push_back(value);
   }
+  // The least that one is times the one before; of a single one, nothing.
+  double least_growth() const {
+    double least = kInfinite;
+    for (std::size_t i = 1; i < all.size(); ++i) least = std::min(least, all[i] / std::max(all[i - 1], 1 / kInfinite));
+    return all.size() < 2 ? 0 : least;
+  }
 };
 
 void add(std::string& text, const std::string& more) { text += (text.empty() ? "" : "; ") + more; }
@@ -58,7 +93,7 @@ Findings run(const Trial& trial) {
   double rejected = 0, worst = 0;
   std::string why_rejected, why_worst;
   Rules planted_rules, clean_rules;
-  std::map<std::string, Range> errors;  // by output
+  std::map<std::string, Range> errors, readings;  // by output; by the run's own figure
   VariantRow rows[2] = {{Variant::kBaseline}, {Variant::kOptimized}};
   for (const auto value : config.counts("values")) {
     const std::string where = config.text("over") + " " + std::to_string(value);
@@ -82,6 +117,10 @@ Findings run(const Trial& trial) {
     for (auto* one : {clean.get(), optimized.get()}) clean_rules.look(*one, where);
     for (const auto& [name, tensor] : oracle->outputs())
       if (tensor.is_floating_point()) errors[name].take(relative_error(planted->outputs()[name], tensor));
+    for (const auto& [name, reading] : planted->readings()) {
+      readings[name].take(reading);
+      findings.measures["baseline.reading." + name + ".at_" + std::to_string(value)] = {reading, ""};
+    }
     rows[0].items = planted->items();
     rows[1].items = optimized->items();
     rows[0].counters = counted(*planted, 1, trial.device);
@@ -98,6 +137,11 @@ Findings run(const Trial& trial) {
     rows[0].timelines.push_back({{"name", "error of " + name},
                                  {"unit", "of the right answer's norm, by " + config.text("over")},
                                  {"values", range.all}});
+  }
+  for (const auto& [name, range] : readings) {
+    measures["baseline.least_growth." + name] = {range.least_growth(), ""};
+    rows[0].timelines.push_back(
+        {{"name", name}, {"unit", "the run's own, by " + config.text("over")}, {"values", range.all}});
   }
   findings.configuration["broken_rules"] = planted_rules.which;  // how wrong it is, in the rules' own measure
   for (const auto& row : rows) findings.variants.push_back(to_json(row));
@@ -117,6 +161,9 @@ Experiment make_experiment() {
       {"baseline.breaks_rules", Half::kBaseline, "values at which it breaks a rule of the run's own: a residual, say"},
       {"baseline.smallest_error.*", Half::kBaseline, "||wrong - right|| / ||right|| of an output, the least of all"},
       {"baseline.largest_error.*", Half::kBaseline, "||wrong - right|| / ||right|| of an output, the most of all"},
+      {"baseline.reading.*", Half::kBaseline, "<name>.at_<value>: a figure of the run's own at that value: a residual"},
+      {"baseline.least_growth.*", Half::kBaseline,
+       "a figure of the run's own over that at the value before, the least"},
       {"optimized.worst_ratio", Half::kOptimized, "worst error / allowed without it, at every value", true,
        Values::kErrorRatio},
       {"clean.breaks_rules", Half::kNeither, "times that either variant breaks a rule of the run's own without it",

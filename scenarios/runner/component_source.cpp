@@ -16,8 +16,10 @@ namespace {
 
 class ComponentRun final : public TrainingRun {
  public:
-  ComponentRun(const Component& component, const Setting& setting, Variant variant, NamedTensors inputs)
+  ComponentRun(const Component& component, const Setting& setting, Variant variant, NamedTensors inputs,
+               ReadResults read)
       : component_(component),
+        read_(read),
         setting_(completed(component.spec.signature, setting)),
         inputs_(std::move(inputs)),
         runnable_(component.make(variant, inputs_, setting)) {}
@@ -46,11 +48,6 @@ class ComponentRun final : public TrainingRun {
   std::vector<std::string> broken_rules() override {
     std::vector<std::string> broken;
     if (setting_.backward()) return broken;
-    const auto on_host = [](const NamedTensors& tensors) {
-      NamedTensors copies;
-      for (const auto& [name, tensor] : tensors) copies.set(name, tensor.cpu());
-      return copies;
-    };
     const NamedTensors inputs = on_host(inputs_), results = on_host(runnable_->outputs());
     for (const auto& rule : component_.spec.invariants)
       if (const std::string how = rule.broken(inputs, results, setting_); !how.empty())
@@ -58,10 +55,20 @@ class ComponentRun final : public TrainingRun {
     return broken;
   }
 
+  Readings readings() override {
+    return read_ ? read_(on_host(inputs_), on_host(runnable_->outputs()), setting_) : Readings();
+  }
+
  private:
+  static NamedTensors on_host(const NamedTensors& tensors) {
+    NamedTensors copies;
+    for (const auto& [name, tensor] : tensors) copies.set(name, tensor.cpu());
+    return copies;
+  }
   std::vector<OutputSpec> outputs_declared() const { return output_specs(component_.spec, setting_); }
 
   const Component& component_;
+  ReadResults read_;
   Setting setting_;
   NamedTensors inputs_;
   std::unique_ptr<Runnable> runnable_;
@@ -69,8 +76,8 @@ class ComponentRun final : public TrainingRun {
 
 class ComponentWorkload final : public Workload {
  public:
-  ComponentWorkload(const std::string& id, const ScenarioConfig& config, Pass pass)
-      : component_(find_component(id)), seed_(config.seed) {
+  ComponentWorkload(const std::string& id, const ScenarioConfig& config, Pass pass, ReadResults read)
+      : component_(find_component(id)), read_(read), seed_(config.seed) {
     case_.pass = pass;
     case_.name = config.name;
     case_.sizes = config.sizes;
@@ -86,11 +93,12 @@ class ComponentWorkload final : public Workload {
       setting.input_case.sizes[component_.spec.batch_size] = std::min(run.items, items());
     return std::make_unique<ComponentRun>(
         component_, setting, run.variant,
-        placed_inputs(generated_inputs(component_.spec, setting, seed_), run.dtype, run.device));
+        placed_inputs(generated_inputs(component_.spec, setting, seed_), run.dtype, run.device), read_);
   }
 
  private:
   const Component& component_;
+  ReadResults read_;
   std::uint64_t seed_;
   Case case_;
 };
@@ -112,7 +120,8 @@ Key key_of(const OptionSpec& option) {
 
 }  // namespace
 
-RunSource component_source(const std::string& id, std::string summary, const Tolerance& step_tolerance, Pass pass) {
+RunSource component_source(const std::string& id, std::string summary, const Tolerance& step_tolerance, Pass pass,
+                           ReadResults read) {
   const ComponentSpec& spec = find_component(id).spec;
   RunSource source;
   source.summary = std::move(summary);
@@ -123,8 +132,8 @@ RunSource component_source(const std::string& id, std::string summary, const Tol
   source.components = {id};
   source.gives_state = false;
   source.step_tolerance = step_tolerance;
-  source.prepare = [id, pass](const ScenarioConfig& config) {
-    return std::make_unique<ComponentWorkload>(id, config, pass);
+  source.prepare = [id, pass, read](const ScenarioConfig& config) {
+    return std::make_unique<ComponentWorkload>(id, config, pass, read);
   };
   return source;
 }

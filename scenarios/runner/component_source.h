@@ -10,9 +10,10 @@ namespace twinbench {
 // Sizes and options as the component's own tables declare them; an option that a file leaves out has its default there.
 // Every run begins with the inputs that the scenario's seed draws. A component that has state goes on from where its
 // last step left it, the others do the same again. Items are the component's batch items, counters the sums of
-// the outputs that are measurements, rules its invariants (of the forward pass). Throws kUnknownName where there is no
-// such component.
+// the outputs that are measurements, rules its invariants (of the forward pass), readings what `read` finds in inputs
+// and results, on the CPU. Throws kUnknownName where there is no such component.
+using ReadResults = Readings (*)(const NamedTensors& inputs, const NamedTensors& results, const Setting& setting);
 RunSource component_source(const std::string& id, std::string summary, const Tolerance& step_tolerance,
-                           Pass pass = Pass::kForward);
+                           Pass pass = Pass::kForward, ReadResults read = nullptr);
 
 }  // namespace twinbench

@@ -31,6 +31,7 @@ struct Plan {
   bool stands_still = false;       // neither run changes anything
   bool breaks_rule = false;        // the optimized run breaks a rule of its own
   bool harmless_mistake = false;   // the mistake that a scenario plants changes nothing
+  bool another_mistake = false;    // or gives a constant
 };
 inline Plan plan;
 
@@ -49,7 +50,7 @@ class FakeRun final : public TrainingRun {
     if (!plan.stands_still) energy_.add_(velocity_);
     velocity_.mul_(0.9);
     if (optimized && plan.drift != 0 && steps_ > plan.drift_from) energy_.add_(plan.drift);
-    if (mistaken_ && !plan.harmless_mistake) energy_.mul_(1.5);
+    if (mistaken_ && !plan.harmless_mistake) plan.another_mistake ? energy_.fill_(2.5) : energy_.mul_(1.5);
     raw_.copy_(energy_);
     if (optimized && plan.spreads) energy_.slice(0, 1).add_(raw_.slice(0, 0, items() - 1).mul(0.0));
     if (!(optimized && plan.passes_poison_on)) energy_.nan_to_num_(0.0, 0.0, 0.0);
@@ -69,6 +70,7 @@ class FakeRun final : public TrainingRun {
   NamedTensors outputs() override { return {{"raw", raw_}, {"energy", energy_}}; }
   std::optional<std::int64_t> item_axis(const std::string&) const override { return 0; }
   std::int64_t items() const override { return energy_.size(0); }
+  Readings readings() override { return {{"largest", energy_.max().item<double>()}}; }
   std::vector<std::string> broken_rules() override {
     if (mistaken_ && !plan.harmless_mistake) return {"the sum is conserved: it is not"};
     if (plan.breaks_rule && setting_.variant == Variant::kOptimized) return {"the sum is conserved: no longer"};

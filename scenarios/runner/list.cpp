@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "harness/command/scenario.h"
+#include "harness/command/tolerance_text.h"
 #include "scenarios/runner/judge.h"
 #include "scenarios/runner/select.h"
 #include "src/formats/json_text.h"
@@ -75,9 +76,18 @@ std::vector<std::string> scenario_facts(const std::string& folder) {
     for (const auto& [symbol, size] : config.sizes) sizes += ' ' + symbol + '=' + std::to_string(size);
     facts.push_back(scenario + config.experiment + " " + config.run + " " + config.source + " " +
                     to_string(config.tier) + sizes + " " + config.keys.dump());
+    std::string options;
+    for (const auto& [option, value] : config.options) options += ' ' + option + '=' + nlohmann::json(value).dump();
+    facts.push_back(scenario + "begins " + to_string(config.dtype) + " seed=" + std::to_string(config.seed) +
+                    " dataset=" + (config.dataset.empty() ? "none" : config.dataset) + options);
     for (const auto& criterion : config.criteria)
       facts.push_back(scenario + "criterion " + criterion.measure + " " + criterion.limit());
   }
+  // What a kind asks of its scenarios, and what a run's results are held to.
+  for (const auto& kind : catalogue().experiments)
+    for (const auto& measure : kind.measures)
+      if (measure.required) facts.push_back("experiment " + kind.name + " requires " + measure.name);
+  for (const auto& run : catalogue().runs) facts.push_back("run " + run.id() + " step " + text_of(run.step_tolerance));
   return facts;
 }
 

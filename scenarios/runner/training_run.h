@@ -45,6 +45,8 @@ class TrainingRun {
   virtual Readings counters() {
     return {};
   }  // what the run counts itself, since it was made: slots free, windows skipped
+  // Figures of the last step's results by rules of its own: {"residual": 3e-7}.
+  virtual Readings readings() { return {}; }
   // Rules of its own (a residual, a norm that is kept) that the results of the last step break, a sentence each.
   virtual std::vector<std::string> broken_rules() { return {}; }
 };

@@ -26,9 +26,22 @@ TEST(JsonText, FaultsAreNamedAndNestingIsBounded) {
     EXPECT_NE(json_fault(text).find("deep"), std::string::npos);
   for (const char* text : {"", "{", "nan", "1e999", "{\"a\":1}x", "\"\\ud800\"", "\"\xFF\"", "[1,]"})
     EXPECT_NE(json_fault(text).find("not JSON"), std::string::npos) << text;
-  EXPECT_EQ(json_fault(R"({"a":1,"a":2})"), "");
-  EXPECT_NE(json_fault(R"({"b":{"a":1,"a":2}})", {.unique_keys = true}).find("the key a"), std::string::npos);
-  EXPECT_EQ(json_fault(R"({"a":{"a":1},"b":{"a":2}})", {.unique_keys = true}), "");
+  EXPECT_NE(json_fault(R"({"c":1,"b":{"a":1,"a":2}})").find("the key b a appears twice"), std::string::npos);
+  EXPECT_EQ(json_fault(R"({"a":{"a":1},"b":{"a":2}})"), "");
+}
+
+TEST(JsonText, WholeNumbersThatACountDoesNotHoldAreNamed) {
+  const std::string most = R"({"a":{"b":[9223372036854775807,-9223372036854775808]}})";
+  EXPECT_EQ(json_fault(most, kCounts), "");
+  for (const char* number :
+       {"9223372036854775808", "18446744073709551615", "18446744073709551616", "-9223372036854775809"})
+    EXPECT_NE(json_fault(R"({"a":{"b":[)" + std::string(number) + "]}}", kCounts)
+                  .find("the number " + std::string(number) + " of a b is beyond"),
+              std::string::npos)
+        << number;
+  EXPECT_EQ(json_fault("18446744073709551615"), "") << "a seed";
+  EXPECT_NE(json_fault("18446744073709551616").find("beyond"), std::string::npos);
+  EXPECT_EQ(json_fault("[1e300, 18446744073709551616.0]", kCounts), "") << "no whole numbers";
 }
 
 TEST(JsonText, AFileIsNamedInEveryError) {

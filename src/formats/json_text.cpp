@@ -2,6 +2,7 @@
 // values after each of them, which takes minutes for 80,000.
 #include "src/formats/json_text.h"
 
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -16,21 +17,28 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
   bool number_integer(std::int64_t) override { return true; }
-  bool number_unsigned(std::uint64_t) override { return true; }
-  bool number_float(double, const std::string&) override { return true; }
+  bool number_unsigned(std::uint64_t value) override {
+    return value <= rules_.largest || too_large(std::to_string(value), rules_.largest);
+  }
+  // A whole number that 64 bits do not hold comes here, rounded.
+  bool number_float(double value, const std::string& text) override {
+    if (text.find_first_of(".eE") != std::string::npos) return true;
+    return value < 0 ? too_large(text, std::numeric_limits<std::int64_t>::min()) : too_large(text, rules_.largest);
+  }
   bool string(std::string&) override { return true; }
   bool binary(nlohmann::json::binary_t&) override { return true; }
   bool start_object(std::size_t) override {
-    if (rules_.unique_keys) keys_.emplace_back();
+    open_.emplace_back();
     return deeper();
   }
   bool key(std::string& name) override {
-    if (!rules_.unique_keys || keys_.back().insert(name).second) return true;
-    fault_ = "the key " + name + " appears twice; a key may appear once";
+    open_.back().last = name;
+    if (open_.back().keys.insert(name).second) return true;
+    fault_ = "the key " + place() + " appears twice; a key may appear once";
     return false;
   }
   bool end_object() override {
-    if (rules_.unique_keys) keys_.pop_back();
+    open_.pop_back();
     --depth_;
     return true;
   }
@@ -45,6 +53,22 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
+  struct Object {
+    std::set<std::string> keys;
+    std::string last;
+  };
+  // "cells a.b/baseline/cpu/fp32/tiny dispatches"
+  std::string place() const {
+    std::string text;
+    for (const auto& object : open_) text += (text.empty() ? "" : " ") + object.last;
+    return text;
+  }
+  template <class Limit>
+  bool too_large(const std::string& number, Limit limit) {
+    fault_ = "the number " + number.substr(0, 40) + (open_.empty() ? "" : " of " + place()) + " is beyond " +
+             std::to_string(limit);
+    return false;
+  }
   bool deeper() {
     if (++depth_ <= rules_.deepest) return true;
     fault_ = "nested more than " + std::to_string(rules_.deepest) + " deep";
@@ -53,7 +77,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
 
   const JsonRules rules_;
   int depth_ = 0;
-  std::vector<std::set<std::string>> keys_;  // of the objects that are open
+  std::vector<Object> open_;
   std::string fault_;
 };
 

@@ -55,7 +55,7 @@ std::optional<std::uint64_t> byte_count(const std::vector<std::int64_t>& shape, 
 }
 
 Json parse_header(std::string_view text) {
-  const std::string fault = json_fault(text, {.deepest = kDeepestHeader, .unique_keys = true});
+  const std::string fault = json_fault(text, {.deepest = kDeepestHeader});
   if (!fault.empty()) corrupt("header", fault, "the header is JSON: an object of tensors");
   return Json::parse(text.begin(), text.end());
 }

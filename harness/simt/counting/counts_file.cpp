@@ -126,7 +126,7 @@ std::string two_digits(double value) {
 CountsFile CountsFile::load(const std::string& path) {
   CountsFile file;
   if (!std::filesystem::exists(path)) return file;
-  const json root = read_json_file(path, "pinned counts");
+  const json root = read_json_file(path, "pinned counts", kCounts);
   if (!root.is_object() || !root.value("cells", json()).is_object() || !root.value("reasons", json()).is_array())
     refuse(path, root.dump().substr(0, 80), "an object with cells and reasons");
   for (const auto& [cell, kernels] : root["cells"].items()) {

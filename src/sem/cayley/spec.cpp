@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "src/sem/common/hamiltonian_inputs.h"
-#include "src/sem/common/shifted_system.h"
+#include "src/sem/common/rotated_system.h"
 #include "src/spec_parts.h"
 
 namespace twinbench::sem::cayley {
@@ -47,58 +47,11 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) 
   if (setting.on("huge_weights")) inputs["theta"].mul_(10).add_(20);  // softplus(x) is x up there
 }
 
-// What the inputs say, in fp64 and without any of the variants' code.
-class Layer {
- public:
-  Layer(const NamedTensors& inputs, const Setting& setting)
-      : system_(inputs, setting.option("dt") / 2, setting.size("dim")),
-        dim_(setting.size("dim")),
-        rows_(setting.size("rows")) {
-    const auto real = [&](const char* name) { return inputs[name].cpu().to(at::kDouble).contiguous(); };
-    psi_ = real("psi"), alpha_ = real("alpha");
-  }
-
-  const ShiftedSystem& system() const { return system_; }
-  std::int64_t rows() const { return rows_; }
-  double phase_of(std::int64_t row) const { return phases(row).second; }
-
-  ComplexRow psi(std::int64_t row) const { return row_of(psi_, row); }
-  ComplexRow row_of(const at::Tensor& planes, std::int64_t row) const {
-    ComplexRow values(static_cast<std::size_t>(dim_));
-    const double* const from = planes.const_data_ptr<double>() + row * dim_;
-    for (std::int64_t i = 0; i < dim_; ++i) values[static_cast<std::size_t>(i)] = {from[i], from[rows_ * dim_ + i]};
-    return values;
-  }
-  ComplexRow rotated(std::int64_t row) const {
-    ComplexRow values = psi(row);
-    const auto phase = phases(row).first;
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] *= std::polar(1.0, phase[i]);
-    return values;
-  }
-
- private:
-  std::pair<std::vector<double>, double> phases(std::int64_t row) const {
-    const ComplexRow values = psi(row);
-    double mean = 0, most = 0;
-    for (const auto& value : values) mean += std::norm(value) / static_cast<double>(dim_);
-    std::vector<double> phase;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      phase.push_back(alpha_.const_data_ptr<double>()[i] * std::norm(values[i]) / (mean + 1e-8));
-      most = std::max(most, std::abs(phase.back()));
-    }
-    return {phase, most};
-  }
-
-  ShiftedSystem system_;
-  std::int64_t dim_, rows_;
-  at::Tensor psi_, alpha_;
-};
-
 // Of x in units of 1e-6: twice the residual that is allowed times the largest row, as no singular value of the matrix
 // is below 1, and what the rounding of a phase turns an element by. Of gradients in units of 2e-5: a tenth for psi's.
 double solution_bound(const std::string& output, const NamedTensors& inputs, const Setting& setting) {
   if (output != "x") return output == "grad_psi" ? 0.1 : 1;
-  const Layer layer(inputs, setting);
+  const RotatedSystem layer(inputs, setting);
   double most = 0, phase = 0;
   for (std::int64_t row = 0; row < layer.rows(); ++row)
     if (const double length = norm(layer.psi(row)); std::isfinite(length)) {
@@ -148,16 +101,14 @@ constexpr std::int64_t kRowsLookedAt = 64;
 
 // The true residual: a check of the norm alone would not see an unconverged solve (C06).
 std::string unsolved(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
-  const Layer layer(inputs, setting);
+  const RotatedSystem layer(inputs, setting);
   const at::Tensor x = outputs["x"].to(at::kDouble).contiguous();
   const double rounding = layer.system().rounding();
   double worst = 0, most = 0;
   for (std::int64_t row = 0; row < std::min(layer.rows(), kRowsLookedAt); ++row) {
-    const ComplexRow solution = layer.row_of(x, row), right = layer.system().operated(layer.rotated(row), -1);
-    if (!(norm(right) > 1e-15) || !std::isfinite(norm(right))) continue;
-    ComplexRow left = layer.system().operated(solution, 1);
-    for (std::size_t i = 0; i < left.size(); ++i) left[i] -= right[i];
-    const double residual = norm(left) / norm(right);
+    const auto found = layer.residual(x, row);
+    if (!found) continue;
+    const double residual = *found;
     const double allowed = setting.option("tolerance") + rounding + 1e-6 * std::max(1.0, layer.phase_of(row));
     most = std::max(most, residual);
     worst = std::max(worst, std::isnan(residual) ? HUGE_VAL : residual / allowed);
@@ -166,7 +117,7 @@ std::string unsolved(const NamedTensors& inputs, const NamedTensors& outputs, co
 }
 
 std::string not_unitary(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
-  const Layer layer(inputs, setting);
+  const RotatedSystem layer(inputs, setting);
   const at::Tensor x = outputs["x"].to(at::kDouble).contiguous();
   const double tolerance = setting.option("tolerance"), grown = std::hypot(1, layer.system().largest_shift());
   const double allowed = 1e-6 * grown + (tolerance > 1e-6 ? tolerance : 0) +
@@ -183,7 +134,7 @@ std::string not_unitary(const NamedTensors& inputs, const NamedTensors& outputs,
 // Without a step nothing is solved, and the rotation alone is left: an element keeps its modulus.
 std::string moved_without_step(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
   if (setting.option("dt") != 0) return "";
-  const Layer layer(inputs, setting);
+  const RotatedSystem layer(inputs, setting);
   const at::Tensor x = outputs["x"].to(at::kDouble).contiguous();
   for (std::int64_t row = 0; row < layer.rows(); ++row) {
     const ComplexRow before = layer.psi(row), after = layer.row_of(x, row);

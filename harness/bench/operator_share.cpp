@@ -1,0 +1,139 @@
+// Watching operators through LibTorch's own hooks.
+#include "harness/bench/operator_share.h"
+
+#include <ATen/record_function.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <utility>
+
+#include "harness/compare/inputs.h"
+#include "src/inputs.h"
+
+namespace twinbench {
+namespace {
+
+constexpr int kMostRuns = 5;
+constexpr double kEnough_s = 0.3;
+
+double thread_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+thread_local int depth = 0;
+thread_local double entered_at = 0, inside_s = 0;
+thread_local std::int64_t operators = 0;
+
+std::unique_ptr<at::ObserverContext> enter(const at::RecordFunction&) {
+  if (depth++ == 0) entered_at = thread_seconds();
+  return nullptr;
+}
+void leave(const at::RecordFunction&, at::ObserverContext*) {
+  if (--depth > 0) return;
+  inside_s += thread_seconds() - entered_at;
+  ++operators;
+}
+
+class Watch {
+ public:
+  Watch()
+      : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(enter, leave)
+                                               .scopes({at::RecordScope::FUNCTION, at::RecordScope::CUSTOM_CLASS}))) {
+    depth = 0, inside_s = 0, operators = 0;
+  }
+  ~Watch() { at::removeCallback(handle_); }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  at::CallbackHandle handle_;
+};
+
+double run_seconds(Runnable& runnable) {
+  const double start = thread_seconds();
+  runnable.run();
+  const NamedTensors outputs = runnable.outputs();
+  return thread_seconds() - start;
+}
+
+double elements_of(const Case& input_case) {
+  double elements = 1;
+  for (const auto& [symbol, size] : input_case.sizes) elements *= static_cast<double>(std::max<std::int64_t>(size, 1));
+  return elements;
+}
+
+// The largest small case of that pass, of the same options where there is one.
+const Case* small_case_for(const Cell& timed) {
+  const Case* best = nullptr;
+  std::pair<bool, double> most;
+  for (const Case& one : timed.component->spec.cases) {
+    if (one.timed || one.degenerate || !one.specimen.empty() || one.pass != timed.input_case->pass) continue;
+    const std::pair<bool, double> now{one.options == timed.input_case->options, elements_of(one)};
+    if (!best || now > most) most = now, best = &one;
+  }
+  return best;
+}
+
+}  // namespace
+
+OperatorShare operator_share(Runnable& runnable) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  OperatorShare least{kNone, 0, kNone};
+  double spent = 0;
+  for (int run = 0; run < kMostRuns && (run < 2 || spent < kEnough_s); ++run) {
+    least.unwatched_s = std::min(least.unwatched_s, run_seconds(runnable));
+    const Watch watch;
+    const double watched = run_seconds(runnable);
+    spent += watched;
+    if (run > 0 && watched - inside_s >= least.beside_s()) continue;
+    least.watched_s = watched;
+    least.inside_s = inside_s;
+    least.operators = operators;
+  }
+  return least;
+}
+
+std::string padding_of(const OperatorShare& timed, const OperatorShare& small, bool host) {
+  constexpr double kShare = 0.15, kGrows = 1.5, kNoise_s = 0.5e-6, kFaster = 1.25, kShort_s = 1e-3;
+  char text[240];
+  if (timed.unwatched_s > kFaster * timed.watched_s + kShort_s) {
+    std::snprintf(text, sizeof text, "it takes %.3g s, and %.3g s where its operators are watched", timed.unwatched_s,
+                  timed.watched_s);
+    return text;
+  }
+  if (small.watched_s == 0 || timed.share() <= kShare) return "";
+  if (timed.beside_one_s() <= kGrows * small.beside_one_s() + kNoise_s) return "";
+  if (host && timed.beside_s() / timed.elements <= kGrows * small.beside_s() / small.elements) return "";
+  std::snprintf(text, sizeof text,
+                "%.0f %% of its time is beside operators, %.3g us an operator; in the largest small case that is %.3g",
+                100 * timed.share(), 1e6 * timed.beside_one_s(), 1e6 * small.beside_one_s());
+  return text;
+}
+
+BesideOperators beside_operators(const Cell& timed, Runnable& runnable, std::uint64_t seed) {
+  BesideOperators beside{operator_share(runnable), {}, !timed.component->has_kernel};
+  beside.timed.elements = elements_of(*timed.input_case);
+  if (const Case* const one = small_case_for(timed)) {
+    const Setting setting = Cell{timed.component, timed.variant, timed.device, timed.dtype, one}.setting();
+    const NamedTensors inputs =
+        placed_inputs(generated_inputs(timed.component->spec, setting, seed), setting.dtype, setting.device);
+    const auto small = timed.component->make(timed.variant, inputs, setting);
+    small->start_over();
+    beside.small = operator_share(*small);
+    beside.small.elements = elements_of(*one);
+  }
+  return beside;
+}
+
+nlohmann::json to_json(const BesideOperators& beside) {
+  return {{"share", beside.timed.share()},
+          {"operators", beside.timed.operators},
+          {"of_one_us", 1e6 * beside.timed.beside_one_s()},
+          {"of_one_small_us", beside.small.watched_s > 0 ? 1e6 * beside.small.beside_one_s() : 0}};
+}
+
+}  // namespace twinbench

@@ -1,0 +1,41 @@
+// Where the time of a variant that is written in operators goes at the size that is timed: into them, which are counted
+// at every size, or beside them, where nothing is counted but in small cells (`twinbench instructions`).
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "src/registry.h"
+
+namespace twinbench {
+
+// Processor time of the calling thread: of a run whose operators are watched, of these alone, of an unwatched run.
+struct OperatorShare {
+  double watched_s = 0, inside_s = 0, unwatched_s = 0;
+  std::int64_t operators = 0;  // outermost ones
+  double elements = 1;         // the product of the case's sizes
+
+  double beside_s() const { return watched_s - inside_s; }
+  double share() const { return watched_s > 0 ? beside_s() / watched_s : 0; }
+  double beside_one_s() const { return beside_s() / static_cast<double>(operators > 0 ? operators : 1); }
+};
+OperatorShare operator_share(Runnable& runnable);
+
+// Empty, or why the run at the timed size is padded: it takes longer where nobody watches, or an operator takes much
+// more beside itself there than in the largest small case of the same kind. So no size whose instructions nobody counts
+// can be slow alone. `host`: a component of the host, whose own loops may grow with its elements.
+std::string padding_of(const OperatorShare& timed, const OperatorShare& small, bool host);
+
+// Those of the timed runnable and of that small case, which is set up and run here; zeros without such a case.
+struct BesideOperators {
+  OperatorShare timed, small;
+  bool host = false;
+  std::string padding() const { return padding_of(timed, small, host); }
+};
+BesideOperators beside_operators(const Cell& timed, Runnable& runnable, std::uint64_t seed);
+
+// {"share", "operators", "of_one_us", "of_one_small_us"}
+nlohmann::json to_json(const BesideOperators& beside);
+
+}  // namespace twinbench

@@ -1,0 +1,84 @@
+// Time beside operators: measured, and what of it is padding.
+#include "harness/bench/operator_share.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "harness/compare/inputs.h"
+#include "harness/runner/components_in_turn.h"
+#include "src/inputs.h"
+
+namespace twinbench {
+namespace {
+
+// So many small operators, and so much processor time beside them.
+class Operators final : public Runnable {
+ public:
+  Operators(int operators, double idle_s) : operators_(operators), idle_s_(idle_s), x_(at::ones({64})) {}
+  void run() override {
+    for (int i = 0; i < operators_; ++i) x_.mul_(1.0);
+    const double start = seconds();
+    while (seconds() < start + idle_s_) {
+    }
+  }
+  NamedTensors outputs() override { return {{"x", x_}}; }
+
+ private:
+  static double seconds() {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  }
+  int operators_;
+  double idle_s_;
+  at::Tensor x_;
+};
+
+TEST(OperatorShare, TellsOperatorsFromWhatIsBesideThem) {
+  Operators honest(500, 0), padded(500, 0.01);
+  const OperatorShare without = operator_share(honest), with = operator_share(padded);
+  EXPECT_EQ(without.operators, with.operators);
+  EXPECT_GE(with.beside_s(), 0.009);
+  EXPECT_GT(with.share(), without.share());
+  EXPECT_LT(without.beside_one_s(), 1e-5);
+}
+
+TEST(OperatorShare, PaddingIsTimeThatASmallCaseDoesNotHave) {
+  const OperatorShare small{1e-3, 0.8e-3, 1e-3, 100, 1000};  // 2 us beside each
+  const auto padding = [&](double inside_s, double unwatched_s, std::int64_t operators, double elements, bool host) {
+    return padding_of({1, inside_s, unwatched_s, operators, elements}, small, host);
+  };
+  EXPECT_EQ(padding(0.8, 1, 100'000, 1e6, false), "") << "the same an operator";
+  EXPECT_EQ(padding(0.9, 1, 10'000, 1e6, false), "") << "a tenth of the time";
+  EXPECT_NE(padding(0.7, 1, 10'000, 1e6, false).find("30 us an operator"), std::string::npos);
+  EXPECT_EQ(padding_of({1, 0.7, 1, 10'000, 1e6}, {}, false), "") << "nothing to compare with";
+  EXPECT_EQ(padding(0.7, 1, 10'000, 2e6, true), "") << "what a loop of the host takes an element";
+  EXPECT_NE(padding(0.7, 1, 10'000, 5e5, true), "");
+  EXPECT_NE(padding(0.9, 1.5, 100'000, 1e6, false).find("where its operators are watched"), std::string::npos);
+}
+
+// What is shipped is none, at any timed size: of some components in each revision, of all in ci/slow.
+TEST(OperatorShare, NothingShippedIsPadded) {
+  const auto chosen = components_in_turn(3, [](const Component& component) {
+    return std::ranges::any_of(component.spec.cases, [](const Case& one) { return one.timed; });
+  });
+  for (const Cell& cell : all_cells()) {
+    if (!cell.input_case->timed || !cell.device.is_cpu() || cell.variant == Variant::kOptimized) continue;
+    if (std::ranges::find(chosen, cell.component) == chosen.end()) continue;
+    const Setting setting = cell.setting();
+    const NamedTensors inputs =
+        placed_inputs(generated_inputs(cell.component->spec, setting, 1234), setting.dtype, setting.device);
+    const auto runnable = cell.component->make(cell.variant, inputs, setting);
+    runnable->start_over();
+    const BesideOperators beside = beside_operators(cell, *runnable, 1234);
+    std::cout << cell.name() << " " << to_json(beside).dump() << std::endl;
+    EXPECT_EQ(beside.padding(), "") << cell.name();
+  }
+}
+
+}  // namespace
+}  // namespace twinbench
