@@ -10,6 +10,7 @@
 // the RTX 5090, of which a multiprocessor has half of that bandwidth to a FLOP: 4 ms. One launch a call.
 // The way back: the adjoint system the same way, one H-apply more than forward's iterations, one launch a call; then,
 // over all calls at once, the library's product of the factors and the edges.
+// Modelled, 32 rows of 256 from an empty cache: version 1 49.3 us (H200), 36.7 (RTX 5090); version 2 32.9 and 23.2.
 #include "kernels/common/simt_device.h"
 #include "kernels/sem/lazy_gate/adjoint_kernel.h"
 #include "kernels/sem/lazy_gate/kernel.h"
