@@ -98,7 +98,7 @@ OperatorShare operator_share(Runnable& runnable) {
 }
 
 std::string padding_of(const OperatorShare& timed, const OperatorShare& small, bool host) {
-  constexpr double kShare = 0.15, kGrows = 1.5, kNoise_s = 0.5e-6, kFaster = 1.25, kShort_s = 1e-3;
+  constexpr double kShare = 0.15, kGrows = 2, kNoise_s = 1e-6, kFaster = 1.25, kShort_s = 1e-3;
   char text[240];
   if (timed.unwatched_s > kFaster * timed.watched_s + kShort_s) {
     std::snprintf(text, sizeof text, "it takes %.3g s, and %.3g s where its operators are watched", timed.unwatched_s,

@@ -19,8 +19,7 @@
 namespace twinbench {
 namespace {
 
-// Instructions since the last dump, which this one writes as the process's next file. To write into inputs costs some,
-// and only a dump makes Callgrind forget them: CALLGRIND_ZERO_STATS does not (valgrind 3.19).
+// Instructions since the last dump, which this one writes as the process's next file.
 std::int64_t dumped_instructions(int number) {
   const std::string path = callgrind_folder() + "/" + std::to_string(getpid()) + "." + std::to_string(number);
   CALLGRIND_DUMP_STATS;
@@ -109,12 +108,11 @@ InstructionCounts count_instructions(const Cell& cell, std::uint64_t seed) {
     for (const auto& one : data) overwrite(one.live, one.other);
     for (std::int64_t* const count : {&counts.unseen, &counts.seen}) {
       runnable->start_over();
-      dumped_instructions(number++);
+      CALLGRIND_ZERO_STATS;
       run_once(*runnable);
       *count = dumped_instructions(number++);
     }
     for (const auto& one : data) overwrite(one.live, one.own);
-    dumped_instructions(number++);
   }
   runnable->start_over();
   {

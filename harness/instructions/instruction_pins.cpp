@@ -89,7 +89,7 @@ std::string instruction_change(const std::string& cell, const InstructionCounts*
 }
 
 std::string remembering_of(const InstructionCounts& counts) {
-  constexpr std::int64_t kFew = 5'000;
+  constexpr std::int64_t kFew = 50'000;
   if (counts.unseen < 0 || counts.unseen <= counts.seen + counts.seen / 8 + kFew) return "";
   return "on contents never seen it takes " + std::to_string(counts.unseen) + " instructions, on the same again " +
          std::to_string(counts.seen) + " (" + percent(counts.unseen, counts.seen) +

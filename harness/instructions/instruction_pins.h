@@ -37,7 +37,7 @@ std::string padding_of(const InstructionCounts& baseline);
 
 // What a run does follows from what its inputs hold, and hardly from what they held before: said in words where a run
 // on contents never seen takes an eighth more than the next on the same ones, else empty. What is kept of contents,
-// whole or by tile, is seen so without a clock. Honest runs differ by a few thousand.
+// whole or by tile, is seen so without a clock. Honest runs differ by up to 30,000, small ones too.
 std::string remembering_of(const InstructionCounts& counts);
 
 }  // namespace twinbench
