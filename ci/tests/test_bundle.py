@@ -12,9 +12,6 @@ import pytest
 
 from twinbench_reports.load import load_record
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from suite.plan import GROUPS  # noqa: E402
-
 ROOT = Path(__file__).resolve().parents[2]
 PRESET = Path(os.environ["TWINBENCH_PROGRAM"]).parents[1].name
 STEPS = (r"^(ceilings|parity[.]energy_flow[.]simple_neuron|sanitizer[.]memcheck|"
@@ -110,38 +107,6 @@ def test_the_whole_plan_cut_by_its_budget_and_resumed(bundle, tmp_path):
     page = (out / "report.html").read_text()
     assert page.startswith("<!DOCTYPE html>") and page.rstrip().endswith("</html>")
     assert (out / "results.tar.gz").stat().st_size < 15 << 20
-
-
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="hiding the source tree needs root")
-def test_every_stage_starts_in_its_order_and_says_why_it_skips(bundle, tmp_path):
-    """The dry run of one component through every stage: bits first, then counts against the host's, then times."""
-    out = tmp_path / "out"
-    run = hidden(f"'{bundle}/gpu_suite' --device cpu --quick --minutes 6 --out '{out}' --work '{tmp_path}/work' --only "
-                 r"'[.]simple_neuron$|^(modelled|ceilings|null|sanitizer[.].*probe|scenario[.]slot_leak|unit.*)$'",
-                 tmp_path)
-    summary = json.loads((out / "summary.json").read_text())
-    steps = [step for step in summary["steps"] if step["name"].split(".")[0] in GROUPS]
-    groups = list(dict.fromkeys(step["name"].split(".")[0] for step in steps))
-    assert groups == [group for group in GROUPS if group != "selftest"], run.stdout
-    assert summary["not_run"] == [] and run.returncode == summary["exit_code"] and run.returncode in (0, 3), run.stdout
-    for step in steps:
-        assert step["verdict"] in ("pass", "skip", "inconclusive"), run.stdout
-        assert step["verdict"] == "pass" or len(step["reason"]) > 10, f"{step['name']} does not say why"
-    verdicts = {step["name"]: step["verdict"] for step in steps}
-    for name in ("bits", "counters", "parity"):
-        assert verdicts[f"{name}.energy_flow.simple_neuron"] == "pass", run.stdout
-    assert verdicts["sanitizer.memcheck.probe"] == verdicts["sectors.energy_flow.simple_neuron"] == "skip"
-    classes = next(step["detail"]["classes"] for step in steps if step["name"] == "bits.energy_flow.simple_neuron")
-    assert sum(classes.values()) >= 3 and classes["different"] == 0
-
-
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="hiding the source tree needs root")
-def test_without_a_card_it_ends_at_once_and_says_so(bundle, tmp_path):
-    run = hidden(f"'{bundle}/gpu_suite' --minutes 2 --out '{tmp_path}/out'", tmp_path)
-    summary = json.loads((tmp_path / "out/summary.json").read_text())
-    last = [step for step in summary["steps"] if step["name"].startswith("bits.")][-1]
-    assert run.returncode == summary["exit_code"] == 2 and "missing_device" in last["reason"], run.stdout
-    assert len(summary["not_run"]) > 100 and summary["gpu"]["status"], "nothing that was not run is called passed"
 
 
 def test_an_archive_above_the_limit_is_refused(tmp_path):
