@@ -116,14 +116,14 @@ void fill_cache(NamedTensors& inputs, const Setting& setting) {
 constexpr std::int64_t kPeriod = 20;
 bool repeats(std::int64_t call, const Setting& setting) {
   constexpr std::int64_t kFresh = 11;
-  return ((setting.on("replay") || setting.on("near_replay")) && call % kPeriod >= kFresh) || (setting.on("recomputed") && call % 2 == 1);
+  return ((setting.on("replay") || setting.on("near_replay")) && call % kPeriod >= kFresh) ||
+         (setting.on("recomputed") && call % 2 == 1);
 }
 
 // A call's key: its micro-batch, the number of the call that brought it, and the version of the parameters.
 void write_keys(NamedTensors& inputs, const Setting& setting) {
-  auto *const keys = inputs["keys"].mutable_data_ptr<std::int64_t>(), *const entry =
-                                                                          inputs["entry"]
-                                                                              .mutable_data_ptr<std::int64_t>();
+  auto* const keys = inputs["keys"].mutable_data_ptr<std::int64_t>();
+  auto* const entry = inputs["entry"].mutable_data_ptr<std::int64_t>();
   const auto every = static_cast<std::int64_t>(setting.option("calls_a_version"));
   for (std::int64_t call = 0; call < setting.size("calls"); ++call) {
     keys[2 * call] = repeats(call, setting) && call > 0 ? keys[2 * call - 2] : call;
@@ -293,8 +293,8 @@ std::string not_as_cached(const NamedTensors& inputs, const NamedTensors& output
   return "";
 }
 
-// The documented gate is the residual's, unless keys decide, whatever the inputs hold: where any call was skipped, none was solved whose
-// cached rows are within the gate by more than rounding.
+// The documented gate is the residual's, unless keys decide, whatever the inputs hold: where any call was skipped, none
+// was solved whose cached rows are within the gate by more than rounding.
 std::string solved_within_the_gate(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
   const Calls made(inputs, setting);
   const at::Tensor field = exact(inputs["field"]), skipped = outputs["skipped"].cpu().contiguous();
