@@ -174,9 +174,7 @@ def slower(root, factor, revision="another"):
     root["twinbench"]["provenance"]["revision"] = revision
     for row in root["twinbench"]["speedups"]:
         if row["to"] == "optimized":
-            for key in ("ratio", "lower", "upper"):
-                row[key] /= factor
-            row["verdict"] = "faster" if row["lower"] > 1 else "slower" if row["upper"] < 1 else "same"
+            synthetic.measured(row, row["ratio"] / factor, synthetic.spread_of(row))
     return root
 
 
@@ -192,14 +190,14 @@ def test_a_risen_speedup_and_a_small_change_pass(load):
     assert judge(load(slower(synthetic.full(), 0.7)), before).exit_code == 0
     narrow = synthetic.full()
     for row in narrow["twinbench"]["speedups"]:
-        row["lower"], row["upper"] = row["ratio"] * 0.999, row["ratio"] * 1.001
+        synthetic.measured(row, row["ratio"], 0.001)
     assert judge(load(slower(narrow, 1.005)), load(narrow, "before.json")).exit_code == 0
 
 
 def test_a_wide_interval_is_inconclusive(load):
     root = slower(synthetic.full(), 1.02)
     for row in root["twinbench"]["speedups"]:
-        row["lower"], row["upper"] = row["ratio"] * 0.8, row["ratio"] * 1.25
+        synthetic.measured(row, row["ratio"], 0.25)
     assert judge(load(root), load(synthetic.full(), "before.json")).exit_code == 3
 
 
@@ -336,3 +334,25 @@ def test_a_lost_speedup_names_the_counter_that_moved(load):
     findings = judge(load(root), before).findings
     assert next(finding for finding in findings if finding.subject == lost.subject).cause == "scalar reads"
     assert next(finding for finding in findings if finding.kind == "counters").cause == "scalar reads"
+
+
+@pytest.mark.parametrize("section, change, said", [
+    ("speedups", {"ratio": 241.0}, "ratio is 241.0, and its pairs give"),
+    ("speedups", {"lower": 14.19}, "lower is 14.19"),
+    ("speedups", {"log_ratios": [0.0] * 20}, "ratio is 14.2, and its pairs give 1"),
+    ("speedups", {"n": 5}, "n is 5, and its pairs give 20"),
+    ("speedups", {"confidence": 0.01}, "a confidence of 0.01"),
+    ("timings", {"samples_s": [-1.0] * 20}, "not all are times"),
+    ("timings", {"samples_s": []}, "of 0 samples"),
+    ("timings", {"median_s": 1e-12, "impossible_below_s": None}, "its median is 1e-12 s, and its samples give"),
+    ("parity", {"outputs": []}, "no output was compared"),
+    ("parity", {"reason": "output differs"}, "says output differs"),
+])
+def test_figures_that_do_not_follow_from_what_they_rest_on_fail(load, section, change, said):
+    root = synthetic.full()
+    assert judge(load(root)).exit_code == 0
+    row = root["twinbench"][section][0]
+    assert row.get("check", "oracle") == "oracle"
+    row.update(change)
+    verdict = judge(load(root))
+    assert verdict.exit_code == 1 and any(said in finding.message for finding in verdict.of("fail")), verdict.findings

@@ -323,13 +323,13 @@ def test_the_library_variant_is_shown_as_the_program_records_it(load):
     """The program pairs library with optimized; a report that looked for another pair showed none at all."""
     root = synthetic.full()
     row = next(row for row in root["twinbench"]["speedups"] if row["from"] == "library")
-    row.update(ratio=1.13, lower=1.1, upper=1.15, verdict="faster")
+    synthetic.measured(row, 1.13, 0.03)
     record = load(root)
     twin = next(twin for twin in gather_twins(record.block) if twin.library == row)
     assert twin.library_speedup == pytest.approx(twin.ratio / 1.13)
     text = table_text(record, judge(record), Style(width=400, colour=False))
     assert "1.13× faster" in text
-    assert "[1.10, 1.15]" in html_report(record, judge(record), None)
+    assert f"[{row['lower']:.2f}, {row['upper']:.2f}]" in html_report(record, judge(record), None)
 
 
 def test_a_share_of_a_roof_that_does_not_bind_is_not_shown(load):

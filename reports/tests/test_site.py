@@ -164,8 +164,7 @@ def test_changes_are_judged_as_the_gate_judges_them(load):
             root["twinbench"]["provenance"]["revision"] = str(id(root))
             root["twinbench"]["speedups"] = root["twinbench"]["speedups"][:1]
             row, ratio = root["twinbench"]["speedups"][0], 2 * math.exp(rng.normal(0, 0.05))
-            row.update(ratio=ratio, lower=ratio * math.exp(-abs(rng.normal(0, 0.03))),
-                       upper=ratio * math.exp(abs(rng.normal(0, 0.03))), verdict="same")
+            synthetic.measured(row, ratio, abs(rng.normal(0, 0.03))).update(verdict="same")
         old, new = before["twinbench"]["speedups"][0], after["twinbench"]["speedups"][0]
         triples = [[row["ratio"], row["lower"], row["upper"]] for row in (old, new)]
         word = changes(run({"t": triples[0]}), run({"t": triples[1]}))[0].word

@@ -5,6 +5,8 @@ A "pass" that contradicts its numbers fails.
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +14,9 @@ from twinbench_reports.cells import JUDGED_SECTIONS, Row, named_rows
 from twinbench_reports.judge import modelled
 from twinbench_reports.judge.findings import Finding
 from twinbench_reports.judge.reproduce import reproduce
+from twinbench_reports.statistics.paired import estimate_ratio
+
+LEAST_CONFIDENCE = 0.9  # of an interval that is shown beside a speedup
 
 
 def judge_correctness(block: dict[str, Any]) -> Iterator[Finding]:
@@ -35,8 +40,8 @@ def judge_correctness(block: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _speedups_of_the_rejected(block: dict[str, Any]) -> Iterator[Finding]:
-    """Neither may a speedup stand on a rejected timing, nor a rejected speedup hold a figure; and it is a
-    failure by itself."""
+    """Neither may a speedup stand on a rejected timing, nor be another than its pairs give, nor a
+    rejected speedup hold a figure; and it is a failure by itself."""
     rejected = {row["cell"] for row in block["timings"] if row["verdict"] == "rejected"}
     for name, row in named_rows(block, "speedups"):
         sides = [f"{row['component']}/{row[side]}/{row['device']}/{row['dtype']}/{row['case']}"
@@ -49,6 +54,10 @@ def _speedups_of_the_rejected(block: dict[str, Any]) -> Iterator[Finding]:
                 f"holds a speedup, but {spoilt[0] if spoilt else 'a side'} was rejected", command)
         elif row["verdict"] == "rejected" and not spoilt:
             yield Finding("fail", "speedups", name, row["reason"] or "rejected, and gave no reason", command)
+        elif row["ratio"] is not None:
+            wrong = _speedup(row)
+            if wrong:
+                yield Finding("fail", "speedups", name, f"holds a speedup, but {wrong}", command)
 
 
 def magnitude(section: str, row: Row) -> float | None:
@@ -78,6 +87,10 @@ def counter_differences(values: dict[str, int | None],
 
 
 def _parity(row: Row) -> str:
+    if row["reason"] and row["check"] != "held_out":  # where it says what was drawn
+        return f"says {row['reason']}"
+    if row["check"] == "oracle" and not row["outputs"]:
+        return "no output was compared"
     for output in row["outputs"]:
         ratio = output["worst_ratio"]
         if ratio is None:
@@ -113,8 +126,27 @@ def _proof(row: Row) -> str:
 def _timing(row: Row) -> str:
     if row["n"] == 0 or row["median_s"] is None:
         return "it holds no sample"
+    samples = row["samples_s"]
+    if len(samples) != row["n"] or not all(0 < sample < math.inf for sample in samples):
+        return f"n is {row['n']}, and of {len(samples)} samples not all are times"
+    if not math.isclose(row["median_s"], statistics.median(samples), rel_tol=1e-6):
+        return f"its median is {row['median_s']:.6g} s, and its samples give {statistics.median(samples):.6g}"
     if row["impossible_below_s"] and row["median_s"] < row["impossible_below_s"]:
         return f"{row['median_s']:.3g} s is faster than possible: the physical floor is {row['floor_s']:.3g} s"
+    return ""
+
+
+def _speedup(row: Row) -> str:
+    """What contradicts the pairs that the figures rest on."""
+    if row["confidence"] < LEAST_CONFIDENCE:
+        return f"its interval has a confidence of {row['confidence']:.3g}; at least {LEAST_CONFIDENCE} is wanted"
+    found = estimate_ratio(row["log_ratios"], row["confidence"])
+    lower, upper = found.interval or (math.nan, math.nan)
+    said = {"n": (row["n"], found.count), "ratio": (row["ratio"], math.exp(found.log_ratio)),
+            "lower": (row["lower"], math.exp(lower)), "upper": (row["upper"], math.exp(upper))}
+    for name, (given, made) in said.items():
+        if given is None or not math.isclose(given, made, rel_tol=1e-6):
+            return f"{name} is {given}, and its pairs give {made:.6g}"
     return ""
 
 
