@@ -10,12 +10,14 @@
 #include "harness/command/scenario.h"
 #include "harness/command/test_names.h"
 #include "harness/command/tolerance_text.h"
+#include "harness/compare/inputs.h"
 #include "harness/memory/tensor_hash.h"
 #include "harness/parity/parity.h"
 #include "harness/runner/share.h"
 #include "harness/selftest/selftest.h"
 #include "src/common/one_line.h"
 #include "src/formats/file_io.h"
+#include "src/formats/json_text.h"
 #include "src/formats/text_file.h"
 #include "src/golden_file.h"
 #include "src/inputs.h"
@@ -43,6 +45,8 @@ void add_component(const Component& component, Facts& facts) {
   const auto& spec = component.spec;
   const auto add = [&](const std::string& what) { facts.insert(spec.id() + " " + what); };
   add("sin: " + spec.sin);
+  add(spec.batch_size.empty() ? "is not batched" : "is batched by " + spec.batch_size);
+  add(spec.ambiguous ? "leaves out what rounding may decide" : "compares all");
   for (const auto& output : spec.signature.outputs) add("output " + output.name + " " + text_of(output.tolerance));
   add("gradients " + text_of(spec.signature.gradient));
   for (const auto& proof : spec.proof) add("proof " + proof.counter + ": " + proof.formula);
@@ -73,6 +77,24 @@ void add_component(const Component& component, Facts& facts) {
   }
 }
 
+// What a case is held to beside its tolerances.
+void add_rules_of_cases(const ComponentSpec& spec, Facts& facts) {
+  for (const auto& input : spec.cases) {
+    const Setting setting = completed(spec.signature, {input, spec.dtypes.front()});
+    const std::string of_case = spec.id() + " case " + input.name;
+    if (spec.most_launches) facts.insert(of_case + " launches at most " + std::to_string(spec.most_launches(setting)));
+    const std::string other = spec.custom_gradient ? spec.custom_gradient(setting) : "";
+    if (input.pass == Pass::kBackward)
+      facts.insert(of_case + (other.empty() ? " gradient: the derivative" : " gradient: " + other));
+    if (!spec.bound_factor || input.timed || input.degenerate) continue;
+    const NamedTensors inputs = generated_inputs(spec, setting, 1);
+    for (const auto& output : spec.signature.outputs)
+      if (const double factor = spec.bound_factor(output.name, inputs, setting); factor != 1)
+        // The power alone: digits of drawn inputs may be the machine's.
+        facts.insert(of_case + " bound of " + output.name + " times 2^" + whole(std::log2(factor)));
+  }
+}
+
 // A cost that changes moves every distance from the roof. Of the first case of each pass that is none of nothing.
 void add_costs(const ComponentSpec& spec, Facts& facts) {
   for (const auto pass : {Pass::kForward, Pass::kBackward}) {
@@ -91,6 +113,7 @@ Facts all_facts(const std::string& scenario_folder) {
   Facts facts;
   for (const auto& component : components()) {
     add_component(component, facts);
+    add_rules_of_cases(component.spec, facts);
     add_costs(component.spec, facts);
   }
   for (const auto& cell : all_cells())
@@ -101,6 +124,8 @@ Facts all_facts(const std::string& scenario_folder) {
   for (const auto& fact : scenario_facts(scenario_folder)) facts.insert(fact);
   facts.merge(test_facts("."));
   for (const auto& cell : counted_by_instructions(all_cells())) facts.insert("instructions of " + cell.name());
+  for (const auto& mutation : read_json_file("ci/mutations.json", "list of mutations"))
+    facts.insert("mutation " + mutation.value("name", "") + " in " + mutation.value("file", ""));
   return facts;
 }
 
