@@ -2,6 +2,7 @@
 #include "harness/bench/operator_share.h"
 
 #include <ATen/record_function.h>
+#include <c10/core/CPUAllocator.h>
 #include <time.h>
 
 #include <algorithm>
@@ -37,6 +38,46 @@ void leave(const at::RecordFunction&, at::ObserverContext*) {
   inside_s += thread_seconds() - entered_at;
   ++operators;
 }
+
+// The registered allocator, but that the time in which results of operators are given back is theirs: a large one's
+// pages go back to the system, which takes as long as an operator.
+class ReleasesWatched final : public c10::Allocator {
+ public:
+  explicit ReleasesWatched(c10::Allocator* wrapped) : wrapped_(wrapped) { own_release = wrapped->raw_deleter(); }
+  c10::DataPtr allocate(std::size_t bytes) override {
+    void* const data = wrapped_->raw_allocate(bytes);
+    return {data, data, release, c10::Device(c10::DeviceType::CPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return release; }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override { wrapped_->copy_data(to, from, bytes); }
+
+ private:
+  static void release(void* data) {
+    const bool is_outermost = depth++ == 0;
+    const double start = is_outermost ? thread_seconds() : 0;
+    own_release(data);
+    if (is_outermost) inside_s += thread_seconds() - start;
+    --depth;
+  }
+  static inline c10::DeleterFnPtr own_release = nullptr;  // a block may outlive the watch
+  c10::Allocator* wrapped_;
+};
+
+// Around all runs, so that what one leaves for the next to give back is watched, too.
+class WatchReleases {
+ public:
+  WatchReleases() : allocator_(c10::GetCPUAllocator()), releases_(allocator_) {
+    c10::SetCPUAllocator(&releases_, kEveryPriority);
+  }
+  ~WatchReleases() { c10::SetCPUAllocator(allocator_, kEveryPriority); }
+  WatchReleases(const WatchReleases&) = delete;
+  WatchReleases& operator=(const WatchReleases&) = delete;
+
+ private:
+  static constexpr std::uint8_t kEveryPriority = 255;
+  c10::Allocator* const allocator_;
+  ReleasesWatched releases_;
+};
 
 class Watch {
  public:
@@ -83,6 +124,7 @@ const Case* small_case_for(const Cell& timed) {
 OperatorShare operator_share(Runnable& runnable) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
   OperatorShare least{kNone, 0, kNone};
+  const WatchReleases releases;
   double spent = 0;
   for (int run = 0; run < kMostRuns && (run < 2 || spent < kEnough_s); ++run) {
     least.unwatched_s = std::min(least.unwatched_s, run_seconds(runnable));
