@@ -346,8 +346,9 @@ std::string iterations_off(const NamedTensors& inputs, const NamedTensors& outpu
     const std::int64_t most = was_skipped ? 0 : wanted + 1;
     const std::int64_t least = was_skipped || (warm && setting.on("lazy_cg")) ? 0 : wanted - 1;
     if (took > most || took < least)
-      return "call " + std::to_string(call) + " took " + std::to_string(took) + " iterations, the recurrence in fp64 " +
-             std::to_string(wanted);
+      return "call " + std::to_string(call) + (was_skipped ? ", which was skipped," : "") + " took " +
+             std::to_string(took) + " iterations; by the recurrence in fp64 " + std::to_string(least) + " to " +
+             std::to_string(most);
   }
   return "";
 }
