@@ -12,6 +12,12 @@ import twinbench_reports.commands
 from twinbench_reports.cli import main
 
 
+def test_a_wrong_date_and_a_wrong_expression_are_named(save, cli, capsys):
+    record = save(synthetic.full())
+    assert cli("gate", record, "--today", "tomorrow") == 2 and "'tomorrow' is no date" in capsys.readouterr().err
+    assert cli("gate", record, "--filter", "(") == 2 and "'(' is not a regular expression" in capsys.readouterr().err
+
+
 def test_every_exit_code(save, cli, tmp_path):
     assert cli("gate", save(synthetic.full())) == 0
     assert cli("gate", save(synthetic.failing())) == 1

@@ -190,6 +190,13 @@ def build_parser() -> Parser:
     return parser
 
 
+def _date(text: str) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no date: give one as 2026-01-31") from error
+
+
 def _jobs(text: str) -> int:
     if text.isascii() and text.isdecimal() and len(text) < 5 and int(text) <= _MOST_JOBS:
         return int(text)
@@ -223,5 +230,5 @@ def _add_judging(parser: argparse.ArgumentParser) -> None:
                         help="[[waiver]] tables: match, kind, limit, reason, owner, expiry")
     parser.add_argument("--timing", choices=("gate", "advisory"), default="gate",
                         help="advisory: times are reported and decide nothing (default: %(default)s)")
-    parser.add_argument("--today", type=datetime.date.fromisoformat, metavar="DATE",
+    parser.add_argument("--today", type=_date, metavar="DATE",
                         help="the day on which waivers are judged (default: today; html: the run's)")

@@ -191,6 +191,7 @@ def _judged(options: argparse.Namespace, today: datetime.date | None) -> tuple[R
     record = _load(options)
     require_consistent(record)
     before = load_record(options.baseline) if options.baseline else None
+    chosen(options.filter, [])  # a wrong one is refused where there are no pins, too
     pins = matching(load_pins(options.pins), options.filter) if options.pins else None
     waivers = load_waivers(options.waivers) if options.waivers else ()
     return record, before, judge(record, before, pins=pins, waivers=waivers, today=today,
