@@ -122,6 +122,7 @@ struct ComponentSpec {
   std::string source;          // "energy_flow C07"
   std::string sin;             // what the documents accuse the baseline of, a phrase
   std::string no_library;      // why there is no library variant, where there is none
+  std::string host_work;       // what variants in operators do beside them, an element at a time; empty: nothing
   std::string regime = "hot";  // cold, hot or rotating: printed beside every time
   std::vector<Dtype> dtypes = {Dtype::kFp32};
   Signature signature;

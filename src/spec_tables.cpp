@@ -33,12 +33,13 @@ class TableReader {
  private:
   void read(const json& tables) {
     check_keys("", tables,
-               {"summary", "source", "sin", "no_library", "regime", "batch_size", "dtypes", "sizes", "options",
-                "card_limits", "cases", "proof", "claims"});
+               {"summary", "source", "sin", "no_library", "host_work", "regime", "batch_size", "dtypes", "sizes",
+                "options", "card_limits", "cases", "proof", "claims"});
     take(tables, "summary", spec_.summary);
     take(tables, "source", spec_.source);
     take(tables, "sin", spec_.sin);
     take(tables, "no_library", spec_.no_library);
+    take(tables, "host_work", spec_.host_work);
     take(tables, "regime", spec_.regime);
     take(tables, "batch_size", spec_.batch_size);
     if (tables.contains("dtypes")) spec_.dtypes.clear();

@@ -157,9 +157,13 @@ std::string padding_of(const OperatorShare& timed, const OperatorShare& small, b
 }
 
 BesideOperators beside_operators(const Cell& timed, Runnable& runnable, std::uint64_t seed) {
-  BesideOperators beside{operator_share(runnable), {}, !timed.component->has_kernel};
-  beside.timed.elements = elements_of(*timed.input_case);
-  if (const Case* const one = small_case_for(timed)) {
+  constexpr int kMostTries = 3;  // other load on the machine strikes once, and twice, but padding is always there
+  BesideOperators beside{{}, {}, !timed.component->has_kernel || !timed.component->spec.host_work.empty()};
+  for (int tried = 0; tried == 0 || (tried < kMostTries && !beside.padding().empty()); ++tried) {
+    beside.timed = operator_share(runnable);
+    beside.timed.elements = elements_of(*timed.input_case);
+    const Case* const one = small_case_for(timed);
+    if (one == nullptr) continue;
     const Setting setting = Cell{timed.component, timed.variant, timed.device, timed.dtype, one}.setting();
     const NamedTensors inputs =
         placed_inputs(generated_inputs(timed.component->spec, setting, seed), setting.dtype, setting.device);

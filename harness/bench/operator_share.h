@@ -24,7 +24,8 @@ OperatorShare operator_share(Runnable& runnable);
 
 // Empty, or why the run at the timed size is padded: it takes longer where nobody watches, or an operator takes much
 // more beside itself there than in the largest small case of the same kind. So no size whose instructions nobody counts
-// can be slow alone. `host`: a component of the host, whose own loops may grow with its elements.
+// can be slow alone. `host`: of a component that works on the host, or beside operators, whose own loops may grow with
+// its elements.
 std::string padding_of(const OperatorShare& timed, const OperatorShare& small, bool host);
 
 // Those of the timed runnable and of that small case, which is set up and run here; zeros without such a case.

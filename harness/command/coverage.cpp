@@ -46,6 +46,7 @@ void add_component(const Component& component, Facts& facts) {
   const auto add = [&](const std::string& what) { facts.insert(spec.id() + " " + what); };
   add("sin: " + spec.sin);
   add(spec.batch_size.empty() ? "is not batched" : "is batched by " + spec.batch_size);
+  if (!spec.host_work.empty()) add("works beside operators: " + spec.host_work);
   add(spec.ambiguous ? "leaves out what rounding may decide" : "compares all");
   for (const auto& output : spec.signature.outputs) add("output " + output.name + " " + text_of(output.tolerance));
   add("gradients " + text_of(spec.signature.gradient));
