@@ -249,7 +249,7 @@ TEST_F(SeedSweep, SizesDrawnAtRandom) {
   std::map<std::string, Tally> tallies;
   const int first = count_from("TWINBENCH_SWEEP_FIRST", 1);
   const int draws = count_from("TWINBENCH_SWEEP_SIZES", 2);
-  const std::size_t most = std::getenv("TWINBENCH_SWEEP_SIZES") ? components().size() : 12;
+  const std::size_t most = std::getenv("TWINBENCH_SWEEP_SIZES") ? components().size() : 6;
   for (const Component* const chosen : components_in_turn(most, [](const Component&) { return true; })) {
     const Component& component = *chosen;
     std::vector<Case> cases;

@@ -60,7 +60,7 @@ std::string broken(const Edge& edge) {
 // Every cell that runs on any machine, but for the timed ones, whose other sizes take long: each has small ones beside
 // it.
 std::vector<Cell> small_cells() {
-  const auto chosen = components_in_turn(6, [](const Component&) { return true; });
+  const auto chosen = components_in_turn(3, [](const Component&) { return true; });
   std::vector<Cell> cells;
   for (const Cell& cell : all_cells())
     if (!cell.device.is_cuda() && !cell.input_case->timed && std::ranges::find(chosen, cell.component) != chosen.end())

@@ -87,7 +87,7 @@ def counter_differences(values: dict[str, int | None],
 
 
 def _parity(row: Row) -> str:
-    if row["reason"] and row["check"] != "held_out":  # where it says what was drawn
+    if row["check"] == "oracle" and row["reason"]:  # other checks say what was drawn, or how a mistake was rejected
         return f"says {row['reason']}"
     if row["check"] == "oracle" and not row["outputs"]:
         return "no output was compared"
@@ -141,12 +141,13 @@ def _speedup(row: Row) -> str:
     if row["confidence"] < LEAST_CONFIDENCE:
         return f"its interval has a confidence of {row['confidence']:.3g}; at least {LEAST_CONFIDENCE} is wanted"
     found = estimate_ratio(row["log_ratios"], row["confidence"])
-    lower, upper = found.interval or (math.nan, math.nan)
-    said = {"n": (row["n"], found.count), "ratio": (row["ratio"], math.exp(found.log_ratio)),
-            "lower": (row["lower"], math.exp(lower)), "upper": (row["upper"], math.exp(upper))}
-    for name, (given, made) in said.items():
-        if given is None or not math.isclose(given, made, rel_tol=1e-6):
-            return f"{name} is {given}, and its pairs give {made:.6g}"
+    made = {"n": found.count, "ratio": math.exp(found.log_ratio), "lower": None, "upper": None}  # of few pairs: none
+    if found.interval:
+        made["lower"], made["upper"] = map(math.exp, found.interval)
+    for name, value in made.items():
+        given = row[name]
+        if (given is None) != (value is None) or (value is not None and not math.isclose(given, value, rel_tol=1e-6)):
+            return f"{name} is {given}, and its pairs give {'none' if value is None else f'{value:.6g}'}"
     return ""
 
 
