@@ -9,15 +9,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "ci"))
 
-
-def cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
-
-
-def table(heads: list[str], rows: list[list[str]]) -> list[str]:
-    return ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads),
-            *("| " + " | ".join(map(cell, row)) + " |" for row in rows), ""]
+from pages import give, table  # noqa: E402
 
 
 def page(rows: list[dict], asked: list[dict], faults: list[dict], revision: str) -> str:
@@ -54,10 +48,7 @@ def main() -> int:
     block = json.loads(options.record.read_text())["twinbench"]
     text = page(block["selftest"], json.loads((ROOT / "ci/cheats.json").read_text()),
                 json.loads((ROOT / "ci/mutations.json").read_text()), block["provenance"]["revision"][:12])
-    if options.write:
-        options.write.write_text(text)
-    else:
-        print(text, end="")
+    give(text, options.write)
     return 0
 
 

@@ -18,7 +18,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "ci"))
 
-from cheats import table  # noqa: E402
+from pages import give, table  # noqa: E402
 
 PINS = "ci/kernel_counts.json"
 CARDS = ("H200", "RTX 5090")
@@ -184,10 +184,7 @@ def main() -> int:
                 [json.loads(record.read_text())["twinbench"] for record in options.parity],
                 options.machine_code.read_text() if options.machine_code else "",
                 git("rev-parse", "--short=12", "HEAD").strip())
-    if options.write:
-        options.write.write_text(text)
-    else:
-        print(text, end="")
+    give(text, options.write)
     return 0
 
 

@@ -1,22 +1,14 @@
 // How long the judging of answers took, by what was done: seconds on the wall and of the processor, all threads.
 #pragma once
 
-#include <time.h>
-
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "harness/timing/clock.h"
+#include "harness/timing/processor_time.h"
 
 namespace twinbench {
-
-// Of this process, all its threads.
-inline double processor_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 class JudgingTime {
  public:

@@ -3,7 +3,6 @@
 
 #include <ATen/record_function.h>
 #include <c10/core/CPUAllocator.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "harness/compare/inputs.h"
+#include "harness/timing/processor_time.h"
 #include "src/inputs.h"
 
 namespace twinbench {
@@ -18,12 +18,6 @@ namespace {
 
 constexpr int kMostRuns = 5;
 constexpr double kEnough_s = 0.3;
-
-double thread_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 thread_local int depth = 0;
 thread_local double entered_at = 0, inside_s = 0;
@@ -101,12 +95,6 @@ double run_seconds(Runnable& runnable) {
   return thread_seconds() - start;
 }
 
-double elements_of(const Case& input_case) {
-  double elements = 1;
-  for (const auto& [symbol, size] : input_case.sizes) elements *= static_cast<double>(std::max<std::int64_t>(size, 1));
-  return elements;
-}
-
 // The largest small case of that pass, of the same options where there is one.
 const Case* small_case_for(const Cell& timed) {
   const Case* best = nullptr;
@@ -120,6 +108,12 @@ const Case* small_case_for(const Cell& timed) {
 }
 
 }  // namespace
+
+double elements_of(const Case& input_case) {
+  double elements = 1;
+  for (const auto& [symbol, size] : input_case.sizes) elements *= static_cast<double>(std::max<std::int64_t>(size, 1));
+  return elements;
+}
 
 OperatorShare operator_share(Runnable& runnable) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
@@ -159,18 +153,21 @@ std::string padding_of(const OperatorShare& timed, const OperatorShare& small, b
 BesideOperators beside_operators(const Cell& timed, Runnable& runnable, std::uint64_t seed) {
   constexpr int kMostTries = 3;  // other load on the machine strikes once, and twice, but padding is always there
   BesideOperators beside{{}, {}, !timed.component->has_kernel || !timed.component->spec.host_work.empty()};
+  const Case* const small_case = small_case_for(timed);
+  std::unique_ptr<Runnable> small;
+  if (small_case != nullptr) {
+    const Setting setting = Cell{timed.component, timed.variant, timed.device, timed.dtype, small_case}.setting();
+    small = timed.component->make(
+        timed.variant,
+        placed_inputs(generated_inputs(timed.component->spec, setting, seed), setting.dtype, setting.device), setting);
+  }
   for (int tried = 0; tried == 0 || (tried < kMostTries && !beside.padding().empty()); ++tried) {
     beside.timed = operator_share(runnable);
     beside.timed.elements = elements_of(*timed.input_case);
-    const Case* const one = small_case_for(timed);
-    if (one == nullptr) continue;
-    const Setting setting = Cell{timed.component, timed.variant, timed.device, timed.dtype, one}.setting();
-    const NamedTensors inputs =
-        placed_inputs(generated_inputs(timed.component->spec, setting, seed), setting.dtype, setting.device);
-    const auto small = timed.component->make(timed.variant, inputs, setting);
+    if (small == nullptr) continue;
     small->start_over();
     beside.small = operator_share(*small);
-    beside.small.elements = elements_of(*one);
+    beside.small.elements = elements_of(*small_case);
   }
   return beside;
 }

@@ -4,7 +4,6 @@
 #include <ATen/ATen.h>
 #include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -12,6 +11,7 @@
 
 #include "harness/compare/inputs.h"
 #include "harness/runner/components_in_turn.h"
+#include "harness/timing/processor_time.h"
 #include "src/inputs.h"
 
 namespace twinbench {
@@ -23,18 +23,13 @@ class Operators final : public Runnable {
   Operators(int operators, double idle_s) : operators_(operators), idle_s_(idle_s), x_(at::ones({64})) {}
   void run() override {
     for (int i = 0; i < operators_; ++i) x_.mul_(1.0);
-    const double start = seconds();
-    while (seconds() < start + idle_s_) {
+    const double start = thread_seconds();
+    while (thread_seconds() < start + idle_s_) {
     }
   }
   NamedTensors outputs() override { return {{"x", x_}}; }
 
  private:
-  static double seconds() {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-  }
   int operators_;
   double idle_s_;
   at::Tensor x_;
@@ -87,11 +82,7 @@ TEST(OperatorShare, PaddingIsTimeThatASmallCaseDoesNotHave) {
 TEST(OperatorShare, NothingShippedIsPadded) {
   const bool every = std::getenv("TWINBENCH_EVERY") != nullptr;
   constexpr double kMostElements = 1e7;
-  const auto is_small = [&](const Case& one) {
-    double elements = 1;
-    for (const auto& [symbol, size] : one.sizes) elements *= static_cast<double>(std::max<std::int64_t>(size, 1));
-    return one.timed && (every || elements <= kMostElements);
-  };
+  const auto is_small = [&](const Case& one) { return one.timed && (every || elements_of(one) <= kMostElements); };
   const auto chosen = components_in_turn(
       1, [&](const Component& component) { return std::ranges::any_of(component.spec.cases, is_small); });
   for (const Cell& cell : all_cells()) {

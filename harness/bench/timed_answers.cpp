@@ -3,7 +3,6 @@
 
 #include <ATen/ATen.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +10,7 @@
 
 #include "harness/compare/inputs.h"
 #include "harness/memory/tensor_hash.h"
+#include "harness/timing/processor_time.h"
 #include "src/common/error.h"
 #include "src/inputs.h"
 
@@ -77,13 +77,6 @@ long page_faults() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return usage.ru_minflt;
-}
-
-// Of all threads.
-double processor_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 // By the processor's time, which waiting beside others does not stretch; less what new memory costs, which first runs

@@ -16,6 +16,8 @@
 #include <limits>
 #include <thread>
 
+#include "harness/timing/processor_time.h"
+
 namespace twinbench {
 namespace {
 
@@ -57,14 +59,7 @@ bool any_thread_works(std::int64_t& threads) {
   return works;
 }
 
-// Seconds that this thread has worked so far.
-double worked_s() {
-  timespec time{};
-  syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
-// Seconds that it has waited for a processor so far; 0 where the kernel does not say.
+// Seconds that this thread has waited for a processor so far; 0 where the kernel does not say.
 double waited_s() {
   long long worked = 0, waited = 0;
   if (std::FILE* const file = std::fopen("/proc/thread-self/schedstat", "re")) {
@@ -126,7 +121,7 @@ std::string slept(const std::function<void()>& run) {
     double away = 1;  // of the time that this thread did not wait for a processor, the part that it did not work either
     {
       const StateSampler sampler;
-      const double waited_before = waited_s(), worked_before = worked_s();
+      const double waited_before = waited_s(), worked_before = thread_seconds();
       const std::int64_t start = raw_clock();
       for (bool over = false; !over;) {
         run();
@@ -136,7 +131,7 @@ std::string slept(const std::function<void()>& run) {
         const double passed_s = seconds_between(start, raw_clock());
         if (looks < kLooks && passed_s < kMost_s) continue;
         const double waiting = std::clamp((waited_s() - waited_before) / passed_s, 0.0, kMostWaiting);
-        away = std::max(1 - waiting - (worked_s() - worked_before) / passed_s, 0.0) / (1 - waiting);
+        away = std::max(1 - waiting - (thread_seconds() - worked_before) / passed_s, 0.0) / (1 - waiting);
         looks = std::max(idle, static_cast<int>(looks * (1 - waiting)));
         over = (looks >= kLooks && is_clear(idle, looks)) || passed_s >= kMost_s;
       }

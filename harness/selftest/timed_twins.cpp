@@ -1,12 +1,11 @@
 // Twins as the bench engine times them: planted wrong ones that must get no speedup, and correct ones that keep theirs.
-#include <time.h>
-
 #include <algorithm>
 #include <map>
 #include <vector>
 
 #include "harness/selftest/cases.h"
 #include "harness/selftest/row_scale.h"
+#include "harness/timing/processor_time.h"
 
 namespace twinbench::selftest {
 
@@ -95,20 +94,15 @@ class PaddedWhenLarge : public Runnable {
   PaddedWhenLarge(const NamedTensors& inputs, const Setting& setting)
       : right_(row_scale_baseline(inputs, setting)), large_(setting.size("items") > 100) {}
   void run() override {
-    const double start = seconds();
+    const double start = thread_seconds();
     right_->run();
-    const double end = seconds();
-    while (large_ && seconds() < end + 2 * (end - start)) {
+    const double end = thread_seconds();
+    while (large_ && thread_seconds() < end + 2 * (end - start)) {
     }
   }
   NamedTensors outputs() override { return right_->outputs(); }
 
  private:
-  static double seconds() {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-  }
   std::unique_ptr<Runnable> right_;
   bool large_;
 };

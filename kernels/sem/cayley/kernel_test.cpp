@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "harness/simt/kernel_testing.h"
+#include "kernels/sem/common/edges_testing.h"
 
 namespace twinbench::sem::cayley {
 namespace {
@@ -333,51 +334,23 @@ TEST(CayleyKernel, BackwardMatchesAPlainLoop) {
 }
 
 TEST(CayleyKernel, ParametersMatchAPlainLoop) {
-  constexpr int kDim = 9, kEdges = 300, kScales = 3, kRows = 40;
-  const Floats product = spread(kDim * kDim, 1), of_theta = spread(kEdges, 2), of_share = spread(kEdges, 3),
-               shares = {0.5f, 0.3f, 0.2f}, terms = spread(kRows * kDim, 4);
-  std::vector<std::int32_t> nodes, scale;
-  std::vector<double> theta, of_scale(kScales), mix, alpha(kDim);
-  for (int edge = 0; edge < kEdges; ++edge) {
-    const int i = edge % kDim, j = (edge * 7 + 3) % kDim;
-    nodes.insert(nodes.end(), {i, j});
-    scale.push_back(edge < 20 ? 0 : edge < 280 ? 1 : 2);
-    const auto c = [&](int a, int b) { return double{product[place(a * kDim + b)]}; };
-    const double across = c(i, i) + c(j, j) - c(i, j) - c(j, i);
-    theta.push_back(of_theta[place(edge)] * across);
-    of_scale[place(scale.back())] += of_share[place(edge)] * across;
-  }
-  double mean = 0;
-  for (int s = 0; s < kScales; ++s) mean += shares[place(s)] * of_scale[place(s)];
-  for (int s = 0; s < kScales; ++s) mix.push_back(shares[place(s)] * (of_scale[place(s)] - mean));
+  constexpr int kDim = EdgeNumbers::kDim, kRows = 40;
+  const PlacedEdges edges({0.5f, 0.3f, 0.2f});
+  const Floats terms = spread(kRows * kDim, 4);
+  std::vector<double> alpha(kDim);
   for (int row = 0; row < kRows; ++row)
     for (int i = 0; i < kDim; ++i) alpha[place(i)] += terms[place(row * kDim + i)];
-  const Buffer product_in(product), theta_in(of_theta), share_in(of_share), shares_in(shares), terms_in(terms),
-      grad_theta(kEdges), grad_mix(kScales), grad_alpha(kDim), share_terms(place(edge_blocks(kEdges) * kScales));
-  const GuardedBuffer<std::int32_t> nodes_in(nodes), scale_in(scale);
-  const GuardedBuffer<unsigned> finished(std::vector<unsigned>{0});
+  const Buffer terms_in(terms), grad_alpha(kDim);
   for (const Order order : kernels::simt::kAllOrders) {
     kernels::simt::run_clean(
-        Parameters{}, static_cast<unsigned>(kernels::blocks_of(kDim, kernels::kSumColumns) + edge_blocks(kEdges)),
+        Parameters{},
+        static_cast<unsigned>(kernels::blocks_of(kDim, kernels::kSumColumns) + edge_blocks(EdgeNumbers::kEdges)),
         kEdgeThreads, order,
         ParameterArguments{.term_rows = kRows,
                            .alpha_terms = terms_in.data(),
                            .grad_alpha = grad_alpha.data(),
-                           .edges = {.edges = kEdges,
-                                     .dim = kDim,
-                                     .scales = kScales,
-                                     .product = product_in.data(),
-                                     .nodes = nodes_in.data(),
-                                     .scale = scale_in.data(),
-                                     .of_theta = theta_in.data(),
-                                     .of_share = share_in.data(),
-                                     .shares = shares_in.data(),
-                                     .grad_theta = grad_theta.data(),
-                                     .grad_mix = grad_mix.data(),
-                                     .share_terms = share_terms.data(),
-                                     .finished = finished.data()}});
-    kernels::simt::expect_close(grad_theta, theta, 1e-6, "grad_theta");
-    kernels::simt::expect_close(grad_mix, mix, 2e-5, "grad_mix");
+                           .edges = edges.arguments()});
+    edges.expect_gradients();
     kernels::simt::expect_close(grad_alpha, alpha, 1e-5, "grad_alpha");
   }
 }

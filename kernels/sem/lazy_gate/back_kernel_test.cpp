@@ -1,5 +1,6 @@
 // sem.lazy_gate's kernels on the way back, on the host executor: C06's worked example, the adjoint system in fp64, the
 // edges.
+#include "kernels/sem/common/edges_testing.h"
 #include "kernels/sem/lazy_gate/adjoint_kernel.h"
 #include "kernels/sem/lazy_gate/kernel_testing.h"
 
@@ -96,43 +97,11 @@ TEST(LazyGateKernel, AdjointSolvesTheConjugatedSystem) {
 }
 
 TEST(LazyGateKernel, EdgesMatchAPlainLoop) {
-  constexpr int kDim = 9, kEdges = 300, kScales = 2;
-  const Floats product = spread(kDim * kDim, 1), of_theta = spread(kEdges, 2), of_share = spread(kEdges, 3),
-               shares = {0.6f, 0.4f};
-  std::vector<std::int32_t> nodes, scale;
-  std::vector<double> theta, of_scale(kScales);
-  for (int edge = 0; edge < kEdges; ++edge) {
-    const int i = edge % kDim, j = (edge * 7 + 3) % kDim;
-    nodes.insert(nodes.end(), {i, j});
-    scale.push_back(edge < 20 ? 0 : 1);
-    const auto c = [&](int a, int b) { return double{product[place(a * kDim + b)]}; };
-    const double across = c(i, i) + c(j, j) - c(i, j) - c(j, i);
-    theta.push_back(of_theta[place(edge)] * across);
-    of_scale[place(scale.back())] += of_share[place(edge)] * across;
-  }
-  const double mean = shares[0] * of_scale[0] + shares[1] * of_scale[1];
-  const std::vector<double> mix = {shares[0] * (of_scale[0] - mean), shares[1] * (of_scale[1] - mean)};
-  const Buffer product_in(product), theta_in(of_theta), share_in(of_share), shares_in(shares), grad_theta(kEdges),
-      grad_mix(kScales), share_terms(place(edge_blocks(kEdges) * kScales));
-  const Counts nodes_in(nodes), scale_in(scale);
-  const GuardedBuffer<unsigned> finished(std::vector<unsigned>{0});
+  const PlacedEdges edges({0.6f, 0.4f});
   for (const Order order : kernels::simt::kAllOrders) {
-    kernels::simt::run_clean(Edges{}, static_cast<unsigned>(edge_blocks(kEdges)), kEdgeThreads, order,
-                             EdgeArguments{.edges = kEdges,
-                                           .dim = kDim,
-                                           .scales = kScales,
-                                           .product = product_in.data(),
-                                           .nodes = nodes_in.data(),
-                                           .scale = scale_in.data(),
-                                           .of_theta = theta_in.data(),
-                                           .of_share = share_in.data(),
-                                           .shares = shares_in.data(),
-                                           .grad_theta = grad_theta.data(),
-                                           .grad_mix = grad_mix.data(),
-                                           .share_terms = share_terms.data(),
-                                           .finished = finished.data()});
-    kernels::simt::expect_close(grad_theta, theta, 1e-6, "grad_theta");
-    kernels::simt::expect_close(grad_mix, mix, 2e-5, "grad_mix");
+    kernels::simt::run_clean(Edges{}, static_cast<unsigned>(edge_blocks(EdgeNumbers::kEdges)), kEdgeThreads, order,
+                             edges.arguments());
+    edges.expect_gradients();
   }
 }
 

@@ -36,10 +36,10 @@ def judge_correctness(block: dict[str, Any]) -> Iterator[Finding]:
                                   magnitude(section, row))
             elif not row["reason"]:
                 yield Finding("inconclusive", section, name, "skipped without a reason", command)
-    yield from _speedups_of_the_rejected(block)
+    yield from _judge_speedups(block)
 
 
-def _speedups_of_the_rejected(block: dict[str, Any]) -> Iterator[Finding]:
+def _judge_speedups(block: dict[str, Any]) -> Iterator[Finding]:
     """Neither may a speedup stand on a rejected timing, nor be another than its pairs give, nor a
     rejected speedup hold a figure; and it is a failure by itself."""
     rejected = {row["cell"] for row in block["timings"] if row["verdict"] == "rejected"}
