@@ -59,6 +59,7 @@ DeviceTimingOptions timing_options(const CommandOptions& options, const std::str
   timing.seconds = options.quick ? 4 : 6;
   timing.interval_seconds = options.quick ? 0 : 20;
   timing.target_half_width = options.quick ? 0.05 : 0.01;
+  if (options.comparison_s > 0) timing.seconds = timing.interval_seconds = options.comparison_s;
   return device;
 }
 

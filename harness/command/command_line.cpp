@@ -152,6 +152,12 @@ void add_bench(CLI::App& app, CommandLine& line) {
       ->capture_default_str();
   bench
       ->add_option(
+          "--seconds", options.comparison_s,
+          "Seconds of pairs a comparison may take (default 6, where runs are slow 20; with --quick 4); a large "
+          "one needs a larger --time-limit")
+      ->check(number_within(1e-3, 1e6, "seconds"));
+  bench
+      ->add_option(
           "--regime", options.regime,
           "What the caches of a CUDA device hold before a run: hot, cold, rotating; declared: what each component says")
       ->check(CLI::IsMember({"declared", "hot", "cold", "rotating"}))

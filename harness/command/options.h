@@ -23,6 +23,7 @@ struct CommandOptions {
   std::string shard;                 // "i/n": only that part; empty: everything
   double minutes = 0;                // no cell, twin or job is begun after that many; 0: no limit
   bool require_device = false;       // a cell that cannot run here is an error, not a skip
+  double comparison_s = 0;           // seconds of pairs a comparison may take; 0: as the mode says
   std::string regime = "declared";   // hot, cold, rotating: of every twin on a device; declared: each component's own
   std::string thread_order = "all";  // of simt's threads: all (they take turns, run by run), forward, reverse, shuffled
   bool in_process = false;           // jobs run in this process: a crash ends all, and a checking tool sees all
