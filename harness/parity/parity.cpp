@@ -76,7 +76,19 @@ void take(const CheckResult& shared, CheckResult& result) {
   result.vacuity = shared.vacuity;
 }
 
+bool is_first_case(const Component& component, const Setting& setting) {
+  return !component.spec.cases.empty() && component.spec.cases.front().name == setting.input_case.name;
+}
+
 }  // namespace
+
+bool takes_turn(const std::string& rule, const Component& component, const Setting& setting,
+                const ParityOptions& options) {
+  if (options.turns <= 1 || setting.input_case.name == kHeldOut || is_first_case(component, setting)) return true;
+  const std::string drawn = options.sample + " " + rule + " " + component.spec.id() + "/" + to_string(setting.dtype) +
+                            "/" + setting.input_case.name;
+  return name_hash(drawn) % static_cast<std::uint64_t>(options.turns) == 0;
+}
 
 std::vector<CheckResult> check_cell(const Component& component, Variant variant, const Setting& setting,
                                     std::uint64_t seed, const ParityOptions& options, SharedCases& cases) {
@@ -95,7 +107,7 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   const auto add = [&](const std::string& name, bool applies, const Check& check) {
     if (applies && wanted(name)) results.push_back(perform(cell_name, name, seed, check));
   };
-  const bool first_case = !component.spec.cases.empty() && component.spec.cases.front().name == setting.input_case.name;
+  const bool first_case = is_first_case(component, setting);
   if (!setting.input_case.specimen.empty()) {  // a documented mistake: it must be seen, and nothing else holds of it
     add("specimen", true, [&](CheckResult& result) { check_specimen(component, setting, seed, result); });
     return results;
@@ -161,6 +173,14 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
       check(cell, result);
     });
   };
+  // One draw for both that need the right answer to other inputs and weights.
+  const auto in_turn = [&](const std::string& name, bool applies, auto check) {
+    thorough(name, applies, [&](Subject& subject, CheckResult& result) {
+      if (!takes_turn(name == "sensitivity" ? "instances" : name, component, setting, options))
+        return result.skip("not this case's turn: one in " + std::to_string(options.turns) + ", by --sample");
+      check(subject, result);
+    });
+  };
   const bool backward = setting.input_case.pass == Pass::kBackward, batched = batch_items(component.spec, setting) > 1;
   add("vacuity", !setting.input_case.degenerate, [&](CheckResult& result) { take(cell.shared.vacuity(), result); });
   add("determinism", true, [&](CheckResult& result) { check_determinism(cell, result); });
@@ -185,12 +205,15 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
       [&](CheckResult& result) { check_invariants(cell, result); });
   thorough("relation", !component.spec.relations.empty(), check_relations);
   thorough("ways", !cell.choices.empty(), check_ways);
-  thorough("threads", true, check_threads);
-  thorough("carried", component.spec.signature.has_state() && !backward, check_carried);
-  thorough("instances", true, check_instances);
-  thorough("sensitivity", !setting.input_case.degenerate, check_sensitivity);
-  thorough("precision", !setting.input_case.degenerate && variant == Variant::kBaseline, check_precision);
-  thorough(
+  in_turn("threads", true, check_threads);
+  in_turn("carried", component.spec.signature.has_state() && !backward, check_carried);
+  in_turn("instances", true, check_instances);
+  if (variant == Variant::kBaseline)  // it shows this once of its component
+    thorough("sensitivity", !setting.input_case.degenerate, check_sensitivity);
+  else
+    in_turn("sensitivity", !setting.input_case.degenerate, check_sensitivity);
+  in_turn("precision", !setting.input_case.degenerate && variant == Variant::kBaseline, check_precision);
+  in_turn(
       "cost",
       setting.input_case.name != kHeldOut && !setting.input_case.degenerate && variant == Variant::kBaseline &&
           setting.device.is_cpu(),

@@ -25,12 +25,18 @@ struct ParityOptions {
   double gradient_seconds = 60;    // and no longer than this, once a direction of each is done
   bool gradients_of_large = true;  // of timed cases too
   bool all_thread_counts = true;   // 1, 2, 8 and a drawn one; else 1 and one of the others, which cases take in turn
+  int turns = 1;                   // a case takes one in so many of the rules that need further runs; see takes_turn()
   double overlap_seconds = 0.03;   // of runs whose pieces overlap, a number of threads
   std::string sample;              // the revision: it draws numbers of threads and of runs, so that they take turns
 };
 
 // The numbers of threads with which a cell is judged beside `present`, that of the process.
 std::vector<int> drawn_thread_counts(const std::string& cell, const ParityOptions& options, int present);
+
+// Whether a case takes that rule now: another revision draws others. Its variants take it together, for they share what
+// it needs. A component's first case and the held-out one take all of them.
+bool takes_turn(const std::string& rule, const Component& component, const Setting& setting,
+                const ParityOptions& options);
 
 // Names, in the order they run:
 //   specimen           cases that show a documented mistake: the comparison rejects it (and no other check applies)

@@ -147,6 +147,42 @@ TEST(Parity, RevisionsTakeTurnsWithTheNumbersOfThreads) {
   EXPECT_EQ(reason.rfind("with 13 threads", 0), 0u) << "in none of a hundred revisions: " << reason;
 }
 
+// In tier quick a case that is not the first takes such a rule in one of so many revisions; its variants take it together.
+TEST(Parity, CasesTakeTurnsWithTheCostlyRules) {
+  Component component = doubled();
+  component.spec.cases.push_back(component.spec.cases.front());
+  component.spec.cases.back().name = "second";
+  const auto setting_of = [&](std::size_t i) {
+    return Cell{&component, Variant::kOptimized, {}, Dtype::kFp32, &component.spec.cases[i]}.setting();
+  };
+  const Setting first = setting_of(0), second = setting_of(1);
+  ParityOptions options;
+  options.turns = 2;
+  std::map<std::string, int> taken, by_rows;
+  constexpr int kRevisions = 64;
+  for (int revision = 0; revision < kRevisions; ++revision) {
+    options.sample = "r" + std::to_string(revision);
+    for (const char* const rule : {"threads", "instances"}) {
+      EXPECT_TRUE(takes_turn(rule, component, first, options));
+      taken[rule] += takes_turn(rule, component, second, options);
+    }
+    for (const auto& result : check_cell(component, Variant::kOptimized, second, 1, options)) {
+      by_rows[result.check] += result.verdict == CheckVerdict::kPass;
+      if (result.verdict != CheckVerdict::kSkip) continue;
+      EXPECT_NE(result.reason.find("--sample"), std::string::npos) << result.reason;
+    }
+  }
+  for (const char* const rule : {"threads", "instances"}) {
+    EXPECT_GT(taken[rule], kRevisions / 4) << rule;
+    EXPECT_LT(taken[rule], 3 * kRevisions / 4) << rule;
+    EXPECT_EQ(by_rows[rule], taken[rule]) << rule;
+  }
+  EXPECT_EQ(by_rows["sensitivity"], by_rows["instances"]);
+  EXPECT_EQ(by_rows["stale"], kRevisions);
+  options.turns = 1;
+  EXPECT_TRUE(takes_turn("threads", component, second, options));
+}
+
 TEST(Parity, LargeCasesSayThatTheySkip) {
   ParityOptions options;
   options.thorough_elements = 49;
