@@ -9,8 +9,8 @@ import collections
 import json
 import sys
 
-RULES = frozenset(("ways", "threads", "carried", "instances", "sensitivity", "precision", "cost", "late", "global_state",
-                   "outlives", "vacuity"))
+RULES = frozenset(("ways", "threads", "carried", "instances", "sensitivity", "precision", "cost", "late",
+                   "global_state", "outlives", "vacuity"))
 
 
 def seconds_by_check(record):
