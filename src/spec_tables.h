@@ -17,9 +17,13 @@ const char* spec_text(const std::string& component_id);
 //   options   [{"switch": "gate", "default": false, "meaning": "..."}], or "count", "real" with "range": [low, high];
 //             "of_inputs": true for one that no variant sees; {"like": "<id>", "take": ["gate", ...]}: options that
 //             another component of the pipeline defines, in one place; "default", "meaning" where those of one differ
+//   no_output_shows  {"keep_everything": "..."}: why outputs are the same without an option, for a test: of any other
+//             one some small case rejects a variant that ignores it
 //   cases     {"order": ["flows", "hidden"], "list": [{"name": "tiny", "sizes": [4, 4]}, ...]}; besides "options",
 //             "distribution", "pass", "degenerate", "fixed", "timed", "specimen", as in Case, and a "note" for the
 //             reader
+//   specimens  {"plus_sign_1": {"x": {"error": [0.6, 0.7], "scale": [0.5, 0.6]}}}: what such a case gets wrong, and by
+//             how much (harness/parity/documented_mistake.h)
 //   card_limits  [{"of": "hidden * outputs", "most": 4096, "meaning": "floats of shared memory"}], as in CardLimit;
 //             "pass" where it holds for one alone
 //   proof     {"dispatches": "9 * flows + 1"}: the formulas in words, of the proof counters that spec.cpp computes

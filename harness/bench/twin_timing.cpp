@@ -101,13 +101,17 @@ std::string broken_beside_answers(TimedVariant& timed, const GlobalState& before
 
 }  // namespace
 
+std::uint64_t order_seed(const TwinTimingOptions& options) {
+  return options.sample.empty() ? options.seed : options.seed ^ name_hash(options.sample + " order of pairs");
+}
+
 PairedOptions paired_options(const TwinTimingOptions& options) {
   PairedOptions paired;
   paired.max_pairs = options.max_pairs;
   paired.time_budget_s = options.seconds;
   paired.interval_budget_s = options.interval_seconds;
   paired.target_half_width = options.target_half_width;
-  paired.seed = options.seed;
+  paired.seed = order_seed(options);
   paired.clock_quality = options.clock;
   paired.sample.maximum_sample_s = options.longest_sample_s;
   return paired;

@@ -30,7 +30,7 @@ std::vector<Twin> twins_of(const std::vector<Cell>& cells);
 
 struct TwinTimingOptions {
   std::uint64_t seed = 1234;
-  std::string sample;  // the revision: it draws which sample is judged
+  std::string sample;  // the revision: it draws which sample is judged, and with the seed who goes first in each pair
   std::size_t max_pairs = 64;
   double seconds = 8;           // a comparison
   double interval_seconds = 0;  // one of slow variants: see PairedOptions
@@ -47,6 +47,9 @@ struct TwinTimingOptions {
 // otherwise than in its first run, sleeps, or changes the process or its clock, is `rejected` and gets no speedup. One
 // that throws has an error row; the others go on.
 nlohmann::json time_twin(const Twin& twin, const TwinTimingOptions& options, const std::vector<Ceiling>& ceilings);
+
+// What draws the order within pairs: nobody knows before the revision is made who goes first.
+std::uint64_t order_seed(const TwinTimingOptions& options);
 
 // How one comparison is sampled under these options.
 PairedOptions paired_options(const TwinTimingOptions& options);

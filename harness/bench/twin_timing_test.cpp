@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 namespace twinbench {
 namespace {
@@ -78,6 +79,19 @@ nlohmann::json optimized_timing(const Component& component, double gemm_rate) {
   for (const auto& row : result["timings"])
     if (row["cell"].get<std::string>().find("/optimized/") != std::string::npos) return row;
   return nullptr;
+}
+
+TEST(TwinTiming, WhoGoesFirstFollowsTheRevisionAndTheSeed) {
+  TwinTimingOptions options;
+  std::set<std::uint64_t> orders;
+  for (const std::uint64_t seed : {1, 2})
+    for (const char* sample : {"", "88e7933ab1c2", "37715dd00f11"}) {
+      options.seed = seed;
+      options.sample = sample;
+      EXPECT_EQ(paired_options(options).seed, paired_options(options).seed);
+      orders.insert(paired_options(options).seed);
+    }
+  EXPECT_EQ(orders.size(), 6u);
 }
 
 TEST(TwinTiming, AStaleCeilingRejectsNoHonestTime) {

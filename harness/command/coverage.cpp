@@ -21,6 +21,7 @@
 #include "src/formats/text_file.h"
 #include "src/golden_file.h"
 #include "src/inputs.h"
+#include "src/spec_tables.h"
 
 namespace twinbench {
 namespace {
@@ -78,6 +79,19 @@ void add_component(const Component& component, Facts& facts) {
   }
 }
 
+// Of spec.json beside the record: options that a variant may not ignore, and how wrong documented mistakes are.
+void add_notes(const ComponentSpec& spec, Facts& facts) {
+  const std::string text = spec_text(spec.id());
+  const auto tables = nlohmann::json::parse(text.empty() ? "{}" : text), none = nlohmann::json::object();
+  const auto excused = tables.value("no_output_shows", none), specimens = tables.value("specimens", none);
+  for (const auto& option : spec.signature.options)
+    if (!option.of_inputs && !excused.contains(option.name))
+      facts.insert(spec.id() + " option " + option.name + " must be followed");
+  for (const auto& [name, outputs] : specimens.items())
+    for (const auto& [output, measures] : outputs.items())
+      facts.insert(spec.id() + " specimen " + name + " " + output + " " + measures.dump());
+}
+
 // What a case is held to beside its tolerances.
 void add_rules_of_cases(const ComponentSpec& spec, Facts& facts) {
   for (const auto& input : spec.cases) {
@@ -114,6 +128,7 @@ Facts all_facts(const std::string& scenario_folder) {
   Facts facts;
   for (const auto& component : components()) {
     add_component(component, facts);
+    add_notes(component.spec, facts);
     add_rules_of_cases(component.spec, facts);
     add_costs(component.spec, facts);
   }

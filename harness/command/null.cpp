@@ -56,6 +56,7 @@ int null_command(const CommandOptions& options, std::size_t comparisons) {
   SteadyClock clock;
   TwinTimingOptions timing;
   timing.seed = options.seed;
+  timing.sample = sample_of(options, record);
   timing.clock = measure_clock(clock);
   timing.max_pairs = options.quick ? 32 : 64;
   timing.seconds = options.quick ? 1 : 4;

@@ -1,4 +1,6 @@
 // Checks that batch items do not see one another.
+#include <ATen/ops/linalg_vector_norm.h>
+
 #include <cmath>
 #include <limits>
 
@@ -58,7 +60,7 @@ std::string bound_broken(const OutputSpec& spec, const at::Tensor& expected, con
     }
     const double allowed = bound.relative * std::sqrt(norm) + bound.absolute;
     if (std::sqrt(distance) <= allowed) return "";
-    return "its L2 distance is " + std::to_string(std::sqrt(distance)) + ", allowed " + std::to_string(allowed);
+    return c10::str("its L2 distance is ", std::sqrt(distance), ", allowed ", allowed);
   }
   for (std::int64_t i = 0; i < x.size(); ++i) {
     const Complex one = x.at(i), other = y.at(i);
@@ -73,6 +75,19 @@ std::string bound_broken(const OutputSpec& spec, const at::Tensor& expected, con
   }
   return "";
 }
+
+namespace {
+
+// A gradient's class bounds the whole tensor: an item whose own gradient cancels to nearly nothing may be off by what
+// rounding leaves of the others'.
+bool is_lost(const OutputSpec& spec, const at::Tensor& in_batch, const at::Tensor& alone, const at::Tensor& whole) {
+  if (spec.tolerance.kind != Tolerance::Kind::kGradient || !in_batch.sizes().equals(alone.sizes())) return false;
+  const auto norm = [](const at::Tensor& tensor) { return at::linalg_vector_norm(tensor.cpu()).item<double>(); };
+  constexpr double kRounding = 4 * 0x1p-23;
+  return norm(in_batch - alone) <= kRounding * norm(whole);  // no NaN is
+}
+
+}  // namespace
 
 void check_batch_invariance(const Subject& subject, CheckResult& result) {
   const std::int64_t items = batch_items(subject.spec(), subject.setting);
@@ -92,7 +107,7 @@ void check_batch_invariance(const Subject& subject, CheckResult& result) {
       if (!spec.batch_axis) continue;
       const at::Tensor in_batch = part_of(subject.outputs[spec.name], *spec.batch_axis, item, items, spec.name);
       const std::string broken = bound_broken(spec, in_batch, outputs[spec.name], subject.setting.dtype);
-      if (!broken.empty())
+      if (!broken.empty() && !is_lost(spec, in_batch, outputs[spec.name], subject.outputs[spec.name]))
         return result.fail_comparison("item " + std::to_string(item) + " of " + std::to_string(items) + ", output '" +
                                       spec.name + "' alone, against the batch: " + broken);
     }

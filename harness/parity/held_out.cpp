@@ -1,8 +1,10 @@
-// Drawing sizes by hash, within the signature's ranges and the work of the listed cases.
+// Drawing sizes and options by hash, within the signature's ranges, the work and the values of the listed cases.
 #include "harness/parity/held_out.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <set>
 
 #include "harness/runner/share.h"
 #include "src/common/error.h"
@@ -48,6 +50,44 @@ std::int64_t largest(const Component& component, const std::string& size, bool t
     if (const auto given = one.sizes.find(size); fits(one, timed) && given != one.sizes.end())
       most = std::max(most, given->second);
   return most;
+}
+
+// Of three digits, so that what is printed is what was drawn.
+std::string short_text(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, value == std::floor(value) && std::abs(value) < 1e16 ? "%.0f" : "%.3g", value);
+  return text;
+}
+
+// What an option may be: of switches and choices one of the values that the cases and the default give it, of numbers
+// any between. One that no case sets stays.
+double drawn_option(const Component& component, const OptionSpec& option, double draw) {
+  std::set<double> given = {option.otherwise};
+  for (const auto& one : component.spec.cases)
+    if (const auto found = one.options.find(option.name); fits(one, false) && found != one.options.end())
+      given.insert(found->second);
+  const double low = *given.begin(), high = *given.rbegin();
+  if (option.kind == OptionSpec::Kind::kSwitch || option.kind == OptionSpec::Kind::kChoice)
+    return *std::next(given.begin(), static_cast<std::ptrdiff_t>(draw * static_cast<double>(given.size())));
+  if (option.kind == OptionSpec::Kind::kCount) return std::floor(low + draw * (high - low + 1));
+  constexpr double kOrders = 100;  // so far apart, every order of magnitude alike
+  const double value = low > 0 && high / low > kOrders ? low * std::pow(high / low, draw) : low + draw * (high - low);
+  return std::clamp(std::stod(short_text(value)), low, high);
+}
+
+// Sets the options that variants see, and says which are now other than the case has them. One in four stays, so that
+// one that needs another (a key of the noise, noise) is seldom without it.
+std::string draw_options(const Component& component, const std::string& key, Case& one) {
+  std::string text;
+  for (const auto& option : component.spec.signature.options) {
+    if (option.of_inputs || unit_draw(key + " whether " + option.name) < 0.25) continue;
+    const double value = drawn_option(component, option, unit_draw(key + " option " + option.name));
+    const double before = one.options.emplace(option.name, option.otherwise).first->second;
+    if (value == before) continue;
+    one.options[option.name] = value;
+    text += (text.empty() ? "; options " : ", ") + option.name + " " + short_text(value);
+  }
+  return text;
 }
 
 }  // namespace
@@ -101,6 +141,7 @@ HeldOutDraw held_out_draw(const Component& component, const std::string& text, i
   for (const auto& [name, low] : least)
     draw.text += " " + name + " " + std::to_string(draw.input_case.sizes.at(name)) + ",";
   draw.text += " seed " + std::to_string(draw.seed);
+  if (!timed) draw.text += draw_options(component, key, draw.input_case);
   return draw;
 }
 

@@ -1,4 +1,5 @@
-// One more case a component, whose sizes and seed nobody knows before the revision is made: nothing can be tuned to it.
+// One more case a component, whose sizes, options and seed nobody knows before the revision is made: nothing can be
+// tuned to it.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +17,14 @@ constexpr int kHeldOutDraws = 8;         // a draw may be no case: too large tog
 struct HeldOutDraw {
   Case input_case;
   std::uint64_t seed = 0;
-  std::string text;  // "from odd: flows 37, hidden 12, seed 99"
+  std::string text;  // "from odd: flows 37, hidden 12, seed 99; options noise 0.31, most_spawned 2"
 };
 
 // A case of the component with other sizes, drawn by `text` (the revision), the component's name and `number`: at least
 // those of the signature, at most twice what small cases have (timed ones, for `timed`: from half to a quarter more),
 // and no more input elements than those have. One of the sizes, drawn too, is any number up to kAnyTail at least: over
-// revisions each leaves every remainder by the width of a vector. Without a fitting case to start from: a draw
-// without sizes.
+// revisions each leaves every remainder by the width of a vector. Options that variants see are drawn for small cases,
+// between the values that the default and those cases give. Without a fitting case to start from: a draw without sizes.
 constexpr std::int64_t kAnyTail = 79;  // four vectors of sixteen, and fifteen more
 HeldOutDraw held_out_draw(const Component& component, const std::string& text, int number, bool timed);
 

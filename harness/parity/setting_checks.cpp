@@ -1,4 +1,4 @@
-// Checks over settings other than the case's own: relations, refusals, and specimens of documented mistakes.
+// Checks over settings other than the case's own: relations and refusals.
 #include "harness/parity/subject.h"
 #include "src/common/error.h"
 #include "src/common/first_line.h"
@@ -37,18 +37,6 @@ NamedTensors copied(const NamedTensors& inputs) {
   NamedTensors copies;
   for (const auto& [name, tensor] : inputs) copies.set(name, tensor.clone());
   return copies;
-}
-
-// "; <invariant>: <what a specimen does to it>" for each that it breaks: how wrong the mistake is, in its own measure.
-std::string broken_by(const ComponentSpec& spec, const NamedTensors& inputs, const NamedTensors& outputs,
-                      const Setting& setting) {
-  std::string all;
-  for (const auto& invariant : spec.invariants) {
-    if (setting.backward()) break;  // they are of the forward pass
-    const std::string broken = invariant.broken(inputs, outputs, setting);
-    if (!broken.empty()) all += "; " + invariant.name + ": " + broken;
-  }
-  return all;
 }
 
 std::string refusal_broken(const Component& component, Variant variant, Setting setting, NamedTensors generated,
@@ -103,28 +91,6 @@ void check_refusals(const Component& component, Variant variant, const Setting& 
   for (const auto& refusal : component.spec.refusals)
     if (const auto broken = refusal_broken(component, variant, setting, copied(generated), refusal); !broken.empty())
       result.fail(refusal.name + ": " + broken);
-}
-
-void check_specimen(const Component& component, const Setting& asked, std::uint64_t seed, CheckResult& result) {
-  const Setting setting = completed(component.spec.signature, asked);
-  const std::string& mistake = setting.input_case.specimen;
-  if (!setting.on(mistake)) return result.fail("invalid case: it does not switch on '" + mistake + "'");
-  Setting right = setting;
-  right.input_case.options[mistake] = 0;
-  const NamedTensors generated = generated_inputs(component.spec, right, seed);
-  const Reference reference(component, right, generated);
-  CheckResult control;
-  reference.judge(reference.baseline(), control);
-  if (control.verdict != CheckVerdict::kPass) return result.fail("without '" + mistake + "': " + control.reason);
-  const NamedTensors inputs = placed_inputs(generated, setting.dtype, setting.device);
-  const auto runnable = component.make(Variant::kBaseline, inputs, setting);
-  run_afresh(*runnable);
-  CheckResult shown;
-  const NamedTensors outputs = copied_outputs(*runnable);
-  reference.judge(outputs, shown);
-  if (shown.verdict == CheckVerdict::kPass)
-    return result.fail("the documented mistake '" + mistake + "' cannot be seen: its outputs are accepted");
-  result.reason = "rejected as it must be: " + shown.reason + broken_by(component.spec, generated, outputs, setting);
 }
 
 }  // namespace twinbench

@@ -122,9 +122,15 @@ def test_every_subcommand_has_help(cli, capsys, name):
     assert "exit codes" in capsys.readouterr().out
 
 
+def pinned(**counters):
+    """Pins of every component, of sem.scan these."""
+    names = [name for name, *_ in synthetic.COMPONENTS]
+    return {synthetic.cell(name, "optimized"): counters if name == "sem.scan" else {} for name in names}
+
+
 def test_pins_and_waivers_files_are_checked(save, cli, tmp_path):
     def pin(counters):
-        return json.dumps({synthetic.cell("sem.scan", "optimized"): counters})
+        return json.dumps(pinned(**counters))
 
     pins = tmp_path / "pins.json"
     for text, code in (("{}", 2), ('{"a": {"b": 1.5}}', 2), ('{"a": 1}', 2), ("[]", 2), (pin({
@@ -143,11 +149,7 @@ def test_pins_and_waivers_files_are_checked(save, cli, tmp_path):
 def test_only_pins_that_match_the_filter_are_missed(save, cli, tmp_path):
     pins = tmp_path / "pins.json"
     pins.write_text(
-        json.dumps({
-            synthetic.cell("sem.scan", "optimized"): {
-                "dispatches": 5},
-            "no.such/optimized/cpu/fp32/train": {
-                "dispatches": 5}}))
+        json.dumps({**pinned(dispatches=5), "no.such/optimized/cpu/fp32/train": {"dispatches": 5}}))
     for pattern, code in ((".", 3), ("^sem[.]scan/", 0), ("^no[.]such/", 3), ("^nothing$", 2), ("(", 2)):
         assert cli("gate", save(synthetic.full()), "--pins", pins, "--filter", pattern) == code
 

@@ -305,6 +305,7 @@ def test_new_and_renamed_rows_are_named(load):
     block = root["twinbench"]
     old = dict(block["speedups"][0])
     block["speedups"][0]["case"] = "longer"
+    block["components"][0]["cases"].append({**block["components"][0]["cases"][0], "name": "longer"})
     verdict = judge(load(root), before)
     messages = {(finding.severity, finding.kind): finding for finding in verdict.findings
                 if finding.severity != "notice" or finding.message.startswith("new:")}

@@ -14,7 +14,7 @@ from twinbench_reports.merge import load_merged, merge_records
 def parts(load):
     parity = synthetic.only(synthetic.full(), "parity", "selftest", "modelled")
     bench = synthetic.only(synthetic.full(), "timings", "speedups", "counters", "proofs", "scenarios")
-    parity["twinbench"]["engines"] = ["parity", "selftest"]
+    parity["twinbench"]["engines"] = ["parity", "selftest", "kernels"]
     bench["twinbench"]["engines"] = ["bench", "counters", "scenario"]
     parity["twinbench"]["session"] = None
     return load(parity, "a.json"), load(bench, "b.json")

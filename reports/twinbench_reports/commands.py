@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 
+from twinbench_reports.cells import parse_cell
 from twinbench_reports.documents.load import Documents, load_documents, tree
 from twinbench_reports.errors import ReportError
 from twinbench_reports.exit_codes import INCONCLUSIVE, PASS
@@ -192,7 +193,9 @@ def _judged(options: argparse.Namespace, today: datetime.date | None) -> tuple[R
     require_consistent(record)
     before = load_record(options.baseline) if options.baseline else None
     chosen(options.filter, [])  # a wrong one is refused where there are no pins, too
-    pins = matching(load_pins(options.pins), options.filter) if options.pins else None
+    pinned = load_pins(options.pins) if options.pins else None
+    pins = matching(pinned, options.filter) if pinned else None
+    components = {parse_cell(cell).component for cell in pinned} if pinned else None
     waivers = load_waivers(options.waivers) if options.waivers else ()
-    return record, before, judge(record, before, pins=pins, waivers=waivers, today=today,
+    return record, before, judge(record, before, pins=pins, components=components, waivers=waivers, today=today,
                                  timing_advisory=options.timing == "advisory")

@@ -55,8 +55,9 @@ class ConjugateGradients {
   // no other one: the largest residual leaves it out. `left_over` gets every row's last residual over its right side,
   // squared, [rows, 1].
   Field solve(const Field& b, double sign, std::int64_t& iterations, at::Tensor* left_over = nullptr) const {
-    const at::Tensor length = at::masked_fill(inner(b, b), at::lt(inner(b, b), kZeroRow), 0);
-    Field x{at::zeros_like(b.re), at::zeros_like(b.im)}, r = b, p = b;
+    const at::Tensor square = inner(b, b), zero = at::lt(square, kZeroRow), length = at::masked_fill(square, zero, 0);
+    Field x{at::zeros_like(b.re), at::zeros_like(b.im)};
+    Field r{at::masked_fill(b.re, zero, 0), at::masked_fill(b.im, zero, 0)}, p = r;
     if (left_over) *left_over = ratio(length, length);
     at::Tensor rho = length;
     if (b.re.size(0) == 0) return x;

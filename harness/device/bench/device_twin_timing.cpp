@@ -62,7 +62,7 @@ PairedOptions paired_options(const TwinTimingOptions& options, const DeviceSampl
   paired.max_pairs = options.max_pairs;
   paired.time_budget_s = options.seconds;
   paired.target_half_width = options.target_half_width;
-  paired.seed = options.seed;
+  paired.seed = order_seed(options);
   const bool wall = sampling.clock == PublishedClock::kHostWall, cold = sampling.regime == Regime::kCold;
   paired.clock_quality = ClockQuality{options.clock.resolution_s, wall ? session.empty_wall_s : session.empty_span_s};
   paired.sample.minimum_sample_s = kShortestSample;

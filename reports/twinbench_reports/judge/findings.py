@@ -22,7 +22,7 @@ class Finding:
     """
 
     severity: str
-    kind: str  # parity, counters, proofs, timings, speedups, scenarios, selftest, modelled, ledger, pins
+    kind: str  # parity, counters, proofs, timings, speedups, scenarios, selftest, modelled, components, ledger, pins
     subject: str  # the name of the row
     message: str
     reproduce: str = ""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from twinbench_reports.exit_codes import PASS
 from twinbench_reports.judge.causes import with_causes
 from twinbench_reports.judge.completeness import count_rows, judge_completeness
 from twinbench_reports.judge.correctness import judge_correctness
 from twinbench_reports.judge.findings import EXIT_OF, SEVERITIES, Finding, Verdict
+from twinbench_reports.judge.known import judge_known
 from twinbench_reports.judge.modelled import judge_modelled_against
 from twinbench_reports.judge.pins import Pins, judge_counters_against, judge_pins
 from twinbench_reports.judge.timing import judge_timing
@@ -17,10 +18,13 @@ from twinbench_reports.judge.waivers import Waiver, apply_waivers
 from twinbench_reports.load import Record
 
 
-def judge(now: Record, before: Record | None = None, *, pins: Pins | None = None, waivers: Sequence[Waiver] = (),
+def judge(now: Record, before: Record | None = None, *, pins: Pins | None = None,
+          components: Collection[str] | None = None, waivers: Sequence[Waiver] = (),
           today: datetime.date | None = None, timing_advisory: bool = False) -> Verdict:
-    """Judges a record, against an earlier one where given. A failure outranks a gap, and a gap outranks a pass."""
+    """Judges a record, against an earlier one where given. A failure outranks a gap, and a gap outranks a pass.
+    `components`: those that there are, where that is known."""
     findings: list[Finding] = [
+        *judge_known(now.block, components),
         *judge_correctness(now.block),
         *judge_pins(now.block, pins),
         *judge_counters_against(now, before),

@@ -8,6 +8,7 @@
 
 #include "src/sem/common/hamiltonian_inputs.h"
 #include "src/sem/common/rotated_system.h"
+#include "src/sem/common/small_rows.h"
 #include "src/spec_parts.h"
 
 namespace twinbench::sem::cayley {
@@ -38,6 +39,8 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) 
   write_graph(inputs, setting);
   if (setting.on("zero_rows"))
     for (std::int64_t row = 0; row < 2 * rows; row += 2) std::fill_n(floats(inputs["psi"]) + row * dim, dim, 0.0f);
+  if (setting.on("small_rows"))
+    for (std::int64_t i = 0; i < 2 * rows * dim; ++i) floats(inputs["psi"])[i] *= row_scale(i / dim % rows);
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
   if (setting.on("nan_rows") && rows > 0) {
     floats(inputs["psi"])[dim - 1] = kNan;                       // the first row's real part
@@ -77,7 +80,7 @@ std::int64_t number(const NamedTensors& outputs, const char* name, std::int64_t 
 
 // An H-apply and 33 more an iteration, the last seven of which the last one does not need.
 std::int64_t solve_dispatches(const Setting& setting, std::int64_t iterations) {
-  return 12 + (iterations > 0 ? iterations * (apply_dispatches(setting) + 33) - 7 : 0);
+  return 10 + (iterations > 0 ? iterations * (apply_dispatches(setting) + 33) - 7 : 0);
 }
 
 // Rotation, right side, solution, what is returned; backward instead of that the adjoint solution, the gradient from

@@ -4,6 +4,7 @@
 #include <ATen/ops/max.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "src/sem/common/parameter_inventory.h"
@@ -145,6 +146,21 @@ void forget_every_third(NamedTensors& inputs, const std::vector<ParameterEntry>&
     }
 }
 
+// Every element has a history of its own order of magnitude, down to a ten-billionth of the usual: denominators lie
+// above and below what is added to them and the floor that noise is scaled by.
+void fade(NamedTensors& inputs, const std::vector<ParameterEntry>& table, std::int64_t steps) {
+  constexpr std::int64_t kOrders = 11;
+  const std::int64_t elements = inputs["parameters"].numel();
+  for (const auto& entry : table)
+    for (std::int64_t i = 0; i < entry.count; ++i) {
+      const float scale = std::pow(10.0f, -static_cast<float>(i % kOrders));
+      floats(inputs["first_moment"])[entry.first + i] *= scale;
+      if (entry.kind != ParameterKind::kImaginary) floats(inputs["second_moment"])[entry.second + i] *= scale * scale;
+      for (std::int64_t step = 0; step < steps; ++step)
+        floats(inputs["gradients"])[step * elements + entry.first + i] *= scale;
+    }
+}
+
 // Where the step's gradient is spoilt: in a tensor that has one and is not empty; another place in each step.
 std::int64_t place_of_bad(const std::vector<ParameterEntry>& table, std::uint64_t seed, std::int64_t step) {
   const auto tensors = static_cast<std::int64_t>(table.size());
@@ -164,6 +180,7 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t s
   integers(inputs["counts"])[0] = whole(setting, "applied");
   integers(inputs["counts"])[1] = integers(inputs["counts"])[2] = whole(setting, "in_a_row");
   if (setting.on("no_history")) forget_every_third(inputs, table, steps);
+  if (setting.on("faint_history")) fade(inputs, table, steps);
   if (setting.on("huge")) inputs["gradients"].mul_(1e25);
   for (const auto& entry : table)
     if (!entry.has_gradient()) inputs["gradients"].slice(1, entry.first, entry.first + entry.count).fill_(kNan);

@@ -11,6 +11,7 @@
 #include "src/sem/common/gate_rule.h"
 #include "src/sem/common/hamiltonian_inputs.h"
 #include "src/sem/common/shifted_system.h"
+#include "src/sem/common/small_rows.h"
 #include "src/spec_parts.h"
 
 namespace twinbench::sem::lazy_gate {
@@ -168,6 +169,8 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) 
     for (std::int64_t call = 0; call < calls; ++call)
       for (std::int64_t row = 0; row < rows; row += 2)
         for (const std::int64_t plane : {0, 1}) std::fill_n(row_of(plane, call, row), dim, 0.0f);
+  if (setting.on("small_rows"))
+    for (std::int64_t i = 0; i < 2 * calls * rows * dim; ++i) field[i] *= row_scale(i / dim % rows);
   if (setting.on("nan_rows") && rows > 0) {
     row_of(0, 0, 0)[dim - 1] = std::numeric_limits<float>::quiet_NaN();
     row_of(1, 0, rows / 2)[0] = std::numeric_limits<float>::infinity();
@@ -231,9 +234,9 @@ std::int64_t dispatches(Variant variant, const NamedTensors& outputs, const Sett
   const std::int64_t left = setting.size("rows") > 0 ? 2 : 0;  // a call without rows leaves no entry
   std::int64_t all = setting.backward() ? 4 : 6;
   for (std::int64_t call = 0; call < calls; ++call) {
-    all += apply + 34 + left + iterations_dispatches(setting, number(outputs, "iterations", call));
+    all += apply + 32 + left + iterations_dispatches(setting, number(outputs, "iterations", call));
     if (setting.backward())
-      all += apply + 17 + iterations_dispatches(setting, number(outputs, "iterations", calls + call)) + 7 +
+      all += apply + 15 + iterations_dispatches(setting, number(outputs, "iterations", calls + call)) + 7 +
              23 * setting.size("scales") + (call > 0 ? 2 : 0);
   }
   return all;
@@ -399,7 +402,7 @@ std::string miscounted(const NamedTensors& inputs, const NamedTensors& outputs, 
 
 // A call without an entry is the plain solver's, bit for bit.
 Setting without_gate(Setting setting) {
-  const bool fresh = !setting.on("replay") && !setting.on("recomputed");
+  const bool fresh = !setting.on("replay") && !setting.on("near_replay") && !setting.on("recomputed");
   if (setting.option("cached") == 0 && (setting.size("calls") == 1 || (setting.option("gate_policy") != 0 && fresh)))
     setting.input_case.options["lazy_cg"] = 0;
   return setting;
