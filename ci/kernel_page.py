@@ -2,8 +2,9 @@
 """The page of the CUDA path without a card, reports/kernels.md: parity on simt, every kernel's accesses as first pinned
 and now, modelled times beside floors, planted bugs, machine code beside hand-written, and what only a card will tell.
 
-usage: ci/kernel_page.py [--parity RECORD ...] [--machine-code FILE] [--write FILE]
-RECORD: of `twinbench parity --device simt --out RECORD`; FILE: what harness/simt/compare_with_hand_written.py printed.
+usage: ci/kernel_page.py [--parity RECORD ...] [--machine-code FILE] [--launches FILE] [--write FILE]
+RECORD: of `twinbench parity --device simt --out RECORD`; --machine-code: what
+harness/simt/compare_with_hand_written.py printed; --launches: what `twinbench kernels --timed --json` printed.
 The rest comes from ci/kernel_counts.json with its history in git, and from ci/kernel_proofs.json."""
 import argparse
 import json
@@ -110,6 +111,45 @@ def modelled(now: Cells) -> list[str]:
     return table(["cell", "card", "floor us", "modelled us", "floor / modelled", "limited by"], lines)
 
 
+def asked(figures: list[dict[str, Any]], now: Cells) -> list[str]:
+    """The figures that were asked of a cell's floor over its modelled time, and why one is missed."""
+    lines = []
+    for one in figures:
+        shares = [float(now[one["cell"]][f"modelled {card}"]["floor_share"]) for card in CARDS]
+        missed = [card for card, share in zip(CARDS, shares) if round(share, 2) < one["at_least"]]
+        why = one["why"] if missed else "-"
+        lines.append([one["what"], one["cell"].replace("/optimized/simt", ""), f"{100 * one['at_least']:.0f} %",
+                      *(f"{100 * share:.0f} %" for share in shares), ", ".join(missed) or "none", why])
+    return table(["figure", "cell", "asked", *CARDS, "missed on", "why"], lines)
+
+
+STREAMS = 0.5  # share of a launch's time from which on it is its bytes that take it
+ASKED_OF_STREAMS = 0.85
+
+
+def streams(cells: list[dict[str, Any]], why: dict[str, str]) -> list[str]:
+    """Of each kernel that streams, the launch with the most bytes: what moving them takes, over its modelled time."""
+    found: dict[str, dict[str, tuple[float, float, str, str]]] = {}
+    for cell in cells:
+        for time in cell.get("modelled", []):
+            for part in time.get("parts", []):
+                moving = part["terms_microseconds"].get("memory bandwidth", 0)
+                best = found.setdefault(part["name"], {})
+                if "::" in part["name"] and moving > best.get(time["card"], (0,))[0]:
+                    best[time["card"]] = (moving, part["microseconds"], part["limiter"], cell["cell"])
+    lines = []
+    for kernel, cards in sorted(found.items()):
+        shares = [cards[card][0] / cards[card][1] for card in CARDS if card in cards]
+        if len(shares) < len(CARDS) or max(shares) < STREAMS:
+            continue
+        least = min(range(len(CARDS)), key=lambda at: shares[at])
+        missed = round(shares[least], 2) < ASKED_OF_STREAMS
+        lines.append([f"`{kernel}`", cards[CARDS[0]][3].replace("/optimized/simt", ""),
+                      *(f"{100 * share:.0f} %" for share in shares), cards[CARDS[least]][2],
+                      why.get(kernel, "no reason written") if missed else "-"])
+    return table(["kernel", "cell", *CARDS, "limited by", f"why below {100 * ASKED_OF_STREAMS:.0f} %"], lines)
+
+
 def parity(blocks: list[dict[str, Any]]) -> list[str]:
     """A line a component and dtype: how many checks passed, and the largest error as a share of the allowed one."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -141,7 +181,7 @@ def held(proofs: list[dict[str, Any]], what: str, by: str) -> list[str]:
 
 
 def page(pins: dict[str, Any], versions: Iterable[Cells], proofs: dict[str, Any], parity_blocks: list[dict[str, Any]],
-         machine_code: str, revision: str) -> str:
+         machine_code: str, revision: str, launches: list[dict[str, Any]]) -> str:
     lines = [
         "# The CUDA path without a card", "",
         f"`ci/kernel_page.py` writes this page (revision {revision}). No GPU took part: kernels ran on the host (on",
@@ -163,6 +203,14 @@ def page(pins: dict[str, Any], versions: Iterable[Cells], proofs: dict[str, Any]
         "## Modelled times", "",
         "Of each component, dtype and pass the cell with the most to do. The limiter is its longest launch's.", "",
         *modelled(pins["cells"]),
+        "### Figures that were asked", "", *asked(proofs["figures"], pins["cells"])]
+    if launches:
+        lines += [
+            "### Kernels that stream", "",
+            "Of each kernel whose bytes take half of its time or more, on either card, the launch with the most bytes:",
+            f"the share of copy bandwidth it reaches; asked are {100 * ASKED_OF_STREAMS:.0f} %.", "",
+            *streams(launches, proofs["streams"])]
+    lines += [
         "## Planted bugs", "", *held(proofs["planted"], "bug", "caught by"),
         "## What only a GPU would show, tried on the host", "", *held(proofs["mended_by_reading"], "what", "held by")]
     found = re.findall(r"^(sm_\d+) +(\w+) +(resources|SASS instructions) +(\w+): (.*)$", machine_code, re.MULTILINE)
@@ -177,13 +225,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parity", type=Path, nargs="*", default=[])
     parser.add_argument("--machine-code", type=Path)
+    parser.add_argument("--launches", type=Path)
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
     text = page(json.loads((ROOT / PINS).read_text()), first_pins(),
                 json.loads((ROOT / "ci/kernel_proofs.json").read_text()),
                 [json.loads(record.read_text())["twinbench"] for record in options.parity],
                 options.machine_code.read_text() if options.machine_code else "",
-                git("rev-parse", "--short=12", "HEAD").strip())
+                git("rev-parse", "--short=12", "HEAD").strip(),
+                json.loads(options.launches.read_text())["cells"] if options.launches else [])
     give(text, options.write)
     return 0
 

@@ -30,7 +30,7 @@ def width_of(operation: str) -> int:
 
 
 def loads_in_flight(code: list[Instruction]) -> float:
-    """How many global loads a warp issues, on average, before it waits for one of them."""
+    """How many global loads a warp issues, on average over the code as it stands, before it waits for one of them."""
     jumped_to = {label for row in code if row.base == "BRA" for label in row.targets}
     waited_for, loads, waits, open_loads = set(), 0, 0, 0
     for row in code:

@@ -11,8 +11,8 @@ from typing import Any
 
 from bundling.programs import copy_libraries, copy_program, foreign_run_paths, needed_libraries, newest_version
 from bundling.sanitizer import add_sanitizer
+from suite.plan import UNIT_TESTS
 
-UNIT_TESTS = ("kernel_tests",)  # those that need no source tree and no fake driver
 DATA = ("ci/gpu_suite", "ci/counters.json", "ci/documented.json", "ci/kernel_budgets.json", "ci/kernel_counts.json",
         "ci/kernel_sass.json", "data/default.efds", "data/default.efds.valid")
 # Claims, for the report; the kernels' lines, by whose text the model finds what of their machine code was counted.
@@ -34,8 +34,11 @@ elsewhere.
 
 def stage(root: Path, build: Path, folder: Path, programs: list[str], revision: str, *,
           with_sanitizer: bool) -> dict[str, Any]:
-    """Fills the folder anew; returns the manifest it wrote."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Fills the folder, which is not there yet; returns the manifest it wrote."""
+    missing = [str(file) for file in [*(build / "bin" / name for name in programs), root / "data/default.efds"]
+               if not file.is_file()]
+    if missing:
+        raise RuntimeError(f"missing_file: {', '.join(missing)}; remedy: run without --no-build")
     folder.mkdir(parents=True)
     torch = torch_package(root)
     wheel_folders = [torch / "lib", *sorted((torch.parent / "nvidia").glob("*/lib"))]

@@ -54,13 +54,14 @@ def differing(simt: Path, card: Path) -> list[str]:
 
 
 def run_bits(bench: Bench, step: Step, budget_s: float) -> StepResult:
-    """Dumps each cell on simt and on the device and sorts the pairs into classes."""
+    """Dumps each cell on simt and on the device (in a dry run on simt: the CPU) and sorts the pairs into classes."""
+    other = "cpu" if bench.device == "simt" else bench.device
     result = StepResult(step.name, "done", "pass", detail={"classes": {}, "cells": {}})
     folder = bench.work / "bits"
     folder.mkdir(parents=True, exist_ok=True)
     seconds = 0.0
     for cell in step.cells:
-        card = cell.replace("/simt/", f"/{bench.device}/")
+        card = cell.replace("/simt/", f"/{other}/")
         files = {which: folder / f"{name.replace('/', '_')}.safetensors" for which, name in
                  (("simt", cell), ("card", card))}
         for which, name in (("simt", cell), ("card", card)):

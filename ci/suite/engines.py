@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 from suite.errors import SuiteError
-from suite.files import last_line, write_json
+from suite.files import last_line, tail_of, write_json
 from suite.plan import Step
 from suite.process import GRACE_S, Ended, run_limited
 from suite.state import StepResult
@@ -140,13 +140,16 @@ def run_counters(bench: Bench, step: Step, budget_s: float, pins: Path) -> StepR
 
 
 def run_unit_tests(bench: Bench, step: Step, budget_s: float) -> StepResult:
-    """A GoogleTest program: no record, its exit code is the verdict."""
+    """A GoogleTest program: no record, its exit code is the verdict; one that does not say what passed has not run."""
     ended = bench.run(step.name, [str(bench.program.with_name(step.arguments[0]))], step.limit_s, budget_s)
+    log = bench.log_of(step.name)
     result = StepResult(step.name, "done", "pass" if ended.code == 0 else "fail", seconds=round(ended.seconds, 2),
                         exit_code=ended.code)
     if ended.how in ("cut", "interrupted"):
         result.status, result.verdict = ended.how, "inconclusive"
     elif ended.how != "exited":
         result.status, result.verdict = "failed_to_run", "error"
-    result.reason = ended.what or ("" if ended.code == 0 else last_line(bench.log_of(step.name)))
+    elif ended.code == 0 and "[  PASSED  ]" not in tail_of(log, 1 << 16):
+        result.verdict, ended = "error", replace(ended, what="it names no test that passed")
+    result.reason = ended.what or ("" if ended.code == 0 else last_line(log))
     return result

@@ -17,10 +17,11 @@ from typing import Any
 
 from suite import machine
 from suite.bits import run_bits
+from suite.dry_run import dry_run
 from suite.engines import Bench, run_counters, run_engine, run_unit_tests
 from suite.errors import TOOL_ERROR, SuiteError
 from suite.host_counts import judge_counts, run_sectors
-from suite.plan import Step, make_plan, scenario_names
+from suite.plan import UNIT_TESTS, Step, make_plan, scenario_names, smallest_component
 from suite.process import GRACE_S
 from suite.results import device_pins, make_report, pack, summary_of, write_summary
 from suite.sanitizer_steps import run_sanitizer
@@ -31,6 +32,7 @@ _EPILOG = """\
 exit codes: 0 pass; 1 a failure; 2 usage error, or a step that could not do its work; 3 inconclusive, cut by
 the budget, or nothing measured. --out holds summary.md, summary.json, record.json, report.html, results.tar.gz and
 gpu_suite.log."""
+_FRESH = ("resume", "list")  # what a dry run is not given
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -43,7 +45,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=9,
                         help="time budget of this call, the report included (default: %(default)s)")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda",
-                        help="default: %(default)s; cpu is a dry run")
+                        help="default: %(default)s; cpu: the same steps without a card")
+    parser.add_argument("--dry-run", action="store_true",
+                        help="without a card: every stage on the smallest component, its CUDA path on the host, then "
+                        "with programs that crash, refuse or do nothing; --out also holds dry_run.md")
     parser.add_argument("--resume", action="store_true", help="go on where the last call with this work folder stopped")
     parser.add_argument("--quick", action="store_true",
                         help="pass --quick to the engines: fewer pairs, smaller budgets")
@@ -61,14 +66,20 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         re.compile(options.only)
     except re.error as error:
         parser.error(f"--only {options.only}: {error}")
+    if options.dry_run and (given := [name for name in _FRESH if getattr(options, name)]):
+        parser.error(f"--dry-run does not go with --{given[0]}: it goes through the whole plan anew")
     return options
 
 
 def main(root: Path, arguments: Sequence[str]) -> int:
     started = time.monotonic()
     options = parse(arguments)
+
+    def make_suite(**changes: Any) -> Suite:
+        return Suite(root, argparse.Namespace(**(vars(options) | changes)), time.monotonic())
+
     try:
-        return Suite(root, options, started).run()
+        return dry_run(options.out.resolve(), make_suite) if options.dry_run else Suite(root, options, started).run()
     except SuiteError as error:
         print(f"gpu_suite: {error}", file=sys.stderr)
         return TOOL_ERROR
@@ -94,7 +105,7 @@ class Suite:
         self.revision = listed.get("revision", "")
         self.missing = machine.missing_packages()
         self.gpu = machine.gpu_status(self.work / "steps/nvidia_smi.log") if options.device == "cuda" else {
-            "status": "not used (--device cpu)"}
+            "status": f"not used (device {options.device})"}
         self.bench = Bench(root, self._program(), self.work, options.device,
                            machine.environment_of(root, torch, self.revision), limit_s=options.step_limit,
                            grace_s=min(GRACE_S, options.step_limit or GRACE_S))
@@ -149,10 +160,12 @@ class Suite:
         return self._finish()
 
     def _plan_steps(self) -> None:
-        cells, table = self._ask("--cells"), self._ask("--json")
+        cells, rows = self._ask("--cells").split(), self._ask("--json")
         try:
-            full = make_plan(cells.split(), json.loads(table), scenario_names(self.root), device=self.options.device,
-                             quick=self.options.quick, unit_tests=self.listed.get("unit_tests", []))
+            table = json.loads(rows)
+            full = make_plan(cells, table, scenario_names(self.root), device=self.options.device,
+                             quick=self.options.quick, unit_tests=self._unit_tests(),
+                             only=smallest_component(cells, table) if self.options.dry_run else "")
         except (ValueError, KeyError, IndexError) as error:
             raise SuiteError(
                 "bad_answer", "twinbench list", repr(error),
@@ -168,6 +181,11 @@ class Suite:
                 "program": str(self.bench.program)}))
         self._note(
             f"{facts}; {len(self.plan)} steps, {sum(self.state.finished(step.name) for step in self.plan)} done before")
+
+    def _unit_tests(self) -> list[str]:
+        """What the bundle says it carries; of a checkout, what is built."""
+        built = [name for name in UNIT_TESTS if self.bench.program.with_name(name).is_file()]
+        return self.listed.get("unit_tests", built)
 
     def _ask(self, flag: str) -> str:
         """What `twinbench list` prints: also the first sign whether the program loads here at all."""

@@ -28,6 +28,8 @@ LIMITS = {
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 NULL_CELLS, NULL_BLOCKS = 10, 40
 SECOND_TIMER = 3  # components whose time is taken a second way
+UNIT_TESTS = ("kernel_tests",)  # those that need no source tree and no fake driver
+SHORT_SCENARIO = "slot_leak"  # of a dry run
 
 
 @dataclass(frozen=True)
@@ -47,17 +49,28 @@ class Step:
 
 
 def make_plan(cells: Sequence[str], table: Sequence[Mapping[str, Any]], scenarios: Sequence[str], *, device: str,
-              quick: bool, unit_tests: Sequence[str] = ()) -> list[Step]:
+              quick: bool, unit_tests: Sequence[str] = (), only: str = "") -> list[Step]:
     """All steps on a device. `cells`: of `twinbench list --cells`; `table`: of `twinbench list --json`; `unit_tests`:
-    programs beside twinbench."""
+    programs beside twinbench; `only`: every stage as short as it can be, of this component alone (a dry run).
+
+    On device simt nothing has a time: what needs a clock runs on the CPU."""
+    clock = "cpu" if device == "simt" else device
+    chosen: tuple[str, ...] = ()
+    calm = ("--timing", "without") if only else ()  # what time decides wants a quiet machine
+    null = ("--null-cells", str(NULL_CELLS), "--null-blocks", str(NULL_BLOCKS))
+    if only:
+        chosen, null = ("--filter", f"^{re.escape(only)}/"), ("--null-cells", "1", "--null-blocks", "2")
+        cells = [cell for cell in cells if cell.startswith(f"{only}/")]
+        scenarios = [name for name in scenarios if name == SHORT_SCENARIO]
     here = [cell for cell in cells if cell.split("/")[2] == device]
     components = list(dict.fromkeys(cell.split("/")[0] for cell in here))
     timed = {row["id"] for row in table if any(case["timed"] for case in row["cases"])}
     hurry = ("--quick",) if quick else ()
 
     def engine(group: str, component: str, *flags: str) -> Step:
+        where = clock if group == "bench" else device
         return Step(f"{group}.{component}", group,
-                    (group, "--device", device, "--filter", f"^{re.escape(component)}/", *flags), component=component)
+                    (group, "--device", where, "--filter", f"^{re.escape(component)}/", *flags), component=component)
 
     # What the host has counted and modelled, now on the card: bits, counts, times.
     on_simt = {component: smallest_cells(component, [cell for cell in cells if "/simt/" in cell], table)
@@ -69,12 +82,9 @@ def make_plan(cells: Sequence[str], table: Sequence[Mapping[str, Any]], scenario
     steps += [Step(f"sectors.{component}", "sectors", component=component, cells=tuple(on_simt[component][:1]))
               for component in twins]
     if twins:
-        steps.append(Step("modelled", "modelled", ("kernels", "--timed", "--pins-only")))
-    steps.append(Step("ceilings", "ceilings", ("ceilings", "--device", device, *hurry)))
-    steps.append(
-        Step("null", "null",
-             ("bench", "--device", device, "--session-only", "--null-cells", str(NULL_CELLS), "--null-blocks",
-              str(NULL_BLOCKS), *hurry)))
+        steps.append(Step("modelled", "modelled", ("kernels", "--timed", "--pins-only", *chosen)))
+    steps.append(Step("ceilings", "ceilings", ("ceilings", "--device", clock, *hurry)))
+    steps.append(Step("null", "null", ("bench", "--device", clock, "--session-only", *null, *chosen, *hurry)))
     steps += [engine("bench", component, *hurry) for component in components if component in timed]
     for component in [component for component in twins if component in timed][:SECOND_TIMER]:
         cell = largest_timed_cell(component, device, here, table)
@@ -90,7 +100,7 @@ def make_plan(cells: Sequence[str], table: Sequence[Mapping[str, Any]], scenario
                      cells=tuple(smallest)))
     steps += [
         Step(f"scenario.{name}", "scenario", ("scenario", name, "--device", device, *hurry)) for name in scenarios]
-    steps.append(Step("selftest", "selftest", ("selftest", "--device", device)))
+    steps.append(Step("selftest", "selftest", ("selftest", "--device", device, *calm)))
     return [*steps, *(Step(f"unit.{name}", "unit", (name,)) for name in unit_tests)]
 
 
@@ -105,6 +115,13 @@ def smallest_cells(component: str, cells: Sequence[str], table: Sequence[Mapping
         if usable:
             cases.append(min(usable, key=_work)["name"])
     return [cell for cell in cells if cell.startswith(f"{component}/optimized/") and cell.rsplit("/", 1)[1] in cases]
+
+
+def smallest_component(cells: Sequence[str], table: Sequence[Mapping[str, Any]]) -> str:
+    """Of the components with cells on simt and timed cases the one whose largest case has the least to do."""
+    on_simt = {cell.split("/")[0] for cell in cells if "/simt/" in cell}
+    rows = [row for row in table if row["id"] in on_simt and any(case["timed"] for case in row["cases"])]
+    return str(min(rows, key=lambda row: max(map(_work, row["cases"])))["id"])
 
 
 def largest_timed_cell(component: str, device: str, cells: Sequence[str],

@@ -35,10 +35,10 @@ class Finding:
     reason: str = ""
 
 
-def find_sanitizer(root: Path) -> tuple[str, str]:
-    """(program, "") : the toolkit's on PATH or in /usr/local/cuda, else the bundle's; ("", reason) where there is
-    none."""
-    for candidate in (shutil.which("compute-sanitizer"), TOOLKIT, str(root / "sanitizer/compute-sanitizer")):
+def find_sanitizer(root: Path, path: str | None = None) -> tuple[str, str]:
+    """(program, "") : the toolkit's on the path (else $PATH) or in /usr/local/cuda, else the bundle's; ("", reason)
+    where there is none."""
+    for candidate in (shutil.which("compute-sanitizer", path=path), TOOLKIT, str(root / "sanitizer/compute-sanitizer")):
         if candidate and Path(candidate).is_file():
             return candidate, ""
     return "", f"no compute-sanitizer: neither on PATH, nor {TOOLKIT}, nor in the bundle"

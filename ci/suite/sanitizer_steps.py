@@ -18,7 +18,7 @@ _OUTPUT = 4 << 20  # bytes of a log that are looked at
 
 def run_sanitizer(bench: Bench, state: State, step: Step, budget_s: float) -> StepResult:
     """One step; a skip with its reason where the tool is not there or cannot work here."""
-    program, missing = find_sanitizer(bench.root)
+    program, missing = find_sanitizer(bench.root, bench.environment.get("PATH"))
     if bench.device != "cuda":
         missing = "compute-sanitizer checks CUDA kernels only"
     refused = next(

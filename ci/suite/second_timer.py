@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
-from importlib.util import find_spec
+from collections.abc import Mapping
 from pathlib import Path
 
 from suite.engines import Bench
@@ -17,12 +18,11 @@ GPU_MEAN = "nv/cold/time/gpu/mean"
 PROGRAM = Path(__file__).with_name("nvbench_program.py")
 
 
-def missing() -> str:
-    """Why nvbench cannot run here; "" where it can."""
-    try:
-        return "" if find_spec("cuda.bench") else "the package cuda-bench (nvbench) is not installed"
-    except ModuleNotFoundError:
-        return "the package cuda-bench (nvbench) is not installed"
+def missing(environment: Mapping[str, str]) -> str:
+    """Why nvbench cannot run in this environment; "" where it can."""
+    look = "from importlib.util import find_spec; raise SystemExit(not find_spec('cuda.bench'))"
+    found = subprocess.run([sys.executable, "-c", look], env=dict(environment), capture_output=True).returncode == 0
+    return "" if found else "the package cuda-bench (nvbench) is not installed"
 
 
 def mean_seconds(text: str) -> float | None:
@@ -51,9 +51,9 @@ def run_second_timer(bench: Bench, step: Step, budget_s: float) -> StepResult:
     result = StepResult(step.name, "done", "skip")
     operators = next((path for path in (bench.program.parent / "libtwinbench_ops.so",
                                         bench.program.parents[1] / "lib/libtwinbench_ops.so") if path.is_file()), None)
-    if bench.device == "cpu":
+    if bench.device != "cuda":
         result.reason = "nvbench times kernels of a card only"
-    elif why := missing():
+    elif why := missing(bench.environment):
         result.reason = f"{why}: one timer only"
     elif operators is None:
         result.reason = "libtwinbench_ops.so is not beside the program"
@@ -74,6 +74,9 @@ def run_second_timer(bench: Bench, step: Step, budget_s: float) -> StepResult:
         if ended.how != "exited" or ended.code != 0:
             result.verdict, result.reason = "error", ended.what or last_line(bench.log_of(step.name))
             return result
+    if not out.is_file():
+        result.verdict, result.reason = "error", "nvbench ended well and left no file"
+        return result
     second, first = mean_seconds(out.read_text()), suite_seconds(bench, step.component, cell)
     result.detail = {"cell": cell, "nvbench_s": second, "suite_s": first}
     if second is None or first is None:

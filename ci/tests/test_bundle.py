@@ -12,6 +12,9 @@ import pytest
 
 from twinbench_reports.load import load_record
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from suite.dry_run import STAGES  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[2]
 PRESET = Path(os.environ["TWINBENCH_PROGRAM"]).parents[1].name
 STEPS = (r"^(ceilings|parity[.]energy_flow[.]simple_neuron|sanitizer[.]memcheck|"
@@ -107,6 +110,38 @@ def test_the_whole_plan_cut_by_its_budget_and_resumed(bundle, tmp_path):
     page = (out / "report.html").read_text()
     assert page.startswith("<!DOCTYPE html>") and page.rstrip().endswith("</html>")
     assert (out / "results.tar.gz").stat().st_size < 15 << 20
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="hiding the source tree needs root")
+def test_the_dry_run_begins_every_stage_of_the_real_programs(bundle, tmp_path):
+    folders = f"--out '{tmp_path}/out' --work '{tmp_path}/work'"
+    run = hidden(f"'{bundle}/gpu_suite' --dry-run --minutes 6 {folders}", tmp_path)
+    page = (tmp_path / "out/dry_run.md").read_text()
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr
+    for stage in STAGES:
+        text = page.split(f". {stage}\n")[1].split("\n## ")[0]
+        here = [line.split(" | ") for line in text.splitlines() if line.startswith("| here |")]
+        assert here, f"{stage} did not begin"
+        wanted = "skip" if stage in ("sectors", "nvbench", "sanitizer") else "pass"
+        if stage not in ("null", "bench"):  # times decide those
+            assert {row[2] for row in here} == {wanted}, text
+    assert load_record(tmp_path / "work/steps/bench.energy_flow.adaptive_stop.json").block["timings"]
+    compared = json.loads((tmp_path / "work/state.json").read_text())["steps"]
+    counted = next(step for step in compared if step["name"].startswith("counters."))
+    assert counted["detail"]["compared_with_simt"] >= 10 and counted["detail"]["other_than_simt"] == []
+
+
+def test_two_that_pack_at_once_do_not_meet(tmp_path):
+    both = [tmp_path / name / "bundle.tar.xz" for name in ("one", "other")]
+    command = [sys.executable, str(ROOT / "ci/bundle"), "--no-build", "--preset", PRESET, "--no-sanitizer", "--out"]
+    runs = [subprocess.Popen([*command, str(archive)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            for archive in both]
+    said = [run.communicate(timeout=400)[1] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0], said
+    assert both[0].read_bytes() == both[1].read_bytes(), "the same files, the same bytes"
+    assert [path.name for path in tmp_path.rglob(".*")] == [], "a part of an archive was left"
+    left = {path.name for path in (ROOT / "build/bundle").iterdir()}
+    assert not [name for name in left if name.startswith("tmp")], left
 
 
 def test_an_archive_above_the_limit_is_refused(tmp_path):

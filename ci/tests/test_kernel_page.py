@@ -11,6 +11,7 @@ import kernel_page  # noqa: E402
 from test_cheats import there  # noqa: E402
 
 PROOFS = json.loads((ROOT / "ci/kernel_proofs.json").read_text())
+PINS = json.loads((ROOT / "ci/kernel_counts.json").read_text())
 CELL = "energy_flow.first/optimized/simt/fp32/large"
 
 
@@ -26,12 +27,15 @@ def pin(share):
 NOW = {CELL: {"first::Forward": row(40), "modelled H200": pin("0.850"), "modelled RTX 5090": pin("0.910")},
        CELL.replace("large", "tiny"): {"first::Forward": row(40), "modelled H200": pin("0.001")},
        CELL.replace("large", "backward_large"): {"first::Backward": row(44, 240), "modelled H200": pin("0.500")}}
+FIGURES = [{"what": "the first one", "cell": CELL, "at_least": 0.9, "why": "L2 is in the way"}]
 THEN = {CELL: {"first::Forward": row(160)}}
 
 
 def page(**changes):
     given = {"pins": {"cells": NOW, "reasons": [{"bound": "lanes", "kernel": "first::Backward"}]}, "versions": [THEN],
-             "proofs": PROOFS, "parity_blocks": [], "machine_code": "", "revision": "abc"} | changes
+             "proofs": PROOFS, "parity_blocks": [], "machine_code": "", "revision": "abc",
+             "launches": []} | changes
+    given["proofs"] = PROOFS | {"figures": FIGURES} | changes.get("proofs", {})
     return kernel_page.page(**given)
 
 
@@ -58,6 +62,36 @@ def test_the_largest_cell_of_each_pass_is_modelled_on_both_cards():
     assert "| energy_flow.first/fp32/backward_large | H200 | 10.00 | 20.00 | 50 % |" in text
 
 
+def test_a_figure_that_is_missed_says_why():
+    first = "| the first one | energy_flow.first/fp32/large | "
+    assert first + "90 % | 85 % | 91 % | H200 | L2 is in the way |" in page()
+    met = page(proofs={"figures": [FIGURES[0] | {"at_least": 0.85}]})
+    assert first + "85 % | 85 % | 91 % | none | - |" in met
+    assert all(one["cell"] in PINS["cells"] for one in PROOFS["figures"]), "of cells that are pinned"
+    assert "|  |" not in "".join(kernel_page.asked(PROOFS["figures"], PINS["cells"])), "a miss has a reason"
+    untold = kernel_page.asked([one | {"why": ""} for one in PROOFS["figures"]], PINS["cells"])
+    assert "|  |" in "".join(untold), "and none is written where nothing was missed"
+
+
+def launch(card, moving, seconds, name="first::Forward", limiter="instruction issue"):
+    return {"card": card, "parts": [{"name": name, "microseconds": seconds, "limiter": limiter,
+                                     "terms_microseconds": {"memory bandwidth": moving}}]}
+
+
+def test_kernels_that_stream_are_held_against_copy_bandwidth():
+    small = {"cell": CELL.replace("large", "tiny"), "modelled": [launch("H200", 1, 10), launch("RTX 5090", 1, 10)]}
+    large = {"cell": CELL, "modelled": [launch("H200", 8, 10), launch("RTX 5090", 18, 20)]}
+    other = {"cell": CELL, "modelled": [launch("H200", 4, 10, "first::Busy"), launch("RTX 5090", 4, 10, "first::Busy"),
+                                        launch("H200", 9, 10, "mm 1x1x1 bf16")]}
+    text = page(launches=[small, large, other])
+    row = "| `first::Forward` | energy_flow.first/fp32/large | 80 % | 90 % | instruction issue | no reason written |"
+    assert row in text and "first::Busy" not in text and "`mm" not in text
+    reasons = page(launches=[large], proofs={"streams": {"first::Forward": "its slots"}})
+    assert "| instruction issue | its slots |" in reasons
+    fast = page(launches=[{"cell": CELL, "modelled": [launch("H200", 8.6, 10), launch("RTX 5090", 18, 20)]}])
+    assert "| 86 % | 90 % | instruction issue | - |" in fast
+
+
 def test_parity_and_machine_code_are_summed_up():
     def check(verdict, ratio):
         return {"cell": CELL, "verdict": verdict, "seconds": 2.0, "outputs": [{"worst_ratio": ratio}]}
@@ -73,8 +107,13 @@ def test_parity_and_machine_code_are_summed_up():
 def test_the_page_is_there_and_shows_every_kernel():
     text = (ROOT / "reports/kernels.md").read_text()
     shown = set(re.findall(r"^\| `([\w:]+)` \|", text, re.MULTILINE))
-    pinned = set(kernel_page.kernels_of(json.loads((ROOT / "ci/kernel_counts.json").read_text())["cells"]))
+    pinned = set(kernel_page.kernels_of(PINS["cells"]))
     assert shown == pinned, "write it anew: ci/kernel_page.py --help"
     assert all(one["bug"] in text for one in PROOFS["planted"])
-    for part in ("## Parity on simt", "## Modelled times", "## Machine code", "## Unknown until a card is there"):
+    parity = text.split("## Parity on simt")[1].split("## ")[0]
+    passed = re.findall(r"^\| \w+\.\w+ \| \w+ \| \d+ \| (\d+) \|", parity, re.MULTILINE)
+    assert passed and "0" not in passed, "a component that was skipped shows nothing: run it to its end"
+    assert "no reason written" not in text
+    for part in ("## Parity on simt", "## Modelled times", "### Figures that were asked", "### Kernels that stream",
+                 "## Machine code", "## Unknown until a card is there"):
         assert part in text

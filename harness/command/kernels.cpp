@@ -220,6 +220,9 @@ void print_budgets(const std::vector<CellResult>& results, const std::vector<mod
     }
   std::cout << '\n';
   table.print(std::cout);
+  std::cout
+      << "Loads in flight: the mean over the code as it stands, not over what runs. What runs is counted by source\n"
+         "line, and an unrolled loop and its tail share their lines: weights would split evenly between them.\n";
 }
 
 void print_times(const std::vector<CellResult>& results) {

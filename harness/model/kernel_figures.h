@@ -17,8 +17,10 @@ namespace twinbench::model {
 struct KernelFigures {
   int registers = 0, spill_bytes = 0;
   double warps_per_multiprocessor = 0;  // at the documents' sizes, where shared memory is dynamic
-  double loads_in_flight = 1;           // of one warp, on average, before it waits
-  double copies_in_flight = 1;          // asynchronous ones
+  double loads_in_flight = 1;   // of one warp before it waits, on average over the code as it stands: weights by
+                                // executions_of would say the same of an unrolled loop and its tail, which
+                                // share their places
+  double copies_in_flight = 1;  // asynchronous ones
   double instructions = 0;
   std::vector<KernelPlace> places;
   std::vector<CodePiece> pieces;

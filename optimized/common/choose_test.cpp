@@ -37,19 +37,24 @@ TEST(Choose, OneWayIsNoChoice) {
   EXPECT_TRUE(watch.made().empty());
 }
 
-// Tiles: small ones where few blocks would leave the card idle, tall ones where rounds of 160 flows are the fuller.
+// Tiles: small ones where few blocks would leave a card idle, tall ones where rounds of 160 flows are the fuller, which
+// depends on the card; over all cards the one that none of them is much slower with.
 TEST(Choose, CarrierTilesFollowTheFlows) {
   using namespace energy_flow::energy_carrier;
-  const auto best = [](std::int64_t flows) {
+  const auto best = [](std::int64_t flows, const auto&... card) {
     const Shape shape{flows, 64, 512, 2};
     std::optional<FusedTile> least;
     for (const auto tile : {FusedTile::kSmall, FusedTile::kLarge, FusedTile::kTall})
-      if (expected_seconds(shape, tile) < expected_seconds(shape, least)) least = tile;
+      if (expected_seconds(shape, tile, card...) < expected_seconds(shape, least, card...)) least = tile;
     return least;
   };
+  const auto& [h200, rtx5090] = kExpectedCards;
+  for (const ExpectedCard& card : kExpectedCards) EXPECT_EQ(best(256, card), FusedTile::kSmall);
   EXPECT_EQ(best(256), FusedTile::kSmall);
-  EXPECT_EQ(best(5000), FusedTile::kTall);
-  EXPECT_EQ(best(2048), FusedTile::kLarge);  // one round either way: the one of the lower tiles is shorter
+  EXPECT_EQ(best(2048, h200), FusedTile::kLarge);  // one round either way: the one of the lower tiles is shorter
+  EXPECT_EQ(best(5000, h200), FusedTile::kTall);
+  EXPECT_EQ(best(5000, rtx5090), FusedTile::kLarge);
+  EXPECT_EQ(best(5000), FusedTile::kLarge);
 }
 
 }  // namespace

@@ -18,7 +18,10 @@
 // us with their tails), and half the guard's pass: 65 %. Modelled 63.1 / 80.9 % (49.7 / 135.6 us); asked are 65 %, 48.2
 // us. What is left: 41.0 us at mma.sync's rate (31.3 at the library's), three launches 2.3 us, and 5.4 us of guarding
 // the first layer's state, which moves 17.6 MB (4.1 us): no order of this work comes below 47.4 us. Machine code: no
-// spills; 94, 236 and 254 registers.
+// spills; 94, 236 and 254 registers. That guard in the first layer's own loop, by the model's terms: 4.5 us less in the
+// pass, but every channel tile reads the states in fp32, 18.0 us of L2 beside 15.3 of tensor cores, and waits for them
+// 16 times in two rounds of blocks, 11.8 us more, as a stage in shared memory has no room on an RTX 5090: 26 us
+// instead of 17 for that layer, so it was not built. Tiles of 160 flows suit the H200, of 128 the RTX 5090.
 #include "kernels/common/simt_device.h"
 #include "kernels/energy_flow/energy_carrier/fused_kernel.h"
 #include "kernels/energy_flow/energy_carrier/kernel.h"

@@ -17,14 +17,16 @@ inline std::string form_name(std::optional<FusedTile> tile) {
   return "fused tiles of " + std::to_string(flows_of(*tile)) + "x" + std::to_string(channels_of(*tile));
 }
 
-// Rounded figures of an H200 (ci/cards/h200.json), as its model needs them.
+// Rounded figures of a card (ci/cards), as its model needs them.
 struct ExpectedCard {
-  double multiprocessors = 132, launch = 0.75e-6, memory = 4e12;  // s, B/s
-  double tensor_cores = 646e12, products = 780e12;                // FLOP/s: of the fused kernel, of the library
-  double slice = 80e-9, block = 1.5e-6;                           // s: of a slice of k at least, of a block's ends
+  double multiprocessors, launch, memory;  // s, B/s
+  double tensor_cores, products;           // FLOP/s: of the fused kernel, of the library
+  double slice, block;                     // s: of a slice of k at least, of a block's ends
 };
+constexpr ExpectedCard kExpectedCards[] = {{132, 0.75e-6, 4e12, 646e12, 780e12, 80e-9, 1.5e-6},    // H200
+                                           {170, 0.6e-6, 1.5e12, 224e12, 224e12, 60e-9, 1.2e-6}};  // RTX 5090
 
-inline double expected_seconds(const Shape& shape, std::optional<FusedTile> tile, const ExpectedCard& card = {}) {
+inline double expected_seconds(const Shape& shape, std::optional<FusedTile> tile, const ExpectedCard& card) {
   const auto flows = static_cast<double>(shape.flows), width = static_cast<double>(shape.width);
   // The guard's pass reads states in fp32 and writes them in bf16; fused layers do so for those above the first.
   const double guarded = 6 * width * flows * (tile ? 1 : shape.layers);
@@ -32,10 +34,14 @@ inline double expected_seconds(const Shape& shape, std::optional<FusedTile> tile
   for (std::int32_t l = 0; l < shape.layers; ++l) {
     const double input = l == 0 ? input_width(shape) : width;
     if (!tile) {
-      // Two products that write their sums, one kernel that reads them; a product is no shorter than a small kernel.
-      const double product = 2 * flows * 3 * width / card.products, sums = 2 * 4 * 3 * width * flows / card.memory;
-      seconds += 3 * card.launch + std::max(1e-6, product * input + sums / 2) +
-                 std::max(1e-6, product * width + sums / 2) + std::max(0.5e-6, sums);
+      // Two products that read their weights and write their sums, one kernel that reads them; a product is no shorter
+      // than a small kernel.
+      const double sums = 2 * 4 * 3 * width * flows / card.memory;
+      const auto product = [&](double inner) {
+        const double weights = 2 * 3 * width * inner;
+        return std::max(1e-6, weights * flows / card.products + weights / card.memory + sums / 2);
+      };
+      seconds += 3 * card.launch + product(input) + product(width) + std::max(0.5e-6, sums);
       continue;
     }
     const std::int64_t flow_tiles = kernels::blocks_of(shape.flows, flows_of(*tile));
@@ -45,6 +51,13 @@ inline double expected_seconds(const Shape& shape, std::optional<FusedTile> tile
     const double multiplying = tile_flops * (input + width) / (card.tensor_cores / card.multiprocessors);
     seconds += card.launch + rounds * (card.block + std::max(multiplying, (input + width) / 32 * card.slice));
   }
+  return seconds;
+}
+
+// Over all cards: what simt counts is one form, which none of them may be much slower with (`twinbench kernels`).
+inline double expected_seconds(const Shape& shape, std::optional<FusedTile> tile) {
+  double seconds = 0;
+  for (const ExpectedCard& card : kExpectedCards) seconds += expected_seconds(shape, tile, card);
   return seconds;
 }
 
