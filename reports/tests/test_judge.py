@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import copy
 import datetime
+import math
+from pathlib import Path
 
 import pytest
 import synthetic
 
+from twinbench_reports.cells import named_rows
+from twinbench_reports.judge.completeness import TURN
 from twinbench_reports.judge.judge import judge
 from twinbench_reports.judge.pins import judge_pins
 
@@ -57,6 +61,8 @@ def test_a_failure_in_any_section_fails(load, section, word):
 def plant_parity_ratio(block): block["parity"][0]["outputs"][0]["worst_ratio"] = 1.01
 def plant_parity_null(block): block["parity"][0]["outputs"][0]["worst_ratio"] = None
 def plant_vacuity(block): block["parity"][0]["vacuity"]["rejected"] = 4
+def plant_no_vacuity(block): block["parity"][0].update(check="vacuity", vacuity=None)
+def plant_negative_error(block): block["parity"][0]["outputs"][0]["worst_ratio"] = -5
 def plant_pin(block): block["counters"][0]["pinned"] = {"dispatches": 1}
 
 
@@ -166,6 +172,33 @@ def test_a_row_that_is_skipped_now_is_missing(load):
     before, root = load(synthetic.full(), "before.json"), synthetic.full()
     root["twinbench"]["parity"][0].update(verdict="skip", reason="quietly dropped")
     assert judge(load(synthetic.balance(root)), before).exit_code == 3
+
+
+def test_a_rule_that_is_another_cases_turn_is_not_missing(load):
+    before, root = load(synthetic.full(), "before.json"), synthetic.full()
+    root["twinbench"]["parity"][0].update(verdict="skip", reason=f"{TURN}: one in 2, by --sample")
+    found = judge(load(synthetic.balance(root)), before).findings
+    assert not [finding for finding in found if finding.kind == "parity" and finding.severity != "notice"]
+    program = (Path(__file__).parents[2] / "harness/parity/parity.cpp").read_text()
+    assert f'skip("{TURN}: ' in program
+
+
+def test_an_output_that_is_no_longer_compared_is_missing(load):
+    before, root = synthetic.full(), synthetic.full()
+    row = before["twinbench"]["parity"][0]
+    row["outputs"].append({**row["outputs"][0], "name": "gone"})
+    found = judge(load(root), load(before, "before.json")).of("missing")
+    assert [finding.subject for finding in found if "more outputs: gone" in finding.message] == [
+        next(iter(named_rows(root["twinbench"], "parity")))[0]]
+
+
+@pytest.mark.parametrize("change, said", [({"pairs": 0}, "of no pair"), ({"cells": []}, "of no pair"),
+                                          ({"noise_floor": 0.2}, "no loss can be told")])
+def test_a_null_test_of_nothing_or_of_noise_decides_nothing(load, change, said):
+    root = synthetic.full()
+    root["twinbench"]["session"]["null_test"].update(change)
+    verdict = judge(load(root), load(slower(synthetic.full(), 1.5), "before.json"))
+    assert verdict.exit_code == 3 and any(said in finding.message for finding in verdict.of("inconclusive"))
 
 
 def slower(root, factor, revision="another"):
@@ -346,6 +379,8 @@ def test_a_lost_speedup_names_the_counter_that_moved(load):
     ("timings", {"samples_s": [-1.0] * 20}, "not all are times"),
     ("timings", {"samples_s": []}, "of 0 samples"),
     ("timings", {"median_s": 1e-12, "impossible_below_s": None}, "its median is 1e-12 s, and its samples give"),
+    ("speedups", {"ratio": 1420.0, "lower": 1420.0, "upper": 1420.0, "log_ratios": [math.log(1420)] * 20},
+     "the medians of its two variants"),
     ("parity", {"outputs": []}, "no output was compared"),
     ("parity", {"reason": "output differs"}, "says output differs"),
 ])

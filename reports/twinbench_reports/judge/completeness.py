@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from twinbench_reports.cells import JUDGED_SECTIONS, named_rows
+from twinbench_reports.cells import JUDGED_SECTIONS, Row, named_rows
 from twinbench_reports.judge.findings import Finding
 from twinbench_reports.judge.reproduce import program, reproduce
 from twinbench_reports.judge.timing import disbelief
+
+TURN = "not this case's turn"  # in tier quick revisions take turns with the rules that need further runs
 
 
 def count_rows(block: dict[str, Any]) -> dict[str, int]:
@@ -73,9 +75,20 @@ def _vanished(now: dict[str, Any], before: dict[str, Any]) -> Iterator[Finding]:
                 renamed = f"; perhaps renamed to {other}" if other else ""
                 yield Finding("missing", section, name,
                               f"vanished: the baseline record has it, this one does not{renamed}", command)
+            elif row["verdict"] == "skip" and row["reason"].startswith(TURN):
+                continue
             elif row["verdict"] == "skip":
                 yield Finding("missing", section, name,
                               f"vanished: measured in the baseline record, skipped now: {row['reason']}", command)
+            else:
+                gone = ", ".join(_outputs(section, old) - _outputs(section, row))
+                if gone:
+                    yield Finding("missing", section, name, f"the baseline record compared more outputs: {gone}", command)
+
+
+def _outputs(section: str, row: Row) -> set[str]:
+    """What a row of parity compared; nothing where it says that there was nothing to compare."""
+    return {output["name"] for output in row["outputs"] if output["elements"]} if section == "parity" else set()
 
 
 def one_part_differs(name: str, other: str) -> bool:

@@ -40,6 +40,11 @@ def disbelief(block: dict[str, Any]) -> str:
     word = null_test_word(block)
     if word != "same":
         return f"a twin compared with itself: {word}"
+    test = block["session"]["null_test"]
+    if not test["pairs"] or not test["cells"]:
+        return "the null test says 'same' of no pair"
+    if 2 * BLIND * (test["noise_floor"] or 0) >= 1:
+        return f"a twin compared with itself differs by up to {100 * test['noise_floor']:.0f} %: no loss can be told"
     q = (block["session"] or {}).get("qualification")
     if q and (q["false_verdicts"] or q["misses"] or q["planted_wrong"]):
         return f"the gate judged wrongly where the verdict was known: {qualification_text(block)}"
