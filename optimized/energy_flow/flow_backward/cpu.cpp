@@ -12,6 +12,7 @@
 #include "optimized/common/rows.h"
 #include "optimized/energy_flow/common/flow_tape.h"
 #include "optimized/energy_flow/common/tile_gradients.h"
+#include "src/energy_flow/common/flow_lives.h"
 #include "src/energy_flow/common/flow_work.h"
 
 namespace twinbench::energy_flow::flow_backward {
@@ -54,6 +55,7 @@ class CpuBackward final : public Runnable {
         gradients_(inputs, setting, networks_),
         pieces_(Pieces::of(setting.size("samples"), 1, kMostPieces, 1)),
         parts_(setting.size("samples") == 1 ? std::clamp<std::int64_t>(tiles_of(rules_), 1, kMostPieces) : 1),
+        products_of_tile_(kLanes * products_of_flow_step(setting)),
         initial_energy_(inputs["initial_energy"].contiguous()),
         sample_key_(inputs["sample_key"].contiguous()),
         results_(zero_results(setting)) {
@@ -76,9 +78,9 @@ class CpuBackward final : public Runnable {
     data<std::int64_t>(results_["work"])[kTapeBytes] = tape_bytes();
     if (!backward_) return;
     pieces_.each([this](std::int64_t piece, std::int64_t begin, std::int64_t end) {
-      over_parts([&](std::int64_t part) { std::fill_n(row(sums_, piece + part), sums_.size(1), 0.0f); });
+      over_parts(0, [&](std::int64_t part) { std::fill_n(row(sums_, piece + part), sums_.size(1), 0.0f); });
       for (std::int64_t b = begin; b < end; ++b) backward(b, piece);
-      over_parts([&](std::int64_t part) { gradients_.finish(row(sums_, piece + part)); });
+      over_parts(0, [&](std::int64_t part) { gradients_.finish(row(sums_, piece + part)); });
     });
     sum_columns<float>(sums_, all_sums_, all_sums_.size(0));
     data<std::int64_t>(results_["work"])[kTapeLeft] = tape_bytes();
@@ -100,9 +102,13 @@ class CpuBackward final : public Runnable {
 
   // A sample that is alone is cut into parts of its live tiles. Which part's sums a tile adds to is told by its place
   // among them, not by the threads. In a batch parts_ is 1, and scratch and sums are the piece's own.
+  // products: multiplications of all parts.
   template <class Body>
-  void over_parts(const Body& body) const {
-    at::parallel_for(0, parts_, 1, [&](std::int64_t first, std::int64_t last) {
+  void over_parts(double products, const Body& body) const {
+    constexpr double kWork = 2 << 20;  // that pay for waking a thread
+    const double of_part = std::max(1.0, products / static_cast<double>(parts_));
+    const auto grain = static_cast<std::int64_t>(std::clamp(kWork / of_part, 1.0, static_cast<double>(kMostPieces)));
+    at::parallel_for(0, parts_, grain, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t part = first; part < last; ++part) body(part);
     });
   }
@@ -115,7 +121,7 @@ class CpuBackward final : public Runnable {
     flows.place(data<float>(initial_energy_) + b * rules_.cells());
     for (std::int32_t t = 0; flows.look(t), !flows.finished(); ++t) {
       if (backward_) begin_step(sample);
-      over_parts([&](std::int64_t part) {
+      over_parts(products_of(flows.tiles()), [&](std::int64_t part) {
         float* const scratch = row(scratch_, piece + part);
         if (!backward_) {
           for (std::int64_t tile = part; tile < flows.tiles(); tile += parts_) flows.advance(tile, t, key, scratch);
@@ -138,6 +144,7 @@ class CpuBackward final : public Runnable {
     for (std::int64_t tile = 0; tile < sample.flows.tiles(); ++tile)
       if (const std::uint32_t active = sample.flows.live_lanes(tile); active != 0) sample.tape.add(tile, active);
   }
+  double products_of(std::int64_t tiles) const { return products_of_tile_ * static_cast<double>(tiles); }
   std::size_t stride() const { return static_cast<std::size_t>(parts_); }
 
   void backward(std::int64_t b, std::int64_t piece) {
@@ -149,7 +156,7 @@ class CpuBackward final : public Runnable {
     const FlowTape& tape = sample.tape;
     for (auto step = tape.steps().rbegin(); step != tape.steps().rend(); ++step) {
       for (std::int32_t child = step->created; child < created; ++child) return_child(sample, child);
-      over_parts([&](std::int64_t part) {
+      over_parts(3 * products_of(static_cast<std::int64_t>(step->last - step->first)), [&](std::int64_t part) {
         for (std::size_t i = step->first + static_cast<std::size_t>(part); i < step->last; i += stride())
           walk_back(sample, tape[i], piece + part);
       });
@@ -231,7 +238,8 @@ class CpuBackward final : public Runnable {
   const TileNetworks networks_;
   const TileGradients gradients_;
   const Pieces pieces_;
-  const std::int64_t parts_;  // of a sample
+  const std::int64_t parts_;       // of a sample
+  const double products_of_tile_;  // multiplications of its way through the networks
   const at::Tensor initial_energy_, sample_key_;
   at::Tensor grad_surface_;
   NamedTensors results_;
