@@ -1,7 +1,7 @@
 // Matrix product on the CPU by loops of our own: columns in panels that are packed to lie in cache.
 //
-// Every element is summed over the inner axis in ascending order, in parts of kPanelDepth, whatever the other sizes are:
-// a row gives the same bits alone and in any batch, for any number of threads.
+// Every element is summed over the inner axis in ascending order, in parts of kPanelDepth, whatever the other sizes
+// are: a row gives the same bits alone and in any batch, for any number of threads.
 #pragma once
 
 #include <ATen/Parallel.h>

@@ -1,5 +1,5 @@
-// energy_flow.carrier_heads, optimized on the CPU: one pass over the flows after a product of our own. Nothing is allocated and
-// nothing read back after construction.
+// energy_flow.carrier_heads, optimized on the CPU: one pass over the flows after a product of our own. Nothing is
+// allocated and nothing read back after construction.
 #include "optimized/common/panel_product.h"
 #include "optimized/common/rows.h"
 #include "optimized/energy_flow/carrier_heads/heads.h"

@@ -1,4 +1,4 @@
-// energy_flow.energy_carrier, optimized on the CPU: all flows at once, three matrix products in loops of our own and one
+// energy_flow.energy_carrier, optimized on the CPU: all flows at once, three products in loops of our own and one
 // pointwise pass a layer, in buffers made by the constructor.
 #include <ATen/ATen.h>
 

@@ -58,8 +58,8 @@ std::int64_t baseline_dispatches(const Setting& s) {
   return !s.backward() || flows == 0 ? forward : forward + (gate ? flows * 45 - 8 : flows * 38 - 6);
 }
 
-// On the CPU the products are our own loops. On CUDA one, and two more backwards: the finishing pass is no operator, and
-// sums the second layers' weight gradients on its way.
+// On the CPU the products are our own loops. On CUDA one, and two more backwards: the finishing pass is no operator,
+// and sums the second layers' weight gradients on its way.
 std::int64_t optimized_dispatches(const Setting& s) {
   return s.size("flows") == 0 || s.device.is_cpu() ? 0 : s.backward() ? 3 : 1;
 }
