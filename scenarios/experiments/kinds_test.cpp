@@ -34,6 +34,39 @@ TEST(Speed, ABaselineOfFewerItemsIsMarkedAndScaled) {
   EXPECT_EQ(row["variants"][1]["extrapolated"], false);
 }
 
+// The "switch" of the fake run changes its results by half at every step.
+const std::string kSwitch = scenario(
+    "speed", "switch: mistaken\npairs: 8\nseconds: 2",
+    {"measure: baseline.reading.largest, at_least: 1.8", "measure: optimized.of_baseline.largest, at_most: 1.01",
+     "measure: optimized.switch.mismatched_bits, equals: 0",
+     "measure: optimized.switch.time_ratio_upper, at_most: 1000", "measure: optimized.non_finite, equals: 0",
+     "measure: parity.worst_ratio, at_most: 1", "measure: speedup.lower, at_least: 1e-9"});
+
+TEST(Speed, TimesTheOptimizedVariantAgainstItsOwnSwitch) {
+  const auto row = run(kSwitch, {.harmless_mistake = true});
+  EXPECT_EQ(verdict(row), "pass") << row.dump(1);
+  EXPECT_GT(row["configuration"]["switched"]["upper"], row["configuration"]["switched"]["lower"]);
+  EXPECT_EQ(verdict(run(kSwitch)), "optimized.switch.mismatched_bits = 0");
+  EXPECT_NE(verdict(run(kSwitch, {.drift = 0.5, .harmless_mistake = true})).find("optimized.of_baseline.largest"),
+            std::string::npos);
+  auto fast = kSwitch;
+  fast.replace(fast.find("at_most: 1000"), 13, "at_most: 1e-3");
+  EXPECT_NE(verdict(run(fast, {.harmless_mistake = true})).find("optimized.switch.time_ratio_upper"),
+            std::string::npos);
+}
+
+TEST(Speed, ASwitchThatIsNotThereIsNamed) {
+  auto text = kSwitch;
+  text.replace(text.find("switch: mistaken"), 16, "switch: mistakn");
+  try {
+    run(text);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUnknownName);
+    EXPECT_NE(error.remedy().find("'mistaken'"), std::string::npos) << error.what();
+  }
+}
+
 const std::string kSweep = scenario(
     "sweep", "over: items\nvalues: [8, 16, 32]",
     {"measure: baseline.exponent.scalar_reads, at_least: 0.99", "measure: optimized.exponent.scalar_reads, equals: 0",
@@ -45,6 +78,17 @@ TEST(Sweep, TellsALawFromAConstant) {
   EXPECT_NE(verdict(run(kSweep, {.baseline_is_clean = true})).find("baseline.exponent.scalar_reads"),
             std::string::npos);
   EXPECT_NE(verdict(run(kSweep, {.drift = 0.5})).find("parity.worst_ratio"), std::string::npos);
+}
+
+TEST(Sweep, AValueOfZeroIsAnEdgeAndNoPointOfTheLaw) {
+  const auto with_first = [](const std::string& limit) {
+    auto text = kSweep;
+    text.replace(text.find("[8, 16, 32]"), 11, "[0, 8, 16, 32]");
+    return text + "  - {measure: baseline.first.scalar_reads, " + limit +
+           ", why: it is so}\n  - {measure: optimized.run.largest, at_least: 4.8, why: 31 eighths and 1}\n";
+  };
+  EXPECT_EQ(verdict(run(with_first("equals: 0"))), "pass");
+  EXPECT_EQ(verdict(run(with_first("at_least: 8"))), "baseline.first.scalar_reads >= 8");
 }
 
 TEST(Sweep, TellsATimeThatFallsFromOneThatFollows) {

@@ -8,6 +8,52 @@
 namespace twinbench::experiments::speed {
 namespace {
 
+void check(const ScenarioConfig& config) {
+  if (const auto name = config.text("switch"); !name.empty()) with_value(config, "switch", name, 1);
+}
+
+PairedOptions timing_of(const Trial& trial) {
+  const auto pairs = trial.config.count("pairs");
+  PairedOptions timing;
+  timing.seed = trial.config.seed;
+  timing.max_pairs = static_cast<std::size_t>(trial.quick ? std::min<std::int64_t>(pairs, 12) : pairs);
+  timing.time_budget_s = trial.config.real("seconds");
+  timing.target_half_width = kReportHalfWidth;
+  return timing;
+}
+
+PairedResult timed_pair(const Trial& trial, const char* name_a, TrainingRun& a, const char* name_b, TrainingRun& b) {
+  Side one, other;
+  one.name = name_a, other.name = name_b;
+  one.run = [&] { a.step(); };
+  other.run = [&] { b.step(); };
+  one.finish = other.finish = [&] { wait_for(trial.device); };
+  return measure_pair(one, other, timing_of(trial));
+}
+
+// What the optimized variant's switch trades: its time as it runs over that with the switch on, and bits that differ.
+void compare_switched(const Trial& trial, const Workload& workload, Findings& findings) {
+  const auto& config = trial.config;
+  auto& measures = findings.measures;
+  const auto name = config.text("switch");
+  measures["optimized.switch.time_ratio_upper"] = {std::nullopt, "no switch is given"};
+  measures["optimized.switch.mismatched_bits"] = {std::nullopt, "no switch is given"};
+  if (name.empty()) return;
+  const auto plain = workload.make(trial.setting(Variant::kOptimized)),
+             switched =
+                 trial.source.prepare(with_value(config, "switch", name, 1))->make(trial.setting(Variant::kOptimized));
+  for (auto* one : {plain.get(), switched.get()}) one->step();
+  const auto differing = mismatched_bits(plain->outputs(), switched->outputs());
+  measures["optimized.switch.mismatched_bits"] = {static_cast<double>(differing), ""};
+  const auto paired = timed_pair(trial, "optimized", *plain, "switched", *switched);
+  auto& told = findings.configuration["switched"];
+  told = {{"time_ratio", paired.ratio}, {"lower", nullptr}, {"upper", nullptr}, {"n", paired.n}};
+  measures["optimized.switch.time_ratio_upper"] = {std::nullopt, "too few pairs for an interval in the time budget"};
+  if (!paired.interval) return;
+  told["lower"] = paired.interval->lower, told["upper"] = paired.interval->upper;
+  measures["optimized.switch.time_ratio_upper"] = {paired.interval->upper, ""};
+}
+
 // Both variants take `items` of the workload; a baseline that is linear in them may take fewer and is extrapolated.
 Findings run(const Trial& trial) {
   const auto& config = trial.config;
@@ -29,24 +75,18 @@ Findings run(const Trial& trial) {
                                       trial.source.step_tolerance, config.dtype);
     findings.measures["parity.worst_ratio"] = {parity.worst_ratio, parity.reason};
     unfit = non_finite(optimized_few->outputs()) + non_finite(optimized->outputs());
+    const auto sins = baseline->readings(), instead = optimized_few->readings();
+    for (const auto& [name, reading] : sins) {
+      findings.measures["baseline.reading." + name] = {reading, ""};
+      findings.measures["optimized.reading." + name] = {instead.at(name), ""};
+      findings.measures["optimized.of_baseline." + name] = {instead.at(name) / reading, ""};
+    }
     few_counters = counted(*optimized_few, 1, trial.device);
   }
   const auto baseline_counters = counted(*baseline, 1, trial.device);
   const auto optimized_counters = counted(*optimized, 1, trial.device);
 
-  PairedOptions timing;
-  timing.seed = config.seed;
-  timing.max_pairs =
-      static_cast<std::size_t>(trial.quick ? std::min<std::int64_t>(config.count("pairs"), 12) : config.count("pairs"));
-  timing.time_budget_s = config.real("seconds");
-  timing.target_half_width = kReportHalfWidth;
-  Side one, other;
-  one.name = "baseline";
-  one.run = [&] { baseline->step(); };
-  other.name = "optimized";
-  other.run = [&] { optimized->step(); };
-  one.finish = other.finish = [&] { wait_for(trial.device); };
-  const auto paired = measure_pair(one, other, timing);
+  const auto paired = timed_pair(trial, "baseline", *baseline, "optimized", *optimized);
   unfit += non_finite(optimized->outputs());  // after all the timed steps, too
 
   findings.configuration["items"] = all;
@@ -57,6 +97,7 @@ Findings run(const Trial& trial) {
                       {"upper", nullptr},
                       {"n", paired.n},
                       {"extrapolated", few != all}};
+  compare_switched(trial, *workload, findings);
   auto& measures = findings.measures;
   measures["speedup.lower"] = {std::nullopt, "too few pairs for an interval in the time budget"};
   if (paired.interval) {
@@ -84,19 +125,28 @@ Experiment make_experiment() {
   kind.keys = {
       count_key("baseline_items", 0, 1e9, "items that the baseline takes, extrapolated linearly; 0: all").or_else(0),
       count_key("pairs", 8, 10000, "at most so many timed pairs; an interval needs 8"),
-      real_key("seconds", 0.1, 3600, "about so many seconds of timing")};
+      real_key("seconds", 0.1, 3600, "about so many seconds of timing"),
+      text_key("switch", "the optimized variant's own switch, with which it is timed as well; empty: none")
+          .or_else("")};
   kind.measures = {
       {"parity.worst_ratio", Half::kNeither, "both variants compute the same step", true, Values::kErrorRatio},
       {"optimized.non_finite", Half::kOptimized, "no NaN or Inf leaves the step", true},
       {"speedup.lower", Half::kNeither, "lower bound of baseline time over optimized time", true},
       {"optimized.dispatches_growth", Half::kOptimized, "dispatches with all items less those with few", false,
        Values::kAny},
+      {"baseline.reading.*", Half::kBaseline, "a reading of the run's own, after one step"},
+      {"optimized.reading.*", Half::kOptimized, "a reading of the run's own, of as many items as the baseline takes"},
+      {"optimized.of_baseline.*", Half::kOptimized, "the same reading over the baseline's"},
+      {"optimized.switch.time_ratio_upper", Half::kOptimized,
+       "upper bound of the step's time over that with the switch on"},
+      {"optimized.switch.mismatched_bits", Half::kOptimized, "values that the switch changes by any bit"},
       {"gpu.busy_fraction", Half::kNeither, "share of a step in which the device works", false, Values::kShare}};
   for (const auto& [name, field] : counter_fields()) {
     kind.measures.push_back({"baseline." + name, Half::kBaseline, "of one step"});
     kind.measures.push_back({"baseline." + name + "_per_item", Half::kBaseline, "of one step, by items"});
     kind.measures.push_back({"optimized." + name, Half::kOptimized, "of one step"});
   }
+  kind.check = check;
   kind.run = run;
   return kind;
 }

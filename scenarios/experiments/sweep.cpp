@@ -19,14 +19,15 @@ void check(const ScenarioConfig& config) {
 }
 
 // The slope of log(count) over log(value), least squares: 0 for a constant, 1 for a proportional count. What is below
-// `least` is taken as that, so that a counter that stays 0 is a constant.
+// `least` is taken as that, so that a counter that stays 0 is a constant. A value of 0 belongs to no law.
 double exponent(const std::vector<std::int64_t>& values, const std::vector<double>& counts, double least = 1) {
   double mean_x = 0, mean_y = 0, above = 0, below = 0;
-  const auto n = static_cast<double>(values.size());
+  const std::size_t first = values.front() == 0 ? 1 : 0;
+  const auto n = static_cast<double>(values.size() - first);
   const auto x = [&](std::size_t i) { return std::log(static_cast<double>(values[i])); };
   const auto y = [&](std::size_t i) { return std::log(std::max(least, counts[i])); };
-  for (std::size_t i = 0; i < values.size(); ++i) mean_x += x(i) / n, mean_y += y(i) / n;
-  for (std::size_t i = 0; i < values.size(); ++i) {
+  for (std::size_t i = first; i < values.size(); ++i) mean_x += x(i) / n, mean_y += y(i) / n;
+  for (std::size_t i = first; i < values.size(); ++i) {
     above += (x(i) - mean_x) * (y(i) - mean_y);
     below += (x(i) - mean_x) * (x(i) - mean_x);
   }
@@ -41,7 +42,7 @@ struct Series {
   std::vector<std::int64_t> items;
   double broken_rules = 0;  // values at which a step breaks one
   std::string which_rules;
-  Readings counts;  // the run's own, of its first step at the last value
+  Readings counts;  // and readings, the run's own, of its first step at the last value
 };
 
 // At how many values a step takes less than nine tenths of the time at the value before.
@@ -70,6 +71,7 @@ void add_series(Findings& findings, Variant variant, const std::vector<std::int6
     for (const auto& snapshot : series.counters) counts.push_back(static_cast<double>(snapshot.value(name)));
     findings.measures[prefix + "exponent." + name] = {exponent(values, counts), ""};
     findings.measures[prefix + "largest." + name] = {*std::max_element(counts.begin(), counts.end()), ""};
+    findings.measures[prefix + "first." + name] = {counts.front(), ""};
     if (name == "dispatches" || name == "scalar_reads")
       row.timelines.push_back({{"name", name}, {"unit", "a step, by value"}, {"values", counts}});
   }
@@ -110,6 +112,7 @@ Findings run(const Trial& trial) {
       for (const auto& rule : broken)
         series.which_rules += (series.which_rules.empty() ? "" : "; ") + std::to_string(value) + ": " + rule;
       series.counts = one->counters();
+      series.counts.merge(one->readings());
       series.counters.push_back(counted(*one, 1, trial.device));
       series.seconds.push_back(median_step(*one, config.count("repeats"), trial.device));
     };
@@ -136,7 +139,7 @@ Experiment make_experiment() {
   Experiment kind;
   kind.proves = "one setting over a list of values: the law by which counters grow, equal results at each";
   kind.keys = {text_key("over", "the size or option that is swept"),
-               counts_key("values", 1, 1e9, 3, "its values, rising; a law needs 3"),
+               counts_key("values", 0, 1e9, 3, "its values, rising; a 0 belongs to no law"),
                count_key("repeats", 1, 10000, "timed steps of a variant at each value, by their median").or_else(1)};
   kind.measures = {
       {"parity.worst_ratio", Half::kNeither, "both variants compute the same step at every value", true,
@@ -151,12 +154,14 @@ Experiment make_experiment() {
       {"last.time_ratio", Half::kNeither, "time of the optimized step over the baseline's, at the last value"},
       {"baseline.largest.*", Half::kBaseline, "a counter of a step, the largest over the values"},
       {"optimized.largest.*", Half::kOptimized, "a counter of a step, the largest over the values"},
+      {"baseline.first.*", Half::kBaseline, "a counter of a step at the first value"},
+      {"optimized.first.*", Half::kOptimized, "a counter of a step at the first value"},
       {"baseline.broken_rules", Half::kBaseline, "values at which a step breaks a rule of the run's own"},
       {"optimized.broken_rules", Half::kOptimized, "values at which a step breaks a rule of the run's own"},
-      {"baseline.run.*", Half::kBaseline, "what the run counts itself, by its first step at the last value", false,
-       Values::kAny},
-      {"optimized.run.*", Half::kOptimized, "what the run counts itself, by its first step at the last value", false,
-       Values::kAny},
+      {"baseline.run.*", Half::kBaseline, "what the run counts and reads itself, by its first step at the last value",
+       false, Values::kAny},
+      {"optimized.run.*", Half::kOptimized, "what the run counts and reads itself, by its first step at the last value",
+       false, Values::kAny},
       {"baseline.differing_values", Half::kBaseline, "values at which results differ bit for bit from the first's"},
       {"optimized.differing_values", Half::kOptimized, "values at which results differ bit for bit from the first's"}};
   kind.check = check;

@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{
             "half", changed("shows: {baseline: the sin, ", "shows: {"), ErrorKind::kBadArgument, {"shows", "baseline"}},
         Wrong{"size", changed("{items: 8}", "{itmes: 8}"), ErrorKind::kUnknownName, {"sizes", "did you mean 'items'"}},
-        Wrong{"size_range", changed("{items: 8}", "{items: 0}"), ErrorKind::kOutOfRange, {"sizes: items"}},
+        Wrong{"size_range", changed("{items: 8}", "{items: -1}"), ErrorKind::kOutOfRange, {"sizes: items"}},
         Wrong{
             "option", changed("sizes:", "options: {noise: 1}\nsizes:"), ErrorKind::kUnknownName, {"options", "noise"}},
         Wrong{"measure",

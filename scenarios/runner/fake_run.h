@@ -70,7 +70,7 @@ class FakeRun final : public TrainingRun {
   NamedTensors outputs() override { return {{"raw", raw_}, {"energy", energy_}}; }
   std::optional<std::int64_t> item_axis(const std::string&) const override { return 0; }
   std::int64_t items() const override { return energy_.size(0); }
-  Readings readings() override { return {{"largest", energy_.max().item<double>()}}; }
+  Readings readings() override { return {{"largest", items() == 0 ? 0 : energy_.max().item<double>()}}; }
   std::vector<std::string> broken_rules() override {
     if (mistaken_ && !plan.harmless_mistake) return {"the sum is conserved: it is not"};
     if (plan.breaks_rule && setting_.variant == Variant::kOptimized) return {"the sum is conserved: no longer"};
@@ -110,7 +110,7 @@ inline Catalogue fake_catalogue() {
   RunSource source;
   source.pipeline = "energy_flow";
   source.name = "fake";
-  source.sizes = {count_key("items", 1, 1e6, "how many")};
+  source.sizes = {count_key("items", 0, 1e6, "how many")};
   source.options = {count_key("mistaken", 0, 1, "energies grow by half at every step").or_else(0)};
   source.step_tolerance = {Tolerance::Kind::kBound, {1e-4, 1e-5}, {3e-2, 1e-2}, "step"};
   source.prepare = prepare;

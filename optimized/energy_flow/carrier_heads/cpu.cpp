@@ -1,5 +1,6 @@
-// energy_flow.carrier_heads, optimized on the CPU: one pass over the flows after the product. Nothing is allocated and
-// nothing read back after construction.
+// energy_flow.carrier_heads, optimized on the CPU: one pass over the flows after a product of our own. Nothing is
+// allocated and nothing read back after construction.
+#include "optimized/common/panel_product.h"
 #include "optimized/common/rows.h"
 #include "optimized/energy_flow/carrier_heads/heads.h"
 
@@ -94,6 +95,7 @@ class CpuHeads final : public Heads<Real> {
 
  public:
   CpuHeads(const NamedTensors& inputs, const Setting& setting) : Heads<Real>(inputs, setting, at::kFloat, 1) {
+    this->copy_transposed();
     this->keep_activated();  // each flow's scratch too
     if (setting.backward()) prepare_sums();
   }
@@ -131,6 +133,9 @@ class CpuHeads final : public Heads<Real> {
     });
   }
 
+  void product(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) override {
+    multiply_in_panels<Real>(out, a, b);
+  }
   void round_operand(const at::Tensor& from, const at::Tensor& to) override { round_all<Real>(from, to); }
   void finish(const ForwardArguments<Real>& a) override {
     over_flows([&](std::int64_t f) { finish_flow(a, f); });
@@ -142,8 +147,8 @@ class CpuHeads final : public Heads<Real> {
     sum_columns<Real>(second_, grad_out_bias_);
     if (this->rounds()) round_all<Real>(sums_, sums_);  // where sums take the place of their operands
     // The small products take rounded values kept in fp32, which gives the same numbers as bf16 operands would.
-    multiply(grad_energy_weight_, energy_operand_t_, activated_energy_);
-    multiply(grad_displacement_weight_, displacement_operand_t_, activated_displacement_);
+    product(grad_energy_weight_, energy_operand_t_, activated_energy_);
+    product(grad_displacement_weight_, displacement_operand_t_, activated_displacement_);
   }
 
   at::Tensor scratch_;                  // [flows, all]

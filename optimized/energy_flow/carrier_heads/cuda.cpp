@@ -2,6 +2,7 @@
 // every flow. In bf16 mode one kernel more rounds the state, which the carrier itself would write rounded. Backward two
 // kernels, which give every sum over flows but the first layers' weight gradients, and two products.
 #include "optimized/common/cuda.h"
+#include "optimized/common/products.h"
 #include "optimized/energy_flow/carrier_heads/heads.h"
 
 namespace twinbench::energy_flow::carrier_heads {
@@ -31,6 +32,7 @@ class CudaHeads final : public Heads<float> {
   }
 
  private:
+  void product(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) override { multiply(out, a, b); }
   void round_operand(const at::Tensor& from, const at::Tensor& to) override {
     kernels::launch_round_to_bf16(
         {.values = data<float>(from), .rounded = data<std::uint16_t>(to), .count = from.numel()}, stream());

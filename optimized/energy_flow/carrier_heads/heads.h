@@ -4,6 +4,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +12,6 @@
 
 #include "kernels/energy_flow/carrier_heads/arguments.h"
 #include "optimized/common/packing.h"
-#include "optimized/common/products.h"
 #include "optimized/common/two_halves.h"
 #include "optimized/energy_flow/common/layer_parts.h"
 #include "optimized/energy_flow/common/rules_of.h"
@@ -70,7 +70,7 @@ class Heads : public TwoHalves {
     if (flows_ == 0) return;
     const at::NoGradGuard no_tape;
     if (round_) round_operand(carried_, operand_);
-    multiply(sums_, operand_, first_weight_t_);
+    product(sums_, operand_, first_weight_t_);
     finish(forward_);
   }
 
@@ -78,8 +78,8 @@ class Heads : public TwoHalves {
     if (flows_ == 0) return;
     const at::NoGradGuard no_tape;
     differentiate(backward_arguments_);
-    multiply(grad_first_weight_, trained_sums_t_, operand_);
-    multiply(grad_carried_, trained_sums_, trained_weight_);
+    product(grad_first_weight_, trained_sums_t_, operand_);
+    product(grad_carried_, trained_sums_, trained_weight_);
   }
 
   NamedTensors forward_outputs() override { return forward_results_; }
@@ -92,6 +92,7 @@ class Heads : public TwoHalves {
   NamedTensors outputs() override { return backward_ ? gradients_ : forward_results_; }
 
  protected:
+  virtual void product(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) = 0;  // out = a b
   virtual void round_operand(const at::Tensor& from, const at::Tensor& to) = 0;
   virtual void finish(const ForwardArguments<Real>& a) = 0;
   // The gradients of the first layers' sums and of the second layers' parameters and the first layers' biases.
@@ -101,6 +102,7 @@ class Heads : public TwoHalves {
   const Columns& columns() const { return forward_.columns; }
   at::Tensor matrix(std::int64_t columns) const { return at::empty({flows_, columns}, carried_.options()); }
 
+  void copy_transposed() { first_weight_t_ = first_weight_t_.contiguous(); }  // for a product that reads it by rows
   void keep_activated() {
     activated_ = matrix(columns().all);
     forward_.activated = data<Real>(activated_);

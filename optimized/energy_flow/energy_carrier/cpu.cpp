@@ -1,5 +1,5 @@
-// energy_flow.energy_carrier, optimized on the CPU: all flows at once, three matrix products and one pointwise pass a
-// layer, in buffers made by the constructor.
+// energy_flow.energy_carrier, optimized on the CPU: all flows at once, three products in loops of our own and one
+// pointwise pass a layer, in buffers made by the constructor.
 #include <ATen/ATen.h>
 
 #include <string>
@@ -7,7 +7,7 @@
 
 #include "kernels/energy_flow/energy_carrier/math.h"
 #include "optimized/common/packing.h"
-#include "optimized/common/products.h"
+#include "optimized/common/panel_product.h"
 #include "optimized/common/rows.h"
 #include "optimized/common/two_halves.h"
 #include "optimized/energy_flow/common/layer_parts.h"
@@ -148,13 +148,12 @@ class CpuCarrier final : public TwoHalves {
 
   void run_forward() override {
     if (flows_ == 0) return;
-    const at::NoGradGuard no_tape;
     guard_inputs();
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       Layer& layer = layers_[l];
-      multiply(layer.hidden_sums, layer.hidden_operand, layer.hidden_t);
-      layer.gate_sums.addmm_(layer.input_operand, layer.input_reset_update_t);
-      multiply(layer.candidate_sums, layer.input_operand, layer.input_candidate_t);
+      multiply_in_panels<Real>(layer.hidden_sums, layer.hidden_operand, layer.hidden_t);
+      multiply_in_panels<Real>(layer.gate_sums, layer.input_operand, layer.input_reset_update_t, /*add=*/true);
+      multiply_in_panels<Real>(layer.candidate_sums, layer.input_operand, layer.input_candidate_t);
       apply_gates(l);
     }
   }
@@ -162,7 +161,6 @@ class CpuCarrier final : public TwoHalves {
   // Five products and one pointwise pass a layer.
   void run_backward() override {
     if (flows_ == 0) return;
-    const at::NoGradGuard no_tape;
     for (std::size_t l = layers_.size(); l-- > 0;) {
       Layer& layer = layers_[l];
       gates_backward(l);
@@ -171,11 +169,11 @@ class CpuCarrier final : public TwoHalves {
       std::copy_n(sums + width_, 2 * width_, data<Real>(layer.grad_bias_hidden));
       std::copy_n(sums, width_, data<Real>(layer.grad_bias_hidden) + 2 * width_);
       if (round_) round_all<Real>(layer.sums, layer.sums);
-      multiply(layer.grad_weight_input, layer.input_sums_t, layer.input_operand);
-      multiply(layer.grad_weight_gates, layer.gate_sums_t, layer.hidden_operand);
-      multiply(layer.grad_weight_candidate, layer.candidate_sums_t, layer.hidden_operand);
-      layer.grad_hidden.addmm_(layer.hidden_sums, layer.weight_hidden);
-      multiply(layer.grad_below, layer.input_sums, layer.weight_input);
+      multiply_in_panels<Real>(layer.grad_weight_input, layer.input_sums_t, layer.input_operand);
+      multiply_in_panels<Real>(layer.grad_weight_gates, layer.gate_sums_t, layer.hidden_operand);
+      multiply_in_panels<Real>(layer.grad_weight_candidate, layer.candidate_sums_t, layer.hidden_operand);
+      multiply_in_panels<Real>(layer.grad_hidden, layer.hidden_sums, layer.weight_hidden, /*add=*/true);
+      multiply_in_panels<Real>(layer.grad_below, layer.input_sums, layer.weight_input);
     }
     mask_inputs();
   }
@@ -220,11 +218,11 @@ class CpuCarrier final : public TwoHalves {
     };
     const at::Tensor weight_hidden = operand_of(inputs["weight_hidden_" + l], setting);
     Layer layer;
-    layer.weight_input = operand_of(inputs["weight_input_" + l], setting);
+    layer.weight_input = operand_of(inputs["weight_input_" + l], setting).contiguous();
     layer.weight_hidden = at::cat({block(weight_hidden, 2, 1), block(weight_hidden, 0, 2)}, 0);
-    layer.hidden_t = layer.weight_hidden.t();
-    layer.input_reset_update_t = block(layer.weight_input, 0, 2).t();
-    layer.input_candidate_t = block(layer.weight_input, 2, 1).t();
+    layer.hidden_t = layer.weight_hidden.t().contiguous();
+    layer.input_reset_update_t = block(layer.weight_input, 0, 2).t().contiguous();
+    layer.input_candidate_t = block(layer.weight_input, 2, 1).t().contiguous();
     layer.biases = gate_biases(inputs["bias_input_" + l], inputs["bias_hidden_" + l]);
     return layer;
   }

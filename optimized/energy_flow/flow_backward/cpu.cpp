@@ -1,7 +1,9 @@
 // energy_flow.flow_backward, optimized on the CPU: tiles of flows go forward in cache, which leaves their states on a
 // tape, and back, computing again what lies between them. Nothing is allocated and nothing read back after the first
-// run. Sums of gradients do not depend on the number of threads.
+// run. Threads share the samples, or the tiles of a sample that is alone; sums of gradients do not depend on their
+// number.
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <memory>
@@ -10,6 +12,7 @@
 #include "optimized/common/rows.h"
 #include "optimized/energy_flow/common/flow_tape.h"
 #include "optimized/energy_flow/common/tile_gradients.h"
+#include "src/energy_flow/common/flow_lives.h"
 #include "src/energy_flow/common/flow_work.h"
 
 namespace twinbench::energy_flow::flow_backward {
@@ -17,14 +20,16 @@ namespace {
 
 using namespace flow_forward;  // the flows are those of the forward pass
 
-constexpr std::int64_t kMostPieces = 4;  // of the batch, each with sums of its own
+constexpr std::int64_t kMostPieces = 4;  // of the batch, or of the only sample's tiles, each with sums of its own
+
+std::int64_t tiles_of(const Rules& rules) { return (rules.most_flows() + kLanes - 1) / kLanes; }
 
 // One sample: its flows, their tape, and what the loss says of each flow, at its place.
 struct Sample {
   Sample(const Rules& rules, const TileNetworks& networks, std::int64_t states, bool backward, bool everything)
       : flows(rules, networks, states), tape(networks, states, everything) {
     if (!backward) return;
-    const std::int64_t places = (rules.most_flows() + kLanes - 1) / kLanes * kLanes;
+    const std::int64_t places = tiles_of(rules) * kLanes;
     for (auto [field, channels] : {std::pair(&position, std::int64_t{3}), std::pair(&energy, std::int64_t{1}),
                                    std::pair(&hidden, states), std::pair(&born, std::int64_t{4})})
       *field = at::zeros({places * channels}, at::kFloat);
@@ -49,31 +54,33 @@ class CpuBackward final : public Runnable {
         networks_(inputs, setting),
         gradients_(inputs, setting, networks_),
         pieces_(Pieces::of(setting.size("samples"), 1, kMostPieces, 1)),
+        parts_(setting.size("samples") == 1 ? std::clamp<std::int64_t>(tiles_of(rules_), 1, kMostPieces) : 1),
+        products_of_tile_(kLanes * products_of_flow_step(setting)),
         initial_energy_(inputs["initial_energy"].contiguous()),
         sample_key_(inputs["sample_key"].contiguous()),
         results_(zero_results(setting)) {
     for (std::int64_t b = 0; b < setting.size("samples"); ++b)
       samples_.push_back(
           std::make_unique<Sample>(rules_, networks_, states_, backward_, setting.on("keep_everything")));
-    scratch_ = at::empty({pieces_.number(), gradients_.scratch_size()}, at::kFloat);
+    const std::int64_t shares = pieces_.number() * parts_;
+    scratch_ = at::empty({shares, gradients_.scratch_size()}, at::kFloat);
     if (!backward_) return;
     grad_surface_ = inputs["grad_surface"].contiguous();
-    sums_ = at::zeros({pieces_.number(), gradients_.layout().size}, at::kFloat);
+    sums_ = at::zeros({shares, gradients_.layout().size}, at::kFloat);
     all_sums_ = at::zeros({gradients_.layout().size}, at::kFloat);
   }
 
   void run() override {
     pieces_.each([this](std::int64_t piece, std::int64_t begin, std::int64_t end) {
-      for (std::int64_t b = begin; b < end; ++b) forward(b, row(scratch_, piece));
+      for (std::int64_t b = begin; b < end; ++b) forward(b, piece);
     });
     // The baseline counts what else the output tells.
     data<std::int64_t>(results_["work"])[kTapeBytes] = tape_bytes();
     if (!backward_) return;
     pieces_.each([this](std::int64_t piece, std::int64_t begin, std::int64_t end) {
-      float* const sums = row(sums_, piece);
-      std::fill_n(sums, sums_.size(1), 0.0f);
-      for (std::int64_t b = begin; b < end; ++b) backward(b, row(scratch_, piece), sums);
-      gradients_.finish(sums);
+      over_parts(0, [&](std::int64_t part) { std::fill_n(row(sums_, piece + part), sums_.size(1), 0.0f); });
+      for (std::int64_t b = begin; b < end; ++b) backward(b, piece);
+      over_parts(0, [&](std::int64_t part) { gradients_.finish(row(sums_, piece + part)); });
     });
     sum_columns<float>(sums_, all_sums_, all_sums_.size(0));
     data<std::int64_t>(results_["work"])[kTapeLeft] = tape_bytes();
@@ -93,18 +100,37 @@ class CpuBackward final : public Runnable {
     return bytes;
   }
 
-  void forward(std::int64_t b, float* scratch) {
+  // A sample that is alone is cut into parts of its live tiles. Which part's sums a tile adds to is told by its place
+  // among them, not by the threads. In a batch parts_ is 1, and scratch and sums are the piece's own.
+  // products: multiplications of all parts.
+  template <class Body>
+  void over_parts(double products, const Body& body) const {
+    constexpr double kWork = 2 << 20;  // that pay for waking a thread
+    const double of_part = std::max(1.0, products / static_cast<double>(parts_));
+    const auto grain = static_cast<std::int64_t>(std::clamp(kWork / of_part, 1.0, static_cast<double>(kMostPieces)));
+    at::parallel_for(0, parts_, grain, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t part = first; part < last; ++part) body(part);
+    });
+  }
+
+  void forward(std::int64_t b, std::int64_t piece) {
     Sample& sample = *samples_[static_cast<std::size_t>(b)];
     SampleFlows& flows = sample.flows;
     const auto key = static_cast<std::uint32_t>(sample_key_.const_data_ptr<std::int64_t>()[b]);
     sample.tape.clear();
     flows.place(data<float>(initial_energy_) + b * rules_.cells());
     for (std::int32_t t = 0; flows.look(t), !flows.finished(); ++t) {
-      if (backward_) sample.tape.begin_step(flows.created());
-      for (std::int64_t tile = 0; tile < flows.tiles(); ++tile) {
-        const std::uint32_t active = flows.live_lanes(tile);
-        if (active != 0) flows.advance(tile, t, key, scratch, backward_ ? &sample.tape.add(tile, active) : nullptr);
-      }
+      if (backward_) begin_step(sample);
+      over_parts(products_of(flows.tiles()), [&](std::int64_t part) {
+        float* const scratch = row(scratch_, piece + part);
+        if (!backward_) {
+          for (std::int64_t tile = part; tile < flows.tiles(); tile += parts_) flows.advance(tile, t, key, scratch);
+          return;
+        }
+        const FlowTape::Step& step = sample.tape.steps().back();
+        for (std::size_t i = step.first + static_cast<std::size_t>(part); i < step.last; i += stride())
+          flows.advance(sample.tape[i].tile, t, key, scratch, &sample.tape[i]);
+      });
       flows.settle(t);
     }
     if (backward_) return;
@@ -112,7 +138,16 @@ class CpuBackward final : public Runnable {
     data<float>(results_["margin"])[b] = flows.margin();
   }
 
-  void backward(std::int64_t b, float* scratch, float* sums) {
+  // Room on the tape for every tile with a live flow.
+  void begin_step(Sample& sample) const {
+    sample.tape.begin_step(sample.flows.created());
+    for (std::int64_t tile = 0; tile < sample.flows.tiles(); ++tile)
+      if (const std::uint32_t active = sample.flows.live_lanes(tile); active != 0) sample.tape.add(tile, active);
+  }
+  double products_of(std::int64_t tiles) const { return products_of_tile_ * static_cast<double>(tiles); }
+  std::size_t stride() const { return static_cast<std::size_t>(parts_); }
+
+  void backward(std::int64_t b, std::int64_t piece) {
     Sample& sample = *samples_[static_cast<std::size_t>(b)];
     for (const at::Tensor* of : {&sample.position, &sample.energy, &sample.hidden, &sample.born})
       std::fill_n(data<float>(*of), of->numel(), 0.0f);
@@ -121,15 +156,10 @@ class CpuBackward final : public Runnable {
     const FlowTape& tape = sample.tape;
     for (auto step = tape.steps().rbegin(); step != tape.steps().rend(); ++step) {
       for (std::int32_t child = step->created; child < created; ++child) return_child(sample, child);
-      for (std::size_t i = step->first; i < step->last; ++i) {
-        const std::int64_t tile = tape[i].tile * kLanes;
-        gradients_.walk_back(tape[i],
-                             {.position = data<float>(sample.position) + 3 * tile,
-                              .energy = data<float>(sample.energy) + tile,
-                              .hidden = data<float>(sample.hidden) + states_ * tile,
-                              .born = data<float>(sample.born) + 4 * tile},
-                             scratch, sums);
-      }
+      over_parts(3 * products_of(static_cast<std::int64_t>(step->last - step->first)), [&](std::int64_t part) {
+        for (std::size_t i = step->first + static_cast<std::size_t>(part); i < step->last; i += stride())
+          walk_back(sample, tape[i], piece + part);
+      });
       for (std::int32_t child = step->created; child < created; ++child)
         for (int c = 0; c < 4; ++c) at_place(sample.born, 4, sample.flows.parent(child), c) = 0;
       created = step->created;
@@ -138,6 +168,16 @@ class CpuBackward final : public Runnable {
     float* const start = data<float>(results_["grad_initial_energy"]) + b * cells;
     std::copy_n(data<float>(sample.energy), rules_.placed(), start);
     sample.tape.clear();
+  }
+
+  void walk_back(const Sample& sample, const TileStep& step, std::int64_t share) {
+    const std::int64_t tile = step.tile * kLanes;
+    gradients_.walk_back(step,
+                         {.position = data<float>(sample.position) + 3 * tile,
+                          .energy = data<float>(sample.energy) + tile,
+                          .hidden = data<float>(sample.hidden) + states_ * tile,
+                          .born = data<float>(sample.born) + 4 * tile},
+                         row(scratch_, share), row(sums_, share));
   }
 
   // What the loss says of a child at its birth is its parent's: of the state after the step, and of the place before.
@@ -198,11 +238,13 @@ class CpuBackward final : public Runnable {
   const TileNetworks networks_;
   const TileGradients gradients_;
   const Pieces pieces_;
+  const std::int64_t parts_;       // of a sample
+  const double products_of_tile_;  // multiplications of its way through the networks
   const at::Tensor initial_energy_, sample_key_;
   at::Tensor grad_surface_;
   NamedTensors results_;
   std::vector<std::unique_ptr<Sample>> samples_;
-  at::Tensor scratch_, sums_, all_sums_;  // [pieces, floats] twice, [floats]
+  at::Tensor scratch_, sums_, all_sums_;  // [pieces * parts, floats] twice, [floats]
 };
 
 }  // namespace

@@ -75,13 +75,12 @@ std::int64_t baseline_copies(const Setting& s) {
   return s.size("flows") * ((s.backward() ? 1 : 4) + roundings);
 }
 
-// On the CPU three products a layer, and five more backwards. On CUDA the hidden products of all layers at once and one
-// product a layer; backward on CUDA one more for all layers' hidden state, weights each, and two a layer.
+// On the CPU the products are our own loops. On CUDA the hidden products of all layers at once and one product a layer;
+// backward on CUDA one more for all layers' hidden state, weights each, and two a layer.
 std::int64_t optimized_dispatches(const Setting& s) {
   const std::int64_t layers = s.size("layers");
-  if (s.size("flows") == 0) return 0;
-  if (s.device.takes_cuda_path()) return 1 + layers + (s.backward() ? 2 + 2 * layers : 0);
-  return (s.backward() ? 8 : 3) * layers;
+  if (s.size("flows") == 0 || s.device.is_cpu()) return 0;
+  return 1 + layers + (s.backward() ? 2 + 2 * layers : 0);
 }
 
 Cost cost(const Setting& s) {
