@@ -25,11 +25,10 @@ OperatorShare operator_share(Runnable& runnable);
 // The product of the case's sizes, those of 0 left out.
 double elements_of(const Case& input_case);
 
-// Empty, or why the run at the timed size is padded: it takes longer where nobody watches, most of it is beside operators
-// and this is not declared, or an operator takes much more beside itself there than in the largest small case of the
-// same kind. So no size whose instructions nobody counts
-// can be slow alone. `host`: of a component that works on the host, or beside operators, whose own loops may grow with
-// its elements.
+// Empty, or why the run at the timed size is padded: it takes longer where nobody watches, most of it is beside
+// operators and this is not declared, or an operator takes much more beside itself there than in the largest small case
+// of the same kind. So no size whose instructions nobody counts can be slow alone. `host`: of a component that works on
+// the host, or beside operators, whose own loops may grow with its elements.
 std::string padding_of(const OperatorShare& timed, const OperatorShare& small, bool host);
 
 // Those of the timed runnable and of that small case, which is set up and run here; zeros without such a case.

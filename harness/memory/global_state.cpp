@@ -21,10 +21,12 @@
 #endif
 
 #include <algorithm>
+#include <cerrno>
 #include <clocale>
 #include <cstring>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <set>
 
 #include "harness/memory/tensor_hash.h"
@@ -82,17 +84,20 @@ std::uint64_t signal_handlers() {
   return state;
 }
 
-// Of a thread, 0 being this one: where it may run, and how soon.
-std::uint64_t affinity(pid_t thread) {
+// Of a thread, 0 being this one: where it may run, and how soon. Nothing of one that has ended since it was listed.
+std::optional<std::uint64_t> affinity(pid_t thread) {
   cpu_set_t set;
   CPU_ZERO(&set);
-  sched_getaffinity(thread, sizeof set, &set);
+  if (sched_getaffinity(thread, sizeof set, &set) != 0) return std::nullopt;
   return hash_of_bytes(&set, sizeof set);
 }
 
-std::uint64_t priority(pid_t thread) {
-  return static_cast<std::uint64_t>(getpriority(PRIO_PROCESS, static_cast<id_t>(thread)) + 100) |
-         static_cast<std::uint64_t>(sched_getscheduler(thread) + 1) << 32;
+std::optional<std::uint64_t> priority(pid_t thread) {
+  const int scheduler = sched_getscheduler(thread);
+  errno = 0;
+  const int nice = getpriority(PRIO_PROCESS, static_cast<id_t>(thread));  // -1 is one, too
+  if (scheduler < 0 || errno != 0) return std::nullopt;
+  return static_cast<std::uint64_t>(nice + 100) | static_cast<std::uint64_t>(scheduler + 1) << 32;
 }
 
 // What `of` gives of any thread of this process, each value once: threads come and go.
@@ -101,7 +106,7 @@ std::uint64_t of_all_threads(const Of& of) {
   std::set<std::uint64_t> values;
   std::error_code failure;
   for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", failure))
-    values.insert(of(static_cast<pid_t>(std::stol(thread.path().filename().string()))));
+    if (const auto value = of(static_cast<pid_t>(std::stol(thread.path().filename().string())))) values.insert(*value);
   std::uint64_t state = 0;
   for (const auto value : values) state = hash_of_bytes(&value, sizeof value, state);
   return state;
@@ -173,9 +178,9 @@ GlobalState GlobalState::now() {
   add("working directory", hash_of_text(std::filesystem::current_path().string()));
   add("signal handlers", signal_handlers());
   add("locale", hash_of_text(std::setlocale(LC_ALL, nullptr)));
-  add("processor affinity", affinity(0));
+  add("processor affinity", affinity(0).value_or(0));
   add("processor affinity of threads", of_all_threads(affinity));
-  add("priority", priority(0));
+  add("priority", priority(0).value_or(0));
   add("priority of threads", of_all_threads(priority));
   add("limits", limits());
   return state;

@@ -43,7 +43,8 @@ TEST(Card, BothAreRead) {
 TEST(Card, EveryMissingOrNegativeConstantIsRefusedByName) {
   ASSERT_EQ(refused(h200()), "");
   ASSERT_GT(h200()["constants"].size(), 15u);
-  for (const auto& [name, row] : h200()["constants"].items()) {
+  const nlohmann::json right = h200();
+  for (const auto& [name, row] : right["constants"].items()) {
     nlohmann::json bad = h200();
     bad["constants"].erase(name);
     EXPECT_NE(refused(bad).find(name + " is missing"), std::string::npos) << refused(bad);

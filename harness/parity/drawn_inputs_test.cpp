@@ -14,6 +14,7 @@
 #include "harness/parity/reference.h"
 #include "harness/parity/shared_case.h"
 #include "harness/parity/tier.h"
+#include "src/common/sanitized.h"
 #include "src/inputs.h"
 
 namespace twinbench {
@@ -105,6 +106,7 @@ TEST(DrawnInputs, WhatHasNothingToDoWithToleranceFailsAtOnce) {
                  {Fault::kWritesBeyond, "guard_bands", "guard_bands: "},
                  {Fault::kReadsBeyond, "guard_bands", "guard_bands: "}};
   for (const auto& [fault, check, reason] : planted) {
+    if (kSanitized && (fault == Fault::kWritesBeyond || fault == Fault::kReadsBeyond)) continue;  // it ends the process
     const auto rows = judged_at_a_margin(fault, {check});
     EXPECT_NE(failures(rows).find(reason), std::string::npos) << check << ": " << failures(rows);
     for (const auto& row : rows) EXPECT_EQ(row.seed, 49u) << check << " was drawn again: " << row.reason;

@@ -147,7 +147,7 @@ TEST(Parity, RevisionsTakeTurnsWithTheNumbersOfThreads) {
   EXPECT_EQ(reason.rfind("with 13 threads", 0), 0u) << "in none of a hundred revisions: " << reason;
 }
 
-// In tier quick a case that is not the first takes such a rule in one of so many revisions; its variants take it together.
+// In tier quick a case that is not the first takes such a rule in one of so many revisions, its variants together.
 TEST(Parity, CasesTakeTurnsWithTheCostlyRules) {
   Component component = doubled();
   component.spec.cases.push_back(component.spec.cases.front());

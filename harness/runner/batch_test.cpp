@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "src/common/error.h"
+#include "src/common/sanitized.h"
 
 namespace twinbench {
 namespace {
@@ -71,7 +72,7 @@ TEST(Batches, ACrashIsTheRightMembersRowAndTheRestGoOnInAFreshChild) {
   ASSERT_EQ(results.size(), 4u);
   EXPECT_TRUE(results["a"].ok());
   EXPECT_EQ(results["crashes"].status, JobStatus::kCrashed) << results["crashes"].reason();
-  EXPECT_NE(results["crashes"].what.find("SEGV"), std::string::npos);
+  EXPECT_NE(results["crashes"].what.find(kSanitized ? "a sanitizer ended it" : "SEGV"), std::string::npos);
   EXPECT_TRUE(results["b"].ok());
   EXPECT_NE(results["a"].value["process"], results["b"].value["process"]);
   EXPECT_EQ(results["b"].value["before"], json::array()) << "nothing of the dead process is left";

@@ -16,17 +16,12 @@
 
 #include "harness/runner/memory_use.h"
 #include "src/common/error.h"
+#include "src/common/sanitized.h"
 
 namespace twinbench {
 namespace {
 
 using nlohmann::json;
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 void sleep_s(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <thread>
 
+#include "src/common/sanitized.h"
 #include "src/formats/file_lock.h"
 #include "src/formats/json_text.h"
 #include "src/formats/mapping_guard.h"
@@ -189,6 +190,7 @@ TEST(MappingGuard, AFileThatBecomesShorterEndsTheProcessByName) {
 }
 
 TEST(MappingGuard, AnotherBusErrorIsWhatItWas) {
+  if (kSanitized) GTEST_SKIP() << "the sanitizer has this signal";
   const Ended ended = child_sent(0, [&](const auto& ready) {
     end_on_shortened_files(2);
     ready();

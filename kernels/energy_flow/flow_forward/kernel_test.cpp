@@ -75,7 +75,8 @@ TEST_P(Products, RecurrentTiles) {
     std::fill_n(x.begin() + row * input_stride + input, input_stride - input, 0.0f);
     std::fill_n(state.begin() + row * stride + width, stride - width, 0.0f);
   }
-  state[0] = kNaN, state[size(stride)] = 25.0f;           // guarded: 0 and 10
+  state[0] = kNaN;  // guarded: 0, and the next one 10
+  if (rows > 1) state[size(stride)] = 25.0f;
   std::vector<std::int32_t> source(size(rows), 1 << 28);  // beyond the last row: not to be followed
   for (std::int32_t row = 0; row < total; ++row) source[size(row)] = row % 5 == 3 ? kNoSource : (row * 7 + 1) % rows;
   if (total > 1) source[0] = 0, source[1] = 1;

@@ -83,7 +83,8 @@ def _vanished(now: dict[str, Any], before: dict[str, Any]) -> Iterator[Finding]:
             else:
                 gone = ", ".join(_outputs(section, old) - _outputs(section, row))
                 if gone:
-                    yield Finding("missing", section, name, f"the baseline record compared more outputs: {gone}", command)
+                    yield Finding("missing", section, name, f"the baseline record compared more outputs: {gone}",
+                                  command)
 
 
 def _outputs(section: str, row: Row) -> set[str]:
