@@ -15,6 +15,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports/tests")]
 
 import synthetic  # noqa: E402
+from fake_twinbench import CASES, COMPONENTS  # noqa: E402
 from in_process import caught  # noqa: E402
 from suite import engines  # noqa: E402
 from suite import main as script  # noqa: E402
@@ -45,7 +46,16 @@ class Suite:
         for name, source in (("twinbench", "fake_twinbench.py"), ("compute-sanitizer", "fake_compute_sanitizer.py")):
             (folder / "bin" / name).symlink_to(HERE / source)
         (folder / "bin/sanitizer_probe").write_text("")
-        (folder / "record.json").write_text(json.dumps(synthetic.empty()))
+        record, block = synthetic.empty(), synthetic.on_a_card()["twinbench"]
+        record["twinbench"]["provenance"].update(gpu=block["provenance"]["gpu"],
+                                                 source_hashes=dict.fromkeys(COMPONENTS, {"baseline": "a1"}))
+        record["twinbench"]["components"] = [{
+            **block["components"][0],
+            "id": name,
+            "variants": ["baseline", "optimized"],
+            "dtypes": ["fp32", "bf16"],
+            "cases": [{**case, "options": {}} for case in CASES]} for name in COMPONENTS]
+        (folder / "record.json").write_text(json.dumps(record))
 
     def __call__(self, *flags, behaviour=None, sanitizer=None, device="cuda", out=None, minutes=1, as_user=False):
         variables = {

@@ -122,4 +122,5 @@ def main() -> int:
     return 1 if behaviour == "fail" else 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

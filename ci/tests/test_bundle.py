@@ -25,7 +25,7 @@ def hidden(command, folder):
     """Runs it with an empty environment and nothing of the source tree but the virtual environment in sight."""
     folders = [path for path in ROOT.iterdir() if path.is_dir() and not path.is_symlink() and path.name != ".venv"]
     mounts = " && ".join(f"mount -t tmpfs none '{path}'" for path in folders)
-    script = (f"{mounts} && cd '{folder}' && exec env -i HOME=/nonexistent "
+    script = (f"{mounts} && cd '{folder}' && exec env -i HOME='{folder}' "
               f"PATH='{Path(sys.executable).parent}:/usr/bin:/bin' {command}")
     return subprocess.run(["unshare", "-m", "bash", "-c", script], capture_output=True, text=True, timeout=400)
 

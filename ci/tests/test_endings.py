@@ -115,7 +115,7 @@ def test_two_writers_of_one_pin_file_keep_what_both_wrote(tmp_path):
 
 
 def test_what_the_system_refuses_is_2(tmp_path):
-    code, out, err = run(*LOADER, folder=tmp_path, env={"TMPDIR": "/nonexistent"})
+    code, out, err = run(*LOADER, folder=tmp_path, env={"TMPDIR": str(tmp_path / "nowhere")})
     assert code == 2 and "TMPDIR" in out + err, (code, out, err)
     few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (6, 6))
     code, out, err = run(*PARITY, folder=tmp_path, preexec_fn=few)

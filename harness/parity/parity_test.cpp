@@ -150,12 +150,10 @@ TEST(Parity, RevisionsTakeTurnsWithTheNumbersOfThreads) {
 // In tier quick a case that is not the first takes such a rule in one of so many revisions, its variants together.
 TEST(Parity, CasesTakeTurnsWithTheCostlyRules) {
   Component component = doubled();
-  component.spec.cases.push_back(component.spec.cases.front());
-  component.spec.cases.back().name = "second";
-  const auto setting_of = [&](std::size_t i) {
-    return Cell{&component, Variant::kOptimized, {}, Dtype::kFp32, &component.spec.cases[i]}.setting();
-  };
-  const Setting first = setting_of(0), second = setting_of(1);
+  const Setting first = sized(50);
+  Setting second = first;
+  second.input_case.name = "second";
+  component.spec.cases = {first.input_case, second.input_case};
   ParityOptions options;
   options.turns = 2;
   std::map<std::string, int> taken, by_rows;
