@@ -3,8 +3,8 @@
 
 usage: ci/simt_seconds.py [--components NAME ...] [--at-most SECONDS] [--program FILE]
 Without names: the first seven components, of which three read and collate and have no kernels. Everything is checked
-that ci/slow would check of them; nothing is sampled. Parity and counters take all cores; accesses are counted in one
-process a component, as many at once as there are cores.
+that ci/slow would check of them; nothing is sampled. As many processes at once as there are cores: parity and counters
+in three shards a core, accesses in one process a component.
 Exit 0 within the limit, 1 beyond it or a check failed, 2 usage.
 """
 import argparse
@@ -60,14 +60,20 @@ def main() -> int:
         parser.error(f"--components {' '.join(options.components)}: none of them has cells on simt")
     filters = [f"^{re.escape(name)}/" for name in names]
 
+    cores = os.cpu_count() or 1
+
+    def side_by_side(commands: list[list[str]]) -> int:
+        with ThreadPoolExecutor(cores) as pool:
+            return max(pool.map(lambda one: run([program, *one]), commands))
+
     def engine(word: str) -> int:
-        return run([program, word, "--device", "simt", "--filter", "|".join(filters)])
+        words = [word, "--device", "simt", "--filter", "|".join(filters)]
+        return side_by_side([[*words, "--shard", f"{at}/{3 * cores}"] for at in range(1, 3 * cores + 1)])
 
     def accesses() -> int:
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            return max(pool.map(lambda one: run([program, "kernels", "--filter", one]), filters))
+        return side_by_side([["kernels", "--filter", one] for one in filters])
 
-    print(f"simt, {', '.join(names)}; {os.cpu_count()} cores")
+    print(f"simt, {', '.join(names)}; {cores} cores")
     took = [timed("parity", lambda: engine("parity")), timed("counters", lambda: engine("counters")),
             timed("counted accesses", accesses)]
     seconds = sum(each for _, each in took)

@@ -1,4 +1,5 @@
 """The one command that times simt: what it runs, when it says no."""
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -29,17 +30,20 @@ def test_it_runs_parity_counters_and_accesses_of_those_with_kernels(timed):
     run, calls = timed()
     assert run.returncode == 0 and "together" in run.stdout and "at most 90 s: yes" in run.stdout
     both = r"--filter ^energy_flow\.simple_neuron/|^energy_flow\.energy_carrier/"
-    assert calls[:2] == [f"parity --device simt {both}", f"counters --device simt {both}"], "nothing is left out"
-    assert sorted(calls[2:]) == [f"kernels --filter {one}" for one in
-                                 (r"^energy_flow\.energy_carrier/", r"^energy_flow\.simple_neuron/")]
+    shards = 3 * os.cpu_count()
+    for engine, sharded in (("parity", calls[:shards]), ("counters", calls[shards:-2])):
+        assert sorted(sharded) == sorted(f"{engine} --device simt {both} --shard {at}/{shards}"
+                                         for at in range(1, shards + 1)), "nothing is left out"
+    assert sorted(calls[-2:]) == [f"kernels --filter {one}" for one in
+                                  (r"^energy_flow\.energy_carrier/", r"^energy_flow\.simple_neuron/")]
 
 
 def test_beyond_the_limit_or_with_a_check_that_fails_it_says_no(timed):
     late, calls = timed("--at-most", "0.5", "--components", "energy_flow.simple_neuron", ends="sleep 0.2")
-    assert late.returncode == 1 and "at most 0.5 s: no" in late.stdout and len(calls) == 3
+    assert late.returncode == 1 and "at most 0.5 s: no" in late.stdout and len(calls) == 6 * os.cpu_count() + 1
     assert not any("carrier" in call for call in calls)
     for engine in ("parity", "counters", "kernels"):
         failed, calls = timed(ends=f'[ "$1" != {engine} ]')
-        assert failed.returncode == 1 and "exit code 1" in failed.stdout and len(calls) == 4
+        assert failed.returncode == 1 and "exit code 1" in failed.stdout and len(calls) == 6 * os.cpu_count() + 2
     assert timed("--program", "nowhere")[0].returncode == 2
     assert timed("--components", "energy_flow.collation")[0].returncode == 2

@@ -373,7 +373,7 @@ std::vector<SelftestCase> sly_when_timed() {
           benched("timed_value_cache", "remembers answers by all that its inputs hold", "no_gain", make<ValueCache>)),
       against_plain(benched("timed_preallocated_cache", "remembers the last answers by contents, in storage of set-up",
                             "no_gain", make<PreallocatedCache>)),
-      against_plain(benched("timed_late_work", "computes in outputs()", "no_gain", make<LateWork>, 60)),
+      against_plain(benched("timed_late_work", "computes in outputs()", "no_gain", make<LateWork>, 600)),
       benched("timed_sampled_cache", "remembers answers by three elements of its inputs", "answers",
               make<SampledCache>),
       benched("timed_serves_four", "one computation serves four calls", "answers", make<ServesFourCalls>),
