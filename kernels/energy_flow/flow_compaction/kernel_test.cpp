@@ -231,8 +231,22 @@ TEST(FlowCompactionKernel, WhatIsOutOfRangeReachesNoOtherMemory) {
   spoilt([](const Storage& s) { s.sample[s.list[7]] = 1 << 30, s.sample[s.list[0]] = -5; });
   spoilt([](const Storage& s) { s.extent[0] = 1 << 30, s.extent[1] = 1 << 30; });
   spoilt([](const Storage& s) { s.extent[0] = -3, s.extent[1] = -3; });
+  spoilt([](const Storage& s) { s.extent[1] = s.slots - 1; });  // all slots but one in use, and more children
   spoilt([](const Storage& s) { s.parent[3] = 1 << 30, s.parent[5] = 0; });
   spoilt([](const Storage& s) { std::reverse(s.list.data(), s.list.data() + s.listed); });
+}
+
+// 90 of 100 slots hold survivors, and 30 children have parents among them.
+TEST(FlowCompactionKernel, MoreChildrenThanRoomAreCut) {
+  for (const Rows rows : {Rows::kList, Rows::kMoved, Rows::kDense}) {
+    Storage s(100, 90, 90, 1000);
+    for (std::int32_t sample = 0; sample < Storage::kSamples; ++sample) s.stopped[sample] = false;
+    for (std::int32_t child = 0; child < Storage::kChildren; ++child)
+      s.parent[child] = 3 * child, s.child_id[child] = s.listed + child;
+    s.born = 10;
+    s.run(rows, simt::Order::kForward);
+    expect_rows(s, rows == Rows::kMoved);
+  }
 }
 
 TEST(FlowListMath, ChildrenOfEarlierParents) {

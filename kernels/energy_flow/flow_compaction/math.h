@@ -46,9 +46,11 @@ struct Item {
   std::int32_t place;           // in the list before; a child's number after those
 };
 
-// How many children of earlier samples stand before survivor i.
+// How many children of earlier samples stand before survivor i: of those that there is room for, the first ones.
 TWINBENCH_HOST_DEVICE std::int32_t shift_of(const Arguments& a, const Extent& extent, std::int32_t i) {
-  return extent.children == 0 ? 0 : a.children_before[a.entry[a.kept[i]]];
+  if (extent.children == 0) return 0;
+  const std::int32_t before = a.children_before[a.entry[a.kept[i]]];
+  return before < extent.children ? before : extent.children;
 }
 
 // Item i of extent.active: first the survivors, then the children.
