@@ -69,17 +69,17 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
     nlohmann::json row = {{"total", counts.total}, {"outside_operators", counts.outside_operators}};
     if (counts.unseen >= 0) row.update({{"unseen", counts.unseen}, {"seen", counts.seen}});
     const std::string remembering = remembering_of(counts);
+    const Cell cell = find_cell(job.name);
+    const bool in_operators = cell.variant == Variant::kBaseline && cell.component->spec.host_work.empty();
+    const std::string padding = in_operators ? padding_of(counts, cell.setting().backward()) : "";
     row["pinned"] = known ? nlohmann::json(known->total) : nlohmann::json(nullptr);
     // Whatever is pinned, and also where that is asked for or nothing is.
     if (!remembering.empty()) return settle(job.name, Outcome::kFail, remembering, row);
-    if (pin) return settle(job.name, Outcome::kPass, "", row);
+    if (pin) return settle(job.name, padding.empty() ? Outcome::kPass : Outcome::kFail, padding, row);
     if (!pinned)
       return settle(job.name, Outcome::kInconclusive, "no counts are pinned for this machine (" + machine + ")", row);
     std::string changed = instruction_change(job.name, known, counts);
-    if (find_cell(job.name).variant == Variant::kBaseline) {
-      const std::string padding = padding_of(counts);
-      if (!padding.empty()) changed += (changed.empty() ? "" : "; ") + padding;
-    }
+    if (!padding.empty()) changed += (changed.empty() ? "" : "; ") + padding;
     settle(job.name, changed.empty() ? Outcome::kPass : Outcome::kFail, changed, row);
   };
   run_with_progress(jobs, record, on_result, budget, [&](const std::string& cell) {

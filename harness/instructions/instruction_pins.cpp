@@ -96,11 +96,12 @@ std::string remembering_of(const InstructionCounts& counts) {
          "): it keeps what it has computed from contents";
 }
 
-std::string padding_of(const InstructionCounts& baseline) {
+std::string padding_of(const InstructionCounts& baseline, bool backward) {
   constexpr std::int64_t kFewOperators = 200'000;
-  if (baseline.total < kFewOperators || 2 * baseline.outside_operators <= baseline.total) return "";
+  const double share = static_cast<double>(baseline.outside_operators) / static_cast<double>(baseline.total);
+  if (baseline.total < kFewOperators || share <= (backward ? 0.6 : 0.5)) return "";
   return std::to_string(baseline.outside_operators) + " of the baseline's " + std::to_string(baseline.total) +
-         " instructions are outside operators: more than half, so it is padded";
+         " instructions are outside operators: more than a baseline's may be, so it is padded";
 }
 
 }  // namespace twinbench

@@ -16,9 +16,11 @@ TEST(InstructionPins, HalfAPercentIsTheSameAndTwoPercentAreNot) {
 }
 
 TEST(InstructionPins, ABaselineThatIsMostlyNoOperatorsIsPadded) {
-  EXPECT_EQ(padding_of({1'000'000, 470'000}), "");
-  EXPECT_NE(padding_of({1'000'000, 510'000}).find("padded"), std::string::npos);
-  EXPECT_EQ(padding_of({35'000, 36'000}), "");
+  EXPECT_EQ(padding_of({1'000'000, 470'000}, false), "");
+  EXPECT_NE(padding_of({1'000'000, 510'000}, false).find("padded"), std::string::npos);
+  EXPECT_EQ(padding_of({1'000'000, 560'000}, true), "");
+  EXPECT_NE(padding_of({1'000'000, 610'000}, true).find("padded"), std::string::npos);
+  EXPECT_EQ(padding_of({35'000, 36'000}, false), "");
 }
 
 TEST(InstructionPins, ARunThatIsCheaperAfterItselfRemembers) {
