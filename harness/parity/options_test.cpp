@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "harness/compare/inputs.h"
 #include "harness/parity/drawn_inputs.h"
@@ -75,7 +76,7 @@ std::string caught_in_some_case(const Component& component, const OptionSpec& op
 // "no_output_shows" of spec.json: why a variant may do without the option; and that is true.
 TEST(Options, WhoIgnoresOneIsCaughtInACase) {
   at::set_num_threads(1);
-  constexpr std::size_t kComponents = 8;
+  constexpr std::size_t kComponents = 4;
   const auto all = [](const Component& one) { return !one.spec.signature.options.empty(); };
   for (const Component* const component : components_in_turn(kComponents, all)) {
     const std::string id = component->spec.id(), text = spec_text(id);
@@ -91,6 +92,35 @@ TEST(Options, WhoIgnoresOneIsCaughtInACase) {
       else
         EXPECT_NE(how, "") << id << ": a variant that ignores " << option.name << " passes every small case";
     }
+  }
+}
+
+// Options that small cases, from which sizes are drawn, have at more than one value.
+std::set<std::string> options_to_draw(const Component& component) {
+  std::set<std::string> several;
+  for (const auto& option : component.spec.signature.options)
+    for (const auto& one : component.spec.cases)
+      if (!option.of_inputs && !one.timed && !one.degenerate && !one.fixed && one.specimen.empty() && sets(one, option))
+        several.insert(option.name);
+  return several;
+}
+
+// Each is drawn: some revision's has another value than the case that it starts from.
+TEST(Options, HeldOutDrawsTakeOtherValuesThanTheirCase) {
+  constexpr int kRevisions = 60;
+  for (const auto& component : components()) {
+    std::set<std::string> left = options_to_draw(component);
+    for (int revision = 0; revision < kRevisions && !left.empty(); ++revision) {
+      const HeldOutDraw draw = held_out_draw(component, "revision " + std::to_string(revision), 0, false);
+      const std::string base = draw.text.substr(5, draw.text.find(':') - 5);  // "from <case>: ..."
+      const auto& cases = component.spec.cases;
+      const auto from = std::find_if(cases.begin(), cases.end(), [&](const Case& one) { return one.name == base; });
+      ASSERT_NE(from, cases.end()) << draw.text;
+      const Setting had = completed(component.spec.signature, {*from, component.spec.dtypes.front()}),
+                    has = completed(component.spec.signature, {draw.input_case, component.spec.dtypes.front()});
+      std::erase_if(left, [&](const std::string& name) { return had.option(name) != has.option(name); });
+    }
+    EXPECT_TRUE(left.empty()) << component.spec.id() << ": " << *left.begin() << " is never drawn";
   }
 }
 
