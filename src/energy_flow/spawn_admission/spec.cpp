@@ -170,7 +170,13 @@ ComponentSpec make_spec() {
       {"fewer flows than none", first_is("created", -1), ErrorKind::kOutOfRange, "created"},
       {"more flows than slots",
        [](NamedTensors& inputs, Setting& setting) { inputs["created"][0].fill_(setting.size("slots") + 1); },
-       ErrorKind::kOutOfRange, "created"}};
+       ErrorKind::kOutOfRange, "created"},
+      {"an active flow where there is none",
+       [](NamedTensors& inputs, Setting& setting) {
+         inputs["created"][0].fill_(setting.size("slots") - 1);
+         inputs["status"].select(0, 0).select(0, setting.size("slots") - 1).fill_(1);
+       },
+       ErrorKind::kOutOfRange, "status"}};
   return spec;
 }
 

@@ -33,9 +33,10 @@ Signature signature() {
   Tolerance gradient{Tolerance::Kind::kGradient, {2e-5, 1e-7}, {2e-5, 1e-7}, "C06"};  // times solution_bound
   gradient.iterative = true;
   return {
-      .options = {of_inputs(choice_option("cached", {"none", "exact", "near", "warm", "other"}, "none",
+      .options = {of_inputs(choice_option("cached", {"none", "exact", "near", "warm", "other", "later"}, "none",
                                           "the cache before the first call: zeros, its solution, that within the gate, "
-                                          "that ten times farther than the gate allows, another field's")),
+                                          "that ten times farther than the gate allows, another field's, its "
+                                          "solution under the key of later parameters")),
                   choice_option("gate_policy", {"always", "keyed"}, "always",
                                 "when the gate is looked at: whenever there is an entry, or only where it is the "
                                 "call's micro-batch by the call's parameters")},
@@ -93,7 +94,7 @@ at::Tensor exact(const at::Tensor& tensor) { return tensor.cpu().to(at::kDouble)
 
 // The first call's solution, or what lies so far from it; its own length apart would be zeros.
 void fill_cache(NamedTensors& inputs, const Setting& setting) {
-  constexpr double kFarther[] = {0, 0, 3e-7, 1e-5, 1.5};  // by what is cached: near is within the gate of 1e-6
+  constexpr double kFarther[] = {0, 0, 3e-7, 1e-5, 1.5, 0};  // by what is cached: near is within the gate of 1e-6
   const auto cached = static_cast<std::size_t>(setting.option("cached"));
   inputs["cache"].zero_();
   if (cached == 0) return;
@@ -130,11 +131,11 @@ void write_keys(NamedTensors& inputs, const Setting& setting) {
     keys[2 * call] = repeats(call, setting) && call > 0 ? keys[2 * call - 2] : call;
     keys[2 * call + 1] = every > 0 ? call / every : 0;
   }
-  constexpr double kNone = 0, kOther = 4;
+  constexpr double kNone = 0, kOther = 4, kLater = 5;
   const double cached = setting.option("cached");
   entry[0] = cached != kNone && !setting.on("invalidated") ? 1 : 0;
   entry[1] = cached == kOther ? -1 : 0;
-  entry[2] = 0;
+  entry[2] = cached == kLater ? 1 : 0;
 }
 
 float row_length(const float* re, const float* im, std::int64_t dim) {

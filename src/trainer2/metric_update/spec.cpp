@@ -45,6 +45,7 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) 
   for (std::int64_t step = 0; step < std::min(bad, steps); ++step)
     floats(inputs["lior_nudged"])[step] =
         step % 2 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+  if (setting.on("faint_motion")) inputs["velocity"].mul_(3e-4);  // squares that sum to about the rule's 1e-8
   if (setting.on("nan_velocity")) floats(inputs["velocity"])[axes - 1] = std::numeric_limits<float>::quiet_NaN();
   if (setting.on("far_angles")) inputs["theta"].mul_(3.3e6);
   if (setting.on("huge_change")) floats(inputs["lior_nudged"])[0] = 1e36f;
