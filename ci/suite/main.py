@@ -23,7 +23,7 @@ from suite.errors import TOOL_ERROR, SuiteError
 from suite.host_counts import judge_counts, run_sectors
 from suite.plan import UNIT_TESTS, Step, make_plan, scenario_names, smallest_component
 from suite.process import GRACE_S
-from suite.results import device_pins, make_report, pack, summary_of, write_summary
+from suite.results import make_report, pack, pins_held, summary_of, write_summary
 from suite.sanitizer_steps import run_sanitizer
 from suite.second_timer import run_second_timer
 from suite.state import State, StepResult
@@ -240,7 +240,7 @@ class Suite:
     def _finish(self) -> int:
         self.bench.interrupted.clear()  # a second signal ends the report too
         self.report = make_report(self.bench, self.state, self.out,
-                                  device_pins(self.root, self.work, self.options.device, self.plan), self.missing)
+                                  pins_held(self.root, self.options.device, self.plan), self.missing)
         for result in self.report:
             self._note(f"{result.name}: {result.verdict}{'; ' + result.reason if result.reason else ''}")
         summary = self._summary()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import sys
 import tarfile
 from collections import Counter
@@ -24,7 +25,7 @@ LOG_SHARE = 200_000  # bytes of each log that are kept
 REPORT_LIMIT_S = 90
 
 
-def make_report(bench: Bench, state: State, out: Path, pins: Path | None, missing: Sequence[str]) -> list[StepResult]:
+def make_report(bench: Bench, state: State, out: Path, pins: Sequence[str], missing: Sequence[str]) -> list[StepResult]:
     """Merges the records, judges them and draws the page. Each is a step of its own: one that fails loses no other."""
     records = [str(bench.steps / result.record) for result in state.results.values() if result.record]
     if missing:
@@ -36,7 +37,7 @@ def make_report(bench: Bench, state: State, out: Path, pins: Path | None, missin
             StepResult(name, "skipped", "inconclusive", "no step left a record") for name in ("merge", "gate", "html")]
     merged = bench.work / "record.json"
     timing = "gate" if bench.device == "cuda" else "advisory"
-    judging = ["--timing", timing, *(["--pins", str(pins)] if pins else [])]
+    judging = ["--timing", timing, *pins]
     results = [_report(bench, "merge", ["merge", *records, "--latest", "--other-boards", "-o", str(merged)])]
     if results[0].verdict != "pass":
         return [
@@ -172,14 +173,11 @@ def _archive(folder: Path, files: Sequence[Path]) -> bytes:
     return buffer.getvalue()
 
 
-def device_pins(root: Path, work: Path, device: str, plan: Sequence[Step]) -> Path | None:
-    """The pinned cells of this device and of the components whose counters are planned, so that the gate misses no cell
-    that --only left out; None where there are none."""
+def pins_held(root: Path, device: str, plan: Sequence[Step]) -> list[str]:
+    """What tells the gate its pins: all that there are, by which components are known, and which of them a run of this
+    plan must have counted, so that it misses none that --only left out; nothing where this device has none of those."""
     file = root / "ci/counters.json"
-    counted = {step.component for step in plan if step.group == "counters"}
-    pins = {cell: value for cell, value in (json.loads(file.read_text()) if file.is_file() else {}).items()
-            if f"/{device}/" in cell and cell.split("/")[0] in counted}
-    if not pins:
-        return None
-    write_json(work / "pins.json", pins)
-    return work / "pins.json"
+    counted = "|".join(sorted(re.escape(step.component) for step in plan if step.group == "counters"))
+    cells = f"^({counted})/[^/]+/{device}/"
+    pinned = json.loads(file.read_text()) if file.is_file() else {}
+    return ["--pins", str(file), "--filter", cells] if any(re.search(cells, cell) for cell in pinned) else []

@@ -114,6 +114,14 @@ def test_names_and_filters_on_the_command_line_are_not_obeyed(command, tmp_path)
     assert "planted" in run(*command, cwd=tmp_path if "never" in str(command) else ROOT)
 
 
+@pytest.mark.parametrize("command", [["dump", CELL, "--out"], ["coverage", "--pin", "--pins"]])
+def test_where_it_was_written_is_not_obeyed(command, tmp_path):
+    result = warm.run(*command, tmp_path / EVIL.replace("/", ""), cwd=ROOT)
+    assert result.returncode == 0 and "planted" in result.stdout, result.stderr
+    assert all(char.isprintable() or char == "\n" for char in result.stdout)
+    assert not any(line.startswith("::") for line in result.stdout.splitlines())
+
+
 def test_words_of_a_scenario_file_are_not_obeyed(tmp_path):
     text = (ROOT / "scenarios/sem/scan_memory_budget.yaml").read_text()
     for line in (line for line in text.splitlines() if line.startswith(("summary:", "  baseline:", "  optimized:"))):

@@ -59,6 +59,18 @@ def test_a_planted_temporary_file_is_not_written_through(tmp_path):
     assert victim.read_text() == "mine" and json.loads(out.read_text())["twinbench"]["engines"] == ["parity"]
 
 
+def test_a_name_may_be_as_long_as_the_system_takes(tmp_path):
+    out = tmp_path / ("r" * 250 + ".json")
+    assert run([*PARITY, "--out", out]).returncode == 0
+    assert json.loads(out.read_text())["twinbench"]["engines"] == ["parity"] and list(tmp_path.iterdir()) == [out]
+
+
+def test_a_working_directory_that_is_gone_is_named(tmp_path):
+    result = shell('cd "$1" && mkdir gone && cd gone && rmdir ../gone && shift && "$@"', tmp_path, *PARITY)
+    assert result.returncode == 2 and "working directory was removed" in result.stderr, result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
 def test_output_that_nobody_gets_is_an_error(tmp_path):
     with open("/dev/full", "w") as full:
         result = run(PARITY, stdout=full)

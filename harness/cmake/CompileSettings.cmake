@@ -144,6 +144,14 @@ if(MOLD)
   add_link_options(-fuse-ld=mold -Wl,-z,separate-code)
 endif()
 
+# How long a test may take, in seconds: a unit test, and what runs the program many times. Instrumented, both are slow.
+set(TWINBENCH_TEST_SECONDS 300)
+set(TWINBENCH_LONG_TEST_SECONDS 600)
+if(TWINBENCH_SANITIZE OR TWINBENCH_SANITIZE_THREADS)
+  set(TWINBENCH_TEST_SECONDS 1800)
+  set(TWINBENCH_LONG_TEST_SECONDS 1800)
+endif()
+
 # What every test's environment says about waiting OpenMP threads, however ctest is called: they sleep. Two tests at once
 # whose threads spin for each other take three times as long.
 set(TWINBENCH_WAITING_THREADS_SLEEP "OMP_WAIT_POLICY=set:PASSIVE;GOMP_SPINCOUNT=unset:")
@@ -166,7 +174,7 @@ function(twinbench_test target)
   add_executable(${target} $<TARGET_OBJECTS:${target}_objects>)
   target_link_libraries(${target} PRIVATE ${arg_LIBRARIES} GTest::gtest GTest::gtest_main)
   add_test(NAME unit.${target} COMMAND ${target})
-  set_tests_properties(unit.${target} PROPERTIES LABELS "cpu;unit;${arg_LABELS}" TIMEOUT 300
+  set_tests_properties(unit.${target} PROPERTIES LABELS "cpu;unit;${arg_LABELS}" TIMEOUT ${TWINBENCH_TEST_SECONDS}
     ENVIRONMENT_MODIFICATION "${TWINBENCH_WAITING_THREADS_SLEEP}")
 endfunction()
 find_package(GTest REQUIRED)

@@ -16,6 +16,7 @@
 #include "harness/counters/trace_component.h"
 #include "harness/parity/tier.h"
 #include "harness/record/record.h"
+#include "src/common/one_line.h"
 #include "src/formats/file_lock.h"
 
 namespace twinbench {
@@ -236,7 +237,7 @@ int counters_command(const CommandOptions& options, const std::string& pins_file
     for (const auto& cell : newly_pinned) latest.set(cell, *pins.find(cell));
     for (const auto& cell : vanished) latest.remove(cell);
     latest.save(pins_file);
-    std::cout << "pinned " << cells.size() - cut << " cells in " << pins_file
+    std::cout << "pinned " << cells.size() - cut << " cells in " << one_line(pins_file)
               << (vanished.empty() ? "" : ", dropped " + std::to_string(vanished.size())) << '\n';
   }
   std::set<const Component*> counted;

@@ -172,7 +172,7 @@ int coverage_command(const std::string& pins_file, const std::string& scenario_f
     std::string text;
     for (const auto& fact : present) text += fact + '\n';
     write_file(pins_file, as_bytes(text));
-    std::cout << "pinned " << present.size() << " facts in " << pins_file << '\n';
+    std::cout << "pinned " << present.size() << " facts in " << one_line(pins_file) << '\n';
     return kExitPass;
   }
   std::cout << "coverage: " << pinned.size() << " facts, " << gone.size() << " gone, " << more.size() << " more\n";

@@ -8,6 +8,7 @@
 #include "harness/command/tensor_file.h"
 #include "harness/compare/inputs.h"
 #include "src/common/error.h"
+#include "src/common/one_line.h"
 #include "src/inputs.h"
 
 namespace twinbench {
@@ -32,8 +33,8 @@ int dump_command(const CommandOptions& options, const std::string& name, const s
                    {"sizes", nlohmann::json(given).dump()},
                    {"options", nlohmann::json(setting.input_case.options).dump()}};
   write_tensor_file(out, file);
-  std::cout << out << ": " << file.inputs.size() << " inputs, " << file.outputs.size() << " outputs of " << name
-            << " (seed " << options.seed << ")\n";
+  std::cout << one_line(out) << ": " << file.inputs.size() << " inputs, " << file.outputs.size() << " outputs of "
+            << name << " (seed " << options.seed << ")\n";
   return kExitPass;
 }
 

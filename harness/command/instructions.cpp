@@ -10,6 +10,7 @@
 #include "harness/instructions/instruction_pins.h"
 #include "harness/instructions/under_callgrind.h"
 #include "src/common/error.h"
+#include "src/common/one_line.h"
 #include "src/formats/file_lock.h"
 
 namespace twinbench {
@@ -90,7 +91,7 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
     auto latest = InstructionPins::load(pins_file);  // what others have pinned since stays
     for (const auto& [cell, counts] : measured) latest.edit(machine)[cell] = counts;
     latest.save(pins_file);
-    std::cout << "pinned " << measured.size() << " cells of " << machine << " in " << pins_file << '\n';
+    std::cout << "pinned " << measured.size() << " cells of " << machine << " in " << one_line(pins_file) << '\n';
   }
   std::cout << "instructions: " << measured.size() << " cells on " << machine << "; of the " << selected
             << " selected, one of each kind: the others are large, or differ in sizes and data only\n";

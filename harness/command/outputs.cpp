@@ -65,6 +65,11 @@ void end_by_name_what_nobody_catches() {
 
 void name_what_the_start_dies_of() {
   end_by_name_what_nobody_catches();
+  char too_short[1];                                           // one that is there is too long for it
+  if (::getcwd(too_short, 1) == nullptr && errno == ENOENT) {  // MKL asks for it, and would end the process by itself
+    std::fputs("twinbench: input_output: the working directory was removed: change to one that is there\n", stderr);
+    ::_exit(kExitUsage);
+  }
   struct sigaction action {};
   action.sa_handler = end_crashed_start;
   sigemptyset(&action.sa_mask);

@@ -53,6 +53,19 @@ def test_the_verdict_file_agrees_with_the_exit_code(save, cli, tmp_path):
         assert verdict["exit_code"] == code and len(verdict["record"]["sha256"]) == 64
 
 
+def test_what_is_written_takes_no_other_file_s_place(save, cli, tmp_path, capsys):
+    record = save(synthetic.full())
+    content, link = record.read_bytes(), tmp_path / "link.json"
+    link.symlink_to(record)
+    for words in (["gate", "--verdict", record], ["gate", "--junit", link], ["gate", "--summary", record],
+                  ["html", "-o", record], ["markdown", "-o", link], ["merge", "-o", record],
+                  ["gate", "--baseline", link, "--verdict", link]):
+        assert cli(words[0], record, *words[1:]) == 2 and record.read_bytes() == content, words
+        assert "it is the same file as" in capsys.readouterr().err
+    assert cli("gate", record, "--verdict", tmp_path / "one", "--junit", tmp_path / "one") == 2
+    assert "the same file as --verdict" in capsys.readouterr().err and not (tmp_path / "one").exists()
+
+
 def test_junit_names_every_failure(save, cli, tmp_path):
     root = synthetic.failing()
     root["twinbench"]["parity"][8]["reason"] = "a < b & \x1b[31m ]]> \ud7ff"
@@ -171,6 +184,9 @@ def test_merge_validate_table_ledger_history(save, cli, tmp_path, capsys, monkey
     assert cli("history", folder, "--filter", "nothing.like.this") == 3
     assert cli("history", folder, "--filter", "(") == 2
     assert cli("history", tmp_path / "none") == 2
+    assert cli("keep", save(synthetic.full(), "whole.json"), "--to", tmp_path / "kept", "--times-only") == 0
+    capsys.readouterr()
+    assert cli("history", tmp_path / "kept") == 3 and "`trends` and `site`" in capsys.readouterr().err
 
 
 def test_main_reads_its_own_arguments(monkeypatch, capsys):

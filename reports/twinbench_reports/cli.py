@@ -61,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _end_cleanly()
         _expect_texts(options)
+        _expect_free_places(options)
         code = options.run(options)
         sys.stdout.flush()
         return code
@@ -85,6 +86,22 @@ def _expect_texts(options: argparse.Namespace) -> None:
             if isinstance(text, str) and not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
                 raise ReportError(f"{text[:80]!a} is no text", path=f"--{name.replace('_', '-')}",
                                   remedy="write UTF-8")
+
+
+def _expect_free_places(options: argparse.Namespace) -> None:
+    """What is written takes the place of nothing that is read, and of nothing else that is written."""
+    taken: dict[str, str] = {}
+    written = [name for name in ("verdict", "junit", "summary", "out", "svg") if getattr(options, name, None)]
+    for name in [name for name in vars(options) if name not in written] + written:
+        value = getattr(options, name)
+        for path in value if isinstance(value, list) else [value]:
+            if not isinstance(path, Path):
+                continue
+            place = os.path.realpath(path)
+            if name in written and place in taken:
+                raise ReportError(f"it is the same file as {taken[place]}, and would be lost", file=str(path),
+                                  path=f"--{name}", remedy="name a file of its own")
+            taken[place] = f"--{name}" if name not in ("records", "files", "folder") else "what is read"
 
 
 def _end_cleanly() -> None:

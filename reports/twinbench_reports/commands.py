@@ -107,7 +107,9 @@ def history(options: argparse.Namespace) -> int:
     for reason in found.refused:
         print(f"twinbench-report: left out: {plain(reason)}", file=sys.stderr)
     if not found.twins:
-        print(plain(f"twinbench-report: no speedup below {options.folder} matches {options.filter!r}"), file=sys.stderr)
+        kept = "; `trends` and `site` read what `keep` filled" if Store(options.folder).runs() else ""
+        print(plain(f"twinbench-report: no speedup below {options.folder} matches {options.filter!r}{kept}"),
+              file=sys.stderr)
         return INCONCLUSIVE
     from twinbench_reports.render.history import history_drawing, history_text
 

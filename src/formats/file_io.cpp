@@ -43,6 +43,12 @@ std::string end_of_links(const std::string& path) {
   return end.string();
 }
 
+// Beside the file; a name may be as long as the system takes, and the part that is told again is cut.
+std::string temporary_beside(const std::string& target) {
+  const std::filesystem::path path(target);
+  return directory_of(target) + "/" + path.filename().string().substr(0, 100) + ".partial-XXXXXX";
+}
+
 }  // namespace
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
@@ -102,7 +108,7 @@ void MappedFile::release() noexcept {
 }
 
 AtomicFile::AtomicFile(const std::string& path)
-    : path_(path), target_(end_of_links(path)), temporary_(target_ + ".partial-XXXXXX") {
+    : path_(path), target_(end_of_links(path)), temporary_(temporary_beside(target_)) {
   struct stat status {};
   const bool there = ::stat(target_.c_str(), &status) == 0;
   if (there && !S_ISREG(status.st_mode))
