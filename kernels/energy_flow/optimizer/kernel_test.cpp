@@ -122,7 +122,7 @@ void expect_equal_to_a_plain_loop(const Problem& p, bool aligned) {
     const Result result = run(p, order, aligned);
     kernels::simt::expect_close(result.parameters, parameters, 6e-7, "parameters");
     kernels::simt::expect_close(result.gradients, gradients, 3e-8, "gradients");
-    kernels::simt::expect_close(result.first, first, 2e-9, "first moment");
+    kernels::simt::expect_close(result.first, first, 1e-8, "first moment");
     kernels::simt::expect_close(result.second, second, 2e-10, "second moment");
     EXPECT_NEAR(result.norm[0], norm, 1e-13 * norm);
     EXPECT_NEAR(result.coefficient[0], coefficient, 1e-13);
