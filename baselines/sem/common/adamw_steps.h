@@ -61,7 +61,7 @@ class HostDecidedSteps : public Runnable {
         temperature_(setting.option("temperature")),
         clears_(setting.on("clear_gradients")),
         floor_(setting.on("unfloored_noise") ? 0 : kNoiseFloor) {
-    check_counts(inputs["counts"]);
+    check_update_counts(inputs["counts"]);
   }
 
   void reset() override {

@@ -18,8 +18,7 @@ struct alignas(16) Piece {
   std::uint32_t stream = 0;  // of the tensor's noise; the partner's is the next one
 };
 
-constexpr std::int64_t kPieceElements = 4096;  // at most; pieces end at a multiple of 4 of the arena
-constexpr std::int64_t kMostNormBlocks = 1024;
+using kernels::kMostNormBlocks;
 
 // One step.
 struct Arguments {

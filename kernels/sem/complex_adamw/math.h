@@ -1,17 +1,17 @@
-// Arithmetic of sem.complex_adamw (C17), shared by host and device: the decision of a step, one element's update.
+// Arithmetic of sem.complex_adamw (C17), shared by host and device: the decision of a step, the noise.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/common/float_bits.h"
+#include "kernels/common/adamw.h"
 
 namespace twinbench::sem::complex_adamw {
 
-constexpr double kFirst = 0.9, kSecond = 0.999;         // how much of a moment stays
-constexpr double kClipFloor = 1e-6;                     // beside the norm
-constexpr float kEpsilon = 1e-8f, kNoiseFloor = 1e-3f;  // beside the root, and under it where noise is scaled
-constexpr std::int64_t kEndOfRun = 3;                   // suppressed steps in a row
+constexpr float kNoiseFloor = 1e-3f;   // under the denominator where noise is scaled
+constexpr std::int64_t kEndOfRun = 3;  // suppressed steps in a row
+
+using Step = kernels::AdamwStep;  // its number is the noise's sub-stream
 
 // The rule's own numbers, as they were given.
 struct Rule {
@@ -21,28 +21,6 @@ struct Rule {
 struct Counts {
   std::int64_t applied, suppressed, in_a_row;
 };
-
-// What a step's update needs. `applied` 0: the step is suppressed.
-struct alignas(16) Step {
-  std::int32_t applied;
-  std::uint32_t number;  // of this update: the noise's sub-stream
-  float coefficient;     // of the gradients
-  float decay;           // of the parameters
-  float rate;            // lr / (1 - first^n)
-  float root;            // 1 / sqrt(1 - second^n)
-  float noise;           // sqrt(2 temperature lr)
-  float unused;
-};
-
-// base^exponent by squaring: the same bits wherever the count came from.
-TWINBENCH_HOST_DEVICE double power(double base, std::int64_t exponent) {
-  double result = 1;
-  for (; exponent > 0; exponent >>= 1) {
-    if (exponent & 1) result *= base;
-    base *= base;
-  }
-  return result;
-}
 
 // The status of a step by the row that it ends: 0 applied, 1 suppressed, 2 suppressed and the run has to end.
 TWINBENCH_HOST_DEVICE std::int64_t status_of(std::int64_t in_a_row) {
@@ -61,30 +39,13 @@ TWINBENCH_HOST_DEVICE Step decided(const Rule& rule, double norm, float loss, fl
   }
   ++counts.applied;
   counts.in_a_row = 0;
-  const double bound = rule.clip / (norm + kClipFloor), rate = learning_rate;
+  const double bound = rule.clip / (norm + kernels::kClipFloor), rate = learning_rate;
   coefficient = bound < 1 ? bound : 1;
-  return {.applied = 1,
-          .number = static_cast<std::uint32_t>(counts.applied),
-          .coefficient = static_cast<float>(coefficient),
-          .decay = static_cast<float>(1 - rate * rule.weight_decay),
-          .rate = static_cast<float>(rate / (1 - power(kFirst, counts.applied))),
-          .root = static_cast<float>(1 / std::sqrt(1 - power(kSecond, counts.applied))),
-          .noise = static_cast<float>(std::sqrt(2 * rule.temperature * rate)),
-          .unused = 0};
+  Step step = kernels::adamw_step(counts.applied, coefficient, rate, rule.weight_decay);
+  step.noise = static_cast<float>(std::sqrt(2 * rule.temperature * rate));
+  return step;
 }
 
-TWINBENCH_HOST_DEVICE float moved_first(float moment, float gradient) {
-  return kernels::multiply_add(static_cast<float>(1 - kFirst), gradient, static_cast<float>(kFirst) * moment);
-}
-TWINBENCH_HOST_DEVICE float moved_second(float moment, float square) {
-  return kernels::multiply_add(static_cast<float>(1 - kSecond), square, static_cast<float>(kSecond) * moment);
-}
-TWINBENCH_HOST_DEVICE float denominator(float second, const Step& step) {
-  return kernels::multiply_add(std::sqrt(second), step.root, kEpsilon);
-}
-TWINBENCH_HOST_DEVICE float moved_parameter(float parameter, float first, float denominator, const Step& step) {
-  return parameter * step.decay - step.rate * (first / denominator);
-}
 // What a normal adds to a parameter.
 TWINBENCH_HOST_DEVICE float noise_of(float normal, float denominator, const Step& step) {
   return step.noise * normal / std::sqrt(denominator < kNoiseFloor ? kNoiseFloor : denominator);

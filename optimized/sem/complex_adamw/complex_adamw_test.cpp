@@ -92,7 +92,7 @@ TEST(ComplexAdamw, PiecesCoverEachElementWithAGradientOnce) {
     std::vector<int> elements(17310), seconds(13210);
     std::int64_t plain = 0;
     for (const Piece& piece : pieces_of(table, noise)) {
-      EXPECT_LE(piece.count, kPieceElements);
+      EXPECT_LE(piece.count, kernels::kPieceElements);
       plain += piece.partner == 0;
       for (std::int64_t i = 0; i < piece.count; ++i) {
         ++elements[static_cast<std::size_t>(piece.first + i)];

@@ -2,48 +2,18 @@
 #include <ATen/Parallel.h>
 
 #include "kernels/sem/common/normals.h"
+#include "optimized/common/adamw_rows.h"
 #include "optimized/sem/complex_adamw/plan.h"
-#include "src/common/cpu_clones.h"
 
 namespace twinbench::sem::complex_adamw {
 namespace {
 
 constexpr std::int64_t kLeastPieces = 8;  // a thread's: 32,768 elements
-constexpr int kLanes = 32;                // sums that do not wait for each other
-
-// In fp64, in an order that no vector length changes.
-TWINBENCH_CPU_CLONES double squares(const float* __restrict values, std::int64_t count) {
-  double sums[kLanes] = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    for (int lane = 0; lane < kLanes; ++lane) {
-      const double value = values[i + lane];
-      sums[lane] += value * value;
-    }
-  for (int lane = 0; i < count; ++i, ++lane) sums[lane] += static_cast<double>(values[i]) * values[i];
-  double sum = 0;
-  for (int lane = 0; lane < kLanes; ++lane) sum += sums[lane];
-  return sum;
-}
 
 struct Part {
   float *parameter, *gradient, *first;
 };
 Part part_of(const Arguments& a, std::int64_t at) { return {a.parameters + at, a.gradients + at, a.first_moment + at}; }
-
-TWINBENCH_CPU_CLONES void update_plain(const Part& part, float* __restrict second, std::int64_t count, const Step& by,
-                                       bool clears) {
-  const Step step = by;
-  float* __restrict const p = part.parameter, * __restrict const g = part.gradient, * __restrict const m = part.first;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float gradient = g[i] * step.coefficient, first = moved_first(m[i], gradient),
-                squared = moved_second(second[i], gradient * gradient);
-    p[i] = moved_parameter(p[i], first, denominator(squared, step), step);
-    m[i] = first;
-    second[i] = squared;
-    g[i] = clears ? 0.0f : gradient;
-  }
-}
 
 TWINBENCH_CPU_CLONES void update_pair(const Part& real, const Part& imaginary, float* __restrict second,
                                       std::int64_t count, const Step& by, bool clears) {
@@ -53,10 +23,10 @@ TWINBENCH_CPU_CLONES void update_pair(const Part& real, const Part& imaginary, f
                           *__restrict const n = imaginary.first;
   for (std::int64_t i = 0; i < count; ++i) {
     const float a = g[i] * step.coefficient, b = h[i] * step.coefficient;
-    const float squared = moved_second(second[i], a * a + b * b), below = denominator(squared, step);
-    const float first = moved_first(m[i], a), other = moved_first(n[i], b);
-    p[i] = moved_parameter(p[i], first, below, step);
-    q[i] = moved_parameter(q[i], other, below, step);
+    const float squared = kernels::moved_second(second[i], a * a + b * b), below = kernels::denominator(squared, step);
+    const float first = kernels::moved_first(m[i], a), other = kernels::moved_first(n[i], b);
+    p[i] = kernels::moved_parameter(p[i], first, below, step);
+    q[i] = kernels::moved_parameter(q[i], other, below, step);
     m[i] = first;
     n[i] = other;
     second[i] = squared;
@@ -74,7 +44,7 @@ void add_noise(const Arguments& a, const Step& step, const Piece& piece, int par
     const auto element = static_cast<std::uint64_t>(piece.element + i);
     if (i == 0 || element % 4 == 0)
       normals = four_normals(a.seed, piece.stream + static_cast<std::uint32_t>(part), step.number, element / 4);
-    parameters[i] += noise_of(normals.of[element % 4], denominator(second[i], step), step);
+    parameters[i] += noise_of(normals.of[element % 4], kernels::denominator(second[i], step), step);
   }
 }
 
@@ -85,8 +55,8 @@ class CpuSteps final : public Plan {
   void take(const Arguments& a) override {
     each_piece(a, [&a](std::int64_t i) {
       const Piece& piece = a.pieces[i];
-      a.partial[i] = squares(a.gradients + piece.first, piece.count);
-      if (piece.partner != 0) a.partial[i] += squares(a.gradients + piece.first + piece.partner, piece.count);
+      a.partial[i] = sum_of_squares(a.gradients + piece.first, piece.count);
+      if (piece.partner != 0) a.partial[i] += sum_of_squares(a.gradients + piece.first + piece.partner, piece.count);
     });
     double sum = 0;
     for (std::int64_t i = 0; i < a.count; ++i) sum += a.partial[i];
@@ -115,7 +85,7 @@ class CpuSteps final : public Plan {
     const Part part = part_of(a, piece.first);
     float* const second = a.second_moment + piece.second;
     if (piece.partner == 0)
-      update_plain(part, second, piece.count, step, a.clears);
+      update_row(part.parameter, part.gradient, part.first, second, piece.count, step, a.clears);
     else
       update_pair(part, part_of(a, piece.first + piece.partner), second, piece.count, step, a.clears);
     if (!(a.rule.temperature > 0)) return;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/sem/complex_adamw/arguments.h"
+#include "optimized/common/arena_pieces.h"
 #include "optimized/common/tensors.h"
 #include "src/sem/common/adamw_rule.h"
 #include "src/sem/common/parameter_table.h"
@@ -14,7 +15,8 @@
 
 namespace twinbench::sem::complex_adamw {
 
-static_assert(kFirst == kBetaFirst && kSecond == kBetaSecond && kClipFloor == kClipEpsilon && kEndOfRun == kMostInARow);
+static_assert(kernels::kAdamwFirst == kBetaFirst && kernels::kAdamwSecond == kBetaSecond &&
+              kernels::kClipFloor == kClipEpsilon && kEndOfRun == kMostInARow);
 
 // The arena without what has no gradient, cut into pieces. Neighbouring plain tensors are one stretch where no noise
 // tells them apart.
@@ -23,16 +25,14 @@ inline std::vector<Piece> pieces_of(const std::vector<ParameterEntry>& table, bo
   Piece stretch;
   std::int64_t length = 0;
   const auto cut = [&] {
-    for (std::int64_t at = 0; at < length;) {
+    each_piece_of(stretch.first, length, [&](std::int64_t begin, std::int64_t count) {
       Piece piece = stretch;
-      piece.first += at;
-      piece.second += at;
-      piece.element += at;
-      const std::int64_t end = (piece.first + kPieceElements) / 4 * 4 - stretch.first;
-      piece.count = static_cast<std::int32_t>(std::min(end, length) - at);
+      piece.first = begin;
+      piece.second += begin - stretch.first;
+      piece.element += begin - stretch.first;
+      piece.count = static_cast<std::int32_t>(count);
       pieces.push_back(piece);
-      at += piece.count;
-    }
+    });
     length = 0;
   };
   for (std::size_t tensor = 0; tensor < table.size(); ++tensor) {
@@ -58,7 +58,7 @@ class Plan : public Runnable {
  public:
   Plan(const NamedTensors& inputs, const Setting& setting)
       : inputs_(inputs), results_(empty_results(setting)), steps_(setting.size("steps")) {
-    check_counts(inputs["counts"]);
+    check_update_counts(inputs["counts"]);
     const auto pieces = pieces_of(
         parameter_table(inputs["offsets"], inputs["kinds"], setting.size("elements"), setting.size("seconds")),
         setting.option("temperature") > 0);

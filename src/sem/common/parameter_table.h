@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "src/common/error.h"
+#include "src/common/parameter_arena.h"
 
 namespace twinbench::sem {
 
@@ -28,23 +28,16 @@ struct ParameterEntry {
 // Throws kOutOfRange, kBadArgument and kDimensionMismatch, naming table, tensor and remedy.
 inline std::vector<ParameterEntry> parameter_table(const at::Tensor& offsets, const at::Tensor& kinds,
                                                    std::int64_t elements, std::int64_t seconds) {
-  const at::Tensor places = offsets.cpu().contiguous(), given = kinds.cpu().contiguous();
-  const auto* const offset = places.const_data_ptr<std::int64_t>();
+  const std::vector<TensorPlace> places = tensor_places(offsets, elements);
+  const at::Tensor given = kinds.cpu().contiguous();
   const auto* const kind = given.const_data_ptr<std::int64_t>();
   const std::int64_t tensors = given.numel();
   const auto place = [](std::int64_t tensor) { return "tensor " + std::to_string(tensor); };
-  if (offset[0] != 0 || offset[tensors] != elements)
-    throw Error(ErrorKind::kOutOfRange, "offsets",
-                "from " + std::to_string(offset[0]) + " to " + std::to_string(offset[tensors]),
-                "begin at 0 and end at the arena's length, " + std::to_string(elements));
   std::vector<ParameterEntry> table;
   std::int64_t second = 0;
   for (std::int64_t tensor = 0; tensor < tensors; ++tensor) {
-    ParameterEntry entry{static_cast<ParameterKind>(kind[tensor]), offset[tensor], offset[tensor + 1] - offset[tensor],
-                         second};
-    if (entry.count < 0)
-      throw Error(ErrorKind::kOutOfRange, "offsets", place(tensor),
-                  "offsets do not fall: a tensor has 0 elements or more");
+    const auto [first, count] = places[static_cast<std::size_t>(tensor)];
+    ParameterEntry entry{static_cast<ParameterKind>(kind[tensor]), first, count, second};
     if (kind[tensor] < 0 || kind[tensor] > 3)
       throw Error(ErrorKind::kOutOfRange, "kinds", std::to_string(kind[tensor]) + " of " + place(tensor),
                   "0 plain, 1 real part, 2 imaginary part, 3 without gradient");
