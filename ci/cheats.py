@@ -14,6 +14,10 @@ sys.path.insert(0, str(ROOT / "ci"))
 from pages import give, table  # noqa: E402
 
 
+def twins_of(one: dict) -> list[str]:
+    return [by.removeprefix("selftest ") for by in one["by"] if by.startswith("selftest ")]
+
+
 def page(rows: list[dict], asked: list[dict], faults: list[dict], revision: str) -> str:
     wrong = sorted((row for row in rows if row["kind"] == "wrong_twin"), key=lambda row: row["name"])
     correct = sorted((row for row in rows if row["kind"] == "correct_control"), key=lambda row: row["name"])
@@ -29,6 +33,13 @@ def page(rows: list[dict], asked: list[dict], faults: list[dict], revision: str)
         "## What was asked for", ""]
     lines += table(["point", "cheat", "caught by"],
                    [[str(one["point"]), one["asked"], ", ".join(f"`{by}`" for by in one["by"])] for one in asked])
+    fired = {row["name"]: row["got"] for row in wrong}
+    lines += ["## The eleven that were accepted", "",
+              "What the checks took before there were rules for it, and what each comes to now.", ""]
+    lines += table(["cheat", "before", "now"],
+                   [[one["asked"], one["before"],
+                     ", ".join(f"{name}: {fired.get(name, 'not run')}" for name in twins_of(one))]
+                    for one in asked if "before" in one])
     lines += ["## Wrong twins", ""]
     lines += table(["twin", "what is wrong", "rule", "fired"],
                    [[row["name"], row["what"], row["expected"], row["got"]] for row in wrong])

@@ -24,6 +24,7 @@ def test_each_that_was_asked_for_is_caught_by_something_that_is_there():
     assert all(one["by"] for one in ASKED)
     assert not {by for one in ASKED for by in one["by"]} - there()
     assert len({one["asked"] for one in ASKED}) == len(ASKED)
+    assert sum(one.get("before") == "accepted" and bool(cheats.twins_of(one)) for one in ASKED) == 11
 
 
 def test_there_are_enough_of_both_kinds():
@@ -32,7 +33,8 @@ def test_there_are_enough_of_both_kinds():
 
 def test_the_page_shows_every_twin_and_every_fault():
     text = (ROOT / "reports/cheats.md").read_text()
-    shown = set(re.findall(r"^\| (\w+) \|", text, re.MULTILINE)) - {*"12345678", "point", "twin", "control", "fault"}
+    words = {*"12345678", "point", "twin", "control", "fault", "cheat"}
+    shown = set(re.findall(r"^\| (\w+) \|", text, re.MULTILINE)) - words
     wanted = set(TWINS) | {fault["name"] for fault in FAULTS}
     assert shown == wanted, "write it anew: twinbench selftest --out R; ci/cheats.py R --write reports/cheats.md"
 
@@ -47,3 +49,5 @@ def test_the_page_says_what_fired():
     text = cheats.page(rows, ASKED, FAULTS, "abc")
     assert "| lazy | does \\| nothing | oracle | late,oracle |" in text
     assert "Of 2 wrong twins 1 were caught" in text and "of 1 correct\ncontrols 1 were accepted" in text
+    known = [{**one, "before": "accepted", "by": ["selftest sly", "mutation other"]} for one in ASKED[:1]]
+    assert f"| {ASKED[0]['asked']} | accepted | sly: accepted |" in cheats.page(rows, known, FAULTS, "abc")

@@ -173,11 +173,12 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
       check(cell, result);
     });
   };
+  const std::string not_its_turn = "not this case's turn: one in " + std::to_string(options.turns) + ", by --sample";
   // One draw for both that need the right answer to other inputs and weights.
   const auto in_turn = [&](const std::string& name, bool applies, auto check) {
     thorough(name, applies, [&](Subject& subject, CheckResult& result) {
       if (!takes_turn(name == "sensitivity" ? "instances" : name, component, setting, options))
-        return result.skip("not this case's turn: one in " + std::to_string(options.turns) + ", by --sample");
+        return result.skip(not_its_turn);
       check(subject, result);
     });
   };
@@ -218,12 +219,13 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
       setting.input_case.name != kHeldOut && !setting.input_case.degenerate && variant == Variant::kBaseline &&
           setting.device.is_cpu(),
       [](const Subject& one, CheckResult& result) { check_cost(one.component, one.setting, one.generated, result); });
+  const bool lives_again = !large && takes_turn("late", component, setting, options);
   double second_seconds = 0;
   if (wanted("late") || wanted("global_state") || wanted("outlives")) {
     // A second life, whose inputs are overwritten between run() and outputs(). A baseline's first is the reference's.
     LifeFindings second;
     const CheckResult lived = perform(cell_name, "late", seed, [&](CheckResult&) {
-      if (!large)
+      if (lives_again)
         second = watched_life(component, variant, setting, cell.placed(), cell.outputs_declared(), &cell.outputs);
     });
     second_seconds = lived.seconds;
@@ -240,8 +242,9 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   const auto of_life = [&](const std::string& name, void (*check)(const LifeFindings&, CheckResult&)) {
     add(name, true, [&, check](CheckResult& result) {
       check(life, result);
-      if (large && variant == Variant::kBaseline && result.verdict == CheckVerdict::kPass)
-        result.skip("large case: the smaller ones show this");
+      if (result.verdict != CheckVerdict::kPass || lives_again) return;
+      if (large && variant == Variant::kBaseline) result.skip("large case: the smaller ones show this");
+      if (!large && (name == "late" || variant == Variant::kBaseline)) result.skip(not_its_turn);
     });
   };
   of_life("late", check_late);

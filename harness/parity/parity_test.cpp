@@ -160,7 +160,7 @@ TEST(Parity, CasesTakeTurnsWithTheCostlyRules) {
   constexpr int kRevisions = 64;
   for (int revision = 0; revision < kRevisions; ++revision) {
     options.sample = "r" + std::to_string(revision);
-    for (const char* const rule : {"threads", "instances"}) {
+    for (const char* const rule : {"threads", "instances", "late"}) {
       EXPECT_TRUE(takes_turn(rule, component, first, options));
       taken[rule] += takes_turn(rule, component, second, options);
     }
@@ -170,7 +170,7 @@ TEST(Parity, CasesTakeTurnsWithTheCostlyRules) {
       EXPECT_NE(result.reason.find("--sample"), std::string::npos) << result.reason;
     }
   }
-  for (const char* const rule : {"threads", "instances"}) {
+  for (const char* const rule : {"threads", "instances", "late"}) {
     EXPECT_GT(taken[rule], kRevisions / 4) << rule;
     EXPECT_LT(taken[rule], 3 * kRevisions / 4) << rule;
     EXPECT_EQ(by_rows[rule], taken[rule]) << rule;

@@ -38,7 +38,7 @@ ParityOptions parity_options(Tier tier, Variant variant) {
   options.thorough_elements = 200'000;
   options.gradients_of_large = false;
   options.all_thread_counts = false;
-  options.turns = 2;  // else these rules would add half of all other checks' time
+  options.turns = 3;  // else these rules would add half of all other checks' time
   options.overlap_seconds = 0.01;
   return options;
 }
