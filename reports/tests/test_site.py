@@ -298,6 +298,11 @@ def test_findings_of_a_component_are_its_own():
     assert [pages._is_about(finding, "sem.scan") for finding in about] == [True, True, False]
 
 
+def test_addresses_of_sources_are_pages(cli, tmp_path, capsys):
+    assert cli("site", tmp_path, "-o", tmp_path / "o", "--source-url", "javascript:alert('{revision}{path}')") == 2
+    assert "no address of a page" in capsys.readouterr().err
+
+
 def test_a_template_that_names_what_is_not_there_fails():
     with pytest.raises(Exception, match="undefined"):
         environment().get_template("site/compare.html.j2").render({})
@@ -309,10 +314,12 @@ def test_the_same_history_gives_the_same_bytes_in_another_process(tmp_path):
     root = synthetic_history.of_components("trainer2.attention")
     synthetic_history.fill(history, 11, root=root)
     for seed, jobs in (("1", "1"), ("2", "2")):
-        subprocess.run([sys.executable, "-c", "import sys; from twinbench_reports.cli import main; sys.exit(main())",
-                        "site", str(history), "-o", str(tmp_path / seed), "--jobs", jobs], check=True,
-                       capture_output=True, env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT / "reports"),
-                                                 "PATH": "", "TZ": f"UTC{seed}", "HOME": str(tmp_path)})
+        ran = subprocess.run([
+            sys.executable, "-c", "import sys; from twinbench_reports.cli import main; sys.exit(main())", "site",
+            str(history), "-o", str(tmp_path / seed), "--jobs", jobs], check=True, capture_output=True,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT / "reports"), "PATH": "", "TZ": f"UTC{seed}",
+                 "HOME": str(tmp_path)})
+        assert not ran.stderr, "its processes end by themselves, and none is interrupted"
     one, two = ({path.relative_to(tmp_path / seed): path.read_bytes() for path in (tmp_path / seed).rglob("*.html")}
                 for seed in ("1", "2"))
     assert one == two and len(one) == 7

@@ -192,7 +192,7 @@ def build_parser() -> Parser:
     site.add_argument("folder", type=Path, metavar="HISTORY", help="a folder that `keep` filled")
     site.add_argument("-o", "--out", type=Path, required=True, metavar="DIR", help="where to write the pages")
     _add_documents(site)
-    site.add_argument("--source-url", default="", metavar="URL",
+    site.add_argument("--source-url", type=_address, default="", metavar="URL",
                       help="link source files: a URL with {revision} and {path}")
     site.add_argument("--compare", nargs=2, metavar=("BEFORE", "NOW"),
                       help="the revisions that the compare page shows without a script (default: the newest two runs)")
@@ -212,6 +212,12 @@ def _date(text: str) -> datetime.date:
         return datetime.date.fromisoformat(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} is no date: give one as 2026-01-31") from error
+
+
+def _address(text: str) -> str:
+    if not text or text.startswith(("https://", "http://")):
+        return text
+    raise argparse.ArgumentTypeError(f"{text!r} is no address of a page: give one that begins with https://")
 
 
 def _jobs(text: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,9 +58,18 @@ def build(history: Path, out: Path, *, documents: Documents | None, tree: Path |
         for place in range(len(todo)):
             _write(place)
     else:
-        with multiprocessing.get_context("fork").Pool(jobs) as pool:  # the records are shared, not sent
+        with multiprocessing.get_context("fork").Pool(jobs, _end_quietly) as pool:  # the records are shared, not sent
             pool.map(_write, range(len(todo)), chunksize=_AT_ONCE)
+            pool.close()
+            pool.join()  # else they are sent SIGTERM, perhaps while one holds the lock that another waits for
     return found, len(todo)
+
+
+def _end_quietly() -> None:
+    """In a process of the pool: the parent alone says that it was interrupted, and ends it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 _todo: list[Page] = []

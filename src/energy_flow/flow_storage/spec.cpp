@@ -138,7 +138,8 @@ ComponentSpec make_spec() {
   spec.most_launches = [](const Setting& s) { return steps_run(s); };
   spec.invariants = {{"numbers, cells and free slots", misplaced}};
   spec.relations = {{"the last forward alone", [](Setting s) {
-                       s.input_case.options["first"] = static_cast<double>(s.size("forwards") - 1);
+                       double& first = s.input_case.options["first"];  // where none is left, none is the last
+                       first = std::max(first, static_cast<double>(s.size("forwards") - 1));
                        return s;
                      }}};
   return spec;
