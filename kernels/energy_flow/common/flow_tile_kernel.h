@@ -13,7 +13,8 @@ namespace simt = kernels::simt;
 
 constexpr int kOwnFlows = 8;  // a thread's, by two columns of each third of the tile: 48 products from 22 values
 
-// What a thread does in its block. All threads call step() for every slice in turn. kRound: states are operands in bf16.
+// What a thread does in its block. All threads call step() for every slice in turn. kRound: the state is an operand in
+// bf16.
 template <class Block, bool kRound = false>
 class FlowTile {
  public:

@@ -91,7 +91,8 @@ struct HeadsPointers {
   const float *first, *first_bias, *energy_out, *displacement_out, *gate_out, *out_bias;
 };
 
-// carried [hidden][kLanes], an operand; `activated` is scratch, [rows][kLanes]. `kept`, where given, gets what it was before GELU.
+// carried [hidden][kLanes], an operand; `activated` is scratch, [rows][kLanes]. `kept`, where given, gets what it was
+// before GELU.
 TWINBENCH_CPU_CLONES void heads_tile(const HeadsPointers& heads, const float* carried, float* __restrict activated,
                                      float* __restrict energy, float* __restrict displacement, float* __restrict gate,
                                      float* __restrict child, float* kept) {
