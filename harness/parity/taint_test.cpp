@@ -80,9 +80,17 @@ TEST(Taint, IsWithinTheSpecificationsShareWhereNoQuotaIsFull) {
   }
 }
 
+// Wherever an energy is compared that hangs on no rounding: elsewhere the class allows a flip, which is more.
 TEST(Taint, AResultWithoutRoundingIsRejected) {
+  int told = 0;
   for (const Case& one : small_cases()) {
     const Flows flows(one);
+    OracleCache oracles;
+    const auto& oracle = oracles.of(flows.component, flows.setting, flows.generated);
+    at::Tensor hangs = oracle.unsettled["surface"].logical_or(oracle.outputs["surface"].eq(0));
+    if (oracle.tainted.contains("surface")) hangs = hangs.logical_or(oracle.tainted["surface"]);
+    if (hangs.all().item<bool>()) continue;
+    ++told;
     const Reference reference(flows.component, flows.setting, flows.generated);
     Setting exact = flows.setting;
     exact.dtype = Dtype::kFp32;
@@ -90,8 +98,10 @@ TEST(Taint, AResultWithoutRoundingIsRejected) {
     outputs["margin"].fill_(1);
     CheckResult result;
     reference.judge(outputs, result);
-    EXPECT_NE(result.verdict, CheckVerdict::kPass) << one.name;
+    EXPECT_NE(result.verdict, CheckVerdict::kPass)
+        << one.name << ": " << hangs.sum().item<std::int64_t>() << " of " << hangs.numel() << " hang on something";
   }
+  EXPECT_GE(told, 8) << "cases with such an energy";
 }
 
 TEST(Taint, DecisionsAreThoseOfTheOracle) {
