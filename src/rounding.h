@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+
 #include "src/setting.h"
 
 namespace twinbench {
@@ -16,8 +18,14 @@ at::Tensor rounded(const at::Tensor& values, Dtype mode);
 // The same, seen by nobody.
 at::Tensor rounded_unobserved(const at::Tensor& values, Dtype mode);
 
-// Answers for rounded() on this thread while it lives, in modes that round: the harness sees what a baseline rounds, in
-// which order, and asks what would follow had a rounding gone another way. Observers do not nest.
+// What a baseline decides by a value that roundings have touched: whether a flow ends, how many children it has, which
+// cell it is in. `other` is the outcome beyond the nearest threshold, `margin` the way there, in the unit of the
+// specification's bound (energy flow 0.5). Whatever a baseline in a mode that rounds decides, it decides here.
+std::int64_t decided(std::int64_t computed, std::int64_t other, double margin);
+
+// Answers for rounded() on this thread while it lives, in modes that round, and for decided(): the harness sees what a
+// baseline rounds and decides, in which order, and asks what would follow had either gone another way. Observers do not
+// nest.
 class RoundingObserver {
  public:
   RoundingObserver();
@@ -25,6 +33,7 @@ class RoundingObserver {
   RoundingObserver(const RoundingObserver&) = delete;
   RoundingObserver& operator=(const RoundingObserver&) = delete;
   virtual at::Tensor observe(const at::Tensor& values, Dtype mode) = 0;
+  virtual std::int64_t decide(std::int64_t computed, std::int64_t other, double margin);
 };
 
 }  // namespace twinbench

@@ -51,6 +51,8 @@ Setting bound_setting(const ComponentSpec& spec, Setting setting, const NamedTen
 }
 
 constexpr double kLeastFactor = 1e-3, kMostFactor = 1e6;
+// In modes that round (energy flow 0.5): of results that a full quota shares out; a quarter of others, by a test.
+constexpr double kMostTainted = 0.5;
 
 // Everything that the outputs follow from.
 std::string key_of(const Setting& setting, const NamedTensors& generated) {
@@ -77,18 +79,20 @@ const OracleCache::Oracle& OracleCache::of(const Component& component, const Set
   const std::string key = key_of(setting, generated);
   if (const auto found = oracles_.find(key); found != oracles_.end()) return found->second;
   Oracle oracle;
-  std::vector<at::Tensor> log;
+  RoundingLog log;
   {
     RoundingRecorder recorder;
     oracle.outputs = baseline_outputs(component, oracle_setting(setting), generated);
     log = std::move(recorder.log);
   }
-  if (setting.rounds_as() == Dtype::kBf16 && log.empty())
+  if (setting.rounds_as() == Dtype::kBf16 && log.operands.empty())
     throw Error(ErrorKind::kInternal, "baseline of " + component.spec.id(), "rounds nothing in bf16 mode",
                 "round the products' operands with rounded() of src/rounding.h");
-  if (rounds_operands(setting.rounds_as()))
+  if (rounds_operands(setting.rounds_as())) {
     oracle.unsettled = unsettled_elements(component, setting, generated, oracle.outputs,
-                                          open_roundings(component, setting, generated, log));
+                                          open_roundings(component, setting, generated, log), log);
+    oracle.tainted = tainted_elements(component, setting, generated, oracle.outputs, log);
+  }
   return oracles_.emplace(key, std::move(oracle)).first->second;
 }
 
@@ -121,6 +125,7 @@ Reference::Reference(const Component& component, const Setting& setting, const N
   if (spec_.bound_factor) scale_bounds(generated);
   check_oracle();
   if (spec_.ambiguous) set_ambiguous_aside(component, generated, oracles);
+  set_tainted_aside();
 }
 
 void Reference::scale_bounds(const NamedTensors& generated) {
@@ -179,11 +184,34 @@ void Reference::set_ambiguous_aside(const Component& component, const NamedTenso
   }
 }
 
-at::Tensor Reference::undisputed(const OutputSpec& spec, const at::Tensor& candidate) const {
+// The specification's share is of cells: elements of what is compared within a bound. Counts of their flows go with
+// them.
+void Reference::set_tainted_aside() {
+  std::int64_t elements = 0, tainted = 0;
+  for (const auto& spec : outputs_) {
+    if (!oracle_.tainted.contains(spec.name)) continue;
+    const at::Tensor& mask = oracle_.tainted[spec.name];
+    const at::Tensor &right = oracle()[spec.name], &baseline = baseline_[spec.name];
+    if (!mask.sizes().equals(baseline.sizes())) continue;
+    baseline_.set(spec.name, at::where(mask.to(baseline.device()), right.to(baseline.options()), baseline));
+    if (spec.tolerance.kind == Tolerance::Kind::kExact || !right.is_floating_point()) continue;
+    elements += mask.numel();
+    tainted += mask.sum().item<std::int64_t>();
+  }
+  const double share = static_cast<double>(tainted) / static_cast<double>(std::max<std::int64_t>(elements, 1));
+  if (share > kMostTainted && undecided_.empty())
+    undecided_ = std::to_string(share) + " of the elements are tainted by decisions, at most " +
+                 std::to_string(kMostTainted) + " may";
+}
+
+at::Tensor Reference::undisputed(const OutputSpec& spec, const at::Tensor& given) const {
   const at::Tensor& baseline = baseline_[spec.name];
-  if (!ambiguous_.defined() || !spec.batch_axis || !candidate.sizes().equals(baseline.sizes()) ||
-      candidate.dtype() != baseline.dtype() || !candidate.is_contiguous())
-    return candidate;
+  if (!given.sizes().equals(baseline.sizes()) || given.dtype() != baseline.dtype() || !given.is_contiguous())
+    return given;
+  const bool tainted = oracle_.tainted.contains(spec.name);
+  const at::Tensor candidate =
+      tainted ? at::where(oracle_.tainted[spec.name].to(given.device()), baseline, given) : given;
+  if (!ambiguous_.defined() || !spec.batch_axis) return candidate;
   const auto index = ambiguous_.nonzero().squeeze(1).to(baseline.device());
   return candidate.index_copy(*spec.batch_axis, index, baseline.index_select(*spec.batch_axis, index));
 }

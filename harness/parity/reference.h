@@ -34,6 +34,8 @@ class OracleCache {
     NamedTensors outputs;
     // In modes that round: which elements of each output are unsettled (rounding_decisions.h); else nothing.
     NamedTensors unsettled;
+    // Likewise, where a decision is close: what it may change. Not compared.
+    NamedTensors tainted;
   };
   // The oracle in `setting`'s case and pass. Of its dtype only the roundings matter, its device does not.
   const Oracle& of(const Component& component, const Setting& setting, const NamedTensors& generated);
@@ -87,8 +89,9 @@ class Reference {
   void check_oracle();
   // Marks the items whose decisions rounding may take, and gives the baseline the oracle's values there.
   void set_ambiguous_aside(const Component& component, const NamedTensors& generated, OracleCache& oracles);
-  // The candidate's output with the baseline's values at ambiguous items.
-  at::Tensor undisputed(const OutputSpec& spec, const at::Tensor& candidate) const;
+  void set_tainted_aside();
+  // The candidate's output with the baseline's values at ambiguous items and tainted elements.
+  at::Tensor undisputed(const OutputSpec& spec, const at::Tensor& given) const;
 
   const Component& component_;
   const ComponentSpec& spec_;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <random>
 
 #include "harness/compare/inputs.h"
 #include "harness/parity/reference.h"
@@ -28,9 +29,9 @@ at::Tensor root_mean_square(const at::Tensor& values) {
   return values.dim() == 0 ? finite.abs() : finite.square().mean(-1, true).sqrt();
 }
 
-class OnOraclesRoundings final : public RoundingObserver {
+class OnOraclesRoundings final : public OraclesDecisions {
  public:
-  explicit OnOraclesRoundings(const std::vector<at::Tensor>& log) : log_(log) {}
+  explicit OnOraclesRoundings(const RoundingLog& log) : OraclesDecisions(log.decisions), log_(log.operands) {}
 
   at::Tensor observe(const at::Tensor& values, Dtype mode) override {
     const at::NoGradGuard no_grad;
@@ -68,18 +69,33 @@ class OnOraclesRoundings final : public RoundingObserver {
   const std::vector<at::Tensor>& log_;
 };
 
-class WithNanWhereOpen final : public RoundingObserver {
+class WithNanWhereOpen final : public OraclesDecisions {
  public:
-  explicit WithNanWhereOpen(const std::vector<OpenRounding>& roundings) : roundings_(roundings) {}
+  WithNanWhereOpen(const std::vector<OpenRounding>& roundings, const RoundingLog& log)
+      : OraclesDecisions(log.decisions), roundings_(roundings) {}
   at::Tensor observe(const at::Tensor& values, Dtype mode) override {
     const at::Tensor plain = rounded_unobserved(values, mode);
-    const at::Tensor& open = roundings_[next_++].open;
+    const at::Tensor& open = roundings_.at(next_++).open;
     return open.defined() ? plain.masked_fill(open, kNan) : plain;
   }
 
  private:
   const std::vector<OpenRounding>& roundings_;
   std::size_t next_ = 0;
+};
+
+// The first time every close decision goes the other way, then each as a coin falls.
+class OtherWays final : public RoundingObserver {
+ public:
+  explicit OtherWays(std::uint64_t trial) : all_(trial == 0), coin_(trial) {}
+  at::Tensor observe(const at::Tensor& values, Dtype mode) override { return rounded_unobserved(values, mode); }
+  std::int64_t decide(std::int64_t computed, std::int64_t other, double margin) override {
+    return margin < kCloseDecision && (all_ || coin_() % 2 == 1) ? other : computed;
+  }
+
+ private:
+  const bool all_;
+  std::mt19937_64 coin_;
 };
 
 at::Tensor differing(const at::Tensor& a, const at::Tensor& b) {
@@ -90,12 +106,25 @@ at::Tensor differing(const at::Tensor& a, const at::Tensor& b) {
 
 at::Tensor RoundingRecorder::observe(const at::Tensor& values, Dtype mode) {
   const at::NoGradGuard no_grad;
-  log.push_back(held_by_fp32(values).all().item<bool>() ? at::Tensor() : values.clone());
+  log.operands.push_back(!whole_ && held_by_fp32(values).all().item<bool>() ? at::Tensor() : values.clone());
   return rounded_unobserved(values, mode);
 }
 
+std::int64_t RoundingRecorder::decide(std::int64_t computed, std::int64_t, double margin) {
+  log.decisions.push_back(computed);
+  log.any_close = log.any_close || margin < kCloseDecision;
+  return computed;
+}
+
+std::int64_t OraclesDecisions::decide(std::int64_t, std::int64_t, double) {
+  if (next_ == decisions_.size())
+    throw Error(ErrorKind::kInternal, "decisions of the baseline", "one decision more",
+                c10::str("its oracle has ", next_, ": decide by decided() of src/rounding.h, in every dtype alike"));
+  return decisions_[next_++];
+}
+
 std::vector<OpenRounding> open_roundings(const Component& component, const Setting& setting,
-                                         const NamedTensors& generated, const std::vector<at::Tensor>& log) {
+                                         const NamedTensors& generated, const RoundingLog& log) {
   Setting on_cpu = setting;
   on_cpu.device = c10::Device(c10::DeviceType::CPU);
   OnOraclesRoundings observer(log);
@@ -105,15 +134,30 @@ std::vector<OpenRounding> open_roundings(const Component& component, const Setti
 }
 
 NamedTensors unsettled_elements(const Component& component, const Setting& setting, const NamedTensors& generated,
-                                const NamedTensors& oracle, const std::vector<OpenRounding>& roundings) {
+                                const NamedTensors& oracle, const std::vector<OpenRounding>& roundings,
+                                const RoundingLog& log) {
   NamedTensors poisoned = oracle;
   if (std::any_of(roundings.begin(), roundings.end(), [](const auto& one) { return one.open.defined(); })) {
-    WithNanWhereOpen observer(roundings);
+    WithNanWhereOpen observer(roundings, log);
     poisoned = baseline_outputs(component, oracle_setting(setting), generated);
   }
   NamedTensors unsettled;
   for (const auto& [name, right] : oracle) unsettled.set(name, differing(right, poisoned[name]));
   return unsettled;
+}
+
+NamedTensors tainted_elements(const Component& component, const Setting& setting, const NamedTensors& generated,
+                              const NamedTensors& oracle, const RoundingLog& log) {
+  NamedTensors tainted;
+  for (std::uint64_t trial = 0; log.any_close && trial <= kOtherWays; ++trial) {
+    OtherWays observer(trial);
+    const NamedTensors other = baseline_outputs(component, oracle_setting(setting), generated);
+    for (const auto& [name, right] : oracle) {
+      const at::Tensor differs = differing(right, other[name]);
+      tainted.set(name, tainted.contains(name) ? tainted[name].logical_or(differs) : differs);
+    }
+  }
+  return tainted;
 }
 
 }  // namespace twinbench

@@ -1,6 +1,7 @@
-// Which elements of a right answer hang on a rounding that honest arithmetic may take either way.
+// Which elements of a right answer hang on a rounding, or a decision, that honest arithmetic may take either way.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "src/registry.h"
@@ -8,12 +9,39 @@
 
 namespace twinbench {
 
-// While it lives, keeps every tensor that a baseline in fp64 rounds, as it was before, in order. One whose values fp32
-// holds exactly (an input, a weight) is kept as an undefined tensor: no arithmetic has touched it.
+// What a baseline in fp64 rounds and decides, in order.
+struct RoundingLog {
+  // As they were before. One whose values fp32 holds exactly (an input, a weight) is an undefined tensor: no arithmetic
+  // has touched it.
+  std::vector<at::Tensor> operands;
+  std::vector<std::int64_t> decisions;
+  bool any_close = false;  // whether rounding may take one of the decisions
+};
+
+// Of a decision in a mode that rounds, in the unit of the specification's bound (energy flow 0.5).
+constexpr double kCloseDecision = 1e-2;
+
+// While it lives, keeps what a baseline rounds and decides. `whole`: every operand as it is.
 class RoundingRecorder final : public RoundingObserver {
  public:
+  explicit RoundingRecorder(bool whole = false) : whole_(whole) {}
   at::Tensor observe(const at::Tensor& values, Dtype mode) override;
-  std::vector<at::Tensor> log;
+  std::int64_t decide(std::int64_t computed, std::int64_t other, double margin) override;
+  RoundingLog log;
+
+ private:
+  const bool whole_;
+};
+
+// Decides as the log says, so that a run goes the oracle's way, and rounds the same tensors, whatever its values.
+class OraclesDecisions : public RoundingObserver {
+ public:
+  explicit OraclesDecisions(const std::vector<std::int64_t>& decisions) : decisions_(decisions) {}
+  std::int64_t decide(std::int64_t computed, std::int64_t other, double margin) override;
+
+ private:
+  const std::vector<std::int64_t>& decisions_;
+  std::size_t next_ = 0;
 };
 
 // One of the log's roundings.
@@ -22,7 +50,7 @@ struct OpenRounding {
   at::Tensor open;            // bool, likewise of the rounded tensor's shape; undefined where none is open
 };
 std::vector<OpenRounding> open_roundings(const Component& component, const Setting& setting,
-                                         const NamedTensors& generated, const std::vector<at::Tensor>& log);
+                                         const NamedTensors& generated, const RoundingLog& log);
 
 // For each of the oracle's outputs a bool tensor of its shape: true where an element is unsettled.
 //
@@ -37,8 +65,20 @@ std::vector<OpenRounding> open_roundings(const Component& component, const Setti
 // moved by up to fp32's last place (trials.h), so that what it is about to round differs from the log by such an e, and
 // by some e even where its own sums happen to be exact. Then the oracle runs again with NaN for every value
 // whose rounding is open: what comes out another way is unsettled.
+// All of these runs decide as the oracle did.
 // open_roundings() throws kInternal where the baseline rounds other tensors in fp64 than in the mode.
 NamedTensors unsettled_elements(const Component& component, const Setting& setting, const NamedTensors& generated,
-                                const NamedTensors& oracle, const std::vector<OpenRounding>& roundings);
+                                const NamedTensors& oracle, const std::vector<OpenRounding>& roundings,
+                                const RoundingLog& log);
+
+// Likewise: true where an element is tainted, which is to say that it may come out otherwise, by any amount, because a
+// decision closer than kCloseDecision goes the other way. Nothing where no decision is close.
+//
+// How it is found: the oracle runs again with every close decision gone the other way, those that it meets on the new
+// way included, then kOtherWays times with each of them as a coin falls; what comes out another way is tainted. So a
+// flow's other fates are lived through, and whatever they change, children and neighbours included, is seen to change.
+constexpr std::uint64_t kOtherWays = 3;
+NamedTensors tainted_elements(const Component& component, const Setting& setting, const NamedTensors& generated,
+                              const NamedTensors& oracle, const RoundingLog& log);
 
 }  // namespace twinbench

@@ -62,14 +62,14 @@ TEST(RoundingDecisions, HonestErrorsMoveMarkedElementsOnly) {
 TEST(RoundingDecisions, ABaselineThatRoundsOtherTensorsInFp64IsNamed) {
   const Carrier carrier;
   const Setting oracle = oracle_setting(carrier.setting);
-  std::vector<at::Tensor> log;
+  RoundingLog log;
   {
     RoundingRecorder recorder;
     (void)baseline_outputs(carrier.component, oracle, carrier.generated);
     log = recorder.log;
   }
-  ASSERT_FALSE(log.empty());
-  const auto named = [&](const std::vector<at::Tensor>& other) {
+  ASSERT_FALSE(log.operands.empty());
+  const auto named = [&](const RoundingLog& other) {
     try {
       (void)open_roundings(carrier.component, carrier.setting, carrier.generated, other);
     } catch (const Error& error) {
@@ -78,9 +78,9 @@ TEST(RoundingDecisions, ABaselineThatRoundsOtherTensorsInFp64IsNamed) {
     return false;
   };
   EXPECT_FALSE(named(log));
-  log.emplace_back();
+  log.operands.emplace_back();
   EXPECT_TRUE(named(log));
-  log.resize(log.size() - 2);
+  log.operands.resize(log.operands.size() - 2);
   EXPECT_TRUE(named(log));
 }
 

@@ -22,26 +22,19 @@ constexpr std::uint64_t kTrials = 8;
 constexpr double kFlips = 2;
 constexpr double kLastPlace = 0x1p-23;
 
-// What the oracle is about to round, in order, all of it.
-class WholeRecorder final : public RoundingObserver {
+class MovedOperands final : public OraclesDecisions {
  public:
-  at::Tensor observe(const at::Tensor& values, Dtype mode) override {
-    const at::NoGradGuard no_grad;
-    log.push_back(values.clone());
-    return rounded_unobserved(values, mode);
-  }
-  std::vector<at::Tensor> log;
-};
-
-class MovedOperands final : public RoundingObserver {
- public:
-  // `log`: what the oracle rounded; empty in modes that do not round.
-  MovedOperands(const std::vector<at::Tensor>& log, std::uint64_t trial) : log_(log), trial_(trial) {}
+  // `log`: what the oracle rounded and decided; empty in modes that do not round, where each run decides by itself.
+  MovedOperands(const RoundingLog& log, std::uint64_t trial)
+      : OraclesDecisions(log.decisions), log_(log.operands), trial_(trial) {}
   at::Tensor observe(const at::Tensor& values, Dtype mode) override {
     const at::NoGradGuard no_grad;
     const std::size_t number = next_++;
     const at::Tensor operand = log_.empty() ? values : rounded_unobserved(log_.at(number), mode);
     return moved_by_last_place(operand.to(values.scalar_type()), trial_, number);
+  }
+  std::int64_t decide(std::int64_t computed, std::int64_t other, double margin) override {
+    return log_.empty() ? computed : OraclesDecisions::decide(computed, other, margin);
   }
 
  private:
@@ -51,10 +44,10 @@ class MovedOperands final : public RoundingObserver {
 };
 
 // Behind a flip that came before, values are what they are and are rounded as they are.
-class FlippedRoundings final : public RoundingObserver {
+class FlippedRoundings final : public OraclesDecisions {
  public:
-  FlippedRoundings(const std::vector<OpenRounding>& roundings, std::uint64_t trial)
-      : roundings_(roundings), trial_(trial) {}
+  FlippedRoundings(const std::vector<OpenRounding>& roundings, const RoundingLog& log, std::uint64_t trial)
+      : OraclesDecisions(log.decisions), roundings_(roundings), trial_(trial) {}
   at::Tensor observe(const at::Tensor& values, Dtype mode) override {
     const at::NoGradGuard no_grad;
     const std::size_t number = next_++;
@@ -95,8 +88,7 @@ at::Tensor moved_by_last_place(const at::Tensor& values, std::uint64_t trial, st
 
 namespace {
 
-std::vector<at::Tensor> logged_roundings(const Component& component, const Setting& setting,
-                                         const NamedTensors& generated) {
+RoundingLog logged_roundings(const Component& component, const Setting& setting, const NamedTensors& generated) {
   RoundingRecorder recorder;
   (void)baseline_outputs(component, oracle_setting(setting), generated);
   return recorder.log;
@@ -113,11 +105,11 @@ Trials trials_of(const Component& component, const Setting& setting, const Named
   const bool met = rounds || std::find(dtypes.begin(), dtypes.end(), Dtype::kBf16) != dtypes.end();
   if (!rounds && met) arithmetic.dtype = Dtype::kBf16;  // the products are met there, and their operands not rounded
   NamedTensors right;
-  std::vector<at::Tensor> log;
+  RoundingLog log;
   std::vector<OpenRounding> roundings;
   if (rounds) {
     {
-      WholeRecorder recorder;
+      RoundingRecorder recorder(/*whole=*/true);
       right = baseline_outputs(component, oracle, generated);
       log = std::move(recorder.log);
     }
@@ -149,7 +141,7 @@ Trials trials_of(const Component& component, const Setting& setting, const Named
              [](const at::Tensor& a, const at::Tensor& b) { return a + b; });
     }
     if (!rounds) continue;
-    const FlippedRoundings flipped(roundings, trial);
+    const FlippedRoundings flipped(roundings, log, trial);
     gather(baseline_outputs(component, oracle, generated), found.flipped,
            [](const at::Tensor& a, const at::Tensor& b) { return at::maximum(a, b); });
   }

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "src/energy_flow/common/flow_statistics.h"
+#include "src/rounding.h"
 #include "src/setting.h"
 
 namespace twinbench::energy_flow::flow_forward {
@@ -51,10 +52,21 @@ struct HostRules {
   // From the measure to the nearest value at which the count changes, in the specification's units.
   double spawn_margin(double measure) const {
     double least = 1;
-    for (int i = 0; spawn > 0 && i < most_spawned; ++i)
-      least = std::min(least, spawn == 1 ? std::abs(measure / theta - (i + 2))
-                                         : std::abs(measure - (tau + i * (1 - tau) / most_spawned)));
+    for (int i = 0; spawn > 0 && i < most_spawned; ++i) least = std::min(least, std::abs(above(measure, i)));
     return least;
+  }
+  // Children on that value's other side.
+  std::int64_t children_beyond(double measure) const {
+    int nearest = 0;
+    for (int i = 1; i < most_spawned; ++i)
+      if (std::abs(above(measure, i)) < std::abs(above(measure, nearest))) nearest = i;
+    return spawn == 0 || most_spawned < 1 ? 0 : above(measure, nearest) > 0 ? nearest : nearest + 1;
+  }
+
+ private:
+  // How far the measure is above the value from which on a flow has one child more than `i`.
+  double above(double measure, int i) const {
+    return spawn == 1 ? measure / theta - (i + 2) : measure - (tau + i * (1 - tau) / most_spawned);
   }
 };
 
@@ -90,13 +102,17 @@ struct Book {
 };
 
 // The cell along one axis, and how far its quantisation is from a tie, in the unit of 0.5's bound. In the documented
-// order, in Real.
+// order, in Real. Of a NaN, which only the harness plants, the cell is decided already.
 template <class Real>
 std::int64_t cell_along(Real coordinate, std::int64_t extent, Book& book) {
   const Real at = (coordinate + Real(1)) * Real(0.5) * static_cast<Real>(extent - 1);
-  const Real nearest = std::nearbyint(at);
-  book.note((0.5 - std::abs(static_cast<double>(at - nearest))) / std::max(1.0, static_cast<double>(extent - 1) / 7));
-  return std::clamp(static_cast<std::int64_t>(nearest), std::int64_t{0}, extent - 1);
+  const Real nearest = at == at ? std::nearbyint(at) : Real(0);
+  const double margin =
+      (0.5 - std::abs(static_cast<double>(at - nearest))) / std::max(1.0, static_cast<double>(extent - 1) / 7);
+  book.note(margin);
+  const auto in_range = [extent](std::int64_t cell) { return std::clamp(cell, std::int64_t{0}, extent - 1); };
+  const auto cell = static_cast<std::int64_t>(nearest);
+  return decided(in_range(cell), in_range(at > nearest ? cell + 1 : cell - 1), margin);
 }
 
 }  // namespace twinbench::energy_flow::flow_forward

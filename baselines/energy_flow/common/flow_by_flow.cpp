@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "baselines/energy_flow/common/networks.h"
+
 namespace twinbench::energy_flow::flow_forward {
 
 FlowByFlow::FlowByFlow(const NamedTensors& inputs, const Setting& setting, const std::string& like, std::int64_t chunk,
@@ -16,7 +18,9 @@ FlowByFlow::FlowByFlow(const NamedTensors& inputs, const Setting& setting, const
       noise_(setting),
       chunk_(chunk),
       logs_(logs),
-      sample_key_(inputs["sample_key"].cpu().contiguous()) {}
+      sample_key_(inputs["sample_key"].cpu().contiguous()) {
+  keep_recurrent_weights(inputs_, inputs, setting.size("layers"));
+}
 
 void FlowByFlow::live() {
   active_ = at::zeros({samples(), rules_.max_steps}, at::kInt);
@@ -174,7 +178,7 @@ at::Tensor FlowByFlow::stats() const {
 }
 at::Tensor FlowByFlow::margin() const {
   const at::Tensor margin = at::empty({samples()}, at::kDouble);
-  for (std::size_t b = 0; b < books_.size(); ++b) margin.mutable_data_ptr<double>()[b] = books_[b].margin;
+  for (std::size_t b = 0; b < books_.size(); ++b) margin.mutable_data_ptr<double>()[b] = round_ ? 1 : books_[b].margin;
   return margin;
 }
 

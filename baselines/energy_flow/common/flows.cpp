@@ -3,12 +3,17 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "src/common/error.h"
+#include "src/rounding.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
+
+constexpr double kFarAway = std::numeric_limits<double>::infinity();  // of a decision that no rounding takes
 
 // In fp32 in this order, in every mode: multiply, divide, subtract.
 float normalized(std::int64_t index, std::int64_t last) {
@@ -80,21 +85,28 @@ std::int64_t settle(Flow& flow, const Readings& readings, const HostRules& rules
   };
   if (!readings.live)
     throw Error(ErrorKind::kInternal, "flow", std::to_string(flow.local_id), "the map holds live flows only");
-  if (!std::isfinite(readings.measure)) return end(Fate::kGone, kDiedNonFinite);
+  const bool finite = std::isfinite(readings.measure);
+  if (!decided(finite, finite, kFarAway)) return end(Fate::kGone, kDiedNonFinite);
   book.note(readings.nearer);
-  if (rules.kill) book.note(readings.x - 1), book.note(readings.y - 1);
-  if (rules.kill && (readings.x > 1 || readings.y > 1)) return end(Fate::kGone, kDiedBounds);
+  if (rules.kill) {
+    book.note(readings.x - 1), book.note(readings.y - 1);
+    const double farther = std::max(readings.x, readings.y);
+    if (decided(farther > 1, !(farther > 1), std::abs(farther - 1))) return end(Fate::kGone, kDiedBounds);
+  }
   const bool due = rules.projection_age > 0 && readings.aged;
-  const bool done = readings.at_z0 || readings.at_zd;
-  if (done || due) flow.position.select(0, 2).fill_((done ? readings.at_z0 : readings.nearer > 0) ? -1 : 1);
-  if (done) return end(Fate::kDone, readings.at_z0 ? kDoneZ0 : kDoneZD);
+  // -1 and 1: on the lower, on the upper plane. Which one a due flow is nearer to shows in no output.
+  const int reached = readings.at_z0 ? -1 : readings.at_zd ? 1 : 0, side = readings.nearer > 0 ? -1 : 1;
+  const std::int64_t plane = decided(reached, reached != 0 ? 0 : side, std::abs(readings.nearer));
+  if (plane != 0 || due) flow.position.select(0, 2).fill_(plane != 0 ? static_cast<int>(plane) : side);
+  if (plane != 0) return end(Fate::kDone, plane < 0 ? kDoneZ0 : kDoneZD);
   if (due) {
     flow.distance = std::abs(readings.nearer);
     book.note(1 - flow.distance);
     return end(Fate::kByAge, kProjectedAge);
   }
-  book.note(rules.spawn_margin(readings.measure));
-  return rules.children(readings.measure);
+  const double margin = rules.spawn_margin(readings.measure);
+  book.note(margin);
+  return decided(rules.children(readings.measure), rules.children_beyond(readings.measure), margin);
 }
 
 }  // namespace twinbench::energy_flow::flow_forward

@@ -31,9 +31,12 @@ Carried carry(const std::vector<RecurrentLayer>& layers, const at::Tensor& featu
 
 FlowsAtOnce::FlowsAtOnce(const NamedTensors& inputs, const Setting& setting)
     : TapeBaseline(inputs, setting, Way::kLibrary), rules_(setting), noise_(setting) {
+  const std::int64_t layers = setting.size("layers");
+  const Operands operands = operands_of(setting, true);
+  keep_recurrent_weights(inputs_, inputs, layers);
   make_leaves();
   networks_.emplace(
-      Networks{Neuron(inputs_), RecurrentLayer::all(inputs_, setting.size("layers")), Heads(inputs_, setting)});
+      Networks{Neuron(inputs_, operands), RecurrentLayer::all(inputs_, layers), Heads(inputs_, setting, operands)});
 }
 
 NamedTensors FlowsAtOnce::lived(const at::Tensor& energies) const {

@@ -13,6 +13,7 @@ LiveFlows::LiveFlows(const Setting& setting, const HostRules& rules, const at::T
     : rules_(rules),
       samples_(surface.size(0)),
       start_depth_(Grid(setting, surface.options()).start_depth()),
+      tells_margin_(setting.dtype != Dtype::kBf16),
       keys_(sample_key) {
   const std::int64_t cells = surface.size(1), placed = std::min(cells, rules.quota);
   const auto whole = surface.options().dtype(at::kLong);
@@ -230,7 +231,7 @@ void LiveFlows::collect(NamedTensors& results) {
   results.set("surface", surface.view({samples_, cells}));
   results.set("stats", stats_.t().to(at::kInt).contiguous());
   results.set("active", active_.to(at::kInt));
-  results.set("margin", margin_);
+  results.set("margin", tells_margin_ ? margin_ : at::ones_like(margin_));
 }
 
 }  // namespace twinbench::energy_flow::flow_forward

@@ -47,6 +47,7 @@ class LiveFlows {
   const HostRules& rules_;
   const std::int64_t samples_;
   const double start_depth_;
+  const bool tells_margin_;
   at::Tensor keys_;                        // [samples]
   at::Tensor position_, energy_, hidden_;  // of live flows, in the order of samples and numbers
   at::Tensor sample_, local_id_, age_;     // int64

@@ -3,16 +3,17 @@
 
 #include <ATen/ATen.h>
 
+#include "baselines/common/layers.h"
 #include "baselines/energy_flow/common/exploration.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
 
-Linear layer(const NamedTensors& inputs, const std::string& prefix) {
-  return Linear::of(inputs, prefix + "_weight", prefix + "_bias");
+Linear layer(const NamedTensors& inputs, const std::string& prefix, Operands operands) {
+  return {inputs[prefix + "_weight"], inputs[prefix + "_bias"], operands};
 }
-Linear numbered(const NamedTensors& inputs, const std::string& prefix, const std::string& number) {
-  return Linear::of(inputs, prefix + "_weight_" + number, prefix + "_bias_" + number);
+Linear numbered(const NamedTensors& inputs, const std::string& prefix, const std::string& number, Operands operands) {
+  return {inputs[prefix + "_weight_" + number], inputs[prefix + "_bias_" + number], operands};
 }
 Norm norm(const NamedTensors& inputs, const std::string& prefix, const std::string& number) {
   return {inputs[prefix + "_gain_" + number], inputs[prefix + "_shift_" + number]};
@@ -20,18 +21,18 @@ Norm norm(const NamedTensors& inputs, const std::string& prefix, const std::stri
 
 }  // namespace
 
-Linear Linear::of(const NamedTensors& inputs, const std::string& weight, const std::string& bias) {
-  return {inputs[weight], inputs[bias]};
+at::Tensor Linear::operator()(const at::Tensor& x) const {
+  if (operands == Operands::kRoundedOfLibrary && x.is_cuda()) return at::add(library_product(x, weight, true), bias);
+  return baseline_linear(x, weight, bias, operands != Operands::kAsTheyAre);
 }
-at::Tensor Linear::operator()(const at::Tensor& x) const { return at::linear(x, weight, bias); }
 at::Tensor Norm::operator()(const at::Tensor& x) const { return at::layer_norm(x, {x.size(1)}, gain, shift, 1e-5); }
 
 at::Tensor guarded(const at::Tensor& values) { return at::clamp(at::nan_to_num(values, 0.0), -10.0, 10.0); }
 
-Mapper::Mapper(const NamedTensors& inputs)
-    : first_(numbered(inputs, "mapper", "1")),
-      second_(numbered(inputs, "mapper", "2")),
-      last_(numbered(inputs, "mapper", "3")),
+Mapper::Mapper(const NamedTensors& inputs, Operands operands)
+    : first_(numbered(inputs, "mapper", "1", operands)),
+      second_(numbered(inputs, "mapper", "2", operands)),
+      last_(numbered(inputs, "mapper", "3", operands)),
       first_norm_(norm(inputs, "mapper", "1")),
       second_norm_(norm(inputs, "mapper", "2")),
       scale_(inputs["mapper_scale"]),
@@ -44,11 +45,11 @@ at::Tensor Mapper::operator()(const at::Tensor& embedding) const {
   return at::add(at::addcmul(offset_, at::tanh(last_(second)), scale_), cell_offset_);
 }
 
-Neuron::Neuron(const NamedTensors& inputs)
-    : coordinates_(layer(inputs, "coordinate")),
-      first_(numbered(inputs, "neuron", "1")),
-      second_(numbered(inputs, "neuron", "2")),
-      last_(numbered(inputs, "neuron", "3")),
+Neuron::Neuron(const NamedTensors& inputs, Operands operands)
+    : coordinates_(layer(inputs, "coordinate", operands)),
+      first_(numbered(inputs, "neuron", "1", operands)),
+      second_(numbered(inputs, "neuron", "2", operands)),
+      last_(numbered(inputs, "neuron", "3", operands)),
       first_norm_(norm(inputs, "neuron", "1")),
       second_norm_(norm(inputs, "neuron", "2")) {}
 
@@ -62,22 +63,28 @@ std::vector<RecurrentLayer> RecurrentLayer::all(const NamedTensors& inputs, std:
   std::vector<RecurrentLayer> all;
   for (std::int64_t l = 0; l < layers; ++l) {
     const std::string number = "_" + std::to_string(l);
-    all.push_back({Linear::of(inputs, "weight_input" + number, "bias_input" + number),
-                   Linear::of(inputs, "weight_hidden" + number, "bias_hidden" + number)});
+    all.push_back({{inputs["weight_input" + number], inputs["bias_input" + number]},
+                   {inputs["weight_hidden" + number], inputs["bias_hidden" + number]}});
   }
   return all;
 }
 
-Heads::Heads(const NamedTensors& inputs, const Setting& setting)
+void keep_recurrent_weights(NamedTensors& inputs, const NamedTensors& given, std::int64_t layers) {
+  for (std::int64_t l = 0; l < layers; ++l)
+    for (const char* name : {"weight_input_", "weight_hidden_"})
+      inputs.set(name + std::to_string(l), given[name + std::to_string(l)]);
+}
+
+Heads::Heads(const NamedTensors& inputs, const Setting& setting, Operands operands)
     : scale_(scheduled_scale(setting)),
       gate_(setting.option("spawn") == 2),
-      energy_hidden_(layer(inputs, "energy_hidden")),
-      energy_out_(layer(inputs, "energy_out")),
-      displacement_hidden_(layer(inputs, "displacement_hidden")),
-      displacement_out_(layer(inputs, "displacement_out")),
-      gate_hidden_(layer(inputs, "gate_hidden")),
-      gate_out_(layer(inputs, "gate_out")),
-      child_(layer(inputs, "child")) {}
+      energy_hidden_(layer(inputs, "energy_hidden", operands)),
+      energy_out_(layer(inputs, "energy_out", operands)),
+      displacement_hidden_(layer(inputs, "displacement_hidden", operands)),
+      displacement_out_(layer(inputs, "displacement_out", operands)),
+      gate_hidden_(layer(inputs, "gate_hidden", operands)),
+      gate_out_(layer(inputs, "gate_out", operands)),
+      child_(layer(inputs, "child", operands)) {}
 
 Intent Heads::operator()(const at::Tensor& carried) const {
   Intent intent;

@@ -11,9 +11,16 @@
 
 namespace twinbench::energy_flow::flow_forward {
 
+// Whose weights come rounded where it rounds (TapeBaseline).
+enum class Operands { kAsTheyAre, kRounded, kRoundedOfLibrary };
+inline Operands operands_of(const Setting& setting, bool library) {
+  if (setting.rounds_as() != Dtype::kBf16) return Operands::kAsTheyAre;
+  return library ? Operands::kRoundedOfLibrary : Operands::kRounded;
+}
+
 struct Linear {
   at::Tensor weight, bias;
-  static Linear of(const NamedTensors& inputs, const std::string& weight, const std::string& bias);
+  Operands operands = Operands::kAsTheyAre;
   at::Tensor operator()(const at::Tensor& x) const;
 };
 struct Norm {
@@ -27,7 +34,7 @@ at::Tensor guarded(const at::Tensor& values);
 // Embeddings [rows, embedding] to surfaces [rows, cells]: ten operators.
 class Mapper {
  public:
-  explicit Mapper(const NamedTensors& inputs);
+  Mapper(const NamedTensors& inputs, Operands operands);
   at::Tensor operator()(const at::Tensor& embedding) const;
 
  private:
@@ -39,7 +46,7 @@ class Mapper {
 // position [flows, 3], energy [flows, 1] to features: nine operators.
 class Neuron {
  public:
-  explicit Neuron(const NamedTensors& inputs);
+  Neuron(const NamedTensors& inputs, Operands operands);
   at::Tensor operator()(const at::Tensor& position, const at::Tensor& energy) const;
 
  private:
@@ -47,10 +54,13 @@ class Neuron {
   Norm first_norm_, second_norm_;
 };
 
+// In fp32 in every mode: gru_force_fp32 (0.3).
 struct RecurrentLayer {
   Linear input, hidden;
   static std::vector<RecurrentLayer> all(const NamedTensors& inputs, std::int64_t layers);
 };
+// Gives `inputs`, whose weights are rounded, the recurrent layers' own ones.
+void keep_recurrent_weights(NamedTensors& inputs, const NamedTensors& given, std::int64_t layers);
 
 // What the heads say of flows.
 struct Intent {
@@ -58,7 +68,7 @@ struct Intent {
 };
 class Heads {
  public:
-  Heads(const NamedTensors& inputs, const Setting& setting);
+  Heads(const NamedTensors& inputs, const Setting& setting, Operands operands);
   Intent operator()(const at::Tensor& carried) const;
 
  private:

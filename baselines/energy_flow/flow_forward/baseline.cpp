@@ -17,10 +17,10 @@ class Baseline final : public FlowByFlow {
   Baseline(const NamedTensors& inputs, const Setting& setting)
       : FlowByFlow(inputs, setting, "embedding", static_cast<std::int64_t>(setting.option("baseline_chunk")),
                    setting.on("step_logging")),
-        mapper_(inputs_),
-        neuron_(inputs_),
+        mapper_(inputs_, operands_of(setting, false)),
+        neuron_(inputs_, operands_of(setting, false)),
         layers_(RecurrentLayer::all(inputs_, setting.size("layers"))),
-        heads_(inputs_, setting) {}
+        heads_(inputs_, setting, operands_of(setting, false)) {}
 
  private:
   void compute() override {

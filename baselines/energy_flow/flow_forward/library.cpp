@@ -6,7 +6,8 @@ namespace {
 
 class Library final : public FlowsAtOnce {
  public:
-  Library(const NamedTensors& inputs, const Setting& setting) : FlowsAtOnce(inputs, setting), mapper_(inputs_) {}
+  Library(const NamedTensors& inputs, const Setting& setting)
+      : FlowsAtOnce(inputs, setting), mapper_(inputs_, operands_of(setting, true)) {}
 
  private:
   void compute() override { results_ = lived(mapper_(inputs_["embedding"])); }

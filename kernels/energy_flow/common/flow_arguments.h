@@ -70,6 +70,7 @@ struct Arguments {
   const float* neuron_weights = nullptr;  // packed
   float* input = nullptr;                 // [slots, input_stride]: features, energy, zeros; guarded
   std::int32_t input_stride = 0;
+  bool round = false;  // bf16 mode: operands of neuron and heads, whose weights are rounded already
   HeadsArguments heads = {};
   // What is returned.
   float *surface = nullptr, *margin = nullptr;       // [samples, cells], [samples]
@@ -92,6 +93,7 @@ struct TileArguments {
   const float* biases = nullptr;              // [tiles][4][kTileChannels]: reset, update, candidate of input, of state
   float* out = nullptr;                       // [rows, stride], the next state; of the heads [rows, columns]
   std::int32_t columns = 0;                   // of the heads
+  bool round = false;                         // of the heads: the state is an operand in bf16
 };
 
 constexpr int kSampleThreads = 256;

@@ -35,7 +35,8 @@ struct ListedFlows {
 };
 
 // Grid: simple_neuron::forward_blocks(rows that there can be). Features and energy, guarded, as the first recurrent
-// layer multiplies them.
+// layer multiplies them. kRound: in bf16 mode.
+template <bool kRound>
 struct NeuronOfRows {
   static constexpr int kMaxThreads = simple_neuron::kNeuronThreads;
   // Dynamic, for 32 hidden channels and 64 outputs.
@@ -45,7 +46,7 @@ struct NeuronOfRows {
   TWINBENCH_DEVICE void operator()(Block& block, const Arguments& a) const {
     namespace neuron = simple_neuron;
     const ListedFlows flows{
-        a.neuron, false, *a.total, a.neuron_weights, {a.flows, a.rows.slot}, {a.flows.energy, a.rows.slot}};
+        a.neuron, kRound, *a.total, a.neuron_weights, {a.flows, a.rows.slot}, {a.flows.energy, a.rows.slot}};
     const std::int64_t group = std::int64_t{block.index().x} * neuron::kFlowsPerBlock;
     if (group >= flows.flows) return;  // the whole block
     const neuron::Stage at{flows.layout.hidden, flows.layout.outputs};

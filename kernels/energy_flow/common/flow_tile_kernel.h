@@ -13,8 +13,9 @@ namespace simt = kernels::simt;
 
 constexpr int kOwnFlows = 8;  // a thread's, by two columns of each third of the tile: 48 products from 22 values
 
-// What a thread does in its block. All threads call step() for every slice in turn.
-template <class Block>
+// What a thread does in its block. All threads call step() for every slice in turn. kRound: the state is an operand in
+// bf16.
+template <class Block, bool kRound = false>
 class FlowTile {
  public:
   using Sums = float[2][kOwnFlows];
@@ -59,7 +60,7 @@ class FlowTile {
       for (int i = 0; i < 4; ++i) {
         const float value = values_[j].of[i];
         flows[place_in_slice(thread_ % kQuarters * 4 + i, flow)] =
-            guards ? kernels::guard(value, energy_carrier::kGuardLimit) : value;
+            guards ? kernels::operand(kernels::guard(value, energy_carrier::kGuardLimit), kRound) : value;
       }
     }
     TWINBENCH_UNROLL
@@ -127,12 +128,13 @@ class FlowTile {
 
 // body(tile) for the tile of flows and columns that is the block's: tiles of columns are neighbours. None where there
 // are no flows for it.
-template <class Block, class Body>
+template <bool kRound = false, class Block, class Body>
 TWINBENCH_DEVICE void over_tile(Block& block, const TileArguments& a, int tiles, Body body) {
   const std::int32_t total = *a.total;
   const std::int64_t first = std::int64_t{block.index().x / static_cast<unsigned>(tiles)} * kTileFlows;
   if (first >= total) return;  // the whole block
-  FlowTile<Block> tile(block, a, total, first, static_cast<int>(block.index().x % static_cast<unsigned>(tiles)));
+  FlowTile<Block, kRound> tile(block, a, total, first,
+                               static_cast<int>(block.index().x % static_cast<unsigned>(tiles)));
   body(tile);
 }
 

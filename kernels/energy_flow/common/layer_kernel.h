@@ -41,8 +41,9 @@ struct SurfaceEnergies {
 };
 
 // Grid: pieces of the columns along x, rows along y. The order in which one place is summed depends on nothing but the
-// inner length. kWidth: weights of an access, 1 where rows do not start at multiples of four.
-template <class Stored, int kWidth, class Last = AsItIs>
+// inner length. kWidth: weights of an access, 1 where rows do not start at multiples of four. kRounds: a first layer's
+// x is no operand yet, and is rounded.
+template <class Stored, int kWidth, class Last = AsItIs, bool kRounds = false>
 struct LayerAs {
   static constexpr int kMaxThreads = kLayerThreads;
   static std::int64_t documented_shared_bytes() { return kStagedBytes; }
@@ -78,6 +79,8 @@ struct LayerAs {
           value = now.x[row];
           if (a.moments != nullptr)
             value = hidden_operand(value, mean[row], inverse[row], now.gain, now.shift, a.weight == nullptr);
+          else if constexpr (kRounds)
+            value = kernels::round_to_bf16(value);
         }
         staged[row * kDepth + thread] = value;
       }

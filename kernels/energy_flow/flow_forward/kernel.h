@@ -21,7 +21,13 @@ struct MapperLayerAnyWidth : output_collector::LayerAs<float, 1> {};
 struct MapperSurface : output_collector::LayerAs<float, 4, output_collector::SurfaceEnergies> {};
 struct MapperSurfaceAnyWidth : output_collector::LayerAs<float, 1, output_collector::SurfaceEnergies> {};
 
-struct NeuronRows : NeuronOfRows {};
+struct MapperLayerBfloat : output_collector::LayerAs<std::uint16_t, 4, output_collector::AsItIs, true> {};
+struct MapperLayerBfloatAnyWidth : output_collector::LayerAs<std::uint16_t, 1, output_collector::AsItIs, true> {};
+struct MapperSurfaceBfloat : output_collector::LayerAs<std::uint16_t, 4, output_collector::SurfaceEnergies> {};
+struct MapperSurfaceBfloatAnyWidth : output_collector::LayerAs<std::uint16_t, 1, output_collector::SurfaceEnergies> {};
+
+struct NeuronRows : NeuronOfRows<false> {};
+struct NeuronRowsBfloat : NeuronOfRows<true> {};
 struct RecurrentTiles : RecurrentProducts {};
 struct SettleSamples : SettleEach {};
 
@@ -34,15 +40,17 @@ struct Finish : FinishRows<4> {
 };
 
 // Grid: column_tiles() for every kTileFlows rows that there can be. Sums without bias.
-struct HeadTiles {
+template <bool kRound>
+struct HeadTilesAs {
   static constexpr int kMaxThreads = kTileThreads;
   static constexpr int kMinBlocksPerSm = 3;
   static std::int64_t documented_shared_bytes() { return kTileBytes; }
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const TileArguments& a) const {
-    over_tile(block, a, column_tiles(a), [&](FlowTile<Block>& tile) {
-      typename FlowTile<Block>::Sums sums[3] = {};
+    using Tile = FlowTile<Block, kRound>;
+    over_tile<kRound>(block, a, column_tiles(a), [&](Tile& tile) {
+      typename Tile::Sums sums[3] = {};
       TWINBENCH_ROLLED
       for (int slice = 0; slice < tile.slices; ++slice) tile.step(slice, sums[0], sums[1], sums[2]);
       TWINBENCH_UNROLL
@@ -59,6 +67,9 @@ struct HeadTiles {
     });
   }
 };
+
+struct HeadTiles : HeadTilesAs<false> {};
+struct HeadTilesBfloat : HeadTilesAs<true> {};
 
 // Grid: kernels::row_pieces(samples, placed, kSampleThreads), at least one piece: a thread a flow.
 struct PlaceFlows {

@@ -31,132 +31,6 @@ std::int32_t below(std::int32_t bound) {
 
 Buffer wide(const simt::Floats& values) { return Buffer(values, "values", 16); }
 
-// ---- products ---------------------------------------------------------------------------------------------------
-
-// [tiles][inner][96] of value(row of a third, third, inner), zeros beyond `rows` and `inners`.
-template <class Value>
-simt::Floats in_tiles(std::int64_t rows, int each, std::int64_t inner, std::int64_t inners, Value value) {
-  const std::int64_t tiles = (rows + each - 1) / each;
-  simt::Floats packed(size(tiles * inner * kTileColumns));
-  for (std::int64_t tile = 0; tile < tiles; ++tile)
-    for (std::int64_t k = 0; k < inners; ++k)
-      for (int third = 0; third < kTileColumns / each; ++third)
-        for (int c = 0; c < each && tile * each + c < rows; ++c)
-          packed[size((tile * inner + k) * kTileColumns + third * each + c)] = value(tile * each + c, third, k);
-  return packed;
-}
-
-using Shape = std::array<std::int32_t, 4>;  // rows, rows that there can be, input, width
-class Products : public testing::TestWithParam<Shape> {};
-
-TEST_P(Products, RecurrentTiles) {
-  const auto [total, rows, input, width] = GetParam();
-  const auto input_stride = padded_width(input), stride = padded_width(width);
-  const std::int64_t inner = input_stride + stride, gates = std::int64_t{3} * width;
-  const simt::Floats of_input = simt::spread(gates * input, 1, 0.4f), of_state = simt::spread(gates * width, 2, 0.4f),
-                     bias = simt::spread(4 * width, 3);
-  simt::Floats weights = in_tiles(width, kTileChannels, inner, input, [&](std::int64_t row, int gate, std::int64_t k) {
-    return of_input[size((gate * width + row) * input + k)];
-  });
-  const simt::Floats second = in_tiles(
-      width, kTileChannels, stride, width,
-      [&](std::int64_t row, int gate, std::int64_t k) { return of_state[size((gate * width + row) * width + k)]; });
-  const std::int64_t tiles = (width + kTileChannels - 1) / kTileChannels;
-  simt::Floats biases(size(tiles * 4 * kTileChannels));
-  for (std::int64_t tile = 0; tile < tiles; ++tile) {
-    std::copy_n(second.begin() + tile * stride * kTileColumns, stride * kTileColumns,
-                weights.begin() + (tile * inner + input_stride) * kTileColumns);
-    for (int sum = 0; sum < 4; ++sum)
-      for (int c = 0; c < kTileChannels && tile * kTileChannels + c < width; ++c)
-        biases[size((tile * 4 + sum) * kTileChannels + c)] = bias[size(sum * width + tile * kTileChannels + c)];
-  }
-  simt::Floats x = simt::spread(rows * input_stride, 4), state = simt::spread(rows * stride, 5);
-  for (std::int32_t row = 0; row < rows; ++row) {
-    std::fill_n(x.begin() + row * input_stride + input, input_stride - input, 0.0f);
-    std::fill_n(state.begin() + row * stride + width, stride - width, 0.0f);
-  }
-  state[0] = kNaN;  // guarded: 0, and the next one 10
-  if (rows > 1) state[size(stride)] = 25.0f;
-  std::vector<std::int32_t> source(size(rows), 1 << 28);  // beyond the last row: not to be followed
-  for (std::int32_t row = 0; row < total; ++row) source[size(row)] = row % 5 == 3 ? kNoSource : (row * 7 + 1) % rows;
-  if (total > 1) source[0] = 0, source[1] = 1;
-  const auto guarded = [&](std::int32_t row, std::int64_t k) {
-    return row < 0 ? 0.0 : static_cast<double>(kernels::guard(state[size(row * stride + k)], 10.0f));
-  };
-  for (const auto order : simt::kAllOrders) {
-    const Buffer in = wide(x), before = wide(state), packed = wide(weights), added = wide(biases),
-                 out = wide(simt::Floats(size(rows * stride), -7.0f));
-    const Integers from(source), count(std::vector<std::int32_t>{total});
-    const TileArguments a{.total = count.data(),
-                          .rows = rows,
-                          .input = in.data(),
-                          .state = before.data(),
-                          .input_stride = static_cast<std::int32_t>(input_stride),
-                          .stride = static_cast<std::int32_t>(stride),
-                          .source = from.data(),
-                          .weights = packed.data(),
-                          .biases = added.data(),
-                          .out = out.data()};
-    const auto blocks = static_cast<unsigned>(channel_tiles(a) * ((rows + kTileFlows - 1) / kTileFlows));
-    simt::run_clean(RecurrentTiles{}, blocks, kTileThreads, order, a, kTileBytes);
-    for (std::int32_t row = 0; row < rows; ++row)
-      for (std::int32_t c = 0; c < stride; ++c) {
-        const float got = out[size(row * stride + c)];
-        if (row >= total || c >= width) {
-          ASSERT_EQ(got, row >= total ? -7.0f : 0.0f) << row << ' ' << c;
-          continue;
-        }
-        double sums[4];
-        for (int sum = 0; sum < 4; ++sum) sums[sum] = bias[size(sum * width + c)];
-        for (int gate = 0; gate < 3; ++gate) {
-          for (std::int32_t k = 0; k < input; ++k)
-            sums[gate] += double{of_input[size((gate * width + c) * input + k)]} * x[size(row * input_stride + k)];
-          for (std::int32_t k = 0; k < width; ++k)
-            sums[gate == 2 ? 3 : gate] +=
-                of_state[size((gate * width + c) * width + k)] * guarded(source[size(row)], k);
-        }
-        const double due =
-            energy_carrier::gru_channel(sums[0], sums[1], sums[2], sums[3], guarded(source[size(row)], c)).next;
-        ASSERT_NEAR(got, due, 2e-5) << row << ' ' << c;
-      }
-  }
-}
-
-TEST_P(Products, Heads) {
-  const auto [total, rows, input, width] = GetParam();
-  const std::int32_t columns = input / 8 * 8 + 8;
-  const auto stride = padded_width(width);
-  const simt::Floats matrix = simt::spread(columns * width, 1), state = simt::spread(rows * stride, 2);
-  for (const auto order : simt::kAllOrders) {
-    const Buffer before = wide(state), out = wide(simt::Floats(size(rows * columns), -7.0f)),
-                 weights =
-                     wide(in_tiles(columns, kTileColumns, stride, width, [&](std::int64_t row, int, std::int64_t k) {
-                       return matrix[size(row * width + k)];
-                     }));
-    const Integers count(std::vector<std::int32_t>{total});
-    const TileArguments a{.total = count.data(),
-                          .rows = rows,
-                          .state = before.data(),
-                          .stride = static_cast<std::int32_t>(stride),
-                          .weights = weights.data(),
-                          .out = out.data(),
-                          .columns = columns};
-    const auto blocks = static_cast<unsigned>(column_tiles(a) * ((rows + kTileFlows - 1) / kTileFlows));
-    simt::run_clean(HeadTiles{}, blocks, kTileThreads, order, a, kTileBytes);
-    for (std::int32_t row = 0; row < rows; ++row)
-      for (std::int32_t c = 0; c < columns; ++c) {
-        double due = row < total ? 0 : -7;
-        for (std::int32_t k = 0; k < width && row < total; ++k)
-          due += double{matrix[size(c * width + k)]} * state[size(row * stride + k)];
-        ASSERT_NEAR(out[size(row * columns + c)], due, 2e-5) << row << ' ' << c;
-      }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Shapes, Products,
-                         testing::Values(Shape{1, 1, 1, 1}, Shape{63, 64, 16, 16}, Shape{65, 130, 7, 33},
-                                         Shape{64, 64, 100, 32}, Shape{0, 70, 5, 6}, Shape{129, 129, 103, 47}));
-
 // ---- samples ----------------------------------------------------------------------------------------------------
 
 // Everything the kernels share, filled with what an earlier pass has left.
@@ -339,7 +213,8 @@ struct Listed : Lattice {
   std::int32_t rows = 0;
 };
 
-TEST(RowKernels, NeuronAsOnTheHost) {
+template <class Kernel>
+void neuron_as_on_the_host(Kernel kernel, bool round) {
   for (const std::int32_t each : {1, 8, 37})
     for (const auto order : simt::kAllOrders) {
       Listed l(each);
@@ -351,16 +226,16 @@ TEST(RowKernels, NeuronAsOnTheHost) {
                    input = wide(simt::Floats(size(32 * each), -7.0f));
       a.neuron_weights = weights.data();
       a.input = input.data();
-      simt::run_clean(NeuronRows{}, each > 8 ? 2 : 1, simple_neuron::kNeuronThreads, order, a,
+      simt::run_clean(kernel, each > 8 ? 2 : 1, simple_neuron::kNeuronThreads, order, a,
                       simple_neuron::forward_shared_bytes(a.neuron));
       std::vector<float> memory(size(simple_neuron::Tile<1>::size(a.neuron)));
       const simple_neuron::Tile<1> tile{a.neuron, memory.data()};
       for (std::int32_t row = 0; row < 2 * each; ++row) {
         const std::int32_t slot = row < l.rows ? a.rows.slot[row] : 0;
-        tile.position()[0] = a.flows.x[slot], tile.position()[1] = a.flows.y[slot],
-        tile.position()[2] = a.flows.z[slot];
+        const float place[] = {a.flows.x[slot], a.flows.y[slot], a.flows.z[slot]};
+        for (int axis = 0; axis < 3; ++axis) tile.position()[axis] = kernels::operand(place[axis], round);
         tile.energy()[0] = a.flows.energy[slot];
-        simple_neuron::forward(tile, weights.data(), false);
+        simple_neuron::forward(tile, weights.data(), round);
         for (std::int32_t c = 0; c < 16; ++c) {
           const float due = c < 7 ? tile.features()[c] : a.flows.energy[slot];
           const float got = input[size(row * 16 + c)];
@@ -372,6 +247,8 @@ TEST(RowKernels, NeuronAsOnTheHost) {
       }
     }
 }
+TEST(RowKernels, NeuronAsOnTheHost) { neuron_as_on_the_host(NeuronRows{}, false); }
+TEST(RowKernels, NeuronOfRoundedOperands) { neuron_as_on_the_host(NeuronRowsBfloat{}, true); }
 
 struct Heads {
   std::int32_t energy, head;

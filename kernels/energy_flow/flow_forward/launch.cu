@@ -13,7 +13,10 @@ namespace {
 namespace layer = output_collector;
 
 bool starts_aligned(const layer::LayerArguments& a) {
-  return a.inner % 4 == 0 && reinterpret_cast<std::uintptr_t>(a.weight) % 16 == 0;
+  const auto aligned = [&](const void* where, std::uintptr_t bytes) {
+    return a.inner % 4 == 0 && reinterpret_cast<std::uintptr_t>(where) % bytes == 0;
+  };
+  return a.weight != nullptr ? aligned(a.weight, 16) : aligned(a.weight_bf16, 8);
 }
 dim3 pieces(const layer::LayerArguments& a) {
   return {static_cast<unsigned>(layer::pieces_of(a.columns)),
@@ -27,14 +30,24 @@ dim3 tiles(const TileArguments& a, int of_columns) {
 }  // namespace
 
 void launch_mapper_layer(const layer::LayerArguments& a, kernels::Stream stream) {
-  if (starts_aligned(a))
+  const bool aligned = starts_aligned(a), bfloat = a.weight == nullptr;
+  if (bfloat && aligned)
+    simt::launch(MapperLayerBfloat{}, pieces(a), layer::kLayerThreads, layer::kStagedBytes, stream, a);
+  else if (bfloat)
+    simt::launch(MapperLayerBfloatAnyWidth{}, pieces(a), layer::kLayerThreads, layer::kStagedBytes, stream, a);
+  else if (aligned)
     simt::launch(MapperLayer{}, pieces(a), layer::kLayerThreads, layer::kStagedBytes, stream, a);
   else
     simt::launch(MapperLayerAnyWidth{}, pieces(a), layer::kLayerThreads, layer::kStagedBytes, stream, a);
 }
 
 void launch_mapper_surface(const layer::LayerArguments& a, kernels::Stream stream) {
-  if (starts_aligned(a))
+  const bool aligned = starts_aligned(a), bfloat = a.weight == nullptr;
+  if (bfloat && aligned)
+    simt::launch(MapperSurfaceBfloat{}, pieces(a), layer::kLayerThreads, layer::kStagedBytes, stream, a);
+  else if (bfloat)
+    simt::launch(MapperSurfaceBfloatAnyWidth{}, pieces(a), layer::kLayerThreads, layer::kStagedBytes, stream, a);
+  else if (aligned)
     simt::launch(MapperSurface{}, pieces(a), layer::kLayerThreads, layer::kStagedBytes, stream, a);
   else
     simt::launch(MapperSurfaceAnyWidth{}, pieces(a), layer::kLayerThreads, layer::kStagedBytes, stream, a);
@@ -56,8 +69,12 @@ void launch_list(const Arguments& a, kernels::Stream stream) {
 }
 
 void launch_neuron(const Arguments& a, kernels::Stream stream) {
-  simt::launch(NeuronRows{}, simt::grid(simple_neuron::forward_blocks(a.slots.all())), simple_neuron::kNeuronThreads,
-               simple_neuron::forward_shared_bytes(a.neuron), stream, a);
+  const dim3 grid = simt::grid(simple_neuron::forward_blocks(a.slots.all()));
+  const std::int64_t shared = simple_neuron::forward_shared_bytes(a.neuron);
+  if (a.round)
+    simt::launch(NeuronRowsBfloat{}, grid, simple_neuron::kNeuronThreads, shared, stream, a);
+  else
+    simt::launch(NeuronRows{}, grid, simple_neuron::kNeuronThreads, shared, stream, a);
 }
 
 void launch_recurrent(const TileArguments& a, kernels::Stream stream) {
@@ -65,7 +82,10 @@ void launch_recurrent(const TileArguments& a, kernels::Stream stream) {
 }
 
 void launch_head_products(const TileArguments& a, kernels::Stream stream) {
-  simt::launch(HeadTiles{}, tiles(a, column_tiles(a)), kTileThreads, kTileBytes, stream, a);
+  if (a.round)
+    simt::launch(HeadTilesBfloat{}, tiles(a, column_tiles(a)), kTileThreads, kTileBytes, stream, a);
+  else
+    simt::launch(HeadTiles{}, tiles(a, column_tiles(a)), kTileThreads, kTileBytes, stream, a);
 }
 
 void launch_finish(const Arguments& a, kernels::Stream stream) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/energy_flow/common/flow_arguments.h"
+#include "optimized/common/packing.h"
 #include "optimized/common/runtime.h"
 #include "optimized/common/tensors.h"
 #include "optimized/energy_flow/common/parameters.h"
@@ -108,8 +109,9 @@ class FlowSteps {
     const std::int64_t slots = a_.slots.all(), layers = setting.size("layers"), hidden = setting.size("hidden");
     const auto features = static_cast<std::int32_t>(setting.size("features"));
     const auto stride = static_cast<std::int32_t>(padded_width(static_cast<std::int32_t>(hidden)));
+    a_.round = a_.heads.round = rounds_operands(setting);
     a_.neuron = {static_cast<int>(setting.size("neuron_width")), features};
-    a_.neuron_weights = kept(packed_neuron(inputs_));
+    a_.neuron_weights = kept(packed_neuron(inputs_, setting));
     a_.input_stride = static_cast<std::int32_t>(padded_width(features + 1));
     a_.input = new_floats({slots, a_.input_stride});
     for (std::int64_t l = 0; l < layers; ++l) {
@@ -127,16 +129,20 @@ class FlowSteps {
     heads_ = {.total = a_.total,
               .rows = slots,
               .stride = stride,
-              .weights = kept(in_tiles(first.weight, 1, kTileColumns).contiguous()),
+              .weights = kept(in_tiles(operand_of(first.weight, setting), 1, kTileColumns).contiguous()),
               .out = new_floats({slots, first.columns.all}),
-              .columns = first.columns.all};
+              .columns = first.columns.all,
+              .round = a_.round};
     a_.heads.columns = first.columns;
     a_.heads.sums = heads_.out;
     a_.heads.bias = kept(first.bias);
     // Copies, so that they start where vectors may.
-    a_.heads.energy_out_weight = kept(inputs_["energy_out_weight"].clone(at::MemoryFormat::Contiguous));
-    a_.heads.displacement_out_weight = kept(inputs_["displacement_out_weight"].clone(at::MemoryFormat::Contiguous));
-    a_.heads.gate_out_weight = kept(inputs_["gate_out_weight"].clone(at::MemoryFormat::Contiguous));
+    const auto copy = [&](const char* name) {
+      return kept(operand_of(inputs_[name], setting).clone(at::MemoryFormat::Contiguous));
+    };
+    a_.heads.energy_out_weight = copy("energy_out_weight");
+    a_.heads.displacement_out_weight = copy("displacement_out_weight");
+    a_.heads.gate_out_weight = copy("gate_out_weight");
     a_.heads.out_bias = kept(second_biases(inputs_));
   }
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 
+#include "optimized/common/packing.h"
 #include "optimized/energy_flow/common/layer_parts.h"
 #include "optimized/energy_flow/common/rules_of.h"
 
@@ -37,21 +38,24 @@ HeadsPack packed_heads(const NamedTensors& inputs, const Setting& setting) {
   std::vector<std::string> names = {"energy_hidden", "displacement_hidden"};
   if (heads.gate) names.insert(names.end(), {"gate_hidden", "child"});
   std::vector<at::Tensor> weights, biases;
-  for (const auto& name : names) weights.push_back(inputs[name + "_weight"]), biases.push_back(inputs[name + "_bias"]);
+  const auto operand = [&](const std::string& name) { return operand_of(inputs[name], setting); };
+  for (const auto& name : names) weights.push_back(operand(name + "_weight")), biases.push_back(inputs[name + "_bias"]);
   heads.first = at::cat(weights).t().contiguous();
   heads.first_bias = at::cat(biases);
-  heads.energy_out = inputs["energy_out_weight"].reshape({-1}).clone();
-  heads.displacement_out = inputs["displacement_out_weight"].t().contiguous();
-  heads.gate_out = inputs["gate_out_weight"].reshape({-1}).clone();
+  heads.energy_out = operand("energy_out_weight").reshape({-1}).clone();
+  heads.displacement_out = operand("displacement_out_weight").t().contiguous();
+  heads.gate_out = operand("gate_out_weight").reshape({-1}).clone();
   heads.out_bias = second_biases(inputs);
   return heads;
 }
 
 }  // namespace
 
-at::Tensor packed_neuron(const NamedTensors& inputs) {
+at::Tensor packed_neuron(const NamedTensors& inputs, const Setting& setting) {
   std::vector<at::Tensor> parts;
-  const auto matrix = [&](const std::string& name) { parts.push_back(inputs[name].t().reshape({-1})); };
+  const auto matrix = [&](const std::string& name) {
+    parts.push_back(operand_of(inputs[name], setting).t().reshape({-1}));
+  };
   const auto vector = [&](const std::string& name) { parts.push_back(inputs[name].reshape({-1})); };
   matrix("coordinate_weight"), vector("coordinate_bias");
   for (const std::string number : {"1", "2"}) {
@@ -88,7 +92,7 @@ carrier_heads::Rule<float> heads_rule_of(const Setting& setting) {
 
 Parameters::Parameters(const NamedTensors& inputs, const Setting& setting)
     : neuron_layout{static_cast<int>(setting.size("neuron_width")), static_cast<int>(setting.size("features"))},
-      neuron(packed_neuron(inputs)),
+      neuron(packed_neuron(inputs, setting)),
       heads(packed_heads(inputs, setting)),
       heads_rule(heads_rule_of(setting)) {
   for (std::int64_t l = 0; l < setting.size("layers"); ++l)

@@ -43,8 +43,8 @@ struct HeadsPack {
   std::int64_t rows() const { return child() + (gate ? 1 : 0); }
 };
 
-// In the order of simple_neuron::Layout: matrices transposed.
-at::Tensor packed_neuron(const NamedTensors& inputs);
+// In the order of simple_neuron::Layout: matrices transposed, in bf16 mode rounded.
+at::Tensor packed_neuron(const NamedTensors& inputs, const Setting& setting);
 // Gradients in that order, to the results of each parameter's own.
 void unpack_neuron(const at::Tensor& gradients, const simple_neuron::Layout& layout, const NamedTensors& results);
 carrier_heads::Rule<float> heads_rule_of(const Setting& setting);

@@ -8,7 +8,9 @@
 
 #include "kernels/energy_flow/common/surface_cell.h"
 #include "optimized/common/activation_rows.h"
+#include "optimized/common/packing.h"
 #include "optimized/common/row_product.h"
+#include "optimized/common/rows.h"
 #include "optimized/common/tensors.h"
 
 namespace twinbench::energy_flow::flow_forward {
@@ -24,10 +26,13 @@ TWINBENCH_CPU_CLONES void surface_row(const float* __restrict product, const flo
 }  // namespace
 
 SurfaceMapper::SurfaceMapper(const NamedTensors& inputs, const Setting& setting)
-    : samples_(setting.size("samples")), embedding_(inputs["embedding"].contiguous()) {
+    : samples_(setting.size("samples")),
+      round_(rounds_operands(setting)),
+      embedding_(inputs["embedding"].contiguous()),
+      operand_(round_ ? at::empty_like(embedding_) : embedding_) {
   for (std::size_t i = 0; i < 3; ++i) {
     const std::string number = std::to_string(i + 1);
-    weights_[i] = inputs["mapper_weight_" + number].contiguous();
+    weights_[i] = operand_of(inputs["mapper_weight_" + number], setting);
     products_[i] = at::empty({samples_, weights_[i].size(0)}, embedding_.options());
     if (i == 2) break;
     biases_[i] = inputs["mapper_bias_" + number].contiguous();
@@ -42,8 +47,9 @@ SurfaceMapper::SurfaceMapper(const NamedTensors& inputs, const Setting& setting)
 
 void SurfaceMapper::run() const {
   if (samples_ == 0) return;
+  if (round_) round_all<float>(embedding_, operand_);
   for (std::size_t i = 0; i < 3; ++i) {
-    multiply_rows_transposed<float>(i == 0 ? embedding_ : hidden_[i - 1], weights_[i], products_[i]);
+    multiply_rows_transposed<float>(i == 0 ? operand_ : hidden_[i - 1], weights_[i], products_[i]);
     if (i == 2) break;
     activate_rows<float>({.rows = samples_,
                           .width = products_[i].size(1),
@@ -52,7 +58,7 @@ void SurfaceMapper::run() const {
                           .shift = data<float>(shifts_[i]),
                           .product = data<float>(products_[i]),
                           .hidden = {.plain = data<float>(hidden_[i])}},
-                         0, samples_, false);
+                         0, samples_, round_);
   }
   const std::int64_t cells = surface_.size(1);
   const float* const affine = data<float>(parameters_[1]);

@@ -20,7 +20,8 @@ class SurfaceMapper {
 
  private:
   const std::int64_t samples_;
-  at::Tensor embedding_;
+  const bool round_;
+  at::Tensor embedding_, operand_;  // as given; as the first product takes it
   std::array<at::Tensor, 3> weights_, products_,
       parameters_;  // parameters_: last bias, scale and offset, cells' offsets
   std::array<at::Tensor, 2> biases_, gains_, shifts_, hidden_;

@@ -5,6 +5,7 @@
 
 #include "kernels/energy_flow/common/gru.h"
 #include "kernels/energy_flow/common/neuron_tile.h"
+#include "optimized/common/rows.h"
 #include "optimized/common/tensors.h"
 #include "src/common/cpu_clones.h"
 
@@ -15,11 +16,12 @@ namespace tile = kernels::tile;
 
 // Features and energy, guarded, as the first recurrent layer multiplies them: x [features + 1][kLanes].
 TWINBENCH_CPU_CLONES void neuron_tile(const simple_neuron::Layout& layout, const float* weights, const float* position,
-                                      const float* energy, float* scratch, float* __restrict x) {
+                                      const float* energy, bool round, float* scratch, float* __restrict x) {
   const simple_neuron::Tile<kLanes, float> neuron{layout, scratch};
   for (int i = 0; i < 3 * kLanes; ++i) neuron.position()[i] = position[i];
+  tile::round_operands<kLanes>(3, neuron.position(), round);
   for (int lane = 0; lane < kLanes; ++lane) neuron.energy()[lane] = energy[lane];
-  simple_neuron::forward(neuron, weights, false);
+  simple_neuron::forward(neuron, weights, round);
   const float* __restrict features = neuron.features();
   const int count = layout.outputs * kLanes;
   for (int i = 0; i < count; ++i) x[i] = kernels::guard(features[i], energy_carrier::kGuardLimit);
@@ -85,11 +87,12 @@ TWINBENCH_CPU_CLONES void kept_recurrent_tile(const RecurrentLayout& layout, con
 
 struct HeadsPointers {
   int hidden, energy, head, gated, child, rows;
-  bool gate;
+  bool gate, round;
   const float *first, *first_bias, *energy_out, *displacement_out, *gate_out, *out_bias;
 };
 
-// carried [hidden][kLanes]; `activated` is scratch, [rows][kLanes]. `kept`, where given, gets what it was before GELU.
+// carried [hidden][kLanes], an operand; `activated` is scratch, [rows][kLanes]. `kept`, where given, gets what it was
+// before GELU.
 TWINBENCH_CPU_CLONES void heads_tile(const HeadsPointers& heads, const float* carried, float* __restrict activated,
                                      float* __restrict energy, float* __restrict displacement, float* __restrict gate,
                                      float* __restrict child, float* kept) {
@@ -99,6 +102,7 @@ TWINBENCH_CPU_CLONES void heads_tile(const HeadsPointers& heads, const float* ca
   if (heads.gate)
     for (int lane = 0; lane < kLanes; ++lane) child[lane] = activated[count + lane];
   for (int i = 0; i < count; ++i) activated[i] = kernels::gelu(activated[i]);
+  tile::round_operands<kLanes>(heads.child, activated, heads.round);
   tile::multiply<kLanes>(1, heads.energy, heads.energy_out, 1, 1, activated, heads.out_bias, energy);
   tile::multiply_rows<3, kLanes>(heads.head, heads.displacement_out, 1, 3, activated + heads.energy * kLanes,
                                  heads.out_bias + 1, displacement);
@@ -110,7 +114,10 @@ TWINBENCH_CPU_CLONES void heads_tile(const HeadsPointers& heads, const float* ca
 }  // namespace
 
 TileNetworks::TileNetworks(const NamedTensors& inputs, const Setting& setting)
-    : parameters_(inputs, setting), width_(setting.size("hidden")), features_(setting.size("features")) {}
+    : parameters_(inputs, setting),
+      width_(setting.size("hidden")),
+      features_(setting.size("features")),
+      round_(rounds_operands(setting)) {}
 
 std::int64_t TileNetworks::scratch_size() const {
   const std::int64_t widest = std::max(features_ + 1, width_);
@@ -129,7 +136,8 @@ float* TileNetworks::input(float* scratch) const {
 
 void TileNetworks::advance(const float* position, const float* energy, float* hidden, float* scratch,
                            TileIntent& intent, const TileKept& kept) const {
-  neuron_tile(parameters_.neuron_layout, data<float>(parameters_.neuron), position, energy, scratch, input(scratch));
+  neuron_tile(parameters_.neuron_layout, data<float>(parameters_.neuron), position, energy, round_, scratch,
+              input(scratch));
   carry(hidden, scratch, intent, kept);
 }
 
@@ -152,6 +160,11 @@ void TileNetworks::carry(float* hidden, float* scratch, TileIntent& intent, cons
     std::swap(x, above);
   }
   const HeadsPack& heads = parameters_.heads;
+  const float* carried = hidden - width_ * kLanes;
+  if (round_) {
+    round_row(carried, next, width_ * kLanes);
+    carried = next;
+  }
   heads_tile({.hidden = static_cast<int>(heads.hidden),
               .energy = static_cast<int>(heads.energy),
               .head = static_cast<int>(heads.head),
@@ -159,14 +172,14 @@ void TileNetworks::carry(float* hidden, float* scratch, TileIntent& intent, cons
               .child = static_cast<int>(heads.child()),
               .rows = static_cast<int>(heads.rows()),
               .gate = heads.gate,
+              .round = round_,
               .first = data<float>(heads.first),
               .first_bias = data<float>(heads.first_bias),
               .energy_out = data<float>(heads.energy_out),
               .displacement_out = data<float>(heads.displacement_out),
               .gate_out = data<float>(heads.gate_out),
               .out_bias = data<float>(heads.out_bias)},
-             hidden - width_ * kLanes, activated, intent.energy, intent.displacement, intent.gate, intent.child,
-             kept.heads);
+             carried, activated, intent.energy, intent.displacement, intent.gate, intent.child, kept.heads);
 }
 
 }  // namespace twinbench::energy_flow::flow_forward

@@ -19,6 +19,7 @@ class CpuForward final : public Runnable {
   CpuForward(const NamedTensors& inputs, const Setting& setting)
       : samples_(setting.size("samples")),
         threads_(std::max<std::int64_t>(1, at::get_num_threads())),
+        tells_margin_(!rounds_operands(setting)),
         rules_(setting),
         networks_(inputs, setting),
         mapper_(inputs, setting),
@@ -64,7 +65,7 @@ class CpuForward final : public Runnable {
     }
     flows.collect(data<float>(results_["surface"]) + b * rules_.cells());
     std::copy_n(flows.stats().data(), int{kStatistics}, data<std::int32_t>(results_["stats"]) + b * kStatistics);
-    data<float>(results_["margin"])[b] = flows.margin();
+    data<float>(results_["margin"])[b] = tells_margin_ ? flows.margin() : 1.0f;
   }
 
   void step(SampleFlows& flows, std::int32_t t, std::uint32_t key, std::int64_t pieces, std::int64_t scratch) {
@@ -81,6 +82,7 @@ class CpuForward final : public Runnable {
   }
 
   const std::int64_t samples_, threads_;
+  const bool tells_margin_;
   const Rules rules_;
   const TileNetworks networks_;
   const SurfaceMapper mapper_;

@@ -15,11 +15,13 @@ class CudaForward final : public Runnable, private FlowSteps {
  public:
   CudaForward(const NamedTensors& inputs, const Setting& setting)
       : FlowSteps(inputs, setting, Rules(setting), 1), results_(empty_results(setting)) {
-    prepare_mapper();
+    prepare_mapper(setting);
     const std::int64_t slots = a_.slots.all(), layers = setting.size("layers");
     for (at::Tensor& state : states_) state = made({layers, slots, heads_.stride});
     a_.surface = data<float>(results_["surface"]);
-    a_.margin = data<float>(results_["margin"]);
+    // In bf16 mode nobody is told of the margins that the kernels note.
+    a_.margin = a_.round ? new_floats({a_.slots.samples}) : data<float>(results_["margin"]);
+    if (a_.round) results_["margin"].fill_(1);
     a_.stats = data<std::int32_t>(results_["stats"]);
     a_.active = data<std::int32_t>(results_["active"]);
   }
@@ -55,17 +57,19 @@ class CudaForward final : public Runnable, private FlowSteps {
     launch_settle(a_, stream());
   }
 
-  void prepare_mapper() {
+  void prepare_mapper(const Setting& setting) {
     const std::int64_t rows = a_.slots.samples;
     for (std::size_t i = 0; i < 3; ++i) {
       const std::string number = std::to_string(i + 1), before = std::to_string(i);
-      const at::Tensor& weight = inputs_["mapper_weight_" + number];
+      const at::Tensor& weight = kept_.emplace_back(
+          operand_of(inputs_["mapper_weight_" + number], setting, a_.round ? at::kBFloat16 : at::kFloat));
       output_collector::LayerArguments& layer = mapper_[i];
       layer = {.rows = rows,
                .inner = weight.size(1),
                .columns = weight.size(0),
                .x = i == 0 ? floats("embedding") : mapper_[i - 1].out,
-               .weight = floats("mapper_weight_" + number),
+               .weight = a_.round ? nullptr : data<float>(weight),
+               .weight_bf16 = a_.round ? data<std::uint16_t>(weight) : nullptr,
                .bias = floats("mapper_bias_" + number)};
       if (i > 0) {
         layer.gain = floats("mapper_gain_" + before);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "src/inputs.h"
+#include "src/operand_bytes.h"
 #include "src/spec_parts.h"
 
 namespace twinbench::energy_flow {
@@ -52,23 +54,26 @@ inline double products_of_flow_step(const Setting& s) {
          hidden * (energy + head) + energy + 3 * head;
 }
 
-// Of all inputs and outputs, each moved once.
+// Of all inputs and outputs, each moved once; weights as the mode's products may hold them.
 inline double bytes_of_tensors(const Setting& s) {
   double bytes = 0;
-  const auto add = [&](const auto& tensors) {
-    for (const auto& tensor : tensors) {
-      double elements = tensor.element == Element::kInt64 ? 8 : 4;
-      for (const std::int64_t extent : extents(tensor.shape, s)) elements *= static_cast<double>(extent);
-      bytes += elements;
-    }
+  const auto add = [&](const auto& tensor, double each) {
+    for (const std::int64_t extent : extents(tensor.shape, s)) each *= static_cast<double>(extent);
+    bytes += each;
   };
-  add(inputs_of(*s.signature, s));
-  add(outputs_of(*s.signature, s));
+  for (const InputSpec& input : inputs_of(*s.signature, s))
+    add(input, input.role == Role::kWeight ? operand_bytes(s) : input.element == Element::kInt64 ? 8 : 4);
+  for (const OutputSpec& output : outputs_of(*s.signature, s)) add(output, output.element == Element::kInt64 ? 8 : 4);
   return bytes;
 }
 
-// Samples in which a decision, or a gradient's kink, lies so close that rounding may decide it (specification 0.5).
-inline at::Tensor within_margin(const NamedTensors& outputs, const Setting&) { return outputs["margin"].lt(1e-5); }
+// Samples in which a decision, or a gradient's kink, lies so close that rounding may decide it (specification 0.5). In
+// modes that round, where few samples have none, single flows and what they may change are set aside instead: the
+// baseline tells of its decisions by decided() of src/rounding.h.
+inline at::Tensor within_margin(const NamedTensors& outputs, const Setting& s) {
+  const at::Tensor& margin = outputs["margin"];
+  return s.dtype == Dtype::kBf16 ? at::zeros_like(margin, at::kBool) : margin.lt(1e-5);
+}
 
 inline Setting with_option(Setting s, const std::string& option, double value) {
   s.input_case.options[option] = value;

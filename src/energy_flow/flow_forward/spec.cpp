@@ -42,7 +42,7 @@ Signature signature() {
       .options = life_options(),
       .inputs = {fixed(data("embedding", "samples, embedding", from_case(1))), keys("sample_key", "samples")},
       // margin: of the sample's decision that was the nearest to going another way, in units of 0.5's bounds; at most
-      // 1.
+      // 1, and 1 in modes that round, where decisions are set aside one by one.
       .outputs = {output("surface", "samples, cells", run).with_nan(),
                   exact_output("stats", "samples, statistics", Element::kInt32),
                   exact_output("active", "samples, max_steps", Element::kInt32), output("margin", "samples", run)},
@@ -112,7 +112,11 @@ std::int64_t reads(Variant variant, const NamedTensors& outputs, const Setting& 
 std::int64_t copies(Variant variant, const NamedTensors& outputs, const Setting& s) {
   if (variant == Variant::kOptimized) return 0;
   const Counts c = counts_of(outputs, s);
-  return 6 * c.flow_steps + 3 * c.children;
+  // In bf16 mode two conversions for every operand: the mapper's three, the neuron's four, of energy and displacement
+  // two each; in gate mode the gate's two and the child's.
+  const std::int64_t operands = s.option("spawn") == 2 ? 11 : 8;
+  const std::int64_t roundings = s.dtype == Dtype::kBf16 ? 3 * s.size("samples") + operands * c.chunk_steps : 0;
+  return 6 * c.flow_steps + 3 * c.children + 2 * roundings;
 }
 
 // What the section counts for its form of one operator each (C16).

@@ -1,0 +1,120 @@
+// What decisions may change in modes that round is set aside, no more; and what no decision explains is rejected.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "harness/compare/inputs.h"
+#include "harness/parity/reference.h"
+#include "harness/parity/rounding_decisions.h"
+#include "src/common/error.h"
+#include "src/energy_flow/common/flow_statistics.h"
+#include "src/inputs.h"
+#include "src/rounding.h"
+
+namespace twinbench {
+namespace {
+
+// Goes the other way wherever a decision is closer than `within`.
+class OtherWay final : public RoundingObserver {
+ public:
+  explicit OtherWay(double within) : within_(within) {}
+  at::Tensor observe(const at::Tensor& values, Dtype mode) override { return rounded_unobserved(values, mode); }
+  std::int64_t decide(std::int64_t computed, std::int64_t other, double margin) override {
+    taken += margin < within_;
+    return margin < within_ ? other : computed;
+  }
+  int taken = 0;
+
+ private:
+  const double within_;
+};
+
+struct Flows {
+  const Component& component = find_component("energy_flow.flow_forward");
+  Setting setting;
+  NamedTensors generated;
+  explicit Flows(const Case& one, std::uint64_t seed = 1234)
+      : setting(completed(component.spec.signature, {one, Dtype::kBf16})),
+        generated(generated_inputs(component.spec, setting, seed)) {}
+};
+
+std::vector<Case> small_cases() {
+  std::vector<Case> small;
+  for (const Case& one : find_component("energy_flow.flow_forward").spec.cases)
+    if (!one.timed && !one.degenerate) small.push_back(one);
+  return small;
+}
+
+double share_of(const at::Tensor& mask) { return mask.to(at::kDouble).mean().item<double>(); }
+
+TEST(Taint, WhatACloseDecisionMayChangeIsNotCompared) {
+  int looked_at = 0;
+  for (const Case& one : small_cases()) {
+    const Flows flows(one);
+    const Reference reference(flows.component, flows.setting, flows.generated);
+    if (!reference.no_case().empty()) continue;
+    const auto accepts = [&](double within, int& taken) {
+      OtherWay other(within);
+      CheckResult result;
+      reference.judge(baseline_outputs(flows.component, flows.setting, flows.generated), result);
+      taken = other.taken;
+      return result.verdict == CheckVerdict::kPass;
+    };
+    int taken = 0;
+    EXPECT_TRUE(accepts(0, taken)) << one.name;
+    EXPECT_TRUE(accepts(kCloseDecision, taken)) << one.name << ": " << taken << " other decisions";
+    looked_at += taken > 0;
+    if (one.sizes.at("max_steps") == 0) continue;
+    EXPECT_FALSE(accepts(0.2, taken)) << one.name << ": " << taken << " decisions that no rounding takes";
+  }
+  EXPECT_GT(looked_at, 3) << "cases in which a decision is close";
+}
+
+TEST(Taint, IsWithinTheSpecificationsShareWhereNoQuotaIsFull) {
+  for (const Case& one : small_cases()) {
+    const Flows flows(one);
+    OracleCache oracles;
+    const auto& oracle = oracles.of(flows.component, flows.setting, flows.generated);
+    const bool full = oracle.outputs["stats"].select(1, energy_flow::flow_forward::kDroppedSpawn).any().item<bool>();
+    if (!oracle.tainted.contains("surface")) continue;
+    EXPECT_LE(share_of(oracle.tainted["surface"]), full ? 0.5 : 0.25) << one.name;
+  }
+}
+
+// Wherever an energy is compared that hangs on no rounding: elsewhere the class allows a flip, which is more.
+TEST(Taint, AResultWithoutRoundingIsRejected) {
+  int told = 0;
+  for (const Case& one : small_cases()) {
+    const Flows flows(one);
+    OracleCache oracles;
+    const auto& oracle = oracles.of(flows.component, flows.setting, flows.generated);
+    at::Tensor hangs = oracle.unsettled["surface"].logical_or(oracle.outputs["surface"].eq(0));
+    if (oracle.tainted.contains("surface")) hangs = hangs.logical_or(oracle.tainted["surface"]);
+    if (hangs.all().item<bool>()) continue;
+    ++told;
+    const Reference reference(flows.component, flows.setting, flows.generated);
+    Setting exact = flows.setting;
+    exact.dtype = Dtype::kFp32;
+    NamedTensors outputs = baseline_outputs(flows.component, exact, flows.generated);
+    outputs["margin"].fill_(1);
+    CheckResult result;
+    reference.judge(outputs, result);
+    EXPECT_NE(result.verdict, CheckVerdict::kPass)
+        << one.name << ": " << hangs.sum().item<std::int64_t>() << " of " << hangs.numel() << " hang on something";
+  }
+  EXPECT_GE(told, 8) << "cases with such an energy";
+}
+
+TEST(Taint, DecisionsAreThoseOfTheOracle) {
+  struct Decisions final : OraclesDecisions {
+    using OraclesDecisions::OraclesDecisions;
+    at::Tensor observe(const at::Tensor& values, Dtype) override { return values; }
+  };
+  const std::vector<std::int64_t> two = {3, 4};
+  const Decisions decisions(two);
+  EXPECT_EQ(decided(1, 0, 0.5), 3);
+  EXPECT_EQ(decided(1, 0, 0.5), 4);
+  EXPECT_THROW(decided(1, 0, 0.5), Error);
+}
+
+}  // namespace
+}  // namespace twinbench
