@@ -53,6 +53,23 @@ TEST(DeviceLimits, AWholePassLaunchesByTheStepsItIssues) {
   }
 }
 
+// With recorded steps each is one graph: what is launched beside them is the pass's own, and nothing is recorded in it.
+TEST(DeviceLimits, ACapturedPassStartsAGraphAStep) {
+  for (const char* input_case : {"tiny", "gate", "long", "no_step", "captured", "empty"}) {
+    const Cell cell = find_cell(std::string("energy_flow.flow_forward/optimized/simt/fp32/") + input_case);
+    Setting setting = cell.setting();
+    setting.input_case.options["captured_steps"] = 2;
+    const CountedRun run = count_run(*cell.component, cell.variant, setting, 1);
+    const bool empty = setting.size("samples") == 0;
+    const std::int64_t executed = empty ? 0 : run.outputs["stats"].select(1, 12).max().item<std::int64_t>();
+    const std::int64_t seen = std::max<std::int64_t>(8, (executed + 7) / 8 * 8);
+    EXPECT_EQ(run.counters.value("graph_launches"), empty ? 0 : std::min(setting.size("max_steps"), seen))
+        << input_case;
+    EXPECT_EQ(run.counters.value("launches"), empty ? 0 : 7) << input_case;
+    EXPECT_EQ(run.counters.value("captures"), 0) << input_case;
+  }
+}
+
 // The whole backward pass goes back through as many steps as were issued, with as many launches each; without children
 // no step is issued that no flow lives to.
 TEST(DeviceLimits, AWholeWayBackLaunchesByTheStepsThatWereIssued) {

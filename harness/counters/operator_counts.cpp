@@ -128,15 +128,17 @@ void on_forward(const char* component) {
   ++all.forward_calls[component];
 }
 
-// Kernels without the namespace that all share.
+// Kernels without the namespace that all share; graphs among them, by what happens to them.
 void on_device_event(DeviceEvent event, const std::string& name) {
   static const std::string prefix = "twinbench::";
   Counts& all = counts();
   const std::lock_guard lock(all.mutex);
-  if (event == DeviceEvent::kProduct)
-    ++all.products[name];
-  else
-    ++all.launches[name.rfind(prefix, 0) == 0 ? name.substr(prefix.size()) : name];
+  switch (event) {
+    case DeviceEvent::kProduct: ++all.products[name]; break;
+    case DeviceEvent::kLaunch: ++all.launches[name.rfind(prefix, 0) == 0 ? name.substr(prefix.size()) : name]; break;
+    case DeviceEvent::kGraphLaunch: ++all.launches[kGraphPrefix + name]; break;
+    case DeviceEvent::kCapture: ++all.launches[kCapturePrefix + name]; break;
+  }
 }
 
 }  // namespace

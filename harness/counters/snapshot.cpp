@@ -21,6 +21,13 @@ std::int64_t sum(const std::map<std::string, std::int64_t>& counts) {
   return sum;
 }
 
+// Of the names that begin like that.
+std::int64_t sum_of(const std::map<std::string, std::int64_t>& counts, const std::string& prefix) {
+  std::int64_t sum = 0;
+  for (const auto& [name, count] : counts) sum += name.rfind(prefix, 0) == 0 ? count : 0;
+  return sum;
+}
+
 void append_change(std::string& text, const std::string& name, std::int64_t before, std::int64_t after) {
   if (before == after) return;
   text += (text.empty() ? "" : ", ") + name + " " + std::to_string(before) + " -> " + std::to_string(after);
@@ -59,16 +66,22 @@ const std::vector<CounterMap>& counter_maps() {
 std::int64_t CounterSnapshot::value(const std::string& counter) const {
   for (const auto& [name, member] : counter_fields())
     if (counter == name) return this->*member;
-  if (counter == "launches") return sum(launches_by_kernel);
+  const std::int64_t graphs = sum_of(launches_by_kernel, kGraphPrefix),
+                     captures = sum_of(launches_by_kernel, kCapturePrefix);
+  if (counter == "launches") return sum(launches_by_kernel) - graphs - captures;
+  if (counter == "graph_launches") return graphs;
+  if (counter == "captures") return captures;
   if (counter == "products") return sum(products_by_shape);
   if (counter.rfind(kForwardPrefix, 0) == 0)
     return lookup(forward_calls_by_name, counter.substr(std::string(kForwardPrefix).size()));
   if (counter.find("::") != std::string::npos) return lookup(by_name, counter);
   std::vector<std::string> names;
   for (const auto& field : counter_fields()) names.push_back(field.first);
-  throw Error(ErrorKind::kUnknownName, "counter", counter,
-              "a counter field, forward_calls.<component>, launches, products or an operator such as aten::add" +
-                  did_you_mean(counter, names));
+  throw Error(
+      ErrorKind::kUnknownName, "counter", counter,
+      "a counter field, forward_calls.<component>, launches, graph_launches, captures, products or an operator such "
+      "as aten::add" +
+          did_you_mean(counter, names));
 }
 
 std::string difference(const CounterSnapshot& before, const CounterSnapshot& after) {

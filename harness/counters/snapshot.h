@@ -9,6 +9,10 @@
 
 namespace twinbench {
 
+// What names in launches_by_kernel begin with that are no kernel's.
+inline constexpr const char* kGraphPrefix = "graph ";
+inline constexpr const char* kCapturePrefix = "capture ";
+
 struct CounterSnapshot {
   // Operators, each counted once as the outermost that computes: composites (linear, item) are looked through to what
   // they issue, views and metadata operators are not counted, nor is what a counted operator issues inside itself.
@@ -26,12 +30,13 @@ struct CounterSnapshot {
   std::int64_t forward_calls = 0;                             // announce_forward_call, all components
   std::map<std::string, std::int64_t> by_name;                // dispatches, copies and reads by operator ("aten::add")
   std::map<std::string, std::int64_t> forward_calls_by_name;  // by component
-  // Own kernels by name, on a card or simt; the library's products by shape, on every path that uses `multiply`.
+  // Own kernels by name, on a card or simt, beside them "graph <name>" for each graph that was started and "capture
+  // <name>" for each that was recorded; the library's products by shape, on every path that uses `multiply`.
   std::map<std::string, std::int64_t> launches_by_kernel, products_by_shape;
   std::map<std::string, std::int64_t> process_calls;  // see ProcessCallScope; of the optimized variant on the CPU
 
-  // By field name ("dispatches"), or "forward_calls.<component>", "launches" or "products" (all of them), or an
-  // operator's name (0 where it did not run).
+  // By field name ("dispatches"), or "forward_calls.<component>", "launches" (of kernels on their own),
+  // "graph_launches", "captures" or "products" (all of them), or an operator's name (0 where it did not run).
   // Throws kUnknownName for anything else.
   std::int64_t value(const std::string& counter) const;
 

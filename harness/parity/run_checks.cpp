@@ -166,34 +166,25 @@ void check_changed_places(const Subject& subject, CheckResult& result) {
     result.fail_as(judged, "after its items changed places, the same runnable");
 }
 
-// The setup may keep a copy of an input in its own layout (a state that lives there between steps). Changing one
-// batched input at a time, each must be followed or wholly ignored, and one that matters must be followed: else run()
-// computes nothing. Returns the inputs that the setup copied.
-std::string inputs_taken_by_setup(const Subject& subject, CheckResult& result) {
+// Where the same runnable does not follow its changed batched inputs: which of them its setup has copied, and what else
+// is wrong when one changes alone.
+void name_what_is_kept(const Subject& subject, CheckResult& result) {
   std::string taken;
-  bool any_followed = false;
   for (const auto& [name, tensor] : subject.shared.other_inputs()) {
     if (!is_read_by_run(subject, name)) continue;
     const auto& changed = subject.shared.changed({name});
     if (!changed.no_case.empty()) continue;
-    const auto& specs = subject.outputs_declared();
-    const bool matters = !first_bit_difference(without_measured(specs, subject.reference.baseline()),
-                                               without_measured(specs, changed.reference.baseline()))
-                              .empty();
     const NamedTensors outputs = outputs_after_change(subject, changed.generated);
     CheckResult followed;
     changed.reference.judge(outputs, followed);
-    if (followed.verdict == CheckVerdict::kPass) {
-      any_followed = any_followed || matters;
-    } else if (subject.difference(outputs).empty()) {
-      taken += (taken.empty() ? "" : ", ") + name;
-    } else {
+    if (followed.verdict == CheckVerdict::kPass) continue;
+    if (subject.difference(outputs).empty())
+      taken += (taken.empty() ? "'" : ", '") + name + "'";
+    else
       result.fail_as(followed, "after input '" + name + "' changed, the same runnable");
-    }
   }
-  if (!any_followed)
-    result.fail("the same runnable follows no change of its inputs: run() does not compute the answer");
-  return taken;
+  if (!taken.empty())
+    result.fail("the same runnable does not follow its input " + taken + ": its setup copies what run() must read");
 }
 
 }  // namespace
@@ -219,12 +210,15 @@ void check_stale(const Subject& subject, CheckResult& result) {
   }
   const auto& changed = subject.shared.changed(names);
   if (!changed.no_case.empty()) return result.skip("with other inputs: " + changed.no_case);
-  std::string taken;
   if (batched) {
     CheckResult same_runnable;
     changed.reference.judge(outputs_after_change(subject, changed.generated), same_runnable);
-    if (same_runnable.verdict != CheckVerdict::kPass) taken = inputs_taken_by_setup(subject, result);
-    if (result.verdict != CheckVerdict::kPass) return;
+    if (same_runnable.verdict != CheckVerdict::kPass) {
+      name_what_is_kept(subject, result);
+      if (result.verdict == CheckVerdict::kPass)
+        result.fail_as(same_runnable, "after its batched inputs changed, the same runnable");
+      return;
+    }
     check_changed_places(subject, result);
     if (result.verdict != CheckVerdict::kPass) return;
   }
@@ -237,8 +231,6 @@ void check_stale(const Subject& subject, CheckResult& result) {
   changed.reference.judge(fresh.runnable->outputs(), result);
   if (result.verdict == CheckVerdict::kFail)
     result.reason = "a fresh runnable on changed contents at the same addresses: " + result.reason;
-  else if (!taken.empty())
-    result.reason = "its setup copies: " + taken;
 }
 
 }  // namespace twinbench

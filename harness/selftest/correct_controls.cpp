@@ -35,13 +35,6 @@ struct AnotherFormula : RowScale {
   }
 };
 
-// Keeps the scale in a buffer of its own, as a state that lives there between steps.
-struct CopiesState : RowScale {
-  CopiesState(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) {
-    scale_ = scale_.clone();
-  }
-};
-
 struct RefusesStrides : RowScale {
   RefusesStrides(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) {
     if (!x_.is_contiguous()) throw Error(ErrorKind::kBadShape, "x", "strided", "pass contiguous tensors");
@@ -126,7 +119,6 @@ std::vector<SelftestCase> correct_controls() {
       control("infinity", "an infinite row", make<RowScale>, 6, {{"infinite_row", 1}}),
       propagated_nan(),
       control("refuses_strides", "a typed error for strided inputs", make<RefusesStrides>),
-      control("copies_state", "its setup copies one of two inputs", make<CopiesState>),
       product("plain_sum", "sums in order", Summation::kForward, Dtype::kFp32),
       product("reordered_sum", "sums from the other end", Summation::kReversed, Dtype::kFp32),
       product("blocked_sum", "sums in eight parts", Summation::kBlocked, Dtype::kFp32),

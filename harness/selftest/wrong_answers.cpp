@@ -83,6 +83,13 @@ struct StaleBuffer : RowScale {
   void run() override {}
 };
 
+// Takes one of its inputs at set-up: what changes later is not seen.
+struct TakenAtSetup : RowScale {
+  TakenAtSetup(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) {
+    scale_ = scale_.clone();
+  }
+};
+
 // Remembers answers by the address of the input, across instances.
 struct PointerCache : RowScale {
   using RowScale::RowScale;
@@ -262,6 +269,7 @@ std::vector<SelftestCase> wrong_answers() {
             {{"magnitude", 1e-39}}),
       plant("double_output", "returns fp64 where fp32 is due", "oracle", make<DoubleOutput>),
       plant("stale_buffer", "computes in its setup and not in run()", "stale", make<StaleBuffer>),
+      plant("taken_at_setup", "its setup copies one of two inputs", "stale", make<TakenAtSetup>),
       plant("pointer_cache", "skips the work when the input's address repeats", "stale", make<PointerCache>),
       plant("wrong_in_later_runs", "wrong from the fifth run on", "determinism", make<WrongInLaterRuns>),
       plant("nondeterministic", "the last bit changes from run to run", "determinism", make<Nondeterministic>),

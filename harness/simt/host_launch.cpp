@@ -68,5 +68,30 @@ void run_host_launch(const std::string& kernel, const std::function<Report()>& r
   throw Error(ErrorKind::kBadKernel, kernel, to_string(first.kind), first.line() + more);
 }
 
+namespace {
+thread_local std::vector<HostLaunch>* recording = nullptr;  // while a graph is recorded
+}
+
+void issue_host_launch(const HostLaunch& launch) {
+  if (recording != nullptr) return recording->push_back(launch);
+  announce(DeviceEvent::kLaunch, [&] { return launch.kernel; });
+  run_host_launch(launch.kernel, launch.run);
+}
+
+std::vector<HostLaunch> recorded_launches(const std::function<void()>& work) {
+  if (recording != nullptr)
+    throw Error(ErrorKind::kBadLaunch, "graph", "recorded within another", "record one after the other");
+  std::vector<HostLaunch> launches;
+  recording = &launches;
+  try {
+    work();
+  } catch (...) {
+    recording = nullptr;
+    throw;
+  }
+  recording = nullptr;
+  return launches;
+}
+
 }  // namespace simt
 }  // namespace twinbench::kernels

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "harness/simt/host.h"
 #include "harness/simt/host_orders.h"
@@ -26,6 +27,16 @@ namespace twinbench::kernels::simt {
 // to memory that nobody mapped (a null pointer) is one.
 void run_host_launch(const std::string& kernel, const std::function<Report()>& run);
 
+// A launch with all its arguments, as a card takes them: by value.
+struct HostLaunch {
+  std::string kernel;
+  std::function<Report()> run;
+};
+// Announces and runs it, or, while a graph is recorded on this thread, keeps it.
+void issue_host_launch(const HostLaunch& launch);
+// What `work` launches; nothing of it runs.
+std::vector<HostLaunch> recorded_launches(const std::function<void()>& work);
+
 // As on a card; returns when the kernel has run. Throws Error(kBadLaunch) for a launch that no card takes.
 template <class Kernel, class... Arguments>
 void launch(Kernel kernel, dim3 grid, dim3 block, std::size_t dynamic_shared_bytes, Stream stream,
@@ -36,11 +47,10 @@ void launch(Kernel kernel, dim3 grid, dim3 block, std::size_t dynamic_shared_byt
                                      .dynamic_shared_bytes = dynamic_shared_bytes,
                                      .max_threads = Kernel::kMaxThreads,
                                      .stream = stream});
-  announce(DeviceEvent::kLaunch, [] { return kernel_name<Kernel>(); });
-  run_host_launch(kernel_name<Kernel>(), [&] {
-    return launch_on_host(kernel, Size3(grid.x, grid.y, grid.z), Size3(block.x, block.y, block.z), dynamic_shared_bytes,
-                          next_host_options(), arguments...);
-  });
+  issue_host_launch({kernel_name<Kernel>(), [=] {
+                       return launch_on_host(kernel, Size3(grid.x, grid.y, grid.z), Size3(block.x, block.y, block.z),
+                                             dynamic_shared_bytes, next_host_options(), arguments...);
+                     }});
 }
 
 }  // namespace twinbench::kernels::simt

@@ -1,4 +1,4 @@
-// The launch of the launchers' host build: refusals, findings, wild accesses, thread orders, announced events.
+// The launch of the launchers' host build: refusals, findings, wild accesses, thread orders, announced events, graphs.
 #define TWINBENCH_SIMT
 #include "harness/simt/host_launch.h"
 
@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "kernels/common/simt_captured_graph.h"
 #include "src/common/sanitized.h"
 
 namespace twinbench::kernels {
@@ -151,6 +152,36 @@ TEST_F(HostLaunch, AnnouncesWhatReallyRuns) {
   device_event_observer = nullptr;
   copy(2, 128);
   EXPECT_EQ(g_launches, (std::map<std::string, int>{{"Copy", 1}}));
+}
+
+std::map<DeviceEvent, int> g_events;
+
+TEST_F(HostLaunch, AGraphKeepsItsArgumentsAndRunsWhenItIsStarted) {
+  device_event_observer = [](DeviceEvent event, const std::string&) { ++g_events[event]; };
+  std::int64_t count = 100;
+  const float* from = from_.data();
+  const simt::CapturedGraph graph("two copies", [&](Stream on) {
+    simt::launch(Copy{}, 1, 64, 0, on, from, to_.data(), count);
+    simt::launch(Copy{}, 1, 64, 0, on, from, to_.data() + 200, count);
+  });
+  EXPECT_EQ(to_, std::vector<float>(300, 0.0f)) << "nothing of it runs";
+  count = 300, from = nullptr;
+  graph.launch(stream_);
+  from_.assign(300, 3.0f);
+  EXPECT_EQ(to_[99] + to_[100] + to_[199] + to_[200] + to_[299], 6.0f);
+  graph.launch(stream_);
+  EXPECT_EQ(to_[99] + to_[100] + to_[200], 6.0f) << "what lies in memory is as it is now";
+  device_event_observer = nullptr;
+  EXPECT_EQ(g_events, (std::map<DeviceEvent, int>{{DeviceEvent::kCapture, 1}, {DeviceEvent::kGraphLaunch, 2}}));
+}
+
+TEST_F(HostLaunch, ARefusedGraphLeavesTheHostAsItWas) {
+  const auto broken = [&](Stream) { copy(2, 129); };
+  EXPECT_EQ(refusal([&] { simt::CapturedGraph("too many threads", broken); }).kind(), ErrorKind::kBadLaunch);
+  const auto nested = [&](Stream) { simt::CapturedGraph("inner", [&](Stream) { copy(2, 128); }); };
+  EXPECT_EQ(refusal([&] { simt::CapturedGraph("outer", nested); }).kind(), ErrorKind::kBadLaunch);
+  copy(2, 128);
+  EXPECT_EQ(to_, from_) << "launches run again";
 }
 
 }  // namespace

@@ -69,12 +69,11 @@ Report launch_team_on_host(Kernel kernel, Size3 grid, Size3 block, std::size_t d
 #if defined(TWINBENCH_SIMT)
 template <class Kernel, class... Arguments>
 void run_host_team(Kernel kernel, const Launch& launch, TeamOptions team, const Arguments&... arguments) {
-  announce(DeviceEvent::kLaunch, [] { return kernel_name<Kernel>(); });
-  run_host_launch(kernel_name<Kernel>(), [&] {
-    return launch_team_on_host(kernel, Size3(launch.grid.x, launch.grid.y, launch.grid.z),
-                               Size3(launch.block.x, launch.block.y, launch.block.z), launch.dynamic_shared_bytes,
-                               next_host_options(), team, arguments...);
-  });
+  issue_host_launch({kernel_name<Kernel>(), [=] {
+                       return launch_team_on_host(kernel, Size3(launch.grid.x, launch.grid.y, launch.grid.z),
+                                                  Size3(launch.block.x, launch.block.y, launch.block.z),
+                                                  launch.dynamic_shared_bytes, next_host_options(), team, arguments...);
+                     }});
 }
 #endif
 

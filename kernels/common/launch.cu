@@ -9,8 +9,10 @@
 // store; a LayerNorm row of 5,000 values is written by ten blocks instead of one.
 // Version 3: predicted 5 instead of 16 shuffles of a warp for each sum, and none of warps without rows; the same bits.
 #include "kernels/common/activation_rows.h"
+#include "kernels/common/captured_graph.h"
 #include "kernels/common/gather.h"
 #include "kernels/common/grid.h"
+#include "kernels/common/simt_captured_graph.h"
 #include "kernels/common/simt_device.h"
 
 namespace twinbench::kernels {
@@ -37,6 +39,11 @@ void launch_column_sums(const ColumnSumArguments& a, Stream stream) {
 
 void launch_activation(const ActivationLayer<float>& a, Stream stream) {
   simt::launch(Activation{}, pieces(a.rows, a.width, kRowPiece), kRowThreads, 0, stream, a);
+}
+
+std::function<void(Stream)> captured_graph(const std::string& name, const std::function<void(Stream)>& work) {
+  const auto graph = std::make_shared<simt::CapturedGraph>(name, work);
+  return [graph](Stream stream) { graph->launch(stream); };
 }
 
 void launch_activation_backward(const ActivationLayer<float>& a, Stream stream) {

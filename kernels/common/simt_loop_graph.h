@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "kernels/common/simt_captured_graph.h"
 #include "kernels/common/simt_device.h"
 #include "kernels/common/simt_graph.h"
 
@@ -48,7 +49,7 @@ class LoopGraph {
       node.conditional.size = 1;
       cudaGraphNode_t loop{};
       TWINBENCH_CUDA_CHECK(cudaGraphAddNode(&loop, graph_, nullptr, nullptr, 0, &node));
-      record(stream, node.conditional.phGraph_out[0], [&] { body(more, stream); });
+      record_into(stream, node.conditional.phGraph_out[0], [&] { body(more, stream); });
       TWINBENCH_CUDA_CHECK(cudaGraphInstantiate(&executable_, graph_, 0));
     } catch (...) {
       cudaGraphDestroy(graph_);
@@ -65,21 +66,6 @@ class LoopGraph {
   void launch(Stream stream) const { TWINBENCH_CUDA_CHECK(cudaGraphLaunch(executable_, stream)); }
 
  private:
-  // Whatever happens, the stream is out of the capture.
-  static void record(Stream stream, cudaGraph_t into, const std::function<void()>& work) {
-    TWINBENCH_CUDA_CHECK(
-        cudaStreamBeginCaptureToGraph(stream, into, nullptr, nullptr, 0, cudaStreamCaptureModeThreadLocal));
-    cudaGraph_t captured{};
-    try {
-      work();
-    } catch (...) {
-      cudaStreamEndCapture(stream, &captured);
-      cudaGetLastError();
-      throw;
-    }
-    TWINBENCH_CUDA_CHECK(cudaStreamEndCapture(stream, &captured));
-  }
-
   cudaGraph_t graph_ = nullptr;
   cudaGraphExec_t executable_ = nullptr;
 };

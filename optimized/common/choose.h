@@ -32,8 +32,9 @@ inline namespace cuda_runtime {
 #endif
 
 // Index of the way to take. `of` names what is done and its shape: measured once for it in a process, so that every
-// set-up of one shape takes the same way. The device and the stream must be the current ones.
-inline std::size_t choose(const std::string& of, const std::vector<Way>& ways) {
+// set-up of one shape takes the same way. The device and the stream must be the current ones. The first way is kept
+// unless another is at least `least_gain` times as quick.
+inline std::size_t choose(const std::string& of, const std::vector<Way>& ways, double least_gain = 1) {
   if (ways.size() == 1) return 0;
   const auto names = [&ways] {
     std::vector<std::string> all;
@@ -58,7 +59,7 @@ inline std::size_t choose(const std::string& of, const std::vector<Way>& ways) {
   const auto seconds = [&](std::size_t i) { return known ? times[i] : ways[i].expected; };
   std::size_t best = 0;
   for (std::size_t i = 1; i < ways.size(); ++i)
-    if (seconds(i) < seconds(best)) best = i;
+    if (seconds(i) * (best == 0 ? least_gain : 1) < seconds(best)) best = i;
   std::string why = known ? "measured" : "expected";
   for (std::size_t i = 0; i < ways.size(); ++i) {
     char text[32];

@@ -31,6 +31,11 @@ TEST(Choose, TakesWhatIsDemandedWhereItHasThat) {
   EXPECT_EQ(choose("a test", kWays), 1u);
 }
 
+TEST(Choose, TheFirstWayIsKeptWhereTheGainIsTooSmall) {
+  EXPECT_EQ(choose("a test", kWays, 2.9), 1u);
+  EXPECT_EQ(choose("a test", kWays, 3.1), 0u);
+}
+
 TEST(Choose, OneWayIsNoChoice) {
   const ChoiceWatch watch;
   EXPECT_EQ(choose("a test", {kWays[2]}), 0u);

@@ -60,11 +60,20 @@ double median_step(TrainingRun& run, std::int64_t repeats, c10::Device device) {
   return *middle;
 }
 
-void add_series(Findings& findings, Variant variant, const std::vector<std::int64_t>& values, const Series& series) {
+void add_series(Findings& findings, Variant variant, const std::vector<std::int64_t>& values, const Series& series,
+                const Device& device) {
   const std::string prefix = to_string(variant) + ".";
   VariantRow row{variant, series.items.back(), 1, {series.seconds.back()}, series.counters.back(), {}};
   row.timelines = nlohmann::json::array();
-  std::vector<std::string> names = {"launches"};  // of kernels, on a device
+  std::vector<std::string> names;
+  for (const std::string name : {"launches", "graph_launches", "captures"}) {
+    if (device.takes_cuda_path()) {
+      names.push_back(name);
+      continue;
+    }
+    for (const char* family : {"exponent.", "largest.", "first."})
+      findings.measures[prefix + family + name] = {std::nullopt, "the CPU launches nothing: simt and cuda count it"};
+  }
   for (const auto& field : counter_fields()) names.push_back(field.first);
   for (const auto& name : names) {
     std::vector<double> counts;
@@ -127,8 +136,8 @@ Findings run(const Trial& trial) {
   }
   findings.measures["parity.worst_ratio"] = {worst.worst_ratio, worst.reason};
   findings.measures["optimized.non_finite"] = {unfit, ""};
-  add_series(findings, Variant::kBaseline, values, baseline);
-  add_series(findings, Variant::kOptimized, values, optimized);
+  add_series(findings, Variant::kBaseline, values, baseline, trial.device);
+  add_series(findings, Variant::kOptimized, values, optimized, trial.device);
   findings.measures["last.time_ratio"] = {optimized.seconds.back() / baseline.seconds.back(), ""};
   return findings;
 }

@@ -6,9 +6,10 @@
 
 namespace twinbench {
 
-enum class DeviceEvent { kLaunch, kProduct };
+// A kernel on its own, a product of the library, work recorded as a graph, such a graph started.
+enum class DeviceEvent { kLaunch, kProduct, kCapture, kGraphLaunch };
 
-// Told of every event while something counts; null otherwise. `name`: the kernel's, or the product's shape and type.
+// Told of every event while something counts, else null. `name`: the kernel's, graph's, or product's shape and type.
 using DeviceEventObserver = void (*)(DeviceEvent event, const std::string& name);
 inline std::atomic<DeviceEventObserver> device_event_observer{nullptr};
 

@@ -54,7 +54,11 @@ struct Arguments {
   float start_depth = 0;
   StopRule stop = {};
   flow_movement::Rule movement = {};
-  std::int32_t step = 0, pass = 0;           // the step at hand; what is written once no sample goes on
+  std::int32_t step = 0, pass = 0;  // the step at hand; what is written once no sample goes on
+  // [2]: the step that was looked at last, and the pass, where a recorded step finds them on the device. The step at
+  // hand is then `step` steps later. Null: both are as given.
+  std::int32_t* clock = nullptr;
+  std::int64_t most_rows = 0;                // that a step's grids are for; 0: as many as there are slots
   const float* energies = nullptr;           // [samples, cells], the mapper's
   const std::int64_t* sample_key = nullptr;  // [samples]
   SlotFields flows = {};                     // [slots]
@@ -77,6 +81,9 @@ struct Arguments {
   std::int32_t *stats = nullptr, *active = nullptr;  // [samples, kStatistics], [samples, max_steps]
 
   TWINBENCH_HOST_DEVICE std::int32_t cells() const { return width * height; }
+  TWINBENCH_HOST_DEVICE std::int32_t step_at_hand() const { return clock == nullptr ? step : clock[0] + step; }
+  TWINBENCH_HOST_DEVICE std::int32_t pass_at_hand() const { return clock == nullptr ? pass : clock[1]; }
+  std::int64_t rows_at_most() const { return most_rows > 0 ? most_rows : slots.all(); }
   TWINBENCH_HOST_DEVICE std::int32_t* stats_of(std::int64_t sample) const { return stats + sample * kStatistics; }
 };
 

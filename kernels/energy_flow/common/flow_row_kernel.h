@@ -98,7 +98,7 @@ struct FinishRows {
   static TWINBENCH_DEVICE void run(Block& block, const Arguments& a, Keep keep) {
     HeadsArguments heads = a.heads;
     heads.flows = *a.total;
-    heads.rule.key.step = static_cast<std::uint32_t>(a.step);
+    heads.rule.key.step = static_cast<std::uint32_t>(a.step_at_hand());
     const std::int64_t first = std::int64_t{block.index().x} * carrier_heads::kFlowsPerBlock;
     if (first >= heads.flows) return;  // the whole block
     Sums::with_weights(block, heads, [&](const auto& weights) { finish(block, a, heads, weights, first, keep); });

@@ -89,6 +89,7 @@ struct PlaceFlows {
       for (std::int32_t t = thread; t < a.stop.max_steps; t += kSampleThreads)
         a.active[sample * a.stop.max_steps + t] = 0;
       if (thread == 0) a.next_live[sample] = a.placed;
+      if (thread < 2 && sample == 0 && a.clock != nullptr) a.clock[thread] = thread == 0 ? 0 : a.pass;
       if (thread == 1) a.margin[sample] = 1.0f;
     }
   }
@@ -107,35 +108,37 @@ struct PlaceFlows {
   }
 };
 
-// Grid: one block, a thread a sample (striding). Before step a.step: whether each sample goes on, and where the rows of
-// those that do begin.
+// Grid: one block, a thread a sample (striding). Before the step at hand: whether each sample goes on, and where the
+// rows of those that do begin.
 struct LookAtSamples {
   static constexpr int kMaxThreads = kSampleThreads;
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const Arguments& a) const {
+    const std::int32_t step = a.step_at_hand();
     std::int32_t rows = 0;
     for (std::int64_t first = 0; first < a.slots.samples; first += kSampleThreads) {
       const std::int64_t sample = first + simt::thread_rank(block);
       const bool there = sample < a.slots.samples;
-      const std::int32_t own = there ? look(a, sample) : 0;
+      const std::int32_t own = there ? look(a, step, sample) : 0;
       const simt::Prefix<std::int32_t> before = simt::block_exclusive_sum(block, own);
       if (there) a.begin[sample] = rows + before.before;
       rows += before.total;
     }
     if (simt::thread_rank(block) > 0) return;
     *a.total = rows;
+    if (a.clock != nullptr) a.clock[0] = step;  // all threads have read it before the sums
     // A sample that goes on has flows. The host sees it at the kernel's end at the latest, as early as it needs to.
-    if (rows == 0) *a.all_finished = a.pass;
+    if (rows == 0) *a.all_finished = a.pass_at_hand();
   }
 
  private:
   // Its rows of the step.
-  static TWINBENCH_DEVICE std::int32_t look(const Arguments& a, std::int64_t sample) {
+  static TWINBENCH_DEVICE std::int32_t look(const Arguments& a, std::int32_t step, std::int64_t sample) {
     std::int32_t* const stats = a.stats_of(sample);
-    const StopState before = a.states.before(a.step, sample);
+    const StopState before = a.states.before(step, sample);
     const std::int32_t active = a.next_live[sample];
-    const StopState now = decided(a.stop, a.step, before,
+    const StopState now = decided(a.stop, step, before,
                                   {.completed = stats[kDoneZ0] + stats[kDoneZD] + stats[kProjectedAge],
                                    .created = stats[kCreated],
                                    .active = active});
@@ -149,7 +152,7 @@ struct LookAtSamples {
     const std::int32_t rows = now.finished() ? 0 : active;
     a.ending[sample] = stops ? active : 0;
     a.live[sample] = rows;
-    if (rows > 0) a.active[sample * a.stop.max_steps + a.step] = rows;
+    if (rows > 0) a.active[sample * a.stop.max_steps + step] = rows;
     return rows;
   }
 };

@@ -69,7 +69,7 @@ void launch_list(const Arguments& a, kernels::Stream stream) {
 }
 
 void launch_neuron(const Arguments& a, kernels::Stream stream) {
-  const dim3 grid = simt::grid(simple_neuron::forward_blocks(a.slots.all()));
+  const dim3 grid = simt::grid(simple_neuron::forward_blocks(a.rows_at_most()));
   const std::int64_t shared = simple_neuron::forward_shared_bytes(a.neuron);
   if (a.round)
     simt::launch(NeuronRowsBfloat{}, grid, simple_neuron::kNeuronThreads, shared, stream, a);
@@ -89,7 +89,7 @@ void launch_head_products(const TileArguments& a, kernels::Stream stream) {
 }
 
 void launch_finish(const Arguments& a, kernels::Stream stream) {
-  const dim3 grid = simt::grid(carrier_heads::forward_blocks(a.slots.all()));
+  const dim3 grid = simt::grid(carrier_heads::forward_blocks(a.rows_at_most()));
   const std::int64_t shared = carrier_heads::forward_shared_bytes(a.heads.columns, a.heads.rule.gate);
   if (carrier_heads::columns_at_once(a.heads.columns) == 4 && shared <= simt::kMaxSharedBytes / 2)
     simt::launch(Finish{}, grid, carrier_heads::kHeadThreads, shared, stream, a);

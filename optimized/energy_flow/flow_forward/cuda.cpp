@@ -1,12 +1,15 @@
-// energy_flow.flow_forward, optimized on CUDA: 7 kernels, and 6 + layers a step that is issued; no product of the
-// library, nothing read back, nothing allocated. Every eighth step the host looks at a flag without waiting. A flow's
+// energy_flow.flow_forward, optimized on CUDA: 7 kernels, and 6 + layers a step that is issued, or one graph a step;
+// no product of the library, nothing read back, nothing allocated. Every eighth step the host looks at a flag without
+// waiting. A flow's
 // state is written to the row that the next step reads: live flows lie together after every step, so that there is
 // nothing for memory_cleanup_interval to save, and a child reads its parent's row.
 #include <ATen/ATen.h>
 
 #include "kernels/energy_flow/flow_forward/arguments.h"
+#include "optimized/common/choose.h"
 #include "optimized/common/cuda.h"
 #include "optimized/energy_flow/common/flow_steps.h"
+#include "optimized/energy_flow/flow_forward/captured_steps.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
@@ -24,22 +27,26 @@ class CudaForward final : public Runnable, private FlowSteps {
     if (a_.round) results_["margin"].fill_(1);
     a_.stats = data<std::int32_t>(results_["stats"]);
     a_.active = data<std::int32_t>(results_["active"]);
+    if (setting.option("captured_steps") > 0 && slots > 0 && rules_.stop.max_steps > 0) capture(setting);
   }
 
   void run() override {
     if (a_.slots.samples == 0) return;
     for (std::size_t i = 0; i < 2; ++i) launch_mapper_layer(mapper_[i], stream());
     launch_mapper_surface(mapper_[2], stream());
-    issue(
-        a_.stop.max_steps, [](std::int32_t) {}, [this](std::int32_t t) { step(t); });
+    if (starts_graphs_)
+      start_steps(a_.stop.max_steps, [this](std::int32_t t) { graphs_.of_step(t)(stream()); });
+    else
+      issue(
+          a_.stop.max_steps, [](std::int32_t) {}, [this](std::int32_t t) { step(t, stream()); });
     launch_collect(a_, stream());
   }
 
   NamedTensors outputs() override { return results_; }
 
  private:
-  void step(std::int32_t t) {
-    launch_neuron(a_, stream());
+  void step(std::int32_t t, kernels::Stream on) {
+    launch_neuron(a_, on);
     const float* const before = data<float>(states_[t % 2]);
     float* const after = data<float>(states_[(t + 1) % 2]);
     const std::int64_t of_layer = a_.slots.all() * heads_.stride;
@@ -49,12 +56,47 @@ class CudaForward final : public Runnable, private FlowSteps {
       layer.input = l == 0 ? a_.input : after + from - of_layer;
       layer.state = before + from;
       layer.out = after + from;
-      launch_recurrent(layer, stream());
+      launch_recurrent(layer, on);
     }
     heads_.state = layers_.back().out;
-    launch_head_products(heads_, stream());
-    launch_finish(a_, stream());
-    launch_settle(a_, stream());
+    launch_head_products(heads_, on);
+    launch_finish(a_, on);
+    launch_settle(a_, on);
+  }
+
+  // Records every step's graph, and takes them where that is quicker or demanded.
+  void capture(const Setting& setting) {
+    const DeviceGuard device(setting.device);
+    std::int32_t* const clock = new_integers(2);
+    a_.clock = clock;
+    const std::int64_t samples = a_.slots.samples, slots = a_.slots.all();
+    const auto children = static_cast<std::int64_t>(setting.option("spawn") > 0 ? setting.option("most_spawned") : 0);
+    graphs_ = CapturedSteps({samples * a_.placed, slots, children}, a_.stop.max_steps,
+                            [this](std::int64_t rows, std::int32_t t, kernels::Stream on) {
+                              for_rows(rows);
+                              a_.step = 0;
+                              step(t, on);
+                              a_.step = 1;
+                              launch_look(a_, on);
+                              launch_list(a_, on);
+                            });
+    for_rows(slots);
+    const auto take = [this, clock](bool graphs) {
+      starts_graphs_ = graphs;
+      a_.clock = graphs ? clock : nullptr;
+    };
+    const auto layers = static_cast<double>(layers_.size());
+    const std::vector<Way> ways = {{"eager", expected_eager_seconds(layers), [&] { take(false), run(); }},
+                                   {"captured", expected_captured_seconds(layers), [&] { take(true), run(); }}};
+    const std::string of = "flow steps of " + std::to_string(slots) + " slots, " + std::to_string(layers_.size()) +
+                           " layers of " + std::to_string(setting.size("hidden"));
+    take(setting.option("captured_steps") == 2 || choose(of, ways, kLeastCaptureGain) == 1);
+  }
+
+  // A step's grids are for so many.
+  void for_rows(std::int64_t rows) {
+    a_.most_rows = heads_.rows = rows;
+    for (TileArguments& layer : layers_) layer.rows = rows;
   }
 
   void prepare_mapper(const Setting& setting) {
@@ -88,6 +130,8 @@ class CudaForward final : public Runnable, private FlowSteps {
   NamedTensors results_;
   output_collector::LayerArguments mapper_[3];
   at::Tensor states_[2];  // [layers, slots, stride]: before a step, after it
+  CapturedSteps graphs_;
+  bool starts_graphs_ = false;
 };
 
 }  // namespace
