@@ -2,6 +2,7 @@
 // at every size, or beside them, where nothing is counted but in small cells (`twinbench instructions`).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -16,7 +17,8 @@ struct OperatorShare {
   std::int64_t operators = 0;  // outermost ones
   double elements = 1;         // the product of the case's sizes
 
-  double beside_s() const { return watched_s - inside_s; }
+  // Not below 0, as clocks read so near to each other may say.
+  double beside_s() const { return std::max(watched_s - inside_s, 0.0); }
   double share() const { return watched_s > 0 ? beside_s() / watched_s : 0; }
   double beside_one_s() const { return beside_s() / static_cast<double>(operators > 0 ? operators : 1); }
 };

@@ -56,6 +56,12 @@ class LargeResults final : public Runnable {
   at::Tensor x_;
 };
 
+TEST(OperatorShare, ATimeBesideThemIsNeverBelowNothing) {
+  const OperatorShare clocks_disagree{1, 1.5, 1, 3, 1};
+  EXPECT_EQ(clocks_disagree.share(), 0);
+  EXPECT_EQ(clocks_disagree.beside_one_s(), 0);
+}
+
 TEST(OperatorShare, MemoryThatIsGivenBackIsTheOperators) {
   c10::Allocator* const before = c10::GetCPUAllocator();
   LargeResults large;
