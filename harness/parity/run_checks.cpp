@@ -242,6 +242,9 @@ void check_stale(const Subject& subject, CheckResult& result) {
     const std::string difference = subject.difference(outputs.back);
     if (!difference.empty())
       return result.fail("after its batched inputs changed and changed back, the same runnable: " + difference);
+    const std::string broken = broken_invariants(subject, outputs.back);  // measured outputs too
+    if (!broken.empty())
+      return result.fail("after its batched inputs changed and changed back, the same runnable: " + broken);
     check_changed_places(subject, result);
     if (result.verdict != CheckVerdict::kPass) return;
   }

@@ -84,6 +84,8 @@ void check_non_contiguous(const Subject& subject, CheckResult& result);
 void check_stale(const Subject& subject, CheckResult& result);
 void check_batch_invariance(const Subject& subject, CheckResult& result);
 void check_poisoned_neighbour(const Subject& subject, CheckResult& result);
+// What the specification's invariants say of outputs to the subject's inputs: empty, or each that is broken.
+std::string broken_invariants(const Subject& subject, const NamedTensors& of_a_run);
 void check_invariants(const Subject& subject, CheckResult& result);
 void check_relations(const Subject& subject, CheckResult& result);
 void check_ways(const Subject& subject, CheckResult& result);

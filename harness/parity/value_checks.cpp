@@ -136,14 +136,21 @@ std::string without_effect(const Component& component, const Setting& first, std
 
 }  // namespace
 
-void check_invariants(const Subject& subject, CheckResult& result) {
+std::string broken_invariants(const Subject& subject, const NamedTensors& of_a_run) {
+  std::string all;
+  if (subject.setting.input_case.pass == Pass::kBackward) return all;  // they are about the answer, not its gradients
   NamedTensors inputs, outputs;
   for (const auto& [name, tensor] : subject.generated) inputs.set(name, tensor);
-  for (const auto& [name, tensor] : subject.outputs) outputs.set(name, tensor.to(at::kCPU));
+  for (const auto& [name, tensor] : of_a_run) outputs.set(name, tensor.to(at::kCPU));
   for (const auto& invariant : subject.spec().invariants) {
     const std::string broken = invariant.broken(inputs, outputs, subject.setting);
-    if (!broken.empty()) result.fail(invariant.name + ": " + broken);
+    if (!broken.empty()) all += (all.empty() ? "" : "; ") + invariant.name + ": " + broken;
   }
+  return all;
+}
+
+void check_invariants(const Subject& subject, CheckResult& result) {
+  if (const std::string broken = broken_invariants(subject, subject.outputs); !broken.empty()) result.fail(broken);
   const auto& cases = subject.spec().cases;
   const auto first = std::find_if(cases.begin(), cases.end(), [](const Case& one) {
     return one.pass == Pass::kForward && !one.degenerate && !one.timed && one.specimen.empty();
