@@ -151,8 +151,8 @@ NamedTensors outputs_after_change(const Subject& subject, const NamedTensors& ch
   return copied_outputs(*prepared.runnable);
 }
 
-// The same, and then once more on the original inputs: of the two changes one makes the work less, where it can vary, so
-// that what a larger run has left behind is seen.
+// The same, and then once more on the original inputs: of the two changes one makes the work less, where it can vary,
+// so that what a larger run has left behind is seen.
 struct ThereAndBack {
   NamedTensors there, back;
 };
