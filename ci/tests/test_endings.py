@@ -123,6 +123,7 @@ def test_what_the_system_refuses_is_2(tmp_path):
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="the limit is one of a user: only root can become one without others")
+@pytest.mark.skipif("asan" in Path(PROGRAM).parts, reason="an instrumented process needs threads of its own")
 def test_a_limit_on_processes_is_named_at_once():
     """The program and its child, and no thread beside them."""
     def limited():
