@@ -146,7 +146,10 @@ TEST(Inputs, EveryComponentRefusesWrongInput) {
         for (const auto& [name, tensor] : right)
           if (name != input.name) missing.set(name, tensor);
         refused(missing, setting, "without " + input.name);
-        other.set(input.name, right[input.name].to(right[input.name].is_floating_point() ? at::kDouble : at::kShort));
+        const at::ScalarType dtype = right[input.name].scalar_type();
+        other.set(input.name, right[input.name].to(dtype == at::kDouble        ? at::kFloat
+                                                   : at::isFloatingType(dtype) ? at::kDouble
+                                                                               : at::kShort));
         refused(other, setting, input.name + " of another dtype");
         for (std::size_t axis = 0; axis < input.shape.size(); ++axis) {
           if (input.shape[axis].is_any()) continue;

@@ -2,9 +2,16 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
 #include "harness/compare/inputs.h"
 #include "harness/parity/reference.h"
 #include "harness/parity/rounding_decisions.h"
+#include "harness/runner/components_in_turn.h"
 #include "src/common/error.h"
 #include "src/energy_flow/common/flow_statistics.h"
 #include "src/inputs.h"
@@ -44,11 +51,27 @@ std::vector<Case> small_cases() {
   return small;
 }
 
+// Some in each revision, all of them in ci/slow: an oracle that knows what hangs on a rounding takes seven runs.
+std::vector<Case> cases_in_turn() {
+  constexpr std::size_t kMost = 5;
+  std::vector<Case> cases = small_cases();
+  if (std::getenv("TWINBENCH_EVERY")) return cases;
+  const std::string sample = sample_of_tests();
+  std::sort(cases.begin(), cases.end(), [&sample](const Case& a, const Case& b) {
+    return name_hash(sample + a.name) < name_hash(sample + b.name);
+  });
+  std::printf("TWINBENCH_SAMPLE=%s takes", sample.c_str());
+  cases.resize(std::min(cases.size(), kMost));
+  for (const Case& one : cases) std::printf(" %s", one.name.c_str());
+  std::printf("; TWINBENCH_EVERY=1 takes all\n");
+  return cases;
+}
+
 double share_of(const at::Tensor& mask) { return mask.to(at::kDouble).mean().item<double>(); }
 
 TEST(Taint, WhatACloseDecisionMayChangeIsNotCompared) {
   int looked_at = 0;
-  for (const Case& one : small_cases()) {
+  for (const Case& one : cases_in_turn()) {
     const Flows flows(one);
     const Reference reference(flows.component, flows.setting, flows.generated);
     if (!reference.no_case().empty()) continue;
@@ -66,11 +89,11 @@ TEST(Taint, WhatACloseDecisionMayChangeIsNotCompared) {
     if (one.sizes.at("max_steps") == 0) continue;
     EXPECT_FALSE(accepts(0.2, taken)) << one.name << ": " << taken << " decisions that no rounding takes";
   }
-  EXPECT_GT(looked_at, 3) << "cases in which a decision is close";
+  if (std::getenv("TWINBENCH_EVERY")) EXPECT_GT(looked_at, 3) << "cases in which a decision is close";
 }
 
 TEST(Taint, IsWithinTheSpecificationsShareWhereNoQuotaIsFull) {
-  for (const Case& one : small_cases()) {
+  for (const Case& one : cases_in_turn()) {
     const Flows flows(one);
     OracleCache oracles;
     const auto& oracle = oracles.of(flows.component, flows.setting, flows.generated);
@@ -83,7 +106,7 @@ TEST(Taint, IsWithinTheSpecificationsShareWhereNoQuotaIsFull) {
 // Wherever an energy is compared that hangs on no rounding: elsewhere the class allows a flip, which is more.
 TEST(Taint, AResultWithoutRoundingIsRejected) {
   int told = 0;
-  for (const Case& one : small_cases()) {
+  for (const Case& one : cases_in_turn()) {
     const Flows flows(one);
     OracleCache oracles;
     const auto& oracle = oracles.of(flows.component, flows.setting, flows.generated);
@@ -101,7 +124,7 @@ TEST(Taint, AResultWithoutRoundingIsRejected) {
     EXPECT_NE(result.verdict, CheckVerdict::kPass)
         << one.name << ": " << hangs.sum().item<std::int64_t>() << " of " << hangs.numel() << " hang on something";
   }
-  EXPECT_GE(told, 8) << "cases with such an energy";
+  if (std::getenv("TWINBENCH_EVERY")) EXPECT_GE(told, 8) << "cases with such an energy";
 }
 
 TEST(Taint, DecisionsAreThoseOfTheOracle) {
