@@ -6,7 +6,7 @@
 #include <initializer_list>
 
 #include "src/component.h"
-#include "src/energy_flow/common/footprint_setting.h"
+#include "src/energy_flow/common/footprint.h"
 
 namespace twinbench::energy_flow::memory_footprint {
 namespace {
@@ -39,7 +39,6 @@ class Baseline final : public Runnable {
  public:
   Baseline(const NamedTensors& inputs, const Setting& setting)
       : s_(setting), active_(inputs["active"].contiguous()), cells_(s_.size("height") * s_.size("width")) {
-    check_model_sizes(model_sizes(s_));
     check_population({active_.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(active_.numel())});
   }
 

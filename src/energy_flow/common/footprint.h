@@ -27,16 +27,6 @@ struct ModelSizes {
   bool gate = false, train_mapper = false, text_bridge = true, half_hidden = false;
 };
 
-inline void check_model_sizes(const ModelSizes& m) {
-  const auto refuse = [](const char* field, std::int64_t value, const std::string& remedy) {
-    throw Error(ErrorKind::kOutOfRange, field, std::to_string(value), remedy);
-  };
-  if (m.micro_batch > m.batch || m.batch % m.micro_batch != 0)
-    refuse("micro_batch", m.micro_batch, "give a divisor of batch, " + std::to_string(m.batch));
-  if (m.most_active < m.batch)
-    refuse("most_active", m.most_active, "every row needs a flow: give at least batch, " + std::to_string(m.batch));
-}
-
 // Of one batch, before anything moves.
 struct Population {
   std::int64_t requested = 0;  // a flow for each row and cell

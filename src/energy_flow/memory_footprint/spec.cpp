@@ -15,6 +15,8 @@ Signature signature() {
     return exact_output(name, shape, element).batch(std::nullopt);
   };
   return {
+      .derived = {{"batch", Expression("micro_batches * micro_batch")},
+                  {"most_active", Expression("micro_batches * micro_batch * quota + spare_slots")}},
       .options = {choice_option("hidden_dtype", {"fp32", "bf16"}, "fp32", "how hidden states are stored"),
                   of_inputs(choice_option("course", {"constant", "falling", "spawning"}, "constant",
                                           "how many flows start each step"))},
@@ -70,16 +72,10 @@ std::string sums_broken(const NamedTensors&, const NamedTensors& outputs, const 
   return "";
 }
 
-std::vector<Refusal> refusals() {
-  const auto sized = [](const char* size, std::int64_t value) {
-    return [=](NamedTensors&, Setting& s) { s.input_case.sizes[size] = value; };
-  };
-  return {
-      {"a micro-batch that does not divide the batch", sized("micro_batch", 3), ErrorKind::kOutOfRange, "micro_batch"},
-      {"fewer slots than rows", sized("most_active", 1), ErrorKind::kOutOfRange, "most_active"},
-      {"flows below 0",
-       [](NamedTensors& inputs, Setting&) { inputs["active"].mutable_data_ptr<std::int64_t>()[0] = -1; },
-       ErrorKind::kOutOfRange, "active"}};
+Refusal fewer_than_no_flow() {
+  return {"flows below 0",
+          [](NamedTensors& inputs, Setting&) { inputs["active"].mutable_data_ptr<std::int64_t>()[0] = -1; },
+          ErrorKind::kOutOfRange, "active"};
 }
 
 }  // namespace
@@ -91,7 +87,7 @@ ComponentSpec make_spec() {
   spec.proof = {{"dispatches", "", tensors_made, nothing}};
   spec.cost = cost;
   spec.invariants = {{"the parts add up", sums_broken}};
-  spec.refusals = refusals();
+  spec.refusals = {fewer_than_no_flow()};
   return spec;
 }
 
