@@ -15,7 +15,7 @@
 namespace twinbench::energy_flow::memory_lifetime {
 namespace {
 
-constexpr std::int64_t kLeastRows = 16;  // that pay for waking a thread
+constexpr std::int64_t kLeastChannels = 16384;  // of all rows, that pay for waking a thread
 
 enum Kept : std::int64_t { kReset, kUpdate, kCandidate, kProduct, kNext, kKept };
 
@@ -154,7 +154,7 @@ class Optimized final : public Runnable {
         ForwardRows a{
             .hidden = hidden_, .in = floats(in_), .of_hidden = floats(of_hidden_), .before = before, .kept = {}};
         for (std::int64_t which = 0; which < kKept; ++which) a.kept[which] = kept(t, layer, which);
-        at::parallel_for(0, flows_, kLeastRows,
+        at::parallel_for(0, flows_, 1 + kLeastChannels / hidden_,
                          [&a](std::int64_t begin, std::int64_t end) { forward_rows(a, begin, end); });
       }
       // Who is due for compaction is asked here, of plain numbers; with a constant population nobody is.
@@ -190,7 +190,7 @@ class Optimized final : public Runnable {
                    .in = floats(in_),
                    .of_hidden = floats(of_hidden_)};
     for (std::int64_t which = 0; which < kKept; ++which) a.kept[which] = kept(t, layer, which);
-    at::parallel_for(0, flows_, kLeastRows,
+    at::parallel_for(0, flows_, 1 + kLeastChannels / hidden_,
                      [&a](std::int64_t begin, std::int64_t end) { backward_rows(a, begin, end); });
     at::addmm_out(adjoint, adjoint, of_hidden_, weights_[1].select(0, layer));
     at::addmm_out(grad_in, grad_in, in_.t(), taken_in(i, t, layer));
