@@ -7,7 +7,7 @@ import warm
 from safetensors.numpy import load_file, save_file
 
 STATE = {"parameters/0": np.linspace(-1, 1, 4001, dtype=np.float32).reshape(1, 4001),
-         "counts": np.array([3, 700], dtype=np.int64), "scale": np.float64(65536).reshape(()), "none": np.zeros((0, 3))}
+         "counts": np.array([3, 700], dtype=np.int64), "scale": np.array(65536.0), "none": np.zeros((0, 3))}
 
 
 @pytest.fixture
