@@ -34,12 +34,10 @@ void make_seeds(const std::string& folder, const std::vector<std::string>& torch
   write_bytes(path("checkpoint", "index"), R"({"metadata":{},"sections":[{"name":"a","type":"U8","shape":[16],)"
                                            R"("codec":"stored","stored":16,"crc":"00000001"}]})");
   write_bytes(path("checkpoint", "no_sections"), R"({"metadata":{"a":"b"},"sections":[]})");
-  write_bytes(path("checkpoint", "too_long"),
-              R"({"metadata":{},"sections":[{"name":"a","type":"U8","shape":[17],)"
-              R"("codec":"stored","stored":17,"crc":"00000001"}]})");
-  write_bytes(path("checkpoint", "no_frame"),
-              R"({"metadata":{},"sections":[{"name":"a","type":"F32","shape":[9],)"
-              R"("codec":"planes","stored":16,"crc":"00000001"}]})");
+  write_bytes(path("checkpoint", "too_long"), R"({"metadata":{},"sections":[{"name":"a","type":"U8","shape":[17],)"
+                                              R"("codec":"stored","stored":17,"crc":"00000001"}]})");
+  write_bytes(path("checkpoint", "no_frame"), R"({"metadata":{},"sections":[{"name":"a","type":"F32","shape":[9],)"
+                                              R"("codec":"planes","stored":16,"crc":"00000001"}]})");
   write_bytes(path("jsonl", "plain"),
               "{\"input\":\"a\",\"target\":\"b\"}\n{\"input\":\"\",\"target\":\"c\",\"metadata\":{}}\n");
   write_bytes(path("jsonl", "text"),
