@@ -49,7 +49,21 @@ struct Bf16Product : torch::autograd::Function<Bf16Product> {
   }
 };
 
+struct RoundedOperand : torch::autograd::Function<RoundedOperand> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& values) {
+    return rounded(values, Dtype::kBf16);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 const torch::autograd::variable_list& gradients) {
+    return {gradients[0]};
+  }
+};
+
 }  // namespace
+
+at::Tensor baseline_operand(const at::Tensor& values, bool round) {
+  return round ? RoundedOperand::apply(values) : values;
+}
 
 at::Tensor library_product(const at::Tensor& x, const at::Tensor& weight, bool round) {
   return round ? Bf16Product::apply(x, weight) : x.mm(weight.t());
