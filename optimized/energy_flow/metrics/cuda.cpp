@@ -11,7 +11,7 @@ namespace twinbench::energy_flow::metrics {
 namespace {
 
 // A window's record in memory of both, and its number, which is written last.
-struct Published {
+struct alignas(256) Published {
   MetricRecord record;
   std::int64_t number;
 };

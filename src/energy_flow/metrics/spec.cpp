@@ -91,7 +91,7 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t s
     std::int64_t* const clock = integers(inputs, "clock") + 3 * w;
     clock[0] = begin, clock[1] = begin + took, clock[2] = took / (w + 1 == slow ? 15 : 300);
     integers(inputs, "device")[2 * w] = there ? 60 + w % 40 : kNotThere;
-    integers(inputs, "device")[2 * w + 1] = there ? took * 3 / 4 : kNotThere;
+    integers(inputs, "device")[2 * w + 1] = there ? took * 2 / 3 : kNotThere;
     if (setting.on("skipped_steps") && w % 2 == 1)
       inputs["gradient_norm"].mutable_data_ptr<double>()[w] = std::numeric_limits<double>::infinity();
   }
