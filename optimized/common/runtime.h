@@ -47,14 +47,18 @@ class IntegerOfBoth {
   std::unique_ptr<std::int32_t> value_ = std::make_unique<std::int32_t>(0);
 };
 
-// Bytes of the same kind, in a row.
+// Bytes of the same kind, in a row; at a multiple of 256, as a card's allocator gives them: sectors count alike.
 class MemoryOfBoth {
  public:
-  explicit MemoryOfBoth(std::int64_t bytes) : bytes_(new std::byte[static_cast<std::size_t>(bytes)]()) {}
-  void* where() const { return bytes_.get(); }
+  explicit MemoryOfBoth(std::int64_t bytes)
+      : lines_(std::make_unique<Line[]>((static_cast<std::size_t>(bytes) + sizeof(Line) - 1) / sizeof(Line))) {}
+  void* where() const { return lines_.get(); }
 
  private:
-  std::unique_ptr<std::byte[]> bytes_;
+  struct alignas(256) Line {
+    std::byte bytes[256];
+  };
+  std::unique_ptr<Line[]> lines_;
 };
 
 }  // namespace simt_runtime

@@ -49,6 +49,7 @@ class Baseline final : public Runnable {
 
   void run() override {
     const std::int64_t all = s_.size("micro_steps"), window = s_.size("accumulation");
+    pool_.restart_counts();
     for (std::int64_t i = 0; i < all; ++i) {
       const std::int64_t of_window = std::min(window, all - i / window * window);
       if (i % window == 0)

@@ -30,7 +30,7 @@ TWINBENCH_DEVICE FourQueries known_of(const Attention<float>& a, const TileHead&
 
 // Gradients of the queries. Grid: tiles of queries, heads, samples. Leaves each query's share for the next kernel.
 struct AttentionQueriesBack {
-  static constexpr int kMaxThreads = kTileThreads;
+  static constexpr int kMaxThreads = kAttentionThreads;
   static std::int64_t documented_shared_bytes() { return attention_back_shared_bytes(32); }
 
   template <class Block>
@@ -96,7 +96,7 @@ struct AttentionQueriesBack {
 
 // Gradients of keys and values. Grid: tiles of keys, heads, samples.
 struct AttentionKeysBack {
-  static constexpr int kMaxThreads = kTileThreads;
+  static constexpr int kMaxThreads = kAttentionThreads;
   static std::int64_t documented_shared_bytes() { return attention_back_shared_bytes(32); }
 
   template <class Block>

@@ -15,7 +15,7 @@ namespace simt = kernels::simt;
 constexpr int kTileRows = 64;              // queries of a block, keys at a time
 constexpr int kTilePitch = kTileRows + 4;  // floats between columns: 16-byte accesses, few bank conflicts
 // 16 rows of 16: thread (y, x) has rows 4y ... of one side and 4x ... of the other.
-constexpr int kTileThreads = 256;
+constexpr int kAttentionThreads = 256;
 constexpr int kWidestHead = 64;                 // what shared memory holds in both passes
 constexpr int kMostColumns = kWidestHead / 16;  // of a result that a thread sums, each 16 apart
 
@@ -49,7 +49,7 @@ TWINBENCH_DEVICE T* rows_of(const HeadRows<T>& rows, const TileHead& h) {
 template <class Block, class Shared>
 TWINBENCH_DEVICE void load_tile(Block& block, const float* from, std::int64_t of_row, int first, int rows, int width,
                                 bool round, Shared to) {
-  for (int i = simt::thread_rank(block); i < kTileRows * width; i += kTileThreads) {
+  for (int i = simt::thread_rank(block); i < kTileRows * width; i += kAttentionThreads) {
     const int row = i / width, column = i % width;
     const float value = first + row < rows ? from[(first + row) * of_row + column] : 0.0f;
     to[column * kTilePitch + row] = attention_operand(value, round);
@@ -126,7 +126,7 @@ TWINBENCH_DEVICE float half_warp_reduce(Block& block, float value, Combine combi
 
 // Grid: tiles of queries, heads, samples. Dynamic shared memory: attention_shared_bytes.
 struct AttentionForward {
-  static constexpr int kMaxThreads = kTileThreads;
+  static constexpr int kMaxThreads = kAttentionThreads;
   static std::int64_t documented_shared_bytes() { return attention_shared_bytes(32); }
 
   template <class Block>

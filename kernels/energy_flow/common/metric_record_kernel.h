@@ -7,7 +7,8 @@
 
 namespace twinbench::energy_flow {
 
-constexpr int kRecordThreads = kSlots;
+constexpr int kRecordThreads = 32;  // a lane a slot
+static_assert(kRecordThreads == kSlots);
 constexpr int kRecordBatch = 8;  // samples whose loads wait together
 
 // Grid: one block.

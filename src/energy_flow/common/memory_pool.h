@@ -59,6 +59,12 @@ class MemoryPool {
       trim();
   }
   void reset_peak() { state_->counts.peak = state_->counts.live; }
+  // What is counted from here on, is; what is held stays, and begins the peak.
+  void restart_counts() {
+    PoolCounts& c = state_->counts;
+    c.pool_alloc = c.dev_alloc = c.dev_free = c.cache_trim = 0;
+    reset_peak();
+  }
 
   PoolCounts counts() const {
     PoolCounts counts = state_->counts;
