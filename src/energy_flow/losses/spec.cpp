@@ -83,7 +83,8 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t s
   };
   put("predicted", predicted), put("wanted", wanted);
   const float bad[] = {0, std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()};
-  if (const auto kind = static_cast<std::size_t>(setting.option("bad_value")); kind > 0)
+  if (const auto kind = static_cast<std::size_t>(setting.option("bad_value"));
+      kind > 0 && inputs["surface"].numel() > 0)
     inputs["surface"].mutable_data_ptr<float>()[inputs["surface"].numel() / 2] = bad[kind];
 }
 
