@@ -88,11 +88,11 @@ TEST_P(AttentionKernel, ForwardAndBackwardMatchPlainLoops) {
                              .grad_value = {grad_value.data(), 0, 0, s.width},
                              .share = share.data()};
     const auto tiles = [](int count) { return (count + kTileRows - 1) / kTileRows; };
-    simt::run_clean(AttentionForward{}, tiles(s.queries), kAttentionThreads, order, a, attention_shared_bytes(s.width));
+    simt::run_clean(Forward{}, tiles(s.queries), kAttentionThreads, order, a, attention_shared_bytes(s.width));
     simt::expect_close_to_scale(out, expected.out, 2e-6, "out");
     const std::int64_t shared = attention_back_shared_bytes(s.width);
-    simt::run_clean(AttentionQueriesBack{}, tiles(s.queries), kAttentionThreads, order, a, shared);
-    simt::run_clean(AttentionKeysBack{}, tiles(s.keys), kAttentionThreads, order, a, shared);
+    simt::run_clean(QueriesBack{}, tiles(s.queries), kAttentionThreads, order, a, shared);
+    simt::run_clean(KeysBack{}, tiles(s.keys), kAttentionThreads, order, a, shared);
     simt::expect_close(grad_query, expected.grad_query, 5e-6, "grad_query");
     simt::expect_close(grad_key, expected.grad_key, 5e-6, "grad_key");
     simt::expect_close(grad_value, expected.grad_value, 5e-6, "grad_value");

@@ -19,15 +19,15 @@ bool nothing(const Attention<float>& a) { return a.batch == 0 || a.queries == 0 
 
 void launch(const Attention<float>& a, kernels::Stream stream) {
   if (nothing(a)) return;
-  kernels::simt::launch(AttentionForward{}, tiles(a, a.queries), kAttentionThreads, attention_shared_bytes(a.width),
+  kernels::simt::launch(Forward{}, tiles(a, a.queries), kAttentionThreads, attention_shared_bytes(a.width),
                         stream, a);
 }
 
 void launch_backward(const Attention<float>& a, kernels::Stream stream) {
   if (nothing(a)) return;
   const std::int64_t shared = attention_back_shared_bytes(a.width);
-  kernels::simt::launch(AttentionQueriesBack{}, tiles(a, a.queries), kAttentionThreads, shared, stream, a);
-  kernels::simt::launch(AttentionKeysBack{}, tiles(a, a.keys), kAttentionThreads, shared, stream, a);
+  kernels::simt::launch(QueriesBack{}, tiles(a, a.queries), kAttentionThreads, shared, stream, a);
+  kernels::simt::launch(KeysBack{}, tiles(a, a.keys), kAttentionThreads, shared, stream, a);
 }
 
 }  // namespace twinbench::energy_flow::fused_attention
