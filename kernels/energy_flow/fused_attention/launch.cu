@@ -19,8 +19,7 @@ bool nothing(const Attention<float>& a) { return a.batch == 0 || a.queries == 0 
 
 void launch(const Attention<float>& a, kernels::Stream stream) {
   if (nothing(a)) return;
-  kernels::simt::launch(Forward{}, tiles(a, a.queries), kAttentionThreads, attention_shared_bytes(a.width),
-                        stream, a);
+  kernels::simt::launch(Forward{}, tiles(a, a.queries), kAttentionThreads, attention_shared_bytes(a.width), stream, a);
 }
 
 void launch_backward(const Attention<float>& a, kernels::Stream stream) {
