@@ -16,8 +16,9 @@ constexpr double kMostHiddenBytes = 4;  // of a timed cell, counted / declared
 // blocks were sampled, they stand for the grid.
 double moved_bytes(const CountedCell& cell);
 
-// "bytes": more is declared than was moved, so that this honest run would be called impossible. "roof": of a timed
-// cell, so much less that a run far from the roof is called near it. The component stands for the kernel.
+// Of timed cells, whose times are held against the cost. "bytes": more is declared than was moved, so that this honest
+// run would be called impossible. "roof": so much less that a reason must say what the rest is. The component stands
+// for the kernel.
 std::vector<kernels::simt::Breach> cost_breaches(const CountedCell& cell);
 
 }  // namespace twinbench
