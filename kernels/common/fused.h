@@ -5,8 +5,8 @@
 
 namespace twinbench::kernels {
 
-// a * b + c in one rounding everywhere, so the same bits in every clone of a loop (see cpu_clones.h) and on every device,
-// unlike multiply_add; half the instructions of a product where there are fused ones, a call of a function elsewhere.
+// a * b + c in one rounding everywhere, so the same bits in every clone of a loop (see cpu_clones.h) and on every
+// device, unlike multiply_add; half the instructions of a product where there are fused ones, a call elsewhere.
 TWINBENCH_HOST_DEVICE float fused(float a, float b, float c) {
 #if defined(__CUDA_ARCH__)
   return __fmaf_rn(a, b, c);
