@@ -48,3 +48,15 @@ def test_damage_is_named(checkpoint):
 def test_two_of_a_kind_are_refused(checkpoint, tmp_path):
     told = warm.run("data", "convert", checkpoint, "--out", tmp_path / "other.efck")
     assert told.returncode == 2 and "safetensors" in told.stderr and not (tmp_path / "other.efck").exists()
+
+
+@pytest.mark.parametrize("name", ["x.efds", "x.jsonl", "x.json", "x"])
+def test_only_safetensors_come_of_a_checkpoint(checkpoint, tmp_path, name):
+    told = warm.run("data", "convert", checkpoint, "--out", tmp_path / name)
+    assert told.returncode == 2 and ".safetensors" in told.stderr and not (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("option", [["--width", "3"], ["--normalise"], ["--drop-invalid"], ["--stored", "bf16"]])
+def test_options_of_datasets_are_refused(checkpoint, tmp_path, option):
+    told = warm.run("data", "convert", checkpoint, "--out", tmp_path / "x.safetensors", *option)
+    assert told.returncode == 2 and option[0] in told.stderr and not (tmp_path / "x.safetensors").exists()

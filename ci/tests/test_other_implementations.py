@@ -44,6 +44,26 @@ def test_own_outputs_pass(dumped):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+@pytest.mark.parametrize("component", warm.components())
+def test_what_is_dumped_is_judged(component, tmp_path):
+    """Of every component, at a seed whose texts have other lengths than the first one's."""
+    cells = run("list", "--cells", "--filter", f"^{component}/optimized/cpu/fp32/tiny$").stdout.split()
+    for cell in cells:
+        assert run("dump", cell, "--seed", 9, "--out", tmp_path / "cell").returncode == 0
+        judged = run("check", cell, "--from", tmp_path / "cell")
+        assert judged.returncode == 0, judged.stdout + judged.stderr
+
+
+def test_inputs_that_tell_nothing_apart_are_inconclusive(dumped):
+    """NaN everywhere is what any answer gives to such inputs."""
+    tensors = {name: torch.zeros_like(tensor) for name, tensor in load_file(dumped).items()}
+    with safe_open(dumped, "pt") as file:
+        metadata = {key: value for key, value in file.metadata().items() if key != "seed"}
+    save_file(tensors, dumped, metadata)
+    result = run("check", CELL, "--from", dumped)
+    assert result.returncode == 3 and "other inputs" in result.stdout, result.stdout + result.stderr
+
+
 @pytest.mark.parametrize("spoil", [
     lambda t: torch.zeros_like(t),
     lambda t: t + 0.01,

@@ -4,6 +4,7 @@ import atexit
 import functools
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -56,3 +57,9 @@ def run(*words: object, cwd: Path | str = ROOT, timeout: float = 180) -> subproc
         raise subprocess.TimeoutExpired(command, timeout)
     return subprocess.CompletedProcess(command, os.waitstatus_to_exitcode(status),
                                        *(file.read_bytes().decode() for file in (out, err)))
+
+
+def components() -> list[str]:
+    """The ids of all of them, as the registry's file has them."""
+    listed = (ROOT / "src/components.def").read_text()
+    return [".".join(pair) for pair in re.findall(r"^TWINBENCH_COMPONENT\((\w+), (\w+),", listed, re.M)]

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "harness/command/command.h"
+#include "src/common/error.h"
 #include "src/common/one_line.h"
 #include "src/formats/checkpoint_describe.h"
 #include "src/formats/convert.h"
@@ -17,6 +18,9 @@ int data_command(const DataOptions& options) {
     return kExitPass;
   }
   if (options.action == "convert" && (is_checkpoint(first) || is_checkpoint(options.out))) {
+    if (options.normalise || options.drop_invalid || !options.stored.empty() || options.width > 0)
+      throw Error(ErrorKind::kBadArgument, "data convert", "an option for datasets",
+                  "a checkpoint is converted as it is: leave --normalise, --drop-invalid, --stored and --width out");
     convert_checkpoint(first, options.out);
     std::cout << one_line(options.out) << ": the tensors and metadata of " << one_line(first) << "\n";
     return kExitPass;

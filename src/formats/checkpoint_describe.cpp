@@ -48,8 +48,10 @@ std::string describe_checkpoint(const std::string& path, bool as_json) {
 }
 
 void convert_checkpoint(const std::string& from, const std::string& to) {
-  if (is_checkpoint(from) == is_checkpoint(to))
-    throw Error(ErrorKind::kBadArgument, "--out", to, "from a checkpoint (.efck) to safetensors, or back");
+  const auto is_safetensors = [](const std::string& path) { return path.ends_with(".safetensors"); };
+  if (!(is_checkpoint(from) && is_safetensors(to)) && !(is_safetensors(from) && is_checkpoint(to)))
+    throw Error(ErrorKind::kBadArgument, "--out", to,
+                "from a checkpoint (.efck) to a .safetensors file, or back: from " + from);
   if (is_checkpoint(from)) return checkpoint_to_safetensors(CheckpointFile(from).view(), to);
   checkpoint_from_safetensors(from, to, SectionCodec::kPlanes);
 }

@@ -21,8 +21,9 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 }
 
 void check_section(const TensorBytes& tensor, std::set<std::string>& names) {
-  if (tensor.name.empty() || !names.insert(tensor.name).second)
-    throw Error(ErrorKind::kBadArgument, "checkpoint section", tensor.name, "names are unique and not empty");
+  if (tensor.name.empty() || tensor.name == "__metadata__" || !names.insert(tensor.name).second)
+    throw Error(ErrorKind::kBadArgument, "checkpoint section", tensor.name,
+                "names are unique, not empty, and not safetensors' own __metadata__");
   std::uint64_t bytes = bytes_of(tensor.type);
   for (const std::int64_t extent : tensor.shape) bytes *= static_cast<std::uint64_t>(extent);
   if (bytes != tensor.bytes.size())
@@ -102,6 +103,9 @@ void checkpoint_to_safetensors(const CheckpointView& from, const std::string& pa
     tensors.push_back({section.name, section.type, section.shape, bytes.back()});
   }
   CheckpointMetadata metadata = from.metadata();
+  if (metadata.contains(kSequence))
+    throw Error(ErrorKind::kBadArgument, "checkpoint metadata sequence", metadata.at(kSequence),
+                "give it another name: in safetensors this one is the checkpoint's own number");
   metadata[kSequence] = std::to_string(from.sequence());
   write_safetensors(path, tensors, metadata);
 }

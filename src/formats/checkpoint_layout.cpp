@@ -96,7 +96,9 @@ void parse_index(std::string_view from, std::uint64_t end, CheckpointIndex& inde
     if (!entry.is_object()) corrupt("index", "a section that is no object");
     index.sections.push_back(parse_section(entry, at, end));
     at += index.sections.back().stored;
-    if (!names.insert(index.sections.back().name).second) corrupt("section " + index.sections.back().name, "twice");
+    const std::string& name = index.sections.back().name;
+    if (name.empty() || name == "__metadata__") corrupt("section '" + name + "'", "a name that no tensor can have");
+    if (!names.insert(name).second) corrupt("section " + name, "twice");
   }
   if (at != end) corrupt("index", "bytes before it that belong to no section");
 }
