@@ -84,10 +84,11 @@ class LoopBack : public c10d::Backend {
 
  private:
   c10::intrusive_ptr<c10d::Work> meet(Action action, const std::vector<at::Tensor>& tensors) {
-    const auto place = static_cast<std::size_t>(asked_++ - room_->over);
+    const auto place = static_cast<std::size_t>(asked_ - room_->over);
     if (place == room_->open.size()) room_->open.push_back({action, std::vector<std::vector<at::Tensor>>(ranks()), {}});
     Meeting& meeting = room_->open[place];
     check(meeting, action, tensors);
+    ++asked_;
     meeting.tensors[static_cast<std::size_t>(getRank())] = tensors;
     meeting.asked.push_back(c10::make_intrusive<Asked>(getRank()));
     const c10::intrusive_ptr<c10d::Work> mine = meeting.asked.back();

@@ -14,8 +14,8 @@ namespace twinbench {
 // late is an Error(kInputOutput) in all the others, after timeout_s at most: nobody waits for ever.
 class ProcessGroup {
  public:
-  // Processes: they meet by way of `file`, which none of them has made. Starts threads: not before a fork. One at a time
-  // in a process: c10d's flight recorder, which all groups of a process share, is written under each group's own lock.
+  // Processes: they meet by way of `file`, which none of them has made. Starts threads: not before a fork. One at a
+  // time in a process: c10d's flight recorder, which all groups share, is written under each group's own lock.
   ProcessGroup(const std::string& file, int rank, int ranks, double timeout_s);
   // All ranks of one thread, by the place in the list: it begins the same for each of them, and only then waits. Sums
   // are formed in the order of ranks, on this thread: the same bits and the same counts in every run.

@@ -26,7 +26,7 @@ TEST(LoopBack, SumsInTheOrderOfRanksWhoeverComesLast) {
   // In fp32 1e8 + 3 + -1e8 is 0 in the order of ranks, 3 in others.
   for (const std::vector<int> order : {std::vector{0, 1, 2}, {2, 0, 1}, {1, 2, 0}}) {
     const auto ranks = ProcessGroup::loop_back(3);
-    const std::vector<at::Tensor> tensors = {at::full({40000}, 1e8), at::full({40000}, 3), at::full({40000}, -1e8)};
+    const std::vector<at::Tensor> tensors = {at::full({40000}, 1e8), at::full({40000}, 3.0), at::full({40000}, -1e8)};
     for (const int rank : order)
       ranks[static_cast<std::size_t>(rank)]->begin_all_reduce(tensors[static_cast<std::size_t>(rank)]);
     for (const auto& rank : ranks) rank->wait_all();

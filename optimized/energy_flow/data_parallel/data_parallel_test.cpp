@@ -31,7 +31,7 @@ struct Plan {
   std::int64_t windows = 12;
   Fate fate = Fate::kNone;  // of rank 1, at the beginning of window `at`
   std::int64_t at = 0;
-  std::int64_t digest_every = 5;
+  std::int64_t digest_every = 5, bucket_bytes = 4096;
 };
 
 // A gradient that depends on the parameters, so that ranks that drift apart go on drifting.
@@ -53,7 +53,7 @@ at::Tensor train(const Plan& plan, int rank, const std::string& folder, const st
   std::vector<TensorPlace> tensors = {{0, 1000}, {1000, 7}};  // and many small ones: a lost rank is waited for once
   for (std::int64_t first = 1007; first < kElements; first += 100)
     tensors.push_back({first, std::min<std::int64_t>(100, kElements - first)});
-  RankTrainer trainer(&group, tensors, kElements, {.bucket_bytes = 1000});
+  RankTrainer trainer(&group, tensors, kElements, {.bucket_bytes = plan.bucket_bytes});
   const at::Tensor state[] = {at::ones({kElements}), at::zeros({kElements}), at::full({kElements}, 1e-4)};
   const char* const names[] = {"parameters", "first_moment", "second_moment"};
   const std::string path = folder + "/last.efck";
@@ -142,7 +142,7 @@ TEST(DataParallel, ALostRankIsNamedByAllOthersAndTheRunResumes) {
   for (const Fate fate : {Fate::kDies, Fate::kHangs}) {
     const TemporaryDirectory folder;
     const auto before = std::chrono::steady_clock::now();
-    const auto ends = run_ranks({.fate = fate, .at = 7}, folder.path(), 0);
+    const auto ends = run_ranks({.fate = fate, .at = 7, .bucket_bytes = 1000}, folder.path(), 0);
     const double took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
     EXPECT_LT(took_s, 4 * kTimeout_s) << "nobody waits for ever";
     EXPECT_TRUE(WIFSIGNALED(ends[1].status));

@@ -1,5 +1,5 @@
-// What the versions of energy_flow.data_parallel have in common (C33): ranks of one thread over the loop-back, each with
-// its own copy of the state, the broadcast at the start, the digest every so many windows, the results.
+// What the versions of energy_flow.data_parallel share (C33): ranks of one thread over the loop-back, each with its own
+// copy of the state, the broadcast at the start, the digest every so many windows, the results.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -96,8 +96,8 @@ class RankWindows : public Runnable {
     at::Tensor parameters, first, second;
   };
 
-  // One window of all ranks: gradients of all micro-steps, their sum over ranks, the update; how it ended, by rank. What
-  // is asked of the group is asked for all ranks before any of them waits.
+  // One window of all ranks: gradients of all micro-steps, their sum over ranks, the update; how it ended, by rank.
+  // What is asked of the group is asked for all ranks before any of them waits.
   virtual void window(std::vector<WindowEnd>& ends) = 0;
   // Rank 0's of the last window: the mean over all rows.
   virtual at::Tensor mean_gradient() = 0;
