@@ -11,7 +11,8 @@ class DataParallelBaseline : public RankWindows {
       : RankWindows(inputs, setting),
         clip_(setting.option("clip")),
         rate_(setting.option("learning_rate")),
-        decay_(setting.option("weight_decay")) {
+        decay_(setting.option("weight_decay")),
+        unweighted_(setting.on("unweighted_mean")) {
     for (int rank = 0; rank < rows().ranks; ++rank) {
       gradients_.push_back(at::zeros_like(state(rank).parameters));
       sums_.emplace_back();
@@ -37,14 +38,18 @@ class DataParallelBaseline : public RankWindows {
       const std::int64_t mine = rows().at(rank, micro_step);
       const at::Tensor part = gradient(rank, micro_step).narrow(0, place.first, place.count);
       // A rank without rows has run no backward pass: it takes part with zeros.
-      weighted_[static_cast<std::size_t>(rank)] =
-          mine > 0 ? part.mul(static_cast<double>(mine) / static_cast<double>(rows().all)) : at::zeros_like(part);
+      weighted_[static_cast<std::size_t>(rank)] = mine > 0 ? part.mul(weight(mine)) : at::zeros_like(part);
       if (!alone()) group(rank).begin_all_reduce(weighted_[static_cast<std::size_t>(rank)]);
     }
     for (int rank = 0; rank < rows().ranks; ++rank) {
       if (!alone()) group(rank).wait_all();
       sums_[static_cast<std::size_t>(rank)][tensor].add_(weighted_[static_cast<std::size_t>(rank)]);
     }
+  }
+
+  double weight(std::int64_t mine) const {
+    if (unweighted_) return 1 / static_cast<double>(rows().ranks * rows().micro_steps);
+    return static_cast<double>(mine) / static_cast<double>(rows().all);
   }
 
   WindowEnd clip_and_update(int rank) {
@@ -76,6 +81,7 @@ class DataParallelBaseline : public RankWindows {
   at::Tensor mean_gradient() override { return gradients_.front() / by_; }
 
   double clip_, rate_, decay_, by_ = 1;           // the last: what clipping left
+  bool unweighted_;                               // the documented mistake
   std::vector<at::Tensor> gradients_, weighted_;  // by rank
   std::vector<std::vector<at::Tensor>> sums_;     // by rank and tensor, views of the gradients
 };
