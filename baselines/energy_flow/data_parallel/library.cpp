@@ -1,5 +1,6 @@
 // Stock LibTorch: accumulated locally, one coalesced all-reduce a window, and the fused AdamW over lists of tensors.
-// Not c10d's Reducer, which DistributedDataParallel is made of: it waits for autograd's hooks, and gradients are inputs.
+// Not c10d's Reducer, which DistributedDataParallel is made of: it waits for autograd's hooks, and gradients are inputs
+// here.
 #include "src/energy_flow/common/rank_windows.h"
 
 namespace twinbench::energy_flow::data_parallel {

@@ -1,10 +1,10 @@
 // Optimized data_parallel: one all-reduce a bucket and window, begun while the backward pass goes on.
 //
-// Predicted for two ranks with four micro-steps of 1 M elements: 32 MB of gradients read, 56 MB of sums read and written,
-// 16 MB reduced, 8 MB for norms, 56 MB for updates, 168 MB in all: 5 to 8 ms at 20 to 35 GB/s. Measured: 4.3 ms on two
-// cores that others used too, the baseline 4.2 times as long, LibTorch's coalesced all-reduce and fused AdamW 1.7 times.
-// The ranks share one thread here and no network: how much of a reduction hides behind a backward pass is for the
-// scenarios, whose ranks are processes.
+// Predicted for two ranks with four micro-steps of 1 M elements: 32 MB of gradients read, 56 MB of sums read and
+// written, 16 MB reduced, 8 MB for norms, 56 MB for updates, 168 MB in all: 5 to 8 ms at 20 to 35 GB/s. Measured:
+// 4.3 ms on two cores that others used too, the baseline 4.2 times as long, LibTorch's coalesced all-reduce and fused
+// AdamW 1.7 times. The ranks share one thread here and no network: how much of a reduction hides behind a backward pass
+// is for the scenarios, whose ranks are processes.
 #include "optimized/energy_flow/common/rank_trainer.h"
 #include "src/energy_flow/common/rank_windows.h"
 
