@@ -158,6 +158,17 @@ TEST(DataParallel, ARankThatEndsHangsOrThrowsIsNamedInTime) {
   }
 }
 
+TEST(DataParallel, ALostRankIsNamedByTheOthersAndTheRunGoesOn) {
+  auto text = kParallel;
+  text.replace(text.find("timeout_s: 4"), 12, "timeout_s: 1\nlost_at_window: 3\nlost_rank: 0");
+  text +=
+      "  - {measure: optimized.unnamed_ranks, equals: 0, why: test}\n"
+      "  - {measure: optimized.resumed_at_window, equals: 2, why: test}\n"
+      "  - {measure: optimized.resumed_mismatches, equals: 0, why: test}\n";
+  const auto row = run_windows(text);
+  EXPECT_EQ(verdict(row), "pass") << row.dump(1);
+}
+
 // What a scenario file may not say; each refusal names the key.
 struct Wrong {
   const char* what;
@@ -204,6 +215,12 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"seventeen_ranks", kParallel, "[5, 3]", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "rows_by_rank",
               ErrorKind::kOutOfRange},
         Wrong{"no_timeout", kParallel, "timeout_s: 4", "timeout_s: 0", "timeout_s", ErrorKind::kOutOfRange},
+        Wrong{"lost_before_a_save", kParallel, "timeout_s: 4", "timeout_s: 4\nlost_at_window: 1", "lost_at_window",
+              ErrorKind::kOutOfRange},
+        Wrong{"lost_after_the_end", kParallel, "timeout_s: 4", "timeout_s: 4\nlost_at_window: 4", "lost_at_window",
+              ErrorKind::kOutOfRange},
+        Wrong{"lost_rank_of_none", kParallel, "timeout_s: 4", "timeout_s: 4\nlost_at_window: 2\nlost_rank: 2",
+              "lost_rank", ErrorKind::kOutOfRange},
         Wrong{"misspelt", kParallel, "timeout_s: 4", "time_out: 4", "time_out", ErrorKind::kUnknownName}),
     [](const auto& instance) { return instance.param.what; });
 
