@@ -238,6 +238,34 @@ def test_bf16_products_round_the_operands_only():
     assert not torch.equal(ours, OPERATORS.energy_flow_energy_carrier(*a.values())[0])
 
 
+def test_autocast_widens_what_comes_before_and_leaves_the_operator_alone():
+    """In a region of autocast a linear layer gives bf16: the operator takes it as fp32, whatever it multiplies inside
+    stays fp32, and gradients flow back through both."""
+    a = made("simple_neuron", torch.float32, flows=9)
+    before = torch.nn.Linear(3, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        position = before(a["position"])
+        assert position.dtype == torch.bfloat16
+        ours = OPERATORS.energy_flow_simple_neuron(*(a | dict(position=position)).values())
+        unchanged = OPERATORS.energy_flow_simple_neuron(*a.values())
+    assert ours.dtype == torch.float32
+    assert torch.equal(unchanged, OPERATORS.energy_flow_simple_neuron(*a.values()))
+    plain, = plain_neuron(a | dict(position=position.float()))
+    torch.testing.assert_close(ours, plain, rtol=1e-5, atol=1e-6)
+    weights = torch.randn_like(ours)
+    mine, other = (torch.autograd.grad(result, [before.weight, a["weight_1"]], weights, retain_graph=True)
+                   for result in (ours, plain))
+    for one, two in zip(mine, other, strict=True):
+        torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-5)
+    lists = made("energy_carrier", torch.float32, flows=5)
+    with torch.autocast("cpu", torch.bfloat16):
+        low = {name: [t.bfloat16() for t in value] if isinstance(value, list) else value.bfloat16()
+               for name, value in lists.items()}
+        assert OPERATORS.energy_flow_energy_carrier(*low.values())[0].dtype == torch.float32
+    with pytest.raises(TypeError, match="position is 'BFloat16': give Float"):  # nobody has asked for a conversion
+        OPERATORS.energy_flow_simple_neuron(*(a | dict(position=position)).values())
+
+
 class Recurrent(torch.nn.Module):
     """A GRU cell and a readout; `step` is how the cell is computed."""
 

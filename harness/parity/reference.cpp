@@ -53,6 +53,12 @@ Setting bound_setting(const ComponentSpec& spec, Setting setting, const NamedTen
 constexpr double kLeastFactor = 1e-3, kMostFactor = 1e6;
 // In modes that round (energy flow 0.5): of results that a full quota shares out; a quarter of others, by a test.
 constexpr double kMostTainted = 0.5;
+// Of a sum over all items, every element is tainted where one item is. Any of the close decisions may go the other way:
+// as far as twice the farthest of the runs that try it, which may be this share of the sum's norm.
+constexpr double kOfFarthest = 2, kMostMoved = 0.25;
+bool sums_items(const OutputSpec& spec) {
+  return spec.tolerance.kind == Tolerance::Kind::kGradient && !spec.batch_axis;
+}
 
 // Everything that the outputs follow from.
 std::string key_of(const Setting& setting, const NamedTensors& generated) {
@@ -91,7 +97,8 @@ const OracleCache::Oracle& OracleCache::of(const Component& component, const Set
   if (rounds_operands(setting.rounds_as())) {
     oracle.unsettled = unsettled_elements(component, setting, generated, oracle.outputs,
                                           open_roundings(component, setting, generated, log), log);
-    oracle.tainted = tainted_elements(component, setting, generated, oracle.outputs, log);
+    Tainted tainted = tainted_by_decisions(component, setting, generated, oracle.outputs, log);
+    oracle.tainted = std::move(tainted.elements), oracle.moved = std::move(tainted.moved);
   }
   return oracles_.emplace(key, std::move(oracle)).first->second;
 }
@@ -188,13 +195,17 @@ void Reference::set_ambiguous_aside(const Component& component, const NamedTenso
 // them.
 void Reference::set_tainted_aside() {
   std::int64_t elements = 0, tainted = 0;
-  for (const auto& spec : outputs_) {
+  for (auto& spec : outputs_) {
     if (!oracle_.tainted.contains(spec.name)) continue;
     const at::Tensor& mask = oracle_.tainted[spec.name];
     const at::Tensor &right = oracle()[spec.name], &baseline = baseline_[spec.name];
     if (!mask.sizes().equals(baseline.sizes())) continue;
     baseline_.set(spec.name, at::where(mask.to(baseline.device()), right.to(baseline.options()), baseline));
     if (spec.tolerance.kind == Tolerance::Kind::kExact || !right.is_floating_point()) continue;
+    if (sums_items(spec)) {
+      widen(spec, mask);
+      continue;
+    }
     elements += mask.numel();
     tainted += mask.sum().item<std::int64_t>();
   }
@@ -204,11 +215,23 @@ void Reference::set_tainted_aside() {
                  std::to_string(kMostTainted) + " may";
 }
 
+// By what close decisions may change of the sum.
+void Reference::widen(OutputSpec& spec, const at::Tensor& tainted) {
+  const at::Tensor& right = oracle()[spec.name];
+  const double norm = right.norm().item<double>(), most = kOfFarthest * oracle_.moved.at(spec.name);
+  if (most > kMostMoved * norm && undecided_.empty())
+    undecided_ = c10::str("output '", spec.name, "' is moved by decisions by ", most / norm, " of its norm, at most ",
+                          kMostMoved, " may");
+  for (Bound* bound : {&spec.tolerance.bf16, &spec.tolerance.fp16}) bound->absolute += most;
+  const bool some = oracle_.unsettled.contains(spec.name);
+  oracle_.unsettled.set(spec.name, some ? oracle_.unsettled[spec.name].logical_or(tainted) : tainted);
+}
+
 at::Tensor Reference::undisputed(const OutputSpec& spec, const at::Tensor& given) const {
   const at::Tensor& baseline = baseline_[spec.name];
   if (!given.sizes().equals(baseline.sizes()) || given.dtype() != baseline.dtype() || !given.is_contiguous())
     return given;
-  const bool tainted = oracle_.tainted.contains(spec.name);
+  const bool tainted = oracle_.tainted.contains(spec.name) && !sums_items(spec);
   const at::Tensor candidate =
       tainted ? at::where(oracle_.tainted[spec.name].to(given.device()), baseline, given) : given;
   if (!ambiguous_.defined() || !spec.batch_axis) return candidate;

@@ -34,8 +34,10 @@ class OracleCache {
     NamedTensors outputs;
     // In modes that round: which elements of each output are unsettled (rounding_decisions.h); else nothing.
     NamedTensors unsettled;
-    // Likewise, where a decision is close: what it may change. Not compared.
+    // Likewise, where a decision is close: what it may change, and how far (Tainted). Not compared, or of a sum over
+    // all items, as a parameter's gradient is, with a wider bound.
     NamedTensors tainted;
+    std::map<std::string, double> moved;
   };
   // The oracle in `setting`'s case and pass. Of its dtype only the roundings matter, its device does not.
   const Oracle& of(const Component& component, const Setting& setting, const NamedTensors& generated);
@@ -90,6 +92,7 @@ class Reference {
   // Marks the items whose decisions rounding may take, and gives the baseline the oracle's values there.
   void set_ambiguous_aside(const Component& component, const NamedTensors& generated, OracleCache& oracles);
   void set_tainted_aside();
+  void widen(OutputSpec& spec, const at::Tensor& tainted);
   // The candidate's output with the baseline's values at ambiguous items and tainted elements.
   at::Tensor undisputed(const OutputSpec& spec, const at::Tensor& given) const;
 

@@ -252,6 +252,8 @@ void register_operator(torch::Library& library, const ComponentSpec& spec) {
   library.impl(backward.c_str(),
                torch::dispatch(c10::DispatchKey::Meta, torch::CppFunction::makeFromBoxedFunction<&meta_backward>()));
   library.impl(name.c_str(), torch::dispatch(c10::DispatchKey::Autograd, operators::autograd_function()));
+  for (const auto key : {c10::DispatchKey::AutocastCPU, c10::DispatchKey::AutocastCUDA})
+    library.impl(name.c_str(), torch::dispatch(key, operators::autocast_function()));
   // Gradients of gradients are refused by name.
   for (const auto& gradients : {backward, backward_kept})
     library.impl(gradients.c_str(),

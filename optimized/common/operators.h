@@ -19,6 +19,7 @@ namespace twinbench {
 // sizes that no input's length tells, and of options; `bool bf16_products` is the numeric mode. Both run what the
 // optimized variant runs, on the CPU (float32, float64) and, in a build with CUDA, on CUDA (float32), and have Meta and
 // Autograd implementations.
+// Under torch.autocast they take bf16 and fp16 tensors too, as fp32; elsewhere these are refused.
 // Bad arguments raise ValueError or TypeError and are named.
 void register_operator(torch::Library& library, const ComponentSpec& spec);
 
@@ -41,6 +42,8 @@ struct ComputeFunctions {
 ComputeFunctions compute_functions(const std::string& component, c10::DeviceType device);
 // The Autograd implementation of any component's operator; the same for all.
 torch::CppFunction autograd_function();
+// The Autocast implementation, likewise.
+torch::CppFunction autocast_function();
 
 }  // namespace operators
 }  // namespace twinbench

@@ -85,6 +85,7 @@ struct HeadsBackArguments {
   const float *sums = nullptr, *bias = nullptr;  // [slots, columns.all] without bias, [columns.all]
   const float *energy_out_weight = nullptr, *displacement_out_weight = nullptr;
   ColumnLayout layout = {};
+  bool round = false;         // in bf16 mode; weights are operands, the gradient is stored as one
   float* gradient = nullptr;  // [slots, gradient_stride], zeros from layout.trained on
   std::int32_t gradient_stride = 0;
   float* partial = nullptr;  // [column_blocks(slots), layout.stride()]
@@ -139,6 +140,7 @@ struct MatricesArguments {
   const std::int32_t* total = nullptr;
   MatrixArguments of[2] = {};
   int count = 1;
+  bool round = false;  // in bf16 mode: the values are operands, as the gradients are already
   std::int32_t pieces = 1;
   float* partial = nullptr;  // [pieces, stride]
   std::int64_t stride = 0;
@@ -152,6 +154,7 @@ struct NeuronBackArguments {
   StepRows tape = {};
   Adjoints adjoints = {};
   simple_neuron::Layout layout = {};
+  bool round = false;                 // in bf16 mode; weights are operands
   const float* weights = nullptr;     // packed
   const float* grad_input = nullptr;  // [slots, input_stride]: of features and energy, guarded
   std::int32_t input_stride = 0;

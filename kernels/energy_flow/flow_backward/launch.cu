@@ -60,11 +60,13 @@ void launch_heads_back(const HeadsBackArguments& a, kernels::Stream stream) {
   const std::int64_t vectors = kernels::blocks_of(a.layout.trained, width);
   const dim3 grid(simt::grid(column_blocks(a.steps.slots)).x,
                   static_cast<unsigned>(kernels::blocks_of(vectors, simt::kWarpSize)));
+  const auto start = [&]<class Kernel>(Kernel kernel) {
+    simt::launch(kernel, grid, kColumnThreads, Kernel::documented_shared_bytes(), stream, a);
+  };
   if (width == 4)
-    simt::launch(HeadColumns{}, grid, kColumnThreads, HeadColumns::documented_shared_bytes(), stream, a);
+    a.round ? start(RoundedHeadColumns{}) : start(HeadColumns{});
   else
-    simt::launch(HeadColumnsAnyWidth{}, grid, kColumnThreads, HeadColumnsAnyWidth::documented_shared_bytes(), stream,
-                 a);
+    a.round ? start(RoundedHeadColumnsAnyWidth{}) : start(HeadColumnsAnyWidth{});
 }
 
 void launch_gates_back(const GatesBackArguments& a, kernels::Stream stream) {
@@ -83,7 +85,10 @@ void launch_matrices(const MatricesArguments& a, kernels::Stream stream) {
   int most = 0;
   for (int i = 0; i < a.count; ++i) most = std::max(most, matrix_tiles(a.of[i].gradients, a.of[i].width));
   const dim3 grid(static_cast<unsigned>(most), static_cast<unsigned>(a.count), static_cast<unsigned>(a.pieces));
-  simt::launch(Matrices{}, grid, kMatrixThreads, flow_forward::kTileBytes, stream, a);
+  if (a.round)
+    simt::launch(RoundedMatrices{}, grid, kMatrixThreads, flow_forward::kTileBytes, stream, a);
+  else
+    simt::launch(Matrices{}, grid, kMatrixThreads, flow_forward::kTileBytes, stream, a);
 }
 
 void launch_neuron_back(const NeuronBackArguments& a, kernels::Stream stream) {

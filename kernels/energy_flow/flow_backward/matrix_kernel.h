@@ -16,7 +16,8 @@ namespace simt = kernels::simt;
 constexpr int kOwnValues = 8;
 constexpr int kHighValues = kMatrixValues / 2;
 
-template <class Block>
+// kRound: in bf16 mode.
+template <class Block, bool kRound = false>
 class MatrixTile {
  public:
   using Sums = float[2][kOwnValues];
@@ -68,6 +69,7 @@ class MatrixTile {
     for (int j = 0; j < kValueLoads; ++j) {
       kernels::Floats<4> own = values_[j];
       if (a_.guards) own = kernels::map(own, [](float x) { return kernels::guard(x, energy_carrier::kGuardLimit); });
+      if constexpr (kRound) own = kernels::rounded_to_bf16(own);
       values[thread_ + j * kMatrixThreads] = own;
     }
     TWINBENCH_UNROLL
@@ -126,7 +128,8 @@ class MatrixTile {
 };
 
 // Grid: (matrix_tiles() of the larger matrix, matrices, pieces).
-struct Matrices {
+template <bool kRound>
+struct MatricesAs {
   static constexpr int kMaxThreads = kMatrixThreads;
   static constexpr int kMinBlocksPerSm = 3;
   static std::int64_t documented_shared_bytes() { return flow_forward::kTileBytes; }
@@ -139,8 +142,8 @@ struct Matrices {
     const std::int32_t total = *a.total, slices = (total + kMatrixRows - 1) / kMatrixRows;
     const auto piece = static_cast<std::int32_t>(block.index().z);
     if (first_value >= own.width || (piece >= slices && !a.steps.first)) return;  // the whole block
-    MatrixTile<Block> tile(block, own, total, number % along * kMatrixColumns, first_value);
-    typename MatrixTile<Block>::Sums sums[3] = {};
+    MatrixTile<Block, kRound> tile(block, own, total, number % along * kMatrixColumns, first_value);
+    typename MatrixTile<Block, kRound>::Sums sums[3] = {};
     float column = 0.0f;
     if (piece < slices) tile.load(piece);
     // One barrier a slice: of the two places the one that is filled was read before the barrier before.
@@ -180,5 +183,9 @@ struct Matrices {
                    kernels::map(kernels::load<4>(to), sums, [](float so_far, float more) { return so_far + more; }));
   }
 };
+
+struct Matrices : MatricesAs<false> {};
+
+struct RoundedMatrices : MatricesAs<true> {};
 
 }  // namespace twinbench::energy_flow::flow_backward

@@ -52,7 +52,9 @@ class CudaBackward final : public Runnable, private FlowSteps {
     a_.energies = floats("initial_energy");
     a_.stats = new_integers(samples * kStatistics);
     a_.active = new_integers(samples * setting.size("max_steps"));
-    a_.margin = backward_ ? new_floats({samples}) : data<float>(results_["margin"]);
+    a_.margin = backward_ || a_.round ? new_floats({samples}) : data<float>(results_["margin"]);
+    // In bf16 mode nobody is told of the margins that the kernels note.
+    if (!backward_ && a_.round) results_["margin"].fill_(1);
     if (!backward_) a_.surface = data<float>(results_["surface"]);
     states_ = room({kept_steps, layer_count_, slots_, heads_.stride});
     if (backward_) prepare_backward(kept_steps);
@@ -184,8 +186,9 @@ class CudaBackward final : public Runnable, private FlowSteps {
     matrices_.steps = steps, matrices_.total = rows.total;
     matrices_.of[0] = heads_matrix_;
     matrices_.of[0].values = heads_.state;
-    matrices_.count = 1;
+    matrices_.count = 1, matrices_.round = a_.round;
     launch_matrices(matrices_, stream());
+    matrices_.round = false;  // the recurrent layers stay fp32
     ProductArguments product = heads_product_;
     product.tile.total = rows.total;
     launch_products({.of = {product, {}}, .count = 1}, stream());
@@ -194,6 +197,7 @@ class CudaBackward final : public Runnable, private FlowSteps {
                         .tape = rows,
                         .adjoints = adjoints_,
                         .layout = a_.neuron,
+                        .round = a_.round,
                         .weights = a_.neuron_weights,
                         .grad_input = grad_input_,
                         .input_stride = a_.input_stride,
@@ -288,12 +292,17 @@ class CudaBackward final : public Runnable, private FlowSteps {
         .bias = a_.heads.bias,
         .energy_out_weight = a_.heads.energy_out_weight,
         .displacement_out_weight = a_.heads.displacement_out_weight,
-        .layout = {.trained = trained, .energy_width = columns.energy_width, .head_width = columns.head_width},
+        .layout = {.trained = trained,
+                   .energy_width = columns.energy_width,
+                   .head_width = columns.head_width,
+                   .first_biases = a_.round},
+        .round = a_.round,
         .gradient = gradient,
         .gradient_stride = gradients};
     heads_matrix_ = {.gradient = gradient, .guards = true, .gradients = gradients, .width = heads_.stride};
     take(heads_matrix_);
-    heads_product_.tile = product(first.weight.narrow(0, 0, trained).t(), gradient, gradients, above_, heads_.stride);
+    heads_product_.tile = product(operand_of(first.weight.narrow(0, 0, trained), setting_).t(), gradient, gradients,
+                                  above_, heads_.stride);
   }
 
   void prepare_layers() {
@@ -379,7 +388,8 @@ class CudaBackward final : public Runnable, private FlowSteps {
       }
     }
     const ColumnLayout& heads = heads_back_.layout;
-    const at::Tensor first = weights(heads_matrix_).narrow(1, 0, width), bias = biases(heads_matrix_);
+    const at::Tensor first = weights(heads_matrix_).narrow(1, 0, width),
+                     bias = a_.round ? heads_sums_.narrow(0, heads.first_bias(), heads.trained) : biases(heads_matrix_);
     const auto head = [&](const std::string& name, std::int64_t from, std::int64_t count) {
       set(name + "_weight", first.narrow(0, from, count));
       set(name + "_bias", bias.narrow(0, from, count));

@@ -64,12 +64,20 @@ std::int64_t reads(Variant variant, const NamedTensors& outputs, const Setting&)
   return 8 * c.flow_steps + 5 * c.placed + 4 * c.collected + c.stop_tests;
 }
 
+// In bf16 mode an operand takes two conversions: forward position, state, two hidden layers, what the heads take and
+// their two hidden layers, in gate mode the gate's; back a gradient for each of the eight layers, and for a child's.
+std::int64_t roundings(const Counts& c, const Setting& s) {
+  if (s.dtype != Dtype::kBf16) return 0;
+  const std::int64_t gate = s.option("spawn") == 2 ? 1 : 0;
+  return c.flow_steps * (7 + gate) + (s.backward() ? 8 * c.flow_steps + gate * c.children : 0);
+}
+
 // A flow's three buffers before and after each step, a clone of its parent's; on the tape a layer's input and a part of
 // each product that is a tensor of its own; a gradient into and out of the adjoints of its first and last step.
 std::int64_t copies(Variant variant, const NamedTensors& outputs, const Setting& s) {
   if (variant == Variant::kOptimized) return 0;
   const Counts c = counts_of(outputs);
-  return c.flow_steps * (7 + s.size("layers")) + 3 * c.children + c.collected + c.placed;
+  return c.flow_steps * (7 + s.size("layers")) + 3 * c.children + c.collected + c.placed + 2 * roundings(c, s);
 }
 
 // Forward, a flow-step: neuron 9 and what replaces an energy that is no number 7, carrier 9 and 13 a layer, heads 9,
