@@ -49,7 +49,19 @@ struct Bf16Product : torch::autograd::Function<Bf16Product> {
   }
 };
 
+struct StoredInBf16 : torch::autograd::Function<StoredInBf16> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& values) {
+    return rounded(values, Dtype::kBf16);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 const torch::autograd::variable_list& gradients) {
+    return {gradients[0]};
+  }
+};
+
 }  // namespace
+
+at::Tensor stored_in_bf16(const at::Tensor& values) { return StoredInBf16::apply(values); }
 
 at::Tensor library_product(const at::Tensor& x, const at::Tensor& weight, bool round) {
   return round ? Bf16Product::apply(x, weight) : x.mm(weight.t());

@@ -9,6 +9,7 @@
 
 #include "harness/parity/check_result.h"
 #include "src/registry.h"
+#include "src/stored_states.h"
 
 namespace twinbench {
 
@@ -41,6 +42,8 @@ class OracleCache {
   };
   // The oracle in `setting`'s case and pass. Of its dtype only the roundings matter, its device does not.
   const Oracle& of(const Component& component, const Setting& setting, const NamedTensors& generated);
+  // Its outputs alone, which take one run.
+  const NamedTensors& outputs(const Component& component, const Setting& setting, const NamedTensors& generated);
   // The outputs of the baseline in fp64 without any rounding.
   const NamedTensors& exact(const Component& component, const Setting& setting, const NamedTensors& generated);
   // What `check` finds about the exact outputs alone on those inputs.
@@ -49,6 +52,7 @@ class OracleCache {
 
  private:
   std::map<std::string, Oracle> oracles_;
+  std::map<std::string, NamedTensors> outputs_;  // of others
   std::map<std::string, CheckResult> judged_;
 };
 
@@ -73,6 +77,9 @@ class Reference {
   // two elements that are nearly equal, a gradient whose terms cancel). The candidate has no say in it. Slow: to be
   // asked where something failed.
   std::string no_case() const;
+
+  // Whose tolerance classes hold: the mode's, or bf16's where states are stored in bf16 (energy flow 0.4).
+  Dtype classes() const { return keeps_bf16(setting_) ? Dtype::kBf16 : setting_.dtype; }
 
   // The outputs of the case, with bounds as they hold for these inputs (ComponentSpec::bound_factor).
   const std::vector<OutputSpec>& outputs() const { return outputs_; }
@@ -106,6 +113,7 @@ class Reference {
   NamedTensors baseline_run_, baseline_;
   at::Tensor ambiguous_;                          // [items] bool; undefined where nothing is ambiguous
   std::string invalid_;                           // why the case is
+  std::set<std::string> widened_;                 // sums that are compared although they are tainted
   std::string undecided_;                         // the same, because of decision margins
   mutable std::shared_ptr<const Trials> trials_;  // made on first use
 };

@@ -8,7 +8,7 @@
 
 #include "baselines/energy_flow/common/exploration.h"
 #include "baselines/energy_flow/common/networks.h"
-#include "src/rounding.h"
+#include "src/stored_states.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
@@ -63,7 +63,7 @@ std::int64_t TapedStep::bytes() const {
 }
 
 TapedNetworks::TapedNetworks(const NamedTensors& inputs, const NamedTensors& gradients, const Setting& setting)
-    : mode_(setting.rounds_as()), scale_(scheduled_scale(setting)), gate_(setting.option("spawn") == 2) {
+    : mode_(setting.rounds_as()), stores_(stores_as(setting)), scale_(scheduled_scale(setting)), gate_(setting.option("spawn") == 2) {
   const auto linear = [&](const std::string& prefix, const std::string& suffix) {
     return TapedLinear::of(inputs, gradients, prefix + "weight" + suffix, prefix + "bias" + suffix, mode_);
   };
@@ -127,7 +127,7 @@ void TapedNetworks::forward(TapedStep& step, const at::Tensor& hidden) const {
     next.push_back(at::add(at::mul(at::rsub(gates.update, 1), gates.candidate), at::mul(gates.update, h)));
   }
   step.carried = rounded(guarded(next.back()), mode_);
-  step.next = guarded(at::stack(next, 1));
+  step.next = rounded(guarded(at::stack(next, 1)), stores_);
   step.energy_hidden = energy_hidden_.forward(step.carried);
   step.energy_active = rounded(at::gelu(step.energy_hidden), mode_);
   step.next_energy = at::nan_to_num(at::tanh(energy_out_.forward(step.energy_active)), 0.0);

@@ -85,6 +85,7 @@ class TapedNetworks {
   at::Tensor neuron_backward(const TapedStep& step, const at::Tensor& gradient) const;  // of the state
 
   const Dtype mode_;    // of neuron and heads; the recurrent layers stay as they are (0.3)
+  const Dtype stores_;  // hidden states
   const double scale_;  // lambda at this optimizer step
   const bool gate_;
   TapedLinear coordinates_, neuron_[3];

@@ -16,6 +16,7 @@
 #include "optimized/energy_flow/common/stop_flag.h"
 #include "optimized/energy_flow/common/tile_packs.h"
 #include "src/common/error.h"
+#include "src/stored_states.h"
 
 namespace twinbench::energy_flow::flow_forward {
 
@@ -133,7 +134,9 @@ class FlowSteps {
                          .stride = stride,
                          .source = a_.rows.source,
                          .weights = kept(pack.weights),
-                         .biases = kept(pack.biases)});
+                         .biases = kept(pack.biases),
+                         .round = keeps_bf16(setting),
+                         .tf32 = setting.dtype == Dtype::kTf32});
     }
     constexpr std::int64_t kAlignment = 8;  // columns: rows of whole sectors of 32 bytes
     const FirstLayers first = first_layers(inputs_, setting.option("spawn") == 2, kAlignment);
@@ -143,7 +146,8 @@ class FlowSteps {
               .weights = kept(in_tiles(operand_of(first.weight, setting), 1, kTileColumns).contiguous()),
               .out = new_floats({slots, first.columns.all}),
               .columns = first.columns.all,
-              .round = a_.round};
+              .round = a_.round,
+              .tf32 = setting.dtype == Dtype::kTf32};
     a_.heads.columns = first.columns;
     a_.heads.sums = heads_.out;
     a_.heads.bias = kept(first.bias);

@@ -49,7 +49,7 @@ class CpuBackward final : public Runnable {
   CpuBackward(const NamedTensors& inputs, const Setting& setting)
       : setting_(setting),
         backward_(setting.backward()),
-        tells_margin_(!rounds_operands(setting)),
+        tells_margin_(!sets_decisions_aside(setting)),
         states_(setting.size("layers") * setting.size("hidden")),
         rules_(setting, /*cleanup=*/0),
         networks_(inputs, setting),

@@ -12,7 +12,9 @@
 #include "kernels/energy_flow/flow_backward/arguments.h"
 #include "optimized/common/cuda.h"
 #include "optimized/energy_flow/common/flow_steps.h"
+#include "src/energy_flow/common/flow_lives.h"
 #include "src/energy_flow/common/flow_work.h"
+#include "src/stored_states.h"
 
 namespace twinbench::energy_flow::flow_backward {
 namespace {
@@ -52,9 +54,9 @@ class CudaBackward final : public Runnable, private FlowSteps {
     a_.energies = floats("initial_energy");
     a_.stats = new_integers(samples * kStatistics);
     a_.active = new_integers(samples * setting.size("max_steps"));
-    a_.margin = backward_ || a_.round ? new_floats({samples}) : data<float>(results_["margin"]);
-    // In bf16 mode nobody is told of the margins that the kernels note.
-    if (!backward_ && a_.round) results_["margin"].fill_(1);
+    const bool aside = sets_decisions_aside(setting);  // then nobody is told of the margins that the kernels note
+    a_.margin = backward_ || aside ? new_floats({samples}) : data<float>(results_["margin"]);
+    if (!backward_ && aside) results_["margin"].fill_(1);
     if (!backward_) a_.surface = data<float>(results_["surface"]);
     states_ = room({kept_steps, layer_count_, slots_, heads_.stride});
     if (backward_) prepare_backward(kept_steps);
@@ -186,9 +188,8 @@ class CudaBackward final : public Runnable, private FlowSteps {
     matrices_.steps = steps, matrices_.total = rows.total;
     matrices_.of[0] = heads_matrix_;
     matrices_.of[0].values = heads_.state;
-    matrices_.count = 1, matrices_.round = a_.round;
+    matrices_.count = 1;
     launch_matrices(matrices_, stream());
-    matrices_.round = false;  // the recurrent layers stay fp32
     ProductArguments product = heads_product_;
     product.tile.total = rows.total;
     launch_products({.of = {product, {}}, .count = 1}, stream());
@@ -225,6 +226,7 @@ class CudaBackward final : public Runnable, private FlowSteps {
     launch_gates_back({.slots = slots_,
                        .tape = rows,
                        .stride = heads_.stride,
+                       .stores = now.round,
                        .top = l + 1 == layer_count_,
                        .gates = gates(t, l),
                        .state = now.state,
@@ -299,7 +301,8 @@ class CudaBackward final : public Runnable, private FlowSteps {
         .round = a_.round,
         .gradient = gradient,
         .gradient_stride = gradients};
-    heads_matrix_ = {.gradient = gradient, .guards = true, .gradients = gradients, .width = heads_.stride};
+    heads_matrix_ = {
+        .gradient = gradient, .guards = true, .round = a_.round, .gradients = gradients, .width = heads_.stride};
     take(heads_matrix_);
     heads_product_.tile = product(operand_of(first.weight.narrow(0, 0, trained), setting_).t(), gradient, gradients,
                                   above_, heads_.stride);
@@ -312,7 +315,11 @@ class CudaBackward final : public Runnable, private FlowSteps {
       const std::int32_t width = l == 0 ? a_.input_stride : stride;
       Layer layer;
       layer.of_input = {.gradient = of_input_, .gradients = gates, .width = width};
-      layer.of_state = {.gradient = of_state_, .guards = true, .gradients = gates, .width = stride};
+      layer.of_state = {.gradient = of_state_,
+                        .guards = true,
+                        .round = keeps_bf16(setting_),
+                        .gradients = gates,
+                        .width = stride};
       take(layer.of_input), take(layer.of_state);
       layer.to_input.tile = product(turned(inputs_["weight_input" + number], stride), of_input_, gates,
                                     l == 0 ? grad_input_ : above_, width);
@@ -330,7 +337,8 @@ class CudaBackward final : public Runnable, private FlowSteps {
             .input_stride = inner,
             .weights = kept(in_tiles(matrix, 1, kTileColumns).contiguous()),
             .out = out,
-            .columns = columns};
+            .columns = columns,
+            .tf32 = heads_.tf32};
   }
 
   // Room in the rows of sums.
@@ -342,6 +350,7 @@ class CudaBackward final : public Runnable, private FlowSteps {
 
   void prepare_sums() {
     const std::int32_t gates = 3 * heads_.stride;
+    matrices_.tf32 = heads_.tf32;
     matrices_.pieces = matrix_pieces(slots_, 2 * matrix_tiles(gates, heads_.stride));
     matrices_.partial = room({matrices_.pieces, matrices_.stride});
     heads_back_.partial = room({column_blocks(slots_), heads_back_.layout.stride()});

@@ -10,6 +10,7 @@
 #include "optimized/common/cuda.h"
 #include "optimized/energy_flow/common/flow_steps.h"
 #include "optimized/energy_flow/flow_forward/captured_steps.h"
+#include "src/energy_flow/common/flow_lives.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
@@ -22,9 +23,9 @@ class CudaForward final : public Runnable, private FlowSteps {
     const std::int64_t slots = a_.slots.all(), layers = setting.size("layers");
     for (at::Tensor& state : states_) state = made({layers, slots, heads_.stride});
     a_.surface = data<float>(results_["surface"]);
-    // In bf16 mode nobody is told of the margins that the kernels note.
-    a_.margin = a_.round ? new_floats({a_.slots.samples}) : data<float>(results_["margin"]);
-    if (a_.round) results_["margin"].fill_(1);
+    const bool aside = sets_decisions_aside(setting);  // then nobody is told of the margins that the kernels note
+    a_.margin = aside ? new_floats({a_.slots.samples}) : data<float>(results_["margin"]);
+    if (aside) results_["margin"].fill_(1);
     a_.stats = data<std::int32_t>(results_["stats"]);
     a_.active = data<std::int32_t>(results_["active"]);
     if (setting.option("captured_steps") > 0 && slots > 0 && rules_.stop.max_steps > 0) capture(setting);

@@ -11,6 +11,7 @@
 #include "src/energy_flow/common/flow_statistics.h"
 #include "src/inputs.h"
 #include "src/spec_parts.h"
+#include "src/stored_states.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
@@ -46,7 +47,7 @@ Setting issued_otherwise(Setting s) {
 }
 
 Signature signature() {
-  const Tolerance run{Tolerance::Kind::kBound, {1e-3, 1e-4}, {6e-2, 3e-2}, "run"};
+  const Tolerance run{Tolerance::Kind::kBound, {1e-3, 1e-4}, {6e-2, 3e-2}, "run", {}, {2e-2, 1e-2}};
   Signature s{
       .derived = {{"cells", Expression("height * width")},
                   {"mapper_middle", Expression("2 * cells")},
@@ -129,7 +130,8 @@ std::int64_t copies(Variant variant, const NamedTensors& outputs, const Setting&
   // two each; in gate mode the gate's two and the child's.
   const std::int64_t operands = s.option("spawn") == 2 ? 11 : 8;
   const std::int64_t roundings = s.dtype == Dtype::kBf16 ? 3 * s.size("samples") + operands * c.chunk_steps : 0;
-  return 6 * c.flow_steps + 3 * c.children + 2 * roundings;
+  const std::int64_t stored = keeps_bf16(s) ? c.chunk_steps : 0;
+  return 6 * c.flow_steps + 3 * c.children + 2 * (roundings + stored);
 }
 
 // What the section counts for its form of one operator each (C16).
