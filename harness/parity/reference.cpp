@@ -299,8 +299,7 @@ bool Reference::plainly_rejects(const NamedTensors& outputs) const {
 
 Comparison Reference::compared(const OutputSpec& spec, const at::Tensor& candidate) const {
   const auto with = [&](const at::Tensor& honest) {
-    return compare(spec, oracle()[spec.name], baseline_[spec.name], candidate, classes(), unsettled(spec.name),
-                   honest);
+    return compare(spec, oracle()[spec.name], baseline_[spec.name], candidate, classes(), unsettled(spec.name), honest);
   };
   const Comparison first = with({});
   const bool near = first.judgement == Judgement::kRejected && first.worst_ratio <= kNearMiss;
@@ -337,8 +336,8 @@ std::uint64_t Reference::hash() const {
 void Reference::check_vacuity(const NamedTensors& inputs, CheckResult& result) const {
   Vacuity total;
   for (const auto& spec : outputs_) {
-    const Vacuity guard = twinbench::check_vacuity(spec, oracle()[spec.name], baseline_[spec.name], inputs,
-                                                   classes(), unsettled(spec.name));
+    const Vacuity guard = twinbench::check_vacuity(spec, oracle()[spec.name], baseline_[spec.name], inputs, classes(),
+                                                   unsettled(spec.name));
     total.checked += guard.checked;
     total.rejected += guard.rejected;
     total.zeros = total.zeros || guard.zeros;

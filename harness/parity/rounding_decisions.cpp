@@ -160,8 +160,8 @@ Tainted tainted_by_decisions(const Component& component, const Setting& setting,
     const NamedTensors other = baseline_outputs(component, oracle_setting(setting), generated);
     for (const auto& [name, right] : oracle) {
       const at::Tensor differs = differing(right, other[name]);
-      tainted.elements.set(
-          name, tainted.elements.contains(name) ? tainted.elements[name].logical_or(differs) : differs);
+      tainted.elements.set(name,
+                           tainted.elements.contains(name) ? tainted.elements[name].logical_or(differs) : differs);
       double& moved = tainted.moved[name];
       moved = std::max(moved, distance(right, other[name]));
     }

@@ -87,6 +87,6 @@ struct Tainted {
   std::map<std::string, double> moved;
 };
 Tainted tainted_by_decisions(const Component& component, const Setting& setting, const NamedTensors& generated,
-                              const NamedTensors& oracle, const RoundingLog& log);
+                             const NamedTensors& oracle, const RoundingLog& log);
 
 }  // namespace twinbench

@@ -63,7 +63,10 @@ std::int64_t TapedStep::bytes() const {
 }
 
 TapedNetworks::TapedNetworks(const NamedTensors& inputs, const NamedTensors& gradients, const Setting& setting)
-    : mode_(setting.rounds_as()), stores_(stores_as(setting)), scale_(scheduled_scale(setting)), gate_(setting.option("spawn") == 2) {
+    : mode_(setting.rounds_as()),
+      stores_(stores_as(setting)),
+      scale_(scheduled_scale(setting)),
+      gate_(setting.option("spawn") == 2) {
   const auto linear = [&](const std::string& prefix, const std::string& suffix) {
     return TapedLinear::of(inputs, gradients, prefix + "weight" + suffix, prefix + "bias" + suffix, mode_);
   };
@@ -96,8 +99,8 @@ void TapedNetworks::forward(TapedStep& step, const at::Tensor& hidden) const {
   // place: what the guard stops must not come back as zero times NaN.
   const at::Tensor usable = at::isfinite(step.energy);
   step.position = rounded(step.position, mode_);
-  step.state = rounded(
-      at::cat({coordinates_.forward(step.position), at::nan_to_num(step.energy, 0.0, 0.0, 0.0)}, 1), mode_);
+  step.state =
+      rounded(at::cat({coordinates_.forward(step.position), at::nan_to_num(step.energy, 0.0, 0.0, 0.0)}, 1), mode_);
   at::Tensor x = step.state;
   for (std::size_t l = 0; l < 2; ++l) {
     TapedStep::Hidden& one = step.neuron[l];
@@ -139,8 +142,7 @@ void TapedNetworks::forward(TapedStep& step, const at::Tensor& hidden) const {
 }
 
 at::Tensor TapedNetworks::gate(const TapedStep& step) const {
-  const at::Tensor hidden =
-      rounded(at::gelu(at::linear(step.carried, gate_hidden_weight_, gate_hidden_bias_)), mode_);
+  const at::Tensor hidden = rounded(at::gelu(at::linear(step.carried, gate_hidden_weight_, gate_hidden_bias_)), mode_);
   return at::sigmoid(at::linear(hidden, gate_out_weight_, gate_out_bias_));
 }
 
@@ -172,8 +174,7 @@ void TapedNetworks::backward(const TapedStep& step, Adjoint& after, const std::v
 at::Tensor TapedNetworks::heads_backward(const TapedStep& step, const Adjoint& after,
                                          const std::vector<Adjoint>& flows) const {
   const at::Tensor length = at::abs(at::mul(step.displacement, scale_));
-  const at::Tensor inside =
-      decided_each(at::le(length, 0.5), [&] { return at::abs(at::sub(length, 0.5)); });
+  const at::Tensor inside = decided_each(at::le(length, 0.5), [&] { return at::abs(at::sub(length, 0.5)); });
   const at::Tensor moved = at::where(inside, at::mul(after.position, scale_), 0.0);
   const at::Tensor by_displacement = displacement_hidden_.backward(
       at::gelu_backward(displacement_out_.backward(moved, step.displacement_active), step.displacement_hidden),

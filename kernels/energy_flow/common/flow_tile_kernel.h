@@ -118,7 +118,10 @@ class FlowTile {
     for (int third = 0; third < 3; ++third) {
       const int column = third * kTileChannels + thread_ / 32 * 8 + lane / 4;
       multiply_tf32_tiles(block_, low, high, columns[at * kTileColumns + column],
-                          columns[(at + 4) * kTileColumns + column], third == 0 ? one : third == 1 ? two : three);
+                          columns[(at + 4) * kTileColumns + column],
+                          third == 0   ? one
+                          : third == 1 ? two
+                                       : three);
     }
   }
 

@@ -76,7 +76,8 @@ TEST_P(HeadsBack, GradientsOfColumnsAndOfSecondLayers) {
           const double along[] = {grad.displacement.x, grad.displacement.y, grad.displacement.z};
           due[size(a.layout.out_bias())] += grad.energy;
           for (int k = 0; k < 3; ++k) due[size(a.layout.out_bias() + 1 + k)] += along[k];
-          const double moved[] = {rounded(along[0]), rounded(along[1]), rounded(along[2])}, shone = rounded(grad.energy);
+          const double moved[] = {rounded(along[0]), rounded(along[1]), rounded(along[2])},
+                       shone = rounded(grad.energy);
           for (std::int32_t c = 0; c < trained; ++c) {
             const double x = double{a.sums[row * all + c]} + a.bias[c];
             double gradient = c < child ? 0 : grad.child;
@@ -108,8 +109,8 @@ TEST_P(HeadsBack, GradientsOfColumnsAndOfSecondLayers) {
 
 INSTANTIATE_TEST_SUITE_P(Widths, HeadsBack,
                          testing::Values(Heads{8, 12, false, 4}, Heads{128, 64, true, 4}, Heads{3, 6, false, 1},
-                                         Heads{5, 9, true, 1}, Heads{40, 3, false, 1},
-                                         Heads{8, 12, false, 4, true}, Heads{5, 9, true, 1, true}));
+                                         Heads{5, 9, true, 1}, Heads{40, 3, false, 1}, Heads{8, 12, false, 4, true},
+                                         Heads{5, 9, true, 1, true}));
 
 // ---- layers -----------------------------------------------------------------------------------------------------
 
@@ -135,7 +136,8 @@ TEST(LayerKernels, GatesPassWhatTheGuardsAndGatesPass) {
             for (std::int32_t c = 0; c < stride; ++c) {
               const std::int32_t source = t.tape.source[row], slot = t.tape.slot[row];
               const auto gate = [&](int i) { return double{gates[(4 * row + i) * stride + c]}; };
-              const double before = source < 0 ? 0 : double{kernels::operand(kernels::guard(state[source * stride + c], 10.0f), stores)};
+              const double before =
+                  source < 0 ? 0 : double{kernels::operand(kernels::guard(state[source * stride + c], 10.0f), stores)};
               const double stored = hidden[size(slot * stride + c)] + t.over_children(row, [&](std::int32_t one) {
                 return hidden[size(one * stride + c)];
               });

@@ -56,7 +56,7 @@ struct HeadColumnsAs {
   static constexpr int kSecond = 5;  // gradients of a row's second sums: energy, displacement x y z, child
   // Sums over rows of a column: of its weights, at most three, and of the gradient itself.
   static constexpr int kTerms = kRound ? 4 : 3, kOwnTerm = 3;
-  static constexpr int kBatch = 4;   // rows of a warp in flight
+  static constexpr int kBatch = 4;  // rows of a warp in flight
   static constexpr int kWarps = kColumnThreads / simt::kWarpSize;
 
   struct Own {

@@ -63,7 +63,8 @@ struct GatesBack {
     for (int i = 0; i < 4; ++i) {
       const energy_carrier::ChannelGradient<float> grad = energy_carrier::guarded_channel_gradient(
           reset.of[i], update.of[i], candidate.of[i], from_state.of[i],
-          kernels::operand(kernels::guard(state.of[i], energy_carrier::kGuardLimit), a.stores), own.of[i] + children.of[i], above.of[i], a.top);
+          kernels::operand(kernels::guard(state.of[i], energy_carrier::kGuardLimit), a.stores),
+          own.of[i] + children.of[i], above.of[i], a.top);
       of_reset.of[i] = grad.reset_sum;
       of_update.of[i] = grad.update_sum;
       of_candidate.of[i] = grad.candidate_input;

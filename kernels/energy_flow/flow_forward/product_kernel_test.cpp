@@ -109,17 +109,14 @@ void recurrent_products(const Shape& shape, Kernel kernel, bool stores, bool tf3
                                           operand(guarded(source[size(row)], k), tf32);
         }
         const double due =
-            energy_carrier::gru_channel<double>(sums[0], sums[1], sums[2], sums[3], guarded(source[size(row)], c))
-                .next;
+            energy_carrier::gru_channel<double>(sums[0], sums[1], sums[2], sums[3], guarded(source[size(row)], c)).next;
         ASSERT_NEAR(got, due, 2e-5) << row << ' ' << c;
       }
   }
 }
 
 TEST_P(Products, RecurrentTiles) { recurrent_products(GetParam(), RecurrentTiles{}, false, false); }
-TEST_P(Products, RecurrentTilesOfStoredStates) {
-  recurrent_products(GetParam(), StoredRecurrentTiles{}, true, false);
-}
+TEST_P(Products, RecurrentTilesOfStoredStates) { recurrent_products(GetParam(), StoredRecurrentTiles{}, true, false); }
 TEST_P(Products, RecurrentTilesByTensorCores) { recurrent_products(GetParam(), RecurrentTilesTf32{}, false, true); }
 TEST_P(Products, RecurrentTilesOfStoredStatesByTensorCores) {
   recurrent_products(GetParam(), StoredRecurrentTilesTf32{}, true, true);

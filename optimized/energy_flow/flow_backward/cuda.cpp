@@ -287,20 +287,19 @@ class CudaBackward final : public Runnable, private FlowSteps {
     const std::int32_t trained = columns.child() + (a_.heads.rule.gate ? 1 : 0);
     const auto gradients = static_cast<std::int32_t>(padded_width(trained));
     float* const gradient = new_floats({slots_, gradients});  // zeros in the padding
-    heads_back_ = {
-        .adjoints = adjoints_,
-        .rule = a_.heads.rule,
-        .columns = columns,
-        .bias = a_.heads.bias,
-        .energy_out_weight = a_.heads.energy_out_weight,
-        .displacement_out_weight = a_.heads.displacement_out_weight,
-        .layout = {.trained = trained,
-                   .energy_width = columns.energy_width,
-                   .head_width = columns.head_width,
-                   .first_biases = a_.round},
-        .round = a_.round,
-        .gradient = gradient,
-        .gradient_stride = gradients};
+    heads_back_ = {.adjoints = adjoints_,
+                   .rule = a_.heads.rule,
+                   .columns = columns,
+                   .bias = a_.heads.bias,
+                   .energy_out_weight = a_.heads.energy_out_weight,
+                   .displacement_out_weight = a_.heads.displacement_out_weight,
+                   .layout = {.trained = trained,
+                              .energy_width = columns.energy_width,
+                              .head_width = columns.head_width,
+                              .first_biases = a_.round},
+                   .round = a_.round,
+                   .gradient = gradient,
+                   .gradient_stride = gradients};
     heads_matrix_ = {
         .gradient = gradient, .guards = true, .round = a_.round, .gradients = gradients, .width = heads_.stride};
     take(heads_matrix_);
@@ -315,11 +314,8 @@ class CudaBackward final : public Runnable, private FlowSteps {
       const std::int32_t width = l == 0 ? a_.input_stride : stride;
       Layer layer;
       layer.of_input = {.gradient = of_input_, .gradients = gates, .width = width};
-      layer.of_state = {.gradient = of_state_,
-                        .guards = true,
-                        .round = keeps_bf16(setting_),
-                        .gradients = gates,
-                        .width = stride};
+      layer.of_state = {
+          .gradient = of_state_, .guards = true, .round = keeps_bf16(setting_), .gradients = gates, .width = stride};
       take(layer.of_input), take(layer.of_state);
       layer.to_input.tile = product(turned(inputs_["weight_input" + number], stride), of_input_, gates,
                                     l == 0 ? grad_input_ : above_, width);

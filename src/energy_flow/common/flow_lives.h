@@ -12,8 +12,8 @@
 
 #include "src/inputs.h"
 #include "src/operand_bytes.h"
-#include "src/stored_states.h"
 #include "src/spec_parts.h"
+#include "src/stored_states.h"
 
 namespace twinbench::energy_flow {
 
