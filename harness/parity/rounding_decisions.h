@@ -73,8 +73,8 @@ NamedTensors unsettled_elements(const Component& component, const Setting& setti
                                 const NamedTensors& oracle, const std::vector<OpenRounding>& roundings,
                                 const RoundingLog& log);
 
-// Likewise in `elements`: true where an element is tainted, which is to say that it may come out otherwise, by any amount, because a
-// decision closer than kCloseDecision goes the other way. Nothing where no decision is close.
+// Likewise in `elements`: true where an element is tainted, which is to say that it may come out otherwise, by any
+// amount, because a decision closer than kCloseDecision goes the other way. Nothing where no decision is close.
 //
 // How it is found: the oracle runs again with every close decision gone the other way, those that it meets on the new
 // way included, then kOtherWays times with each of them as a coin falls; what comes out another way is tainted. So a

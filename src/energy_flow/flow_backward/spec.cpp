@@ -67,7 +67,8 @@ std::int64_t reads(Variant variant, const NamedTensors& outputs, const Setting&)
 }
 
 // In bf16 mode an operand takes two conversions: forward position, state, two hidden layers, what the heads take and
-// their two hidden layers, in gate mode the gate's, and a state that is stored in bf16; back a gradient for each of the eight layers, and for a child's.
+// their two hidden layers, in gate mode the gate's, and a state that is stored in bf16; back a gradient for each of the
+// eight layers, and for a child's.
 std::int64_t roundings(const Counts& c, const Setting& s) {
   const std::int64_t gate = s.option("spawn") == 2 ? 1 : 0, stored = keeps_bf16(s) ? c.flow_steps : 0;
   if (s.dtype != Dtype::kBf16) return stored;
