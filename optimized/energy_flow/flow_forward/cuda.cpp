@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include "kernels/energy_flow/flow_forward/arguments.h"
+#include "optimized/common/captured.h"
 #include "optimized/common/choose.h"
 #include "optimized/common/cuda.h"
 #include "optimized/energy_flow/common/flow_steps.h"
@@ -71,17 +72,24 @@ class CudaForward final : public Runnable, private FlowSteps {
     std::int32_t* const clock = new_integers(2);
     a_.clock = clock;
     const std::int64_t samples = a_.slots.samples, slots = a_.slots.all();
+    const std::string of = "flow steps of " + std::to_string(slots) + " slots, " + std::to_string(layers_.size()) +
+                           " layers of " + std::to_string(setting.size("hidden"));
+    const bool demanded = setting.option("captured_steps") == 2;
     const auto children = static_cast<std::int64_t>(setting.option("spawn") > 0 ? setting.option("most_spawned") : 0);
-    graphs_ = CapturedSteps({samples * a_.placed, slots, children}, a_.stop.max_steps,
-                            [this](std::int64_t rows, std::int32_t t, kernels::Stream on) {
-                              for_rows(rows);
-                              a_.step = 0;
-                              step(t, on);
-                              a_.step = 1;
-                              launch_look(a_, on);
-                              launch_list(a_, on);
-                            });
+    const auto issue_step = [this](std::int64_t rows, std::int32_t t, kernels::Stream on) {
+      for_rows(rows);
+      a_.step = 0;
+      step(t, on);
+      a_.step = 1;
+      launch_look(a_, on);
+      launch_list(a_, on);
+    };
+    const bool recorded = record_graphs(of, demanded, [&] {
+      graphs_ = CapturedSteps({samples * a_.placed, slots, children}, a_.stop.max_steps, issue_step);
+    });
     for_rows(slots);
+    a_.clock = nullptr;
+    if (!recorded) return;
     const auto take = [this, clock](bool graphs) {
       starts_graphs_ = graphs;
       a_.clock = graphs ? clock : nullptr;
@@ -89,9 +97,7 @@ class CudaForward final : public Runnable, private FlowSteps {
     const auto layers = static_cast<double>(layers_.size());
     const std::vector<Way> ways = {{"eager", expected_eager_seconds(layers), [&] { take(false), run(); }},
                                    {"captured", expected_captured_seconds(layers), [&] { take(true), run(); }}};
-    const std::string of = "flow steps of " + std::to_string(slots) + " slots, " + std::to_string(layers_.size()) +
-                           " layers of " + std::to_string(setting.size("hidden"));
-    take(setting.option("captured_steps") == 2 || choose(of, ways, kLeastCaptureGain) == 1);
+    take(demanded || choose(of, ways, kLeastCaptureGain) == 1);
   }
 
   // A step's grids are for so many.
