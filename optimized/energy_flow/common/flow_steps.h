@@ -62,13 +62,15 @@ class FlowSteps {
 
   // The same with steps that were recorded: start(t) starts step t and the look before the next one. a_.clock is set.
   template <typename Start>
-  void start_steps(std::int32_t most, const Start& start) {
+  std::int32_t start_steps(std::int64_t most, const Start& start) {
     a_.pass = flag_.next_pass();
     a_.step = 0;
     launch_place(a_, stream());
     launch_look(a_, stream());
     launch_list(a_, stream());
-    for (std::int32_t t = 0; t < most && !(polls_before(t) && flag_.raised()); ++t) start(t);
+    std::int32_t t = 0;
+    for (; t < most && !(polls_before(t) && flag_.raised()); ++t) start(t);
+    return t;
   }
 
   const float* floats(const std::string& name) { return given<float>(inputs_, name); }

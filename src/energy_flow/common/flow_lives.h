@@ -24,7 +24,10 @@ inline std::vector<OptionSpec> life_options() {
           choice_option("on_stop", {"project", "drop"}, "project",
                         "what becomes of the active flows of a sample that stops"),
           choice_option("hidden_dtype", {"fp32", "bf16"}, "fp32",
-                        "what hidden states are rounded to between steps; their gradients pass straight through")};
+                        "what hidden states are rounded to between steps; their gradients pass straight through"),
+          choice_option("captured_steps", {"off", "if_quicker", "always"}, "off",
+                        "whether the CUDA path starts each step as one recorded graph; if_quicker: where that is at "
+                        "least 1.05 times as quick")};
 }
 
 // sample_key [samples], by the seed.
@@ -84,6 +87,11 @@ inline at::Tensor within_margin(const NamedTensors& outputs, const Setting& s) {
 inline Setting with_option(Setting s, const std::string& option, double value) {
   s.input_case.options[option] = value;
   return s;
+}
+
+// Issued as graphs or launch by launch, the CUDA path's steps are the same.
+inline Setting issued_otherwise(Setting s) {
+  return s.device.takes_cuda_path() ? with_option(s, "captured_steps", s.option("captured_steps") > 0 ? 0 : 2) : s;
 }
 
 inline Refusal starts_on_a_plane() {

@@ -137,7 +137,8 @@ ComponentSpec make_spec() {
   // The forward pass's, for as many steps as can be issued; 20 + 8 layers a step with the way back.
   spec.most_launches = [](const Setting& s) { return s.size("max_steps") * (8 + 3 * s.size("layers")) + 15; };
   spec.relations = {{"computed again or kept",
-                     [](Setting s) { return with_option(s, "keep_everything", s.on("keep_everything") ? 0 : 1); }}};
+                     [](Setting s) { return with_option(s, "keep_everything", s.on("keep_everything") ? 0 : 1); }},
+                    {"steps as graphs, or launch by launch", issued_otherwise}};
   spec.refusals = {starts_on_a_plane()};
   return spec;
 }

@@ -33,19 +33,6 @@ void add_mapper(Signature& s) {
   s.inputs.push_back(fixed(bias("mapper_cell_offset", "height, width", normal(48, 0.02))));
 }
 
-std::vector<OptionSpec> options() {
-  std::vector<OptionSpec> all = life_options();
-  all.push_back(choice_option("captured_steps", {"off", "if_quicker", "always"}, "off",
-                              "whether the CUDA path starts each step as one recorded graph; if_quicker: where that is "
-                              "at least 1.05 times as quick"));
-  return all;
-}
-
-// Issued as graphs or launch by launch, the CUDA path's steps are the same.
-Setting issued_otherwise(Setting s) {
-  return s.device.takes_cuda_path() ? with_option(s, "captured_steps", s.option("captured_steps") > 0 ? 0 : 2) : s;
-}
-
 Signature signature() {
   const Tolerance run{Tolerance::Kind::kBound, {1e-3, 1e-4}, {6e-2, 3e-2}, "run", {}, {2e-2, 1e-2}};
   Signature s{
@@ -53,7 +40,7 @@ Signature signature() {
                   {"mapper_middle", Expression("2 * cells")},
                   {"mapper_inner", Expression("max(embedding / 2, 2 * cells)")},
                   {"statistics", Expression(std::to_string(std::int64_t{kStatistics}))}},
-      .options = options(),
+      .options = life_options(),
       .inputs = {fixed(data("embedding", "samples, embedding", from_case(1))), keys("sample_key", "samples")},
       // margin: of the sample's decision that was the nearest to going another way, in units of 0.5's bounds; at most
       // 1, and 1 in modes that round, where decisions are set aside one by one.
