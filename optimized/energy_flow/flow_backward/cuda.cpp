@@ -71,7 +71,8 @@ class CudaBackward final : public Runnable, private FlowSteps {
   void run() override {
     if (a_.slots.samples == 0) return;
     if (starts_graphs_) go_to(0);
-    const std::int32_t issued = starts_graphs_ ? start_steps(steps_, [this](std::int32_t t) { graphs_[t](stream()); })
+    const auto of = [](std::int32_t t) { return static_cast<std::size_t>(t); };
+    const std::int32_t issued = starts_graphs_ ? start_steps(steps_, [&](std::int32_t t) { graphs_[of(t)](stream()); })
                                                : issue(
                                                      steps_, [this](std::int32_t t) { go_to(t); },
                                                      [this](std::int32_t t) { step(t, stream()); });
@@ -81,7 +82,7 @@ class CudaBackward final : public Runnable, private FlowSteps {
     for (std::int32_t t = issued; t-- > 0;) {
       const bool first = t + 1 == issued;
       if (starts_graphs_)
-        back_graphs_[2 * static_cast<std::size_t>(t) + (first ? 1 : 0)](stream());
+        back_graphs_[2 * of(t) + first](stream());
       else
         walk_back(t, first, stream());
     }
@@ -263,8 +264,7 @@ class CudaBackward final : public Runnable, private FlowSteps {
     launch_products(products, on);
   }
 
-  // Records each step's graphs: there, up to the look before the next one, and back, as the pass's first and as another.
-  // Each step has rows of its own, and so graphs of its own.
+  // Records each step's own graphs: there, up to the look before the next one, and back, as the pass's first or not.
   void capture() {
     const DeviceGuard device(setting_.device);
     std::int32_t* const clock = new_integers(2);
@@ -272,12 +272,9 @@ class CudaBackward final : public Runnable, private FlowSteps {
     const bool demanded = setting_.option("captured_steps") == 2;
     const std::string of = "flow steps there and back of " + std::to_string(slots_) + " slots, " +
                            std::to_string(layer_count_) + " layers of " + std::to_string(setting_.size("hidden"));
-    const auto graph = [](const char* name, std::int32_t t, const auto& work) {
-      return kernels::captured_graph(name + std::to_string(t), work);
-    };
     const bool recorded = record_graphs(of, demanded, [&] {
       for (std::int32_t t = 0; t < steps_; ++t) {
-        graphs_.push_back(graph("flow step ", t, [&](kernels::Stream on) {
+        graphs_.push_back(kernels::captured_graph("flow step " + std::to_string(t), [&](kernels::Stream on) {
           go_to(t);
           a_.step = 0;  // later than the clock's
           step(t, on);
@@ -286,9 +283,10 @@ class CudaBackward final : public Runnable, private FlowSteps {
           launch_look(a_, on);
           launch_list(a_, on);
         }));
-        for (int first = 0; backward_ && first < 2; ++first)
-          back_graphs_.push_back(
-              graph("way back of flow step ", t, [&](kernels::Stream on) { walk_back(t, first == 1, on); }));
+        for (const bool first : {false, true})
+          if (backward_)
+            back_graphs_.push_back(kernels::captured_graph("way back of flow step " + std::to_string(t),
+                                                           [&](kernels::Stream on) { walk_back(t, first, on); }));
       }
     });
     a_.clock = nullptr;
@@ -306,8 +304,7 @@ class CudaBackward final : public Runnable, private FlowSteps {
 
   // ---- preparation ------------------------------------------------------------------------------------------------
 
-  // A layer's matrices and products; rows, states and adjoints are each step's own.
-  struct Layer {
+  struct Layer {  // rows, states and adjoints are each step's own
     MatrixArguments of_input, of_state;
     ProductArguments to_input, to_state;
   };
@@ -368,8 +365,7 @@ class CudaBackward final : public Runnable, private FlowSteps {
     for (std::int64_t l = 0; l < layer_count_; ++l) {
       const std::string number = "_" + std::to_string(l);
       const std::int32_t width = l == 0 ? a_.input_stride : stride;
-      Layer layer;
-      layer.of_input = {.gradient = of_input_, .gradients = gates, .width = width};
+      Layer layer{.of_input = {.gradient = of_input_, .gradients = gates, .width = width}};
       layer.of_state = {
           .gradient = of_state_, .guards = true, .round = keeps_bf16(setting_), .gradients = gates, .width = stride};
       take(layer.of_input), take(layer.of_state);
