@@ -77,8 +77,9 @@ NamedTensors unsettled_elements(const Component& component, const Setting& setti
 // amount, because a decision closer than kCloseDecision goes the other way. Nothing where no decision is close.
 //
 // How it is found: the oracle runs again with every close decision gone the other way, those that it meets on the new
-// way included, then kOtherWays times with each of them as a coin falls; what comes out another way is tainted. So a
-// flow's other fates are lived through, and whatever they change, children and neighbours included, is seen to change.
+// way included, then kOtherWays times (of gradients, which are bounded with room, once) with each of them as a coin
+// falls; what comes out another way is tainted. So a flow's other fates are lived through, and whatever they change,
+// children and neighbours included, is seen to change.
 constexpr std::uint64_t kOtherWays = 3;
 struct Tainted {
   NamedTensors elements;

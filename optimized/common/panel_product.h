@@ -1,5 +1,4 @@
-// Matrix product on the CPU by loops of our own: columns in panels that are packed to lie in cache; rows in blocks that
-// are packed too where many panels read them, as rows that lie a power of two apart share few of a cache's sets.
+// Matrix product on the CPU by loops of our own: columns in panels that are packed to lie in cache.
 //
 // Every element is summed over the inner axis in ascending order, in parts of kPanelDepth, whatever the other sizes
 // are: a row gives the same bits alone and in any batch, for any number of threads.
@@ -21,8 +20,6 @@ constexpr int kPanelLanes = 16;
 constexpr int kPanelVectors = 3;           // columns of a panel, in vectors of kPanelLanes
 constexpr int kPanelRows = 8;              // whose sums stay in registers: 24 of AVX-512's 32
 constexpr std::int64_t kPanelDepth = 128;  // of the inner axis at once: a panel of 24 KiB, and a short sum
-constexpr std::int64_t kBlockRows = 128;   // that are packed at once, 64 KiB
-constexpr std::int64_t kFewPanels = 4;     // for so many, rows are read where they are
 
 // out[row][c] (+)= sum_k x[row * x_row + k * x_inner] * w[k * w_inner + c].
 template <class Real>
@@ -38,8 +35,8 @@ struct PanelProduct {
 };
 
 // panel [depth][kVectors * kPanelLanes], of which `columns` are there: all of them where kWhole. Not `fresh`: added to
-// what `out` holds. kPacked: x is [depth][kRows].
-template <int kRows, int kVectors, bool kWhole, bool kPacked, class Real>
+// what `out` holds.
+template <int kRows, int kVectors, bool kWhole, class Real>
 inline __attribute__((always_inline)) void panel_rows(const PanelProduct<Real>& p, std::int64_t depth,
                                                       const Real* __restrict x, const Real* __restrict panel,
                                                       Real* __restrict out, std::int64_t columns, bool fresh) {
@@ -47,7 +44,7 @@ inline __attribute__((always_inline)) void panel_rows(const PanelProduct<Real>& 
   for (std::int64_t k = 0; k < depth; ++k) {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      const Real factor = kPacked ? x[k * kRows + r] : x[r * p.x_row + k * p.x_inner];
+      const Real factor = x[r * p.x_row + k * p.x_inner];
 #pragma GCC unroll 3
       for (int v = 0; v < kVectors; ++v) {
 #pragma GCC unroll 1
@@ -73,65 +70,31 @@ inline __attribute__((always_inline)) void panel_rows(const PanelProduct<Real>& 
   }
 }
 
-// Part k ... k + depth of the inner axis.
-struct PanelPart {
-  std::int64_t k, depth;
-};
-
-// Columns first ... first + columns of rows [begin, end), of which whole groups of kPanelRows lie in `packed`, unless
-// that is null; `panel` is scratch.
+// Columns first ... first + columns of rows [begin, end); `panel` is scratch.
 template <int kVectors, class Real>
-inline __attribute__((always_inline)) void panel_of_columns(const PanelProduct<Real>& p, const PanelPart& part,
-                                                            std::int64_t begin, std::int64_t end, std::int64_t first,
-                                                            std::int64_t columns, const Real* __restrict packed,
+inline __attribute__((always_inline)) void panel_of_columns(const PanelProduct<Real>& p, std::int64_t begin,
+                                                            std::int64_t end, std::int64_t first, std::int64_t columns,
                                                             Real* __restrict panel) {
   constexpr std::int64_t kColumns = kVectors * kPanelLanes;
-  for (std::int64_t j = 0; j < part.depth; ++j) {
-    const Real* __restrict row = p.w + (part.k + j) * p.w_inner + first;
-    std::copy_n(row, columns, panel + j * kColumns);
-    std::fill(panel + j * kColumns + columns, panel + (j + 1) * kColumns, Real(0));
-  }
-  const bool fresh = part.k == 0 && !p.add;
-  const Real* x = p.x + begin * p.x_row + part.k * p.x_inner;
-  Real* out = p.out + begin * p.out_row + first;
-  std::int64_t left = end - begin;
-  for (; left >= kPanelRows; left -= kPanelRows, x += kPanelRows * p.x_row, out += kPanelRows * p.out_row) {
-    if (columns < kColumns) {
-      panel_rows<kPanelRows, kVectors, false, false>(p, part.depth, x, panel, out, columns, fresh);
-    } else if (packed == nullptr) {
-      panel_rows<kPanelRows, kVectors, true, false>(p, part.depth, x, panel, out, columns, fresh);
-    } else {
-      panel_rows<kPanelRows, kVectors, true, true>(p, part.depth, packed, panel, out, columns, fresh);
-      packed += kPanelRows * part.depth;
+  for (std::int64_t k = 0; k < std::max<std::int64_t>(1, p.inner); k += kPanelDepth) {
+    const std::int64_t depth = std::min(kPanelDepth, p.inner - k);
+    for (std::int64_t j = 0; j < depth; ++j) {
+      const Real* __restrict row = p.w + (k + j) * p.w_inner + first;
+      std::copy_n(row, columns, panel + j * kColumns);
+      std::fill(panel + j * kColumns + columns, panel + (j + 1) * kColumns, Real(0));
     }
-  }
-  for (; left > 0; --left, x += p.x_row, out += p.out_row)
-    panel_rows<1, kVectors, false, false>(p, part.depth, x, panel, out, columns, fresh);
-}
-
-template <class Real>
-inline __attribute__((always_inline)) void panels_of_part(const PanelProduct<Real>& p, const PanelPart& part,
-                                                          std::int64_t begin, std::int64_t end,
-                                                          const Real* __restrict packed, Real* __restrict panel) {
-  for (std::int64_t first = 0; first < p.columns; first += kPanelVectors * kPanelLanes) {
-    const std::int64_t columns = std::min<std::int64_t>(kPanelVectors * kPanelLanes, p.columns - first);
-    if (columns > 2 * kPanelLanes)
-      panel_of_columns<3>(p, part, begin, end, first, columns, packed, panel);
-    else if (columns > kPanelLanes)
-      panel_of_columns<2>(p, part, begin, end, first, columns, packed, panel);
-    else
-      panel_of_columns<1>(p, part, begin, end, first, columns, packed, panel);
-  }
-}
-
-// Whole groups of kPanelRows from row `begin` on, [groups][depth][kPanelRows].
-template <class Real>
-inline __attribute__((always_inline)) void pack_rows(const PanelProduct<Real>& p, const PanelPart& part,
-                                                     std::int64_t begin, std::int64_t end, Real* __restrict packed) {
-  for (; begin + kPanelRows <= end; begin += kPanelRows, packed += kPanelRows * part.depth) {
-    const Real* __restrict x = p.x + begin * p.x_row + part.k * p.x_inner;
-    for (std::int64_t k = 0; k < part.depth; ++k)
-      for (int r = 0; r < kPanelRows; ++r) packed[k * kPanelRows + r] = x[r * p.x_row + k * p.x_inner];
+    const bool fresh = k == 0 && !p.add;
+    const Real* x = p.x + begin * p.x_row + k * p.x_inner;
+    Real* out = p.out + begin * p.out_row + first;
+    std::int64_t left = end - begin;
+    for (; left >= kPanelRows; left -= kPanelRows, x += kPanelRows * p.x_row, out += kPanelRows * p.out_row) {
+      if (columns == kColumns)
+        panel_rows<kPanelRows, kVectors, true>(p, depth, x, panel, out, columns, fresh);
+      else
+        panel_rows<kPanelRows, kVectors, false>(p, depth, x, panel, out, columns, fresh);
+    }
+    for (; left > 0; --left, x += p.x_row, out += p.out_row)
+      panel_rows<1, kVectors, false>(p, depth, x, panel, out, columns, fresh);
   }
 }
 
@@ -139,16 +102,15 @@ template <class Real>
 inline __attribute__((always_inline)) void panel_products(const PanelProduct<Real>& p, std::int64_t begin,
                                                           std::int64_t end) {
   alignas(64) Real panel[kPanelDepth * kPanelVectors * kPanelLanes];
-  alignas(64) Real packed[kBlockRows * kPanelDepth];
-  const bool packs = p.columns > kFewPanels * kPanelVectors * kPanelLanes;
-  const std::int64_t rows = packs ? kBlockRows : std::max<std::int64_t>(end - begin, 1);
-  for (; begin < end; begin += rows)
-    for (std::int64_t k = 0; k < std::max<std::int64_t>(1, p.inner); k += kPanelDepth) {
-      const PanelPart part{k, std::min(kPanelDepth, p.inner - k)};
-      const std::int64_t last = std::min(end, begin + rows);
-      if (packs) pack_rows(p, part, begin, last, packed);
-      panels_of_part(p, part, begin, last, packs ? packed : nullptr, panel);
-    }
+  for (std::int64_t first = 0; first < p.columns; first += kPanelVectors * kPanelLanes) {
+    const std::int64_t columns = std::min<std::int64_t>(kPanelVectors * kPanelLanes, p.columns - first);
+    if (columns > 2 * kPanelLanes)
+      panel_of_columns<3>(p, begin, end, first, columns, panel);
+    else if (columns > kPanelLanes)
+      panel_of_columns<2>(p, begin, end, first, columns, panel);
+    else
+      panel_of_columns<1>(p, begin, end, first, columns, panel);
+  }
 }
 
 TWINBENCH_CPU_CLONES static void multiply_panels(const PanelProduct<float>& p, std::int64_t begin, std::int64_t end) {

