@@ -1,4 +1,5 @@
 // A refused capture: tried once, said, and not passed over where it is demanded.
+#define TWINBENCH_SIMT
 #include "optimized/common/captured.h"
 
 #include <gtest/gtest.h>
