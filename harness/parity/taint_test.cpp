@@ -138,10 +138,14 @@ TEST(Taint, OfAGradientIsBoundedByWhatDecisionsChange) {
     const NamedTensors generated = generated_inputs(component.spec, setting, 1234);
     const Reference reference(component, setting, generated);
     const auto accepts = [&](double within) {
-      OtherWay other(within);
+      NamedTensors outputs;
+      {
+        OtherWay other(within);
+        outputs = baseline_outputs(component, setting, generated);
+        taken += other.taken;
+      }
       CheckResult result;
-      reference.judge(baseline_outputs(component, setting, generated), result);
-      taken += other.taken;
+      reference.judge(outputs, result);
       return result.verdict == CheckVerdict::kPass;
     };
     EXPECT_TRUE(accepts(0)) << one.name;
