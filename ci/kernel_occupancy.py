@@ -96,22 +96,37 @@ def arguments_at(text: str, start: int) -> list[str]:
 
 def check_launch_sites(sources: list[Path], kernels: Path, threads_of_type: dict[str, int]) -> None:
     """Every simt::launch starts blocks of as many threads as the kernel's launch bound, from which occupancy is
-    worked out. `threads_of_type`: kernel's type -> launch bound. A source launches kernels of its own folder,
-    or shared ones."""
+    worked out. `threads_of_type`: kernel's type -> launch bound. A source launches kernels of its own folder, its
+    pipeline's, or shared ones."""
     for source in sources:
         text = source.read_text()
-        near = list(dict.fromkeys([kernels / "common", source.parent]))
+        near = list(dict.fromkeys([kernels / "common", source.parent.parent, source.parent]))
         seen = list(dict.fromkeys([kernels / "common", source.parent.parent / "common", source.parent]))
         values = constants([*(header for folder in seen for header in sorted(folder.glob("*.h"))), source])
         threads_of = {name.rsplit("::", 1)[-1]: threads for folder in near for name, threads in threads_of_type.items()
                       if folder_of(name, kernels) == folder}
         for match in re.finditer(r"simt::launch\(", text):
             kernel, _, block = arguments_at(text, match.end())[:3]
-            name = kernel.removesuffix("{}").rsplit("::", 1)[-1]
             threads = product_of(block, values)
-            if threads_of.get(name) != threads:
-                raise LaunchError(f"{source.name} launches {name} with blocks of {threads} threads, its kMaxThreads is "
-                                  f"{threads_of.get(name)}: make them equal")
+            for name in names_of(kernel, text, match.start()):
+                if threads_of.get(name) != threads:
+                    raise LaunchError(f"{source.name} launches {name} with blocks of {threads} threads, its "
+                                      f"kMaxThreads is {threads_of.get(name)}: make them equal")
+
+
+def names_of(kernel: str, text: str, at: int) -> list[str]:
+    """The kernels that the launch at `at` may start: its own, or those that its function gives to the lambda around
+    it, `const auto start = [&](auto kernel) { ... };`, by the lambda's name."""
+    if kernel.endswith("{}"):
+        return [kernel.removesuffix("{}").rsplit("::", 1)[-1]]
+    around = list(re.finditer(r"const auto (\w+) = \[&\](?:<class \w+>)?\(\w+ (\w+)\)", text[:at]))
+    if not around or around[-1][2] != kernel:
+        raise LaunchError(f"'{kernel}' is launched, which is neither a kernel nor what a lambda around it is given")
+    body = text[at:]
+    given = re.findall(rf"\b{around[-1][1]}\(([\w:]+)\{{\}}\)", body[:(body + "\n}\n").index("\n}\n")])
+    if not given:
+        raise LaunchError(f"no kernel is given to {around[-1][1]}(), which launches '{kernel}'")
+    return [name.rsplit("::", 1)[-1] for name in given]
 
 
 def build(source: str, flags: list[str], folder: str) -> Path:

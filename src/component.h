@@ -142,6 +142,9 @@ struct ComponentSpec {
   std::string batch_size;  // the size that counts batch items ("flows"); empty: not batched
   std::vector<ProofCounter> proof;
   std::function<Cost(const Setting&)> cost;
+  // How many times over the baseline forms the matrix products that any version must form, at most, where its sin is to
+  // form them again and again: the cost is held against that share of what it does. None: once.
+  std::function<double(const Setting&)> baseline_repeats;
   // Kernels and library products of one forward run of the optimized variant on the CUDA path, at most, where the
   // specification bounds them: checked by the counters on cuda and simt, where the exact numbers are pinned.
   std::function<std::int64_t(const Setting&)> most_launches;

@@ -49,7 +49,7 @@ struct Bf16Product : torch::autograd::Function<Bf16Product> {
   }
 };
 
-struct StoredInBf16 : torch::autograd::Function<StoredInBf16> {
+struct RoundedOperand : torch::autograd::Function<RoundedOperand> {
   static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& values) {
     return rounded(values, Dtype::kBf16);
   }
@@ -61,7 +61,9 @@ struct StoredInBf16 : torch::autograd::Function<StoredInBf16> {
 
 }  // namespace
 
-at::Tensor stored_in_bf16(const at::Tensor& values) { return StoredInBf16::apply(values); }
+at::Tensor baseline_operand(const at::Tensor& values, bool round) {
+  return round ? RoundedOperand::apply(values) : values;
+}
 
 at::Tensor library_product(const at::Tensor& x, const at::Tensor& weight, bool round) {
   return round ? Bf16Product::apply(x, weight) : x.mm(weight.t());

@@ -13,8 +13,8 @@ at::Tensor baseline_linear(const at::Tensor& x, const at::Tensor& weight, const 
 // as tensor cores multiply them; on a CPU, which rarely has such products, of the rounded operands in fp32.
 at::Tensor library_product(const at::Tensor& x, const at::Tensor& weight, bool round);
 
-// Values as they are read back from a store in bf16; their gradient passes straight through.
-at::Tensor stored_in_bf16(const at::Tensor& values);
+// The values as bf16 holds them where `round`; their gradient passes as it is.
+at::Tensor baseline_operand(const at::Tensor& values, bool round);
 
 // While it lives, ATen computes GELU itself. oneDNN, its default, wakes every thread for as little as 32 values: 2 us
 // on an idle machine, milliseconds on a busy one. That would be a second sin beside the one this baseline is here to

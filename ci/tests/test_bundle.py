@@ -2,6 +2,7 @@
 hidden."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,9 +15,11 @@ from twinbench_reports.load import load_record
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from suite.dry_run import STAGES  # noqa: E402
+from suite.plan import GROUPS  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 PRESET = Path(os.environ["TWINBENCH_PROGRAM"]).parents[1].name
+RECORDED = ("counters", "modelled", "ceilings", "null", "bench", "parity", "scenario", "selftest")  # stages
 STEPS = (r"^(ceilings|parity[.]energy_flow[.]simple_neuron|sanitizer[.]memcheck|"
          r"counters[.]energy_flow[.]simple_neuron|unit)")
 
@@ -76,24 +79,45 @@ def test_one_command_elsewhere_with_the_sources_hidden(bundle, tmp_path):
 
 
 def finished(folder):
-    """Steps that will not be run again, as they were stored."""
+    """Steps that will not be run again, as they were stored, in the order they were begun."""
     return {
         step["name"]: step for step in json.loads((folder / "state.json").read_text())["steps"]
         if step["status"] in ("done", "failed_to_run", "skipped")}
 
 
+def not_left(folder):
+    """What finished steps owe: a valid record where their stage has one, else figures or at least a log."""
+    missing = []
+    for name, step in finished(folder).items():
+        stage, record = name.split(".")[0], folder / "steps" / f"{name}.json"
+        if stage in RECORDED:
+            if step["record"] != record.name or not load_record(record).provenance["gpu_reason"]:
+                missing.append(f"{name}: record {step['record']!r}")
+        elif step["verdict"] == "skip":
+            if not step["reason"]:
+                missing.append(f"{name}: skipped without a reason")
+        elif not step["detail"] and not (folder / f"steps/{name}.log").read_text().strip():
+            missing.append(f"{name}: neither figures nor a log")
+    return missing
+
+
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="hiding the source tree needs root")
 def test_the_whole_plan_cut_by_its_budget_and_resumed(bundle, tmp_path):
-    """The dry run: no step is chosen, the budget ends it, the second call goes on; every record is valid and the page
-    is there."""
+    """No step is chosen, the budget ends it, the second call goes on: at each stop the plan's first steps are finished,
+    none left out, and each has left what its stage leaves. How many they are is the machine's affair."""
     out, work = tmp_path / "out", tmp_path / "work"
     command = f"'{bundle}/gpu_suite' --device cpu --quick --out '{out}' --work '{work}'"
+    plan = ["environment", *hidden(f"{command} --list", tmp_path).stdout.splitlines()]
+    plan = [name for name in plan if re.fullmatch(r"[\w.-]+", name)]
+    assert tuple(dict.fromkeys(name.split(".")[0] for name in plan)) == GROUPS
+    shutil.rmtree(work)
     first = hidden(f"{command} --minutes 1", tmp_path)
     summary = json.loads((out / "summary.json").read_text())
     assert first.returncode == summary["exit_code"] == 3 and summary["not_run"] and summary[
         "seconds"] < 75, first.stdout + first.stderr
     before = finished(work)
-    assert "bits.energy_flow.embedding_mapper" in before
+    assert list(before) == plan[:len(before)] and len(before) > 1, "the first of the plan, in its order"
+    assert not not_left(work)
     assert not [step for step in before.values() if step["verdict"] in ("fail", "error")
                                          ], first.stdout
     again = hidden(f"{command} --minutes 1", tmp_path)
@@ -101,12 +125,19 @@ def test_the_whole_plan_cut_by_its_budget_and_resumed(bundle, tmp_path):
     second = hidden(f"{command} --minutes 2 --resume", tmp_path)
     after, resumed = finished(work), json.loads((out / "summary.json").read_text())
     assert second.returncode == resumed["exit_code"] and resumed["exit_code"] in (0, 3), second.stdout + second.stderr
-    assert len(after) > len(before) and len(resumed["not_run"]) < len(summary["not_run"])
+    assert list(after) == plan[:len(after)] and len(after) > len(before), "it goes on where the first call stopped"
+    for said, names in ((summary, before), (resumed, after)):
+        assert said["not_run"] in (plan[len(names):], plan[len(names) + 1:]), "one step may have been cut in its midst"
     # The environment is looked at in every call; nothing else that was finished is done twice.
     assert all(after[name] == step for name, step in before.items() if name != "environment")
     assert not [step for step in after.values() if step["verdict"] in ("fail", "error")], second.stdout
-    records = sorted((work / "steps").glob("*.json"))
-    assert len(records) >= 10 and all(load_record(path).provenance["gpu_reason"] for path in records)
+    assert not not_left(work)
+    # However far that went, a stage that leaves records is reached; what is done stays done.
+    chosen = ["counters.energy_flow.dataset_file", "parity.energy_flow.dataset_file"]
+    third = hidden(f"{command} --minutes 3 --resume --only '^({'|'.join(map(re.escape, chosen))})$'", tmp_path)
+    last = finished(work)
+    assert third.returncode in (0, 3) and set(chosen) <= set(last) and not not_left(work), third.stdout + third.stderr
+    assert all(last[name] == step for name, step in after.items() if name != "environment")
     page = (out / "report.html").read_text()
     assert page.startswith("<!DOCTYPE html>") and page.rstrip().endswith("</html>")
     assert (out / "results.tar.gz").stat().st_size < 15 << 20
@@ -125,6 +156,7 @@ def test_the_dry_run_begins_every_stage_of_the_real_programs(bundle, tmp_path):
         wanted = "skip" if stage in ("sectors", "nvbench", "sanitizer") else "pass"
         if stage not in ("null", "bench"):  # times decide those
             assert {row[2] for row in here} == {wanted}, text
+    assert not not_left(tmp_path / "work")
     assert load_record(tmp_path / "work/steps/bench.energy_flow.adaptive_stop.json").block["timings"]
     compared = json.loads((tmp_path / "work/state.json").read_text())["steps"]
     counted = next(step for step in compared if step["name"].startswith("counters."))

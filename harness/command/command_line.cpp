@@ -224,10 +224,12 @@ void add_data(CLI::App& app, DataOptions& options) {
                    "From text: most pairs, thinned evenly; 0: all (default 5021, as documented)")
       ->check(CLI::NonNegativeNumber);
   add_conversion(make);
-  auto* info = add("info", "Checks a dataset file and describes it");
+  auto* info = add("info", "Checks a dataset file or a checkpoint (.efck) and describes it");
   info->add_option("file", options.inputs, "Dataset file")->required()->expected(1);
   info->add_flag("--json", options.as_json, "As JSON");
-  auto* convert = add("convert", "Reads any dataset format, writes by extension (.efds, .safetensors, .jsonl)");
+  auto* convert = add(
+      "convert",
+      "Any dataset format to .efds, .safetensors or .jsonl, by extension; checkpoints (.efck) to safetensors and back");
   convert->add_option("file", options.inputs, "Source file")->required()->expected(1);
   convert->add_option("--out", options.out, "File to write")->required();
   add_conversion(convert);

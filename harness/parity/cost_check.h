@@ -15,6 +15,7 @@ struct CountedCost {
   double bytes = 0;
   double output_bytes = 0;
   double product_flops = 0;  // of the baseline's matrix products, from their operands' shapes: 2 m n k
+  double needed_flops = 0;   // of them without what it forms again (ComponentSpec::baseline_repeats)
   double other_flops = 0;    // at most: one for each element that its other operators read or write, whichever is more
 };
 
@@ -22,7 +23,8 @@ struct CountedCost {
 CountedCost counted_cost(const Component& component, const Setting& setting, const NamedTensors& generated);
 
 // Empty, or what is wrong: more bytes or FLOPs than were counted, or so few that the roof is hidden: less than a
-// quarter of what the outputs hold (batched components, whose inputs are all used: of all bytes), or of the products.
+// quarter of what the outputs hold (batched components, whose inputs are all used: of all bytes), or of the
+// products that are needed.
 std::string cost_difference(const ComponentSpec& spec, const Cost& declared, const CountedCost& counted);
 
 // The check: cost_difference() of the component's own cost. Skips where it declares none.

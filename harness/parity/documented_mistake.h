@@ -10,7 +10,8 @@
 namespace twinbench {
 
 // One wrong output beside the right one r, over the elements where both are finite: ||y - r|| / ||r||, and how much of
-// r is in it, <y, r> / <r, r> (1: all; -1: the sign is wrong; 0: nothing). 1e30 where r is zero and y is not.
+// r is in it, <y, r> / <r, r> (1: all; -1: the sign is wrong; 0: nothing). 1e30 where r is zero and y is not,
+// and where there are more or fewer values than there should be, as of a text.
 struct Wrongness {
   double error = 0, scale = 0;
   double not_finite = 0;  // share of the elements where y alone is not

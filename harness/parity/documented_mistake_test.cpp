@@ -110,6 +110,7 @@ TEST(DocumentedMistake, ErrorScaleAndWhatIsNotFiniteAreMeasured) {
   const Wrongness lost = wrongness(at::tensor({3.0f, 4.0f, NAN, 0.0f}), right);
   EXPECT_DOUBLE_EQ(lost.error, 0);
   EXPECT_DOUBLE_EQ(lost.not_finite, 0.25);
+  EXPECT_DOUBLE_EQ(wrongness(at::tensor({3.0, 4.0}, at::kDouble), right).error, 1e30) << "of a text of another length";
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "harness/simt/access_observer.h"
+#include "harness/simt/grid_watch.h"
 #include "harness/simt/guarded_buffer.h"
 #include "harness/simt/host_block.h"
 
@@ -97,6 +98,13 @@ Report Executor::run() {
   check_shared_size();
   if (observer_ != nullptr) observer_->end_launch(report_);
   return std::move(report_);
+}
+
+unsigned Executor::grid_extent(int axis) {
+  bool& asked = extent_asked_[static_cast<std::size_t>(axis)];
+  if (!asked) announce_extent_asked(kernel_, axis);
+  asked = true;
+  return axis == 0 ? grid_.x : axis == 1 ? grid_.y : grid_.z;
 }
 
 void Executor::run_thread(void* context) {

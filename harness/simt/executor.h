@@ -108,7 +108,7 @@ class Executor {
   // For HostBlock.
   Index3 block_index() const { return block_index_; }
   Index3 block_size() const { return block_; }
-  Index3 grid_size() const { return grid_; }
+  unsigned grid_extent(int axis);  // 0: x
   void wait_at_barrier(HostThread& thread, Place place);
   void wait_for_warp(HostThread& thread, const WarpRequest& request, Place place);
   SharedRegion& static_region(const std::type_info& type, int count, int slot, int element_bytes);
@@ -126,6 +126,7 @@ class Executor {
 
   // For those who watch.
   const std::string& kernel() const { return kernel_; }
+  Index3 grid_size() const { return grid_; }
   std::int64_t dynamic_shared_bytes() const { return static_cast<std::int64_t>(dynamic_region_->bytes.size()); }
   AccessObserver* observer() const { return observer_; }
 
@@ -174,6 +175,7 @@ class Executor {
   std::vector<std::string> reported_;
   Report report_;
   AccessObserver* observer_ = nullptr;
+  std::array<bool, 3> extent_asked_{};
   std::vector<int> ready_in_warp_;  // threads that this pass has still to run, where somebody watches
 };
 

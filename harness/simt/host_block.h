@@ -18,7 +18,16 @@ class HostBlock {
   Index3 thread() const { return thread_.position; }
   Index3 index() const { return executor_.block_index(); }
   Index3 size() const { return executor_.block_size(); }
-  Index3 grid() const { return executor_.grid_size(); }
+  // As an Index3; which of its members a kernel reads is noted.
+  struct GridExtent {
+    Executor& executor;
+    int axis;
+    operator unsigned() const { return executor.grid_extent(axis); }  // NOLINT(google-explicit-constructor)
+  };
+  struct Grid {
+    GridExtent x, y, z;
+  };
+  Grid grid() const { return {{executor_, 0}, {executor_, 1}, {executor_, 2}}; }
 
   // The default arguments record the place of the call.
   void barrier(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {

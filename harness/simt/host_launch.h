@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "harness/simt/grid_watch.h"
 #include "harness/simt/host.h"
 #include "harness/simt/host_orders.h"
 #include "kernels/common/launch_check.h"
@@ -48,8 +49,10 @@ void launch(Kernel kernel, dim3 grid, dim3 block, std::size_t dynamic_shared_byt
                                      .max_threads = Kernel::kMaxThreads,
                                      .stream = stream});
   issue_host_launch({kernel_name<Kernel>(), [=] {
-                       return launch_on_host(kernel, Size3(grid.x, grid.y, grid.z), Size3(block.x, block.y, block.z),
-                                             dynamic_shared_bytes, next_host_options(), arguments...);
+                       const Index3 granted = granted_grid(kernel_name<Kernel>(), {grid.x, grid.y, grid.z});
+                       return launch_on_host(kernel, Size3(granted.x, granted.y, granted.z),
+                                             Size3(block.x, block.y, block.z), dynamic_shared_bytes,
+                                             next_host_options(), arguments...);
                      }});
 }
 

@@ -29,6 +29,56 @@ TEST(PanelProduct, EqualsTheLibrarysAroundItsPanels) {
       }
 }
 
+// Weights packed at set-up, and rows in words: as multiply_in_panels, in the order of this processor's own pairs.
+TEST(PanelProduct, PackedWeightsGiveTheSameInBothNumericModes) {
+  at::manual_seed(2);
+  for (const bool bf16 : {false, true})
+    for (const std::int64_t rows : {1, 5, 12, 19})
+      for (const std::int64_t inner : {0, 1, 65, 129, 300})
+        for (const std::int64_t columns : {1, 32, 49, 113}) {
+          at::Tensor a = at::randn({rows, inner}), b = at::randn({inner, columns});
+          if (bf16) a = a.to(at::kBFloat16).to(at::kFloat), b = b.to(at::kBFloat16).to(at::kFloat);
+          const PanelWay way = panel_way(bf16);
+          const at::Tensor panels = packed_panels(b, way), out = at::zeros({rows, columns});
+          at::Tensor words = a;
+          if (way == PanelWay::kPairs) {
+            words = at::full({rows, panel_words(way, inner)}, NAN);
+            for (std::int64_t row = 0; row < rows; ++row)
+              pair_row(a[row].const_data_ptr<float>(), words[row].mutable_data_ptr<float>(), inner);
+          }
+          const PackedProduct<float> product{.way = way,
+                                             .inner = inner,
+                                             .columns = columns,
+                                             .x = words.const_data_ptr<float>(),
+                                             .x_row = std::max<std::int64_t>(1, words.size(1)),
+                                             .panels = panels.const_data_ptr<float>(),
+                                             .out = out.mutable_data_ptr<float>(),
+                                             .out_row = columns,
+                                             .add = true};
+          for (int twice = 0; twice < 2; ++twice) multiply_packed(product, rows);
+          EXPECT_LT(error(out, a, 2 * b), 2) << bf16 << ": " << rows << " x " << inner << " x " << columns;
+        }
+}
+
+// A transposed operand that is rounded on its way, as a weight's gradient takes it.
+TEST(PanelProduct, RoundsItsRowsToBf16) {
+  const at::Tensor a = at::randn({131, 43}).t(), b = at::randn({131, 70}).to(at::kBFloat16).to(at::kFloat),
+                   out = at::empty({43, 70});
+  const PanelProduct<float> product{.inner = 131,
+                                    .columns = 70,
+                                    .x = a.const_data_ptr<float>(),
+                                    .x_row = 1,
+                                    .x_inner = 43,
+                                    .w = b.const_data_ptr<float>(),
+                                    .w_inner = 70,
+                                    .out = out.mutable_data_ptr<float>(),
+                                    .out_row = 70,
+                                    .bf16 = true};
+  multiply_panels(product, 0, 20);
+  multiply_panels(product, 20, 43);
+  EXPECT_LT(error(out, a.to(at::kBFloat16), b), 1);
+}
+
 TEST(PanelProduct, NothingToSumIsZeroOrWhatWasThere) {
   const at::Tensor out = at::ones({3, 5}), none = at::empty({3, 0});
   multiply_in_panels<float>(out, none, at::empty({0, 5}), /*add=*/true);

@@ -4,6 +4,7 @@
 
 #include <c10/core/Device.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -46,6 +47,20 @@ class IntegerOfBoth {
   std::unique_ptr<std::int32_t> value_ = std::make_unique<std::int32_t>(0);
 };
 
+// Bytes of the same kind, in a row; at a multiple of 256, as a card's allocator gives them: sectors count alike.
+class MemoryOfBoth {
+ public:
+  explicit MemoryOfBoth(std::int64_t bytes)
+      : lines_(std::make_unique<Line[]>((static_cast<std::size_t>(bytes) + sizeof(Line) - 1) / sizeof(Line))) {}
+  void* where() const { return lines_.get(); }
+
+ private:
+  struct alignas(256) Line {
+    std::byte bytes[256];
+  };
+  std::unique_ptr<Line[]> lines_;
+};
+
 }  // namespace simt_runtime
 #else
 inline namespace cuda_runtime {
@@ -81,6 +96,17 @@ class IntegerOfBoth {
 
  private:
   at::Tensor value_ = at::zeros({1}, at::TensorOptions().dtype(at::kInt).pinned_memory(true));
+};
+
+// Bytes of the same kind, in a row.
+class MemoryOfBoth {
+ public:
+  explicit MemoryOfBoth(std::int64_t bytes)
+      : bytes_(at::zeros({bytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true))) {}
+  void* where() const { return bytes_.mutable_data_ptr(); }
+
+ private:
+  at::Tensor bytes_;
 };
 
 }  // namespace cuda_runtime

@@ -1,26 +1,23 @@
 // Kind `resume`: a run saved to a file, loaded into a fresh one and continued, against the uninterrupted run.
-#include <unistd.h>
-
-#include <filesystem>
-
 #include "harness/command/tensor_file.h"
 #include "scenarios/runner/experiment.h"
 #include "scenarios/runner/observe.h"
 #include "src/common/error.h"
+#include "src/formats/checkpoint_file.h"
 
 namespace twinbench::experiments::resume {
 namespace {
 
-// Through a file on disk, so that only what a checkpoint holds can reach the resumed run.
+// Through a checkpoint on disk, so that only what it holds can reach the resumed run; by way of safetensors, as Python
+// writes and reads it.
 NamedTensors through_a_file(const NamedTensors& state) {
-  const auto path =
-      std::filesystem::temp_directory_path() / ("twinbench_resume_" + std::to_string(getpid()) + ".safetensors");
+  const TemporaryDirectory folder;
   TensorFile file;
   for (const auto& [name, tensor] : state) file.outputs.set(name, tensor.cpu().contiguous());
-  write_tensor_file(path.string(), file);
-  auto loaded = read_tensor_file(path.string()).outputs;
-  std::filesystem::remove(path);
-  return loaded;
+  write_tensor_file(folder.file("saved.safetensors"), file);
+  checkpoint_from_safetensors(folder.file("saved.safetensors"), folder.file("run.efck"), SectionCodec::kPlanes);
+  checkpoint_to_safetensors(CheckpointFile(folder.file("run.efck")).view(), folder.file("loaded.safetensors"));
+  return read_tensor_file(folder.file("loaded.safetensors")).outputs;
 }
 
 NamedTensors without(const NamedTensors& state, const std::string& left_out) {

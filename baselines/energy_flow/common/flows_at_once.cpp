@@ -64,7 +64,7 @@ NamedTensors FlowsAtOnce::lived(const at::Tensor& energies) const {
       move = at::add(move, drawn);
     }
     at::Tensor stored = carried.hidden.index_select(1, place);
-    if (stores_as(setting_) == Dtype::kBf16) stored = stored_in_bf16(stored);
+    if (stores_as(setting_) == Dtype::kBf16) stored = baseline_operand(stored, true);
     live.advance(t, {.energy = intent.energy,
                      .raw = raw,
                      .move = move,

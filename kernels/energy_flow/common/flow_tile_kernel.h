@@ -73,12 +73,12 @@ class FlowTile {
       auto columns = simt::dynamic_shared<float>(block_, slice % 2 * kSliceBytes + kFlowBytes);
       TWINBENCH_ROLLED
       for (int part = 0; part < kSliceDepth / kTf32Depth; ++part) add_part(part, fours, columns, one, two, three);
-      return;
-    }
-    TWINBENCH_ROLLED
-    for (int quarter = 0; quarter < kQuarters; ++quarter) {
-      TWINBENCH_UNROLL
-      for (int i = 0; i < 4; ++i) add(quarter * 4 + i, fours, pairs, one, two, three);
+    } else {
+      TWINBENCH_ROLLED
+      for (int quarter = 0; quarter < kQuarters; ++quarter) {
+        TWINBENCH_UNROLL
+        for (int i = 0; i < 4; ++i) add(quarter * 4 + i, fours, pairs, one, two, three);
+      }
     }
   }
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "harness/simt/kernel_testing.h"
+#include "harness/simt/sparse_array.h"
 #include "kernels/common/grid.h"
 
 namespace twinbench::energy_flow::flow_storage {
@@ -133,6 +134,60 @@ TEST_P(FlowStorageKernel, HoldsWhatAMapOfFlowsHolds) {
 INSTANTIATE_TEST_SUITE_P(Shapes, FlowStorageKernel,
                          testing::Values(Shape{1, 1, 1, 1, false}, Shape{3, 11, 2, 5, false}, Shape{2, 32, 1, 8, true},
                                          Shape{5, 13, 2, 132, false}, Shape{3, 20, 3, 7, true}));
+
+// The last block of a storage of 4,194,307 slots and 4.3e9 elements of hidden state: 17 GB of a card, of which the host
+// maps a few pages.
+TEST(FlowStorageKernel, IndicesBeyond32Bits) {
+  constexpr std::int64_t kCapacity = (std::int64_t{1} << 22) + 3, kLayers = 2, kHidden = 512, kLast = kCapacity - 1;
+  using simt::SparseArray;
+  SparseArray<float> position(3 * kCapacity), energy(kCapacity), hidden(kLayers * kCapacity * kHidden);
+  SparseArray<float> distance(kCapacity), given_position(3 * kCapacity), given_energy(kCapacity);
+  SparseArray<float> given_hidden(kLayers * kCapacity * kHidden), given_distance(kCapacity);
+  SparseArray<std::int32_t> sample(kCapacity), local_id(kCapacity), age(kCapacity), cell(kCapacity);
+  SparseArray<std::int32_t> forward_id(kCapacity), birth(kCapacity), given_cell(kCapacity);
+  SparseArray<std::uint8_t> status(kCapacity), given_status(kCapacity);
+  // The block's other slots are neither born nor active: theirs is another forward.
+  for (std::int64_t slot = kCapacity / kSlots * kSlots; slot < kLast; ++slot) birth[slot] = -1;
+  birth[kLast] = 5;
+  given_energy[kLast] = 0.5f;
+  for (std::int64_t axis = 0; axis < 3; ++axis)
+    given_position[axis * kCapacity + kLast] = 1.0f + static_cast<float>(axis);
+  const auto row = [](std::int64_t layer) { return (layer * kCapacity + kLast) * kHidden; };
+  for (std::int64_t layer = 0; layer < kLayers; ++layer)
+    for (std::int64_t i = 0; i < kHidden; ++i)
+      given_hidden[row(layer) + i] = static_cast<float>(1 + layer * kHidden + i);
+  const Step step{.extents = {1, kLayers, kHidden, kCapacity},
+                  .storage = {.position = position.data(),
+                              .energy = energy.data(),
+                              .hidden = kernels::Operands<float>{.plain = hidden.data()},
+                              .sample = sample.data(),
+                              .local_id = local_id.data(),
+                              .age = age.data(),
+                              .status = status.data(),
+                              .distance = distance.data(),
+                              .cell = cell.data(),
+                              .forward_id = forward_id.data()},
+                  .forward = 3,
+                  .step = 5,
+                  .birth = birth.data(),
+                  .position = given_position.data(),
+                  .energy = given_energy.data(),
+                  .hidden = given_hidden.data(),
+                  .status = given_status.data(),
+                  .distance = given_distance.data(),
+                  .cell = given_cell.data()};
+  const std::int64_t blocks = kernels::blocks_of(kCapacity, kSlots);
+  const simt::Report report =
+      simt::launch_on_host(StoreStep{}, blocks, kThreads, 0, {.only_blocks = {blocks - 1}}, step);
+  EXPECT_TRUE(report.ok()) << report.text();
+  EXPECT_EQ(local_id[kLast], kLast);
+  EXPECT_EQ(energy[kLast], 0.5f);
+  for (std::int64_t axis = 0; axis < 3; ++axis)
+    EXPECT_EQ(position[axis * kCapacity + kLast], 1.0f + static_cast<float>(axis));
+  for (std::int64_t layer = 0; layer < kLayers; ++layer)
+    for (std::int64_t i = 0; i < kHidden; ++i)
+      ASSERT_EQ(hidden[row(layer) + i], static_cast<float>(1 + layer * kHidden + i)) << layer << " " << i;
+}
 
 }  // namespace
 }  // namespace twinbench::energy_flow::flow_storage

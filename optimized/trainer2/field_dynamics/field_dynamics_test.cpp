@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "src/inputs.h"
 #include "src/registry.h"
 
 namespace twinbench::trainer2::field_dynamics {

@@ -1,0 +1,209 @@
+// energy_flow.text_decoder (C20): surfaces back to text, a token at a time, each the likeliest after those before.
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <limits>
+
+#include "src/energy_flow/common/word_table.h"
+#include "src/operand_bytes.h"
+#include "src/spec_parts.h"
+
+namespace twinbench::energy_flow::text_decoder {
+namespace {
+
+// Normal weights, whatever the case's data are, of deviation spread / sqrt(fan).
+Draw scaled(std::uint32_t number, const std::string& fan, double spread = 1) {
+  Draw draw = always("normal", number, spread);
+  draw.fan = fan;
+  return draw;
+}
+
+// Of one of the layers.
+InputSpec layered(InputSpec input) { return input.without_gradient().one_per("layers", 16); }
+
+Signature signature() {
+  const Tolerance step{Tolerance::Kind::kBound, {1e-4, 1e-4}, {3e-2, 2e-2}, "step"};
+  const auto given = [](InputSpec input) { return input.without_gradient(); };
+  Signature s{
+      .derived = {{"model", Expression("heads * head_width")},
+                  {"middle", Expression("max(1, cells / 2)"), true},
+                  {"text_bytes", Expression("tokens * (longest_word + 1)")}},
+      .options = {of_inputs(choice_option("ending", {"sometimes", "at_once", "never"}, "sometimes",
+                                          "when samples end: by chance, with their first token, or not at all"))},
+      .inputs = {given(data("surface", "batch, cells", from_case(1))),
+                 given(weight("adapter_weight_1", "middle, cells", fan_in(2, "cells"))),
+                 given(bias("adapter_bias_1", "middle", fan_in(3, "cells"))),
+                 given(gain("adapter_gain_1", "middle", normal(4, 0.1)).shifted(1)),
+                 given(bias("adapter_shift_1", "middle", normal(5, 0.1))),
+                 given(weight("adapter_weight_2", "model, middle", fan_in(6, "middle"))),
+                 given(bias("adapter_bias_2", "model", fan_in(7, "middle"))),
+                 given(gain("adapter_gain_2", "model", normal(8, 0.1)).shifted(1)),
+                 given(bias("adapter_shift_2", "model", normal(9, 0.1))),
+                 given(weight("embedding", "vocabulary, model", normal(10, 1))),
+                 // Of a trained decoder that is sure of what it says: logits of a few units, far apart.
+                 given(gain("final_gain", "model", normal(11, 0.4)).shifted(5)),
+                 layered(gain("self_gain", "model", normal(32, 0.1)).shifted(1)),
+                 layered(weight("self_qkv", "3 * model, model", scaled(33, "model", 1.2))),
+                 layered(weight("self_out", "model, model", scaled(34, "model", 2.5))),
+                 // Its queries and keys are left out: over one key every softmax is 1, and none of them shows.
+                 layered(weight("cross_value", "model, model", scaled(35, "model"))),
+                 layered(weight("cross_out", "model, model", scaled(36, "model"))),
+                 layered(gain("ff_gain", "model", normal(37, 0.1)).shifted(1)),
+                 layered(weight("ff_in", "ff, model", scaled(38, "model"))),
+                 layered(weight("ff_out", "model, ff", scaled(39, "ff", 3)))},
+      // logit: of each generated token; 0 after the last one. gap: between the two largest logits where they were
+      // nearest, at most 1; 1 in modes that round, where decisions are set aside one by one.
+      .outputs = {exact_output("token", "batch, tokens", Element::kInt64),
+                  exact_output("length", "batch", Element::kInt32), output("logit", "batch, tokens", step).with_nan(),
+                  output("gap", "batch", step), exact_output("text", "batch, text_bytes", Element::kByte),
+                  exact_output("text_length", "batch", Element::kInt32)},
+  };
+  for (InputSpec& words : word_inputs()) s.inputs.push_back(words);
+  return s;
+}
+
+void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t seed) {
+  draw_words(inputs, setting.size("vocabulary"), setting.size("longest_word"), seed);
+  const at::Tensor &embedding = inputs["embedding"], end = embedding.select(0, kEndToken);
+  const double ending = setting.option("ending");
+  if (ending == 0) end.mul_(2);  // a longer vector is more often the nearest
+  if (ending == 2) end.zero_();  // 0, where the largest of many logits is above
+  if (ending == 1) {             // along an axis that the first position alone has
+    embedding.select(1, 0).zero_();
+    embedding.select(0, kPadToken).select(0, 0).fill_(30);
+    end.select(0, 0).fill_(90);
+  }
+  for (std::int64_t b = 1; setting.on("non_finite") && b < setting.size("batch"); b += 2)
+    inputs["surface"][b][b % setting.size("cells")].fill_(b % 4 == 1 ? std::numeric_limits<double>::quiet_NaN()
+                                                                     : -std::numeric_limits<double>::infinity());
+}
+
+// ---- counts ---------------------------------------------------------------------------------------------------------
+
+// Of the generated tokens n of each sample.
+template <class Term>
+std::int64_t over_samples(const NamedTensors& outputs, const Term& term) {
+  const at::Tensor lengths = outputs["length"].cpu();
+  std::int64_t sum = 0;
+  for (std::int64_t b = 0; b < lengths.numel(); ++b) sum += term(std::int64_t{lengths[b].item<std::int32_t>()});
+  return sum;
+}
+
+// One a token, and one a sample: whether its surface is finite.
+std::int64_t reads(Variant variant, const NamedTensors& outputs, const Setting&) {
+  return variant == Variant::kOptimized ? 0 : over_samples(outputs, [](std::int64_t n) { return n + 1; });
+}
+
+// On the CPU finished samples are left out, so that they are at most batch * the longest. A card's own work is
+// announced by nobody.
+std::int64_t positions(Variant variant, const NamedTensors& outputs, const Setting& s) {
+  if (variant == Variant::kBaseline) return over_samples(outputs, [](std::int64_t n) { return n * (n + 1) / 2; });
+  return s.device.takes_cuda_path() ? 0 : over_samples(outputs, [](std::int64_t n) { return n; });
+}
+
+std::int64_t kernels_at_most(const Setting& s) { return s.size("batch") == 0 ? 0 : 7; }
+
+// Of one surface whose text has so many tokens. The baseline forms them for every prefix, but for the logits.
+struct Flops {
+  double needed = 0, of_baseline = 0;
+};
+Flops flops_of_text(const Setting& s, double tokens) {
+  const auto [cells, middle, model, layers, ff, vocabulary] =
+      real_sizes<6>(s, {"cells", "middle", "model", "layers", "ff", "vocabulary"});
+  const double adapter = cells * middle + middle * model, cross = 2 * layers * model * model;
+  const double layer = layers * model * (4 * model + 2 * ff), logits = vocabulary * model;
+  return {2 * (adapter + cross + tokens * (layer + logits)),
+          2 * (adapter + tokens * (cross + logits + (tokens + 1) / 2 * layer)) +
+              4 * layers * model * tokens * (tokens + 1) * (2 * tokens + 1) / 6};  // scores and mixtures of positions
+}
+
+// Of what nobody knows before: as if a sample that may end did so with its first token.
+double least_tokens(const Setting& s) { return s.option("ending") == 2 ? static_cast<double>(s.size("tokens")) : 1; }
+
+Cost cost(const Setting& s) {
+  const auto [batch, cells, middle, model, layers, ff, vocabulary, tokens, text] =
+      real_sizes<9>(s, {"batch", "cells", "middle", "model", "layers", "ff", "vocabulary", "tokens", "text_bytes"});
+  const double decoded = s.on("non_finite") ? std::floor((batch + 1) / 2) : batch;
+  // Weights are read once, however many tokens follow.
+  const double weights = cells * middle + middle * model + layers * model * (6 * model + 2 * ff) + vocabulary * model;
+  const double vectors = 3 * middle + 3 * model + model * (2 * layers + 1);
+  return {operand_bytes(s) * weights + 4 * (vectors + batch * (cells + 3)) + batch * (tokens * 12 + text),
+          decoded * flops_of_text(s, least_tokens(s)).needed};
+}
+
+double baseline_repeats(const Setting& s) {
+  return flops_of_text(s, static_cast<double>(s.size("tokens"))).of_baseline /
+         flops_of_text(s, least_tokens(s)).needed * (s.on("non_finite") ? 2 : 1);
+}
+
+// ---- what must hold -------------------------------------------------------------------------------------------------
+
+at::Tensor too_close(const NamedTensors& outputs, const Setting& s) {
+  return outputs["gap"].lt(s.dtype == Dtype::kBf16 ? 0 : 1e-4);
+}
+
+std::string broken_text(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& s) {
+  const WordTable words(inputs, s.size("longest_word"));
+  const at::Tensor tokens = outputs["token"].cpu(), lengths = outputs["length"].cpu();
+  const at::Tensor texts = outputs["text"].cpu(), sizes = outputs["text_length"].cpu();
+  for (std::int64_t b = 0; b < s.size("batch"); ++b) {
+    const std::int64_t length = lengths[b].item<std::int32_t>();
+    if (length < 0 || length > s.size("tokens")) return "a length is outside 0 .. tokens";
+    std::string text;
+    for (std::int64_t i = 0; i < s.size("tokens"); ++i) {
+      const auto id = tokens[b][i].item<std::int64_t>();
+      if (id < 0 || id >= s.size("vocabulary")) return "an id is none of the vocabulary's";
+      if (i >= length && id != kPadToken) return "a token after the end";
+      if (i + 1 < length && id == kEndToken) return "a sample goes on after its end";
+      if (i + 1 == length && length < s.size("tokens") && id != kEndToken) return "a sample stops before its end";
+      if (i < length && id >= kFirstWord) text += (text.empty() ? "" : " ") + std::string(words.word(id));
+    }
+    if (sizes[b].item<std::int32_t>() != static_cast<std::int64_t>(text.size())) return "a text's length is another";
+    text.resize(static_cast<std::size_t>(s.size("text_bytes")));
+    const at::Tensor row = texts[b].contiguous();
+    if (std::memcmp(text.data(), row.const_data_ptr<std::uint8_t>(), text.size()) != 0)
+      return "a text is not its tokens' words";
+  }
+  return "";
+}
+
+}  // namespace
+
+ComponentSpec make_spec() {
+  ComponentSpec spec;
+  spec.signature = signature();
+  spec.finish_inputs = finish_inputs;
+  spec.ambiguous = too_close;
+  // For whoever has no outputs.
+  const auto most_reads = [](const Setting& s) { return s.size("batch") * (s.size("tokens") + 1); };
+  const auto most_positions = [](const Setting& s) {
+    return s.size("batch") * s.size("tokens") * (s.size("tokens") + 1) / 2;
+  };
+  spec.proof = {{"scalar_reads", "", most_reads, nothing, reads},
+                {"forward_calls.energy_flow.decoder_position", "", most_positions,
+                 [](const Setting& s) { return s.size("batch") * s.size("tokens"); }, positions}};
+  spec.cost = cost;
+  spec.baseline_repeats = baseline_repeats;
+  spec.most_launches = kernels_at_most;
+  spec.invariants = {{"texts are their tokens' words, up to the end", broken_text}};
+  spec.refusals = {
+      {"a word's bytes beyond the table",
+       [](NamedTensors& inputs, Setting& setting) {
+         inputs["word_offsets"].mutable_data_ptr<std::int64_t>()[setting.size("vocabulary")] += 1;
+       },
+       ErrorKind::kCorrupt, "word_offsets"},
+      {"a special id with a word",
+       [](NamedTensors& inputs, Setting&) { inputs["word_offsets"].mutable_data_ptr<std::int64_t>()[kFirstWord] += 1; },
+       ErrorKind::kCorrupt, "word_offsets"},
+      {"a word longer than the longest",
+       [](NamedTensors& inputs, Setting& setting) {
+         auto* const offsets = inputs["word_offsets"].mutable_data_ptr<std::int64_t>();
+         const std::int64_t all = setting.size("vocabulary"), longest = setting.size("longest_word");
+         inputs.set("word_bytes", at::full({longest + 1}, 'x', at::kByte));
+         for (std::int64_t id = 0; id <= all; ++id) offsets[id] = id == all ? longest + 1 : 0;
+       },
+       ErrorKind::kOutOfRange, "word_offsets"}};
+  return spec;
+}
+
+}  // namespace twinbench::energy_flow::text_decoder
