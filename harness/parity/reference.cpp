@@ -242,16 +242,23 @@ void Reference::widen(OutputSpec& spec, const at::Tensor& tainted) {
   oracle_.unsettled.set(spec.name, some ? oracle_.unsettled[spec.name].logical_or(tainted) : tainted);
 }
 
+at::Tensor Reference::set_aside(const std::string& output) const {
+  const at::Tensor& baseline = baseline_[output];
+  at::Tensor aside = at::zeros(baseline.sizes(), baseline.options().dtype(at::kBool));
+  if (oracle_.tainted.contains(output) && !widened_.count(output))
+    aside.logical_or_(oracle_.tainted[output].to(baseline.device()));
+  for (const auto& spec : outputs_)
+    if (spec.name == output && spec.batch_axis && ambiguous_.defined())
+      aside.index_fill_(*spec.batch_axis, ambiguous_.nonzero().squeeze(1).to(baseline.device()), 1);
+  return aside;
+}
+
 at::Tensor Reference::undisputed(const OutputSpec& spec, const at::Tensor& given) const {
   const at::Tensor& baseline = baseline_[spec.name];
   if (!given.sizes().equals(baseline.sizes()) || given.dtype() != baseline.dtype() || !given.is_contiguous())
     return given;
-  const bool tainted = oracle_.tainted.contains(spec.name) && !widened_.count(spec.name);
-  const at::Tensor candidate =
-      tainted ? at::where(oracle_.tainted[spec.name].to(given.device()), baseline, given) : given;
-  if (!ambiguous_.defined() || !spec.batch_axis) return candidate;
-  const auto index = ambiguous_.nonzero().squeeze(1).to(baseline.device());
-  return candidate.index_copy(*spec.batch_axis, index, baseline.index_select(*spec.batch_axis, index));
+  if (!ambiguous_.defined() && !oracle_.tainted.contains(spec.name)) return given;
+  return at::where(set_aside(spec.name).to(given.device()), baseline, given);
 }
 
 const at::Tensor& Reference::unsettled(const std::string& output) const {

@@ -85,6 +85,8 @@ class Reference {
   const std::vector<OutputSpec>& outputs() const { return outputs_; }
   const NamedTensors& oracle() const { return oracle_.outputs; }
   const at::Tensor& unsettled(const std::string& output) const;  // undefined in modes that round nothing
+  // Bool, of its shape: true where decisions take the candidate's value out of the comparison.
+  at::Tensor set_aside(const std::string& output) const;
   const NamedTensors& baseline() const { return baseline_; }
   std::uint64_t hash() const;                                         // of all expected values: nobody may write there
   const NamedTensors& baseline_run() const { return baseline_run_; }  // as it ran: disputed items are its own
@@ -100,7 +102,7 @@ class Reference {
   void set_ambiguous_aside(const Component& component, const NamedTensors& generated, OracleCache& oracles);
   void set_tainted_aside();
   void widen(OutputSpec& spec, const at::Tensor& tainted);
-  // The candidate's output with the baseline's values at ambiguous items and tainted elements.
+  // The candidate's output with the baseline's values where it is set aside.
   at::Tensor undisputed(const OutputSpec& spec, const at::Tensor& given) const;
 
   const Component& component_;
