@@ -23,6 +23,15 @@ std::int64_t decided(std::int64_t computed, std::int64_t other, double margin) {
   return observer ? observer->decide(computed, other, margin) : computed;
 }
 
+at::Tensor decided_each(const at::Tensor& computed, const std::function<at::Tensor()>& margins) {
+  if (!observer) return computed;
+  const at::Tensor result = computed.cpu().contiguous().clone(), margin = margins().cpu().to(at::kDouble).contiguous();
+  auto* const outcome = result.mutable_data_ptr<bool>();
+  for (std::int64_t i = 0; i < result.numel(); ++i)
+    outcome[i] = observer->decide(outcome[i], !outcome[i], margin.const_data_ptr<double>()[i]) != 0;
+  return result.to(computed.device());
+}
+
 std::int64_t RoundingObserver::decide(std::int64_t computed, std::int64_t, double) { return computed; }
 
 RoundingObserver::RoundingObserver() {

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 
 #include "src/setting.h"
 
@@ -22,6 +23,9 @@ at::Tensor rounded_unobserved(const at::Tensor& values, Dtype mode);
 // cell it is in. `other` is the outcome beyond the nearest threshold, `margin` the way there, in the unit of the
 // specification's bound (energy flow 0.5). Whatever a baseline in a mode that rounds decides, it decides here.
 std::int64_t decided(std::int64_t computed, std::int64_t other, double margin);
+// The same for every element of a bool tensor; the other outcome is its opposite. `margins`, of its shape, is called
+// only where an observer asks.
+at::Tensor decided_each(const at::Tensor& computed, const std::function<at::Tensor()>& margins);
 
 // Answers for rounded() on this thread while it lives, in modes that round, and for decided(): the harness sees what a
 // baseline rounds and decides, in which order, and asks what would follow had either gone another way. Observers do not

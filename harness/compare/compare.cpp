@@ -136,11 +136,14 @@ void compare_elements(const HostElements& oracle, const HostElements& baseline, 
 // The gradient class: near the baseline's tensor, or nearer still to the oracle's.
 void compare_gradient(const ErrorStatistics& s, const Bound& bound, Dtype dtype, Ruling& ruling) {
   const bool rounds = dtype != Dtype::kFp64 && dtype != Dtype::kFp32;
-  const double least_cosine = rounds ? 0.99 : 0.99999;
   const bool nearer_baseline = s.to_baseline.distance <= s.to_oracle.distance;
   const auto& near = nearer_baseline ? s.to_baseline : s.to_oracle;
   const std::string whom = nearer_baseline ? "the baseline" : "the oracle";
   ruling.limit("L2 distance to " + whom, near.distance, bound.relative * near.norm + bound.absolute);
+  // A tensor that may be farther away, by an absolute bound, may point elsewhere as well.
+  const double farther = near.norm > 0 ? bound.relative + bound.absolute / near.norm : 1;
+  const double least_cosine =
+      std::min(rounds ? 0.99 : 0.99999, bound.absolute > 0 ? std::sqrt(1 - std::min(1.0, farther * farther)) : 1.0);
   if (!(near.cosine >= least_cosine))
     ruling.decide(Judgement::kRejected,
                   "cosine with " + whom + " " + number(near.cosine) + " is below " + number(least_cosine));

@@ -3,7 +3,7 @@
 
 #include "src/common/error.h"
 #include "src/inputs.h"
-#include "src/rounding.h"
+#include "src/stored_states.h"
 
 namespace twinbench {
 
@@ -51,7 +51,8 @@ std::set<std::string> inputs_read_by_run(const ComponentSpec& spec, const Settin
 
 Setting oracle_setting(const Setting& setting) {
   Setting oracle = setting;
-  oracle.rounding = rounds_operands(setting.rounds_as()) ? setting.rounds_as() : Dtype::kFp64;
+  const bool own = rounds_values(setting) || setting.rounds_as() == Dtype::kTf32;  // as what it decides is judged
+  oracle.rounding = own ? setting.rounds_as() : Dtype::kFp64;
   oracle.dtype = Dtype::kFp64;
   oracle.device = c10::Device(c10::DeviceType::CPU);
   return oracle;

@@ -21,7 +21,7 @@ NamedTensors placed_inputs(const NamedTensors& generated, Dtype dtype, c10::Devi
 // rest, weights and tables, may be prepared at set-up.
 std::set<std::string> inputs_read_by_run(const ComponentSpec& spec, const Setting& setting);
 
-// The setting of the oracle: fp64 on the CPU, rounding what the setting's mode rounds.
+// The setting of the oracle: fp64 on the CPU, rounding what the setting rounds.
 Setting oracle_setting(const Setting& setting);
 // The same without any rounding: what worked examples and slopes are of.
 Setting exact_setting(const Setting& setting);

@@ -82,6 +82,7 @@ at::Tensor one_element_off(const OutputSpec& spec, const at::Tensor& answer, con
     if (spec.tolerance.kind == Tolerance::Kind::kGradient) {
       const Bound& bound = spec.tolerance.bound(dtype);
       share = std::max(share, 2 * bound.relative * std::sqrt(static_cast<double>(answer.numel())));
+      if (magnitude.rms > 0) share = std::max(share, share + 2 * bound.absolute / magnitude.rms);
     }
     double off = magnitude.rms > 0 ? share * magnitude.rms : 1.0;
     // In a mode that rounds, the element may hang on a rounding: by twice what the specification allows a flip.

@@ -13,6 +13,7 @@
 #include "harness/parity/trials.h"
 #include "src/common/error.h"
 #include "src/inputs.h"
+#include "src/stored_states.h"
 
 namespace twinbench {
 
@@ -53,6 +54,13 @@ Setting bound_setting(const ComponentSpec& spec, Setting setting, const NamedTen
 constexpr double kLeastFactor = 1e-3, kMostFactor = 1e6;
 // In modes that round (energy flow 0.5): of results that a full quota shares out; a quarter of others, by a test.
 constexpr double kMostTainted = 0.5;
+// Of a sum over all items, as a parameter's gradient is, every element is tainted where one item is. Where close
+// decisions move it little it is compared all the same, by a bound that is wider by twice the farthest of the runs that
+// try them, up to this share of its norm.
+constexpr double kOfFarthest = 2, kMostMoved = 0.1;
+bool sums_items(const OutputSpec& spec) {
+  return spec.tolerance.kind == Tolerance::Kind::kGradient && !spec.batch_axis;
+}
 
 // Everything that the outputs follow from.
 std::string key_of(const Setting& setting, const NamedTensors& generated) {
@@ -73,6 +81,16 @@ std::string key_of(const Setting& setting, const NamedTensors& generated) {
 
 }  // namespace
 
+const NamedTensors& OracleCache::outputs(const Component& component, const Setting& given,
+                                         const NamedTensors& generated) {
+  const Setting setting = completed(component.spec.signature, given);
+  const std::string key = key_of(setting, generated);
+  if (const auto found = oracles_.find(key); found != oracles_.end()) return found->second.outputs;
+  const auto found = outputs_.find(key);
+  if (found != outputs_.end()) return found->second;
+  return outputs_.emplace(key, baseline_outputs(component, oracle_setting(setting), generated)).first->second;
+}
+
 const OracleCache::Oracle& OracleCache::of(const Component& component, const Setting& given,
                                            const NamedTensors& generated) {
   const Setting setting = completed(component.spec.signature, given);
@@ -88,17 +106,19 @@ const OracleCache::Oracle& OracleCache::of(const Component& component, const Set
   if (setting.rounds_as() == Dtype::kBf16 && log.operands.empty())
     throw Error(ErrorKind::kInternal, "baseline of " + component.spec.id(), "rounds nothing in bf16 mode",
                 "round the products' operands with rounded() of src/rounding.h");
-  if (rounds_operands(setting.rounds_as())) {
+  if (rounds_values(setting))
     oracle.unsettled = unsettled_elements(component, setting, generated, oracle.outputs,
                                           open_roundings(component, setting, generated, log), log);
-    oracle.tainted = tainted_elements(component, setting, generated, oracle.outputs, log);
+  if (rounds_values(setting) || setting.rounds_as() == Dtype::kTf32) {
+    Tainted tainted = tainted_by_decisions(component, setting, generated, oracle.outputs, log);
+    oracle.tainted = std::move(tainted.elements), oracle.moved = std::move(tainted.moved);
   }
   return oracles_.emplace(key, std::move(oracle)).first->second;
 }
 
 const NamedTensors& OracleCache::exact(const Component& component, const Setting& setting,
                                        const NamedTensors& generated) {
-  return of(component, exact_setting(setting), generated).outputs;
+  return outputs(component, exact_setting(setting), generated);
 }
 
 const CheckResult& OracleCache::judged(const Setting& setting, const NamedTensors& generated,
@@ -124,6 +144,9 @@ Reference::Reference(const Component& component, const Setting& setting, const N
       baseline_(baseline_run_) {
   if (spec_.bound_factor) scale_bounds(generated);
   check_oracle();
+  // Tensor cores truncate or round fp32 operands, as they like (energy flow 0.4): the class alone is a bound.
+  if (setting.dtype == Dtype::kTf32 && setting.device.takes_cuda_path())
+    for (const auto& [name, right] : oracle()) oracle_.unsettled.set(name, at::ones_like(right, at::kBool));
   if (spec_.ambiguous) set_ambiguous_aside(component, generated, oracles);
   set_tainted_aside();
 }
@@ -163,10 +186,10 @@ void Reference::set_ambiguous_aside(const Component& component, const NamedTenso
   forward.input_case.pass = Pass::kForward;
   const bool backward = setting_.input_case.pass == Pass::kBackward;
   const at::Tensor mask =
-      spec_.ambiguous(backward ? oracles.of(component, forward, generated).outputs : oracle(), setting_);
+      spec_.ambiguous(backward ? oracles.outputs(component, forward, generated) : oracle(), setting_);
   if (!mask.any().item<bool>()) return;
   const double share = static_cast<double>(mask.sum().item<std::int64_t>()) / static_cast<double>(mask.numel());
-  const double most = setting_.dtype == Dtype::kBf16 ? 0.25 : 0.01;
+  const double most = classes() == Dtype::kBf16 ? 0.25 : 0.01;
   // Of a handful of items a single one may exceed the share, unless it is the only one: then nothing would be compared.
   // In fp32 none may be excused that way.
   const bool single = setting_.dtype == Dtype::kBf16 && mask.numel() > 1 && mask.sum().item<std::int64_t>() == 1;
@@ -188,13 +211,17 @@ void Reference::set_ambiguous_aside(const Component& component, const NamedTenso
 // them.
 void Reference::set_tainted_aside() {
   std::int64_t elements = 0, tainted = 0;
-  for (const auto& spec : outputs_) {
+  for (auto& spec : outputs_) {
     if (!oracle_.tainted.contains(spec.name)) continue;
     const at::Tensor& mask = oracle_.tainted[spec.name];
     const at::Tensor &right = oracle()[spec.name], &baseline = baseline_[spec.name];
     if (!mask.sizes().equals(baseline.sizes())) continue;
     baseline_.set(spec.name, at::where(mask.to(baseline.device()), right.to(baseline.options()), baseline));
     if (spec.tolerance.kind == Tolerance::Kind::kExact || !right.is_floating_point()) continue;
+    if (sums_items(spec)) {
+      widen(spec, mask);  // or leave it out: it says nothing of single items
+      continue;
+    }
     elements += mask.numel();
     tainted += mask.sum().item<std::int64_t>();
   }
@@ -204,16 +231,34 @@ void Reference::set_tainted_aside() {
                  std::to_string(kMostTainted) + " may";
 }
 
+// By what close decisions may change of the sum.
+void Reference::widen(OutputSpec& spec, const at::Tensor& tainted) {
+  const at::Tensor& right = oracle()[spec.name];
+  const double norm = right.norm().item<double>(), most = kOfFarthest * oracle_.moved.at(spec.name);
+  if (!(most <= kMostMoved * norm)) return;
+  widened_.insert(spec.name);
+  for (Bound* bound : {&spec.tolerance.bf16, &spec.tolerance.fp16, &spec.tolerance.tf32}) bound->absolute += most;
+  const bool some = oracle_.unsettled.contains(spec.name);
+  oracle_.unsettled.set(spec.name, some ? oracle_.unsettled[spec.name].logical_or(tainted) : tainted);
+}
+
+at::Tensor Reference::set_aside(const std::string& output) const {
+  const at::Tensor& baseline = baseline_[output];
+  at::Tensor aside = at::zeros(baseline.sizes(), baseline.options().dtype(at::kBool));
+  if (oracle_.tainted.contains(output) && !widened_.count(output))
+    aside.logical_or_(oracle_.tainted[output].to(baseline.device()));
+  for (const auto& spec : outputs_)
+    if (spec.name == output && spec.batch_axis && ambiguous_.defined())
+      aside.index_fill_(*spec.batch_axis, ambiguous_.nonzero().squeeze(1).to(baseline.device()), 1);
+  return aside;
+}
+
 at::Tensor Reference::undisputed(const OutputSpec& spec, const at::Tensor& given) const {
   const at::Tensor& baseline = baseline_[spec.name];
   if (!given.sizes().equals(baseline.sizes()) || given.dtype() != baseline.dtype() || !given.is_contiguous())
     return given;
-  const bool tainted = oracle_.tainted.contains(spec.name);
-  const at::Tensor candidate =
-      tainted ? at::where(oracle_.tainted[spec.name].to(given.device()), baseline, given) : given;
-  if (!ambiguous_.defined() || !spec.batch_axis) return candidate;
-  const auto index = ambiguous_.nonzero().squeeze(1).to(baseline.device());
-  return candidate.index_copy(*spec.batch_axis, index, baseline.index_select(*spec.batch_axis, index));
+  if (!ambiguous_.defined() && !oracle_.tainted.contains(spec.name)) return given;
+  return at::where(set_aside(spec.name).to(given.device()), baseline, given);
 }
 
 const at::Tensor& Reference::unsettled(const std::string& output) const {
@@ -254,15 +299,14 @@ void Reference::judge(const NamedTensors& outputs, CheckResult& result) const {
 bool Reference::plainly_rejects(const NamedTensors& outputs) const {
   return std::any_of(outputs_.begin(), outputs_.end(), [&](const OutputSpec& spec) {
     const Comparison plain = compare(spec, oracle()[spec.name], baseline_[spec.name],
-                                     undisputed(spec, outputs[spec.name]), setting_.dtype, unsettled(spec.name), {});
+                                     undisputed(spec, outputs[spec.name]), classes(), unsettled(spec.name), {});
     return plain.judgement == Judgement::kRejected && plain.worst_ratio > kNearMiss;
   });
 }
 
 Comparison Reference::compared(const OutputSpec& spec, const at::Tensor& candidate) const {
   const auto with = [&](const at::Tensor& honest) {
-    return compare(spec, oracle()[spec.name], baseline_[spec.name], candidate, setting_.dtype, unsettled(spec.name),
-                   honest);
+    return compare(spec, oracle()[spec.name], baseline_[spec.name], candidate, classes(), unsettled(spec.name), honest);
   };
   const Comparison first = with({});
   const bool near = first.judgement == Judgement::kRejected && first.worst_ratio <= kNearMiss;
@@ -280,9 +324,9 @@ std::string Reference::no_case() const {
   for (const auto& spec : outputs_) {
     if (!trials().settled.contains(spec.name)) continue;
     std::string beyond =
-        beyond_class(spec, oracle()[spec.name], setting_.dtype, unsettled(spec.name), trials().settled[spec.name]);
+        beyond_class(spec, oracle()[spec.name], classes(), unsettled(spec.name), trials().settled[spec.name]);
     if (beyond.empty() && trials().flipped.contains(spec.name))
-      beyond = beyond_class(spec, oracle()[spec.name], setting_.dtype, {}, trials().flipped[spec.name]);
+      beyond = beyond_class(spec, oracle()[spec.name], classes(), {}, trials().flipped[spec.name]);
     if (!beyond.empty()) return "output '" + spec.name + "': " + beyond;
   }
   return "";
@@ -299,8 +343,8 @@ std::uint64_t Reference::hash() const {
 void Reference::check_vacuity(const NamedTensors& inputs, CheckResult& result) const {
   Vacuity total;
   for (const auto& spec : outputs_) {
-    const Vacuity guard = twinbench::check_vacuity(spec, oracle()[spec.name], baseline_[spec.name], inputs,
-                                                   setting_.dtype, unsettled(spec.name));
+    const Vacuity guard = twinbench::check_vacuity(spec, oracle()[spec.name], baseline_[spec.name], inputs, classes(),
+                                                   unsettled(spec.name));
     total.checked += guard.checked;
     total.rejected += guard.rejected;
     total.zeros = total.zeros || guard.zeros;

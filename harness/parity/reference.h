@@ -9,6 +9,7 @@
 
 #include "harness/parity/check_result.h"
 #include "src/registry.h"
+#include "src/stored_states.h"
 
 namespace twinbench {
 
@@ -34,11 +35,15 @@ class OracleCache {
     NamedTensors outputs;
     // In modes that round: which elements of each output are unsettled (rounding_decisions.h); else nothing.
     NamedTensors unsettled;
-    // Likewise, where a decision is close: what it may change. Not compared.
+    // Likewise, where a decision is close: what it may change, and how far (Tainted). Not compared, or of a sum over
+    // all items, as a parameter's gradient is, with a wider bound.
     NamedTensors tainted;
+    std::map<std::string, double> moved;
   };
   // The oracle in `setting`'s case and pass. Of its dtype only the roundings matter, its device does not.
   const Oracle& of(const Component& component, const Setting& setting, const NamedTensors& generated);
+  // Its outputs alone, which take one run.
+  const NamedTensors& outputs(const Component& component, const Setting& setting, const NamedTensors& generated);
   // The outputs of the baseline in fp64 without any rounding.
   const NamedTensors& exact(const Component& component, const Setting& setting, const NamedTensors& generated);
   // What `check` finds about the exact outputs alone on those inputs.
@@ -47,6 +52,7 @@ class OracleCache {
 
  private:
   std::map<std::string, Oracle> oracles_;
+  std::map<std::string, NamedTensors> outputs_;  // of others
   std::map<std::string, CheckResult> judged_;
 };
 
@@ -72,10 +78,15 @@ class Reference {
   // asked where something failed.
   std::string no_case() const;
 
+  // Whose tolerance classes hold: the mode's, or bf16's where states are stored in bf16 (energy flow 0.4).
+  Dtype classes() const { return keeps_bf16(setting_) ? Dtype::kBf16 : setting_.dtype; }
+
   // The outputs of the case, with bounds as they hold for these inputs (ComponentSpec::bound_factor).
   const std::vector<OutputSpec>& outputs() const { return outputs_; }
   const NamedTensors& oracle() const { return oracle_.outputs; }
   const at::Tensor& unsettled(const std::string& output) const;  // undefined in modes that round nothing
+  // Bool, of its shape: true where decisions take the candidate's value out of the comparison.
+  at::Tensor set_aside(const std::string& output) const;
   const NamedTensors& baseline() const { return baseline_; }
   std::uint64_t hash() const;                                         // of all expected values: nobody may write there
   const NamedTensors& baseline_run() const { return baseline_run_; }  // as it ran: disputed items are its own
@@ -90,7 +101,8 @@ class Reference {
   // Marks the items whose decisions rounding may take, and gives the baseline the oracle's values there.
   void set_ambiguous_aside(const Component& component, const NamedTensors& generated, OracleCache& oracles);
   void set_tainted_aside();
-  // The candidate's output with the baseline's values at ambiguous items and tainted elements.
+  void widen(OutputSpec& spec, const at::Tensor& tainted);
+  // The candidate's output with the baseline's values where it is set aside.
   at::Tensor undisputed(const OutputSpec& spec, const at::Tensor& given) const;
 
   const Component& component_;
@@ -103,6 +115,7 @@ class Reference {
   NamedTensors baseline_run_, baseline_;
   at::Tensor ambiguous_;                          // [items] bool; undefined where nothing is ambiguous
   std::string invalid_;                           // why the case is
+  std::set<std::string> widened_;                 // sums that are compared although they are tainted
   std::string undecided_;                         // the same, because of decision margins
   mutable std::shared_ptr<const Trials> trials_;  // made on first use
 };

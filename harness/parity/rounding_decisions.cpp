@@ -98,6 +98,12 @@ class OtherWays final : public RoundingObserver {
   std::mt19937_64 coin_;
 };
 
+double distance(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor finite = at::isfinite(a);
+  if (!finite.equal(at::isfinite(b))) return std::numeric_limits<double>::infinity();
+  return at::where(finite, a - b, at::zeros_like(a)).to(at::kDouble).square().sum().sqrt().item<double>();
+}
+
 at::Tensor differing(const at::Tensor& a, const at::Tensor& b) {
   return a.ne(b).logical_and(a.ne(a).logical_and(b.ne(b)).logical_not());
 }
@@ -146,15 +152,19 @@ NamedTensors unsettled_elements(const Component& component, const Setting& setti
   return unsettled;
 }
 
-NamedTensors tainted_elements(const Component& component, const Setting& setting, const NamedTensors& generated,
-                              const NamedTensors& oracle, const RoundingLog& log) {
-  NamedTensors tainted;
-  for (std::uint64_t trial = 0; log.any_close && trial <= kOtherWays; ++trial) {
+Tainted tainted_by_decisions(const Component& component, const Setting& setting, const NamedTensors& generated,
+                             const NamedTensors& oracle, const RoundingLog& log) {
+  Tainted tainted;
+  const std::uint64_t last = setting.backward() ? 1 : kOtherWays;
+  for (std::uint64_t trial = 0; log.any_close && trial <= last; ++trial) {
     OtherWays observer(trial);
     const NamedTensors other = baseline_outputs(component, oracle_setting(setting), generated);
     for (const auto& [name, right] : oracle) {
       const at::Tensor differs = differing(right, other[name]);
-      tainted.set(name, tainted.contains(name) ? tainted[name].logical_or(differs) : differs);
+      tainted.elements.set(name,
+                           tainted.elements.contains(name) ? tainted.elements[name].logical_or(differs) : differs);
+      double& moved = tainted.moved[name];
+      moved = std::max(moved, distance(right, other[name]));
     }
   }
   return tainted;

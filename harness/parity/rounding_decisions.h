@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "src/registry.h"
@@ -71,14 +73,21 @@ NamedTensors unsettled_elements(const Component& component, const Setting& setti
                                 const NamedTensors& oracle, const std::vector<OpenRounding>& roundings,
                                 const RoundingLog& log);
 
-// Likewise: true where an element is tainted, which is to say that it may come out otherwise, by any amount, because a
-// decision closer than kCloseDecision goes the other way. Nothing where no decision is close.
+// Likewise in `elements`: true where an element is tainted, which is to say that it may come out otherwise, by any
+// amount, because a decision closer than kCloseDecision goes the other way. Nothing where no decision is close.
 //
 // How it is found: the oracle runs again with every close decision gone the other way, those that it meets on the new
-// way included, then kOtherWays times with each of them as a coin falls; what comes out another way is tainted. So a
-// flow's other fates are lived through, and whatever they change, children and neighbours included, is seen to change.
+// way included, then kOtherWays times (of gradients, which are bounded with room, once) with each of them as a coin
+// falls; what comes out another way is tainted. So a flow's other fates are lived through, and whatever they change,
+// children and neighbours included, is seen to change.
 constexpr std::uint64_t kOtherWays = 3;
-NamedTensors tainted_elements(const Component& component, const Setting& setting, const NamedTensors& generated,
-                              const NamedTensors& oracle, const RoundingLog& log);
+struct Tainted {
+  NamedTensors elements;
+  // By output: the farthest of these runs, as the L2 distance of its finite elements from the oracle's; infinite where
+  // other elements are finite.
+  std::map<std::string, double> moved;
+};
+Tainted tainted_by_decisions(const Component& component, const Setting& setting, const NamedTensors& generated,
+                             const NamedTensors& oracle, const RoundingLog& log);
 
 }  // namespace twinbench

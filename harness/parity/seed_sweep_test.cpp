@@ -76,16 +76,23 @@ NamedTensors run(const Component& component, Variant variant, const Setting& set
 // arithmetic may take either way, and are held to the specification's bound of the mode, which is there for such flips.
 // Where a twin has the baseline's own bits at every settled element, it may pass; and where it moves them by less than
 // the class allows the largest element in fp32 mode: a number lies near one of bf16's by chance, at one flow in a
-// hundred, and roundings of small terms are lost in a large sum. Empty: it may not.
+// hundred, and roundings of small terms are lost in a large sum. What is measured is compared with nothing, and what a
+// close decision may change is set aside, by a share that Reference limits: there a twin may differ as it likes. That
+// neither becomes the rule is seen to by expect_right(): half of the twins must be rejected. Empty: it may not.
 constexpr char kUnsettledAlone[] = "it differs at unsettled elements alone, within the class's bound";
+constexpr char kSetAside[] = "it differs only where a close decision has set elements aside";
 constexpr char kLost[] = "it moves elements by less than fp32's bound on the largest one, beside which they are lost";
 constexpr char kNowhere[] = "it differs nowhere";
 std::string why_it_survives(const Reference& reference, const NamedTensors& outputs) {
-  bool differs = false, moved = false;
+  bool differs = false, aside = false, moved = false;
   for (const auto& spec : reference.outputs()) {
+    if (spec.tolerance.kind == Tolerance::Kind::kMeasured) continue;
     const at::Tensor &twin = outputs[spec.name], &right = reference.baseline_run()[spec.name];
     if (!twin.sizes().equals(right.sizes())) return "";
-    const at::Tensor apart = twin.ne(right).logical_and(twin.eq(twin).logical_or(right.eq(right)));
+    const at::Tensor set_aside = reference.set_aside(spec.name);
+    const at::Tensor everywhere = twin.ne(right).logical_and(twin.eq(twin).logical_or(right.eq(right)));
+    const at::Tensor apart = everywhere.logical_and(set_aside.logical_not());
+    aside = aside || everywhere.logical_and(set_aside).any().item<bool>();
     differs = differs || apart.any().item<bool>();
     const at::Tensor settled = apart.logical_and(reference.unsettled(spec.name).logical_not());
     if (!settled.any().item<bool>()) continue;
@@ -95,7 +102,7 @@ std::string why_it_survives(const Reference& reference, const NamedTensors& outp
     const at::Tensor within = (twin - right).abs().le(largest * bound.relative + bound.absolute);  // no NaN is
     if (settled.logical_and(within.logical_not()).any().item<bool>()) return "";
   }
-  return moved ? kLost : differs ? kUnsettledAlone : kNowhere;
+  return moved ? kLost : differs ? kUnsettledAlone : aside ? kSetAside : kNowhere;
 }
 
 void sweep_one(const Component& component, const Setting& setting, std::uint64_t seed, Tally& tally) {
@@ -224,9 +231,18 @@ TEST_F(SeedSweep, SmallCases) {
   expect_right(tallies);
 }
 
+// Operators that a run of the baseline dispatches, at most, where its proof says so: some microseconds each, however
+// small their tensors, and a reference takes some twenty runs.
+double dispatches_of(const Component& component, const Setting& complete) {
+  double most = 0;
+  for (const auto& one : component.spec.proof)
+    if (one.counter == "dispatches" && one.baseline) most = static_cast<double>(one.baseline(complete));
+  return most;
+}
+
 // Every size of the signature drawn anew, log-uniformly, as large as a second allows.
 Setting drawn_sizes(const Component& component, Setting setting, std::uint64_t seed) {
-  constexpr double kMost = 200, kMostInputs = 200'000;
+  constexpr double kMost = 200, kMostInputs = 200'000, kMostDispatches = 30'000;
   for (std::uint32_t attempt = 0;; ++attempt) {
     std::uint32_t number = 0;
     Sizes sizes;
@@ -241,7 +257,7 @@ Setting drawn_sizes(const Component& component, Setting setting, std::uint64_t s
     double elements = 0;
     for (const auto& input : inputs_of(component.spec.signature, complete))
       elements += static_cast<double>(c10::multiply_integers(extents(input.shape, complete)));
-    if (elements <= kMostInputs) return complete;
+    if (elements <= kMostInputs && dispatches_of(component, complete) <= kMostDispatches) return complete;
   }
 }
 

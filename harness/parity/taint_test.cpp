@@ -127,6 +127,34 @@ TEST(Taint, AResultWithoutRoundingIsRejected) {
   if (std::getenv("TWINBENCH_EVERY")) EXPECT_GE(told, 8) << "cases with such an energy";
 }
 
+// A gradient of all flows is set aside where close decisions move it far; that of each flow's first energy never is,
+// but for the flows that they may change.
+TEST(Taint, OfAGradientIsBoundedByWhatDecisionsChange) {
+  const Component& component = find_component("energy_flow.flow_backward");
+  int taken = 0;
+  for (const Case& one : component.spec.cases) {
+    if (one.name != "tiny" && one.name != "run_c") continue;
+    const Setting setting = completed(component.spec.signature, {one, Dtype::kBf16});
+    const NamedTensors generated = generated_inputs(component.spec, setting, 1234);
+    const Reference reference(component, setting, generated);
+    const auto accepts = [&](double within) {
+      NamedTensors outputs;
+      {
+        OtherWay other(within);
+        outputs = baseline_outputs(component, setting, generated);
+        taken += other.taken;
+      }
+      CheckResult result;
+      reference.judge(outputs, result);
+      return result.verdict == CheckVerdict::kPass;
+    };
+    EXPECT_TRUE(accepts(0)) << one.name;
+    EXPECT_TRUE(accepts(kCloseDecision)) << one.name;
+    EXPECT_FALSE(accepts(0.2)) << one.name << ": decisions that no rounding takes";
+  }
+  EXPECT_GT(taken, 0);
+}
+
 TEST(Taint, DecisionsAreThoseOfTheOracle) {
   struct Decisions final : OraclesDecisions {
     using OraclesDecisions::OraclesDecisions;

@@ -12,7 +12,7 @@
 #include "harness/parity/reference.h"
 #include "harness/parity/rounding_decisions.h"
 #include "src/draws.h"
-#include "src/rounding.h"
+#include "src/stored_states.h"
 
 namespace twinbench {
 
@@ -98,7 +98,7 @@ RoundingLog logged_roundings(const Component& component, const Setting& setting,
 
 Trials trials_of(const Component& component, const Setting& setting, const NamedTensors& generated) {
   const Setting oracle = oracle_setting(setting);
-  const bool rounds = rounds_operands(oracle.rounding);
+  const bool rounds = rounds_values(oracle);
   Setting arithmetic = setting;
   arithmetic.device = c10::Device(c10::DeviceType::CPU);
   const auto& dtypes = component.spec.dtypes;

@@ -42,7 +42,18 @@ void launch_activation(const ActivationLayer<float>& a, Stream stream) {
 }
 
 std::function<void(Stream)> captured_graph(const std::string& name, const std::function<void(Stream)>& work) {
-  const auto graph = std::make_shared<simt::CapturedGraph>(name, work);
+  const auto recorded = [&] {
+#if defined(TWINBENCH_SIMT)
+    return std::make_shared<simt::CapturedGraph>(name, work);
+#else
+    try {
+      return std::make_shared<simt::CapturedGraph>(name, work);
+    } catch (const CudaError& refused) {
+      throw CaptureRefused(name + ": " + refused.what());
+    }
+#endif
+  };
+  const auto graph = recorded();
   return [graph](Stream stream) { graph->launch(stream); };
 }
 

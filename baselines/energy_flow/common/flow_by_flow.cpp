@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "baselines/energy_flow/common/networks.h"
+#include "src/energy_flow/common/flow_lives.h"
 
 namespace twinbench::energy_flow::flow_forward {
 
@@ -178,7 +179,8 @@ at::Tensor FlowByFlow::stats() const {
 }
 at::Tensor FlowByFlow::margin() const {
   const at::Tensor margin = at::empty({samples()}, at::kDouble);
-  for (std::size_t b = 0; b < books_.size(); ++b) margin.mutable_data_ptr<double>()[b] = round_ ? 1 : books_[b].margin;
+  const bool aside = sets_decisions_aside(setting_);
+  for (std::size_t b = 0; b < books_.size(); ++b) margin.mutable_data_ptr<double>()[b] = aside ? 1 : books_[b].margin;
   return margin;
 }
 

@@ -5,6 +5,9 @@
 
 #include <limits>
 
+#include "baselines/common/layers.h"
+#include "src/stored_states.h"
+
 namespace twinbench::energy_flow::flow_forward {
 namespace {
 
@@ -60,10 +63,12 @@ NamedTensors FlowsAtOnce::lived(const at::Tensor& energies) const {
       raw = raw.add_(drawn);
       move = at::add(move, drawn);
     }
+    at::Tensor stored = carried.hidden.index_select(1, place);
+    if (stores_as(setting_) == Dtype::kBf16) stored = baseline_operand(stored, true);
     live.advance(t, {.energy = intent.energy,
                      .raw = raw,
                      .move = move,
-                     .hidden = carried.hidden.index_select(1, place),
+                     .hidden = stored,
                      .gate = intent.gate,
                      .child = intent.child});
   }

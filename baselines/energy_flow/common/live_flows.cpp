@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "src/energy_flow/common/flow_lives.h"
+
 namespace twinbench::energy_flow::flow_forward {
 
 LiveFlows::LiveFlows(const Setting& setting, const HostRules& rules, const at::Tensor& surface,
@@ -13,7 +15,7 @@ LiveFlows::LiveFlows(const Setting& setting, const HostRules& rules, const at::T
     : rules_(rules),
       samples_(surface.size(0)),
       start_depth_(Grid(setting, surface.options()).start_depth()),
-      tells_margin_(setting.dtype != Dtype::kBf16),
+      tells_margin_(!sets_decisions_aside(setting)),
       keys_(sample_key) {
   const std::int64_t cells = surface.size(1), placed = std::min(cells, rules.quota);
   const auto whole = surface.options().dtype(at::kLong);

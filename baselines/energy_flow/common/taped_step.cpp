@@ -8,6 +8,7 @@
 
 #include "baselines/energy_flow/common/exploration.h"
 #include "baselines/energy_flow/common/networks.h"
+#include "src/stored_states.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
@@ -20,17 +21,18 @@ at::Tensor unguarded(const at::Tensor& gradient, const at::Tensor& value) {
 }  // namespace
 
 TapedLinear TapedLinear::of(const NamedTensors& inputs, const NamedTensors& gradients, const std::string& weight,
-                            const std::string& bias) {
-  TapedLinear layer{inputs[weight], inputs[bias], {}, {}};
+                            const std::string& bias, Dtype mode) {
+  TapedLinear layer{inputs[weight], inputs[bias], {}, {}, mode};
   if (gradients.contains("grad_" + weight))
     layer.grad_weight = gradients["grad_" + weight], layer.grad_bias = gradients["grad_" + bias];
   return layer;
 }
 at::Tensor TapedLinear::forward(const at::Tensor& x) const { return at::linear(x, weight, bias); }
 at::Tensor TapedLinear::backward(const at::Tensor& gradient, const at::Tensor& x) const {
-  at::Tensor(grad_weight).addmm_(gradient.t(), x);
+  const at::Tensor operand = rounded(gradient, mode);
+  at::Tensor(grad_weight).addmm_(operand.t(), x);
   at::Tensor(grad_bias).add_(gradient.select(0, 0));
-  return at::mm(gradient, weight);
+  return at::mm(operand, weight);
 }
 
 std::int64_t TapedStep::bytes() const {
@@ -61,9 +63,12 @@ std::int64_t TapedStep::bytes() const {
 }
 
 TapedNetworks::TapedNetworks(const NamedTensors& inputs, const NamedTensors& gradients, const Setting& setting)
-    : scale_(scheduled_scale(setting)), gate_(setting.option("spawn") == 2) {
+    : mode_(setting.rounds_as()),
+      stores_(stores_as(setting)),
+      scale_(scheduled_scale(setting)),
+      gate_(setting.option("spawn") == 2) {
   const auto linear = [&](const std::string& prefix, const std::string& suffix) {
-    return TapedLinear::of(inputs, gradients, prefix + "weight" + suffix, prefix + "bias" + suffix);
+    return TapedLinear::of(inputs, gradients, prefix + "weight" + suffix, prefix + "bias" + suffix, mode_);
   };
   coordinates_ = linear("coordinate_", "");
   for (std::size_t l = 0; l < 3; ++l) {
@@ -77,8 +82,10 @@ TapedNetworks::TapedNetworks(const NamedTensors& inputs, const NamedTensors& gra
   }
   for (std::int64_t l = 0; l < setting.size("layers"); ++l) {
     const std::string number = "_" + std::to_string(l);
-    layers_.push_back({TapedLinear::of(inputs, gradients, "weight_input" + number, "bias_input" + number),
-                       TapedLinear::of(inputs, gradients, "weight_hidden" + number, "bias_hidden" + number)});
+    const auto recurrent = [&](const std::string& of) {
+      return TapedLinear::of(inputs, gradients, "weight_" + of + number, "bias_" + of + number, Dtype::kFp32);
+    };
+    layers_.push_back({recurrent("input"), recurrent("hidden")});
   }
   energy_hidden_ = linear("energy_hidden_", ""), energy_out_ = linear("energy_out_", "");
   displacement_hidden_ = linear("displacement_hidden_", ""), displacement_out_ = linear("displacement_out_", "");
@@ -91,14 +98,16 @@ void TapedNetworks::forward(TapedStep& step, const at::Tensor& hidden) const {
   // An energy that is no number makes features that are none, which the guard replaces. The layers get a zero in its
   // place: what the guard stops must not come back as zero times NaN.
   const at::Tensor usable = at::isfinite(step.energy);
-  step.state = at::cat({coordinates_.forward(step.position), at::nan_to_num(step.energy, 0.0, 0.0, 0.0)}, 1);
+  step.position = rounded(step.position, mode_);
+  step.state =
+      rounded(at::cat({coordinates_.forward(step.position), at::nan_to_num(step.energy, 0.0, 0.0, 0.0)}, 1), mode_);
   at::Tensor x = step.state;
   for (std::size_t l = 0; l < 2; ++l) {
     TapedStep::Hidden& one = step.neuron[l];
     one.product = neuron_[l].forward(x);
     std::tie(one.normal, one.mean, one.deviation) =
         at::native_layer_norm(one.product, {one.product.size(1)}, norms_[l].gain, norms_[l].shift, 1e-5);
-    x = one.active = at::gelu(one.normal);
+    x = one.active = rounded(at::gelu(one.normal), mode_);
   }
   step.features = at::where(usable, neuron_[2].forward(x), std::numeric_limits<double>::quiet_NaN());
   step.raw_input = at::cat({step.features, step.energy}, 1);
@@ -120,20 +129,20 @@ void TapedNetworks::forward(TapedStep& step, const at::Tensor& hidden) const {
     gates.candidate = at::tanh(at::add(block(from_input, 2), at::mul(gates.reset, gates.hidden_candidate)));
     next.push_back(at::add(at::mul(at::rsub(gates.update, 1), gates.candidate), at::mul(gates.update, h)));
   }
-  step.carried = guarded(next.back());
-  step.next = guarded(at::stack(next, 1));
+  step.carried = rounded(guarded(next.back()), mode_);
+  step.next = rounded(guarded(at::stack(next, 1)), stores_);
   step.energy_hidden = energy_hidden_.forward(step.carried);
-  step.energy_active = at::gelu(step.energy_hidden);
+  step.energy_active = rounded(at::gelu(step.energy_hidden), mode_);
   step.next_energy = at::nan_to_num(at::tanh(energy_out_.forward(step.energy_active)), 0.0);
   step.displacement_hidden = displacement_hidden_.forward(step.carried);
-  step.displacement_active = at::gelu(step.displacement_hidden);
+  step.displacement_active = rounded(at::gelu(step.displacement_hidden), mode_);
   step.displacement = displacement_out_.forward(step.displacement_active);
   step.delta = at::clamp(at::mul(step.displacement, scale_), -0.5, 0.5);
   if (gate_) step.child = at::tanh(child_.forward(step.carried));
 }
 
 at::Tensor TapedNetworks::gate(const TapedStep& step) const {
-  const at::Tensor hidden = at::gelu(at::linear(step.carried, gate_hidden_weight_, gate_hidden_bias_));
+  const at::Tensor hidden = rounded(at::gelu(at::linear(step.carried, gate_hidden_weight_, gate_hidden_bias_)), mode_);
   return at::sigmoid(at::linear(hidden, gate_out_weight_, gate_out_bias_));
 }
 
@@ -164,7 +173,8 @@ void TapedNetworks::backward(const TapedStep& step, Adjoint& after, const std::v
 // Of what the heads multiplied.
 at::Tensor TapedNetworks::heads_backward(const TapedStep& step, const Adjoint& after,
                                          const std::vector<Adjoint>& flows) const {
-  const at::Tensor inside = at::le(at::abs(at::mul(step.displacement, scale_)), 0.5);
+  const at::Tensor length = at::abs(at::mul(step.displacement, scale_));
+  const at::Tensor inside = decided_each(at::le(length, 0.5), [&] { return at::abs(at::sub(length, 0.5)); });
   const at::Tensor moved = at::where(inside, at::mul(after.position, scale_), 0.0);
   const at::Tensor by_displacement = displacement_hidden_.backward(
       at::gelu_backward(displacement_out_.backward(moved, step.displacement_active), step.displacement_hidden),

@@ -14,11 +14,12 @@
 
 namespace twinbench::energy_flow::flow_forward {
 
-// A linear layer and the sums of its gradients.
+// A linear layer and the sums of its gradients. `mode`: of its operands; x and the weight come as operands.
 struct TapedLinear {
   at::Tensor weight, bias, grad_weight, grad_bias;
+  Dtype mode = Dtype::kFp32;
   static TapedLinear of(const NamedTensors& inputs, const NamedTensors& gradients, const std::string& weight,
-                        const std::string& bias);
+                        const std::string& bias, Dtype mode);
   at::Tensor forward(const at::Tensor& x) const;
   at::Tensor backward(const at::Tensor& gradient, const at::Tensor& x) const;  // of x
 };
@@ -31,7 +32,8 @@ struct Adjoint {
   at::Tensor position, energy, hidden;  // [1, 3], [1, 1], [1, layers, width]
 };
 
-// One flow, one step: the specification's list of C34, and the moments that ATen's normalisation returns.
+// One flow, one step: the specification's list of C34, and the moments that ATen's normalisation returns. What a layer
+// of neuron or heads multiplies is kept as its operand.
 struct TapedStep {
   struct Hidden {
     at::Tensor product, normal, active, mean, deviation;
@@ -82,6 +84,8 @@ class TapedNetworks {
                                                   const at::Tensor& gradient) const;
   at::Tensor neuron_backward(const TapedStep& step, const at::Tensor& gradient) const;  // of the state
 
+  const Dtype mode_;    // of neuron and heads; the recurrent layers stay as they are (0.3)
+  const Dtype stores_;  // hidden states
   const double scale_;  // lambda at this optimizer step
   const bool gate_;
   TapedLinear coordinates_, neuron_[3];

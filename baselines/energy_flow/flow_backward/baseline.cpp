@@ -2,6 +2,7 @@
 // then replayed one flow-step and one operator at a time.
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "baselines/energy_flow/common/groups.h"
 #include "baselines/energy_flow/common/taped_step.h"
 #include "src/energy_flow/common/flow_work.h"
+#include "src/rounding.h"
 
 namespace twinbench::energy_flow::flow_backward {
 namespace {
@@ -73,11 +75,22 @@ class Baseline final : public FlowByFlow {
   void settled(std::int64_t b, std::size_t flow, const Readings& readings, std::int64_t children) override {
     TapedStep& step = tape_.back();
     step.sample = b, step.flow = flow, step.requested = children;
-    const auto slope = [&](double raw) { return rules_.kill || !(raw > 1) ? 1.0 : raw > 3 ? 0.0 : -1.0; };
     step.slope_x = slope(readings.x), step.slope_y = slope(readings.y);
     if (!backward_ && flows(b)[flow].fate == Fate::kActive) note_kinks(step, readings);
     if (!backward_) tape_.clear();
   }
+  // Of the reflection, by the magnitude of where the flow would be: inside, folded once, or clamped after that. On a
+  // border exactly two numbers without a rounding met.
+  double slope(double raw) const {
+    if (rules_.kill) return 1;
+    const auto beyond = [](double value, double border) { return value > border ? 1 : 0; };
+    const double to_first = raw == 1 ? 2 : std::abs(raw - 1), to_second = std::abs(raw - 3);
+    const std::int64_t computed = beyond(raw, 1) + beyond(raw, 3);
+    const std::int64_t other = to_first <= to_second ? 1 - beyond(raw, 1) : 2 - beyond(raw, 3);
+    constexpr double kSlopes[] = {1, -1, 0};
+    return kSlopes[decided(computed, other, std::min(to_first, to_second))];
+  }
+
   void admitted(const Request& request, std::int64_t, std::size_t child) override {
     if (backward_) tape_[request.step].children.push_back(child);
   }

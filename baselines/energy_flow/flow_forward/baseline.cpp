@@ -7,6 +7,7 @@
 #include "baselines/energy_flow/common/flow_by_flow.h"
 #include "baselines/energy_flow/common/groups.h"
 #include "baselines/energy_flow/common/networks.h"
+#include "src/stored_states.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
@@ -53,7 +54,7 @@ class Baseline final : public FlowByFlow {
     for (std::size_t l = 0; l < layers_.size(); ++l)
       next.push_back(x = cell(layers_[l], x, h.select(1, static_cast<std::int64_t>(l))));
     carried_ = guarded(x);
-    return guarded(at::stack(next, 1));
+    return rounded(guarded(at::stack(next, 1)), stores_as(setting_));
   }
 
   static at::Tensor cell(const RecurrentLayer& layer, const at::Tensor& x, const at::Tensor& h) {

@@ -100,7 +100,9 @@ struct TileArguments {
   const float* biases = nullptr;              // [tiles][4][kTileChannels]: reset, update, candidate of input, of state
   float* out = nullptr;                       // [rows, stride], the next state; of the heads [rows, columns]
   std::int32_t columns = 0;                   // of the heads
-  bool round = false;                         // of the heads: the state is an operand in bf16
+  // The state is rounded to bf16: of the heads as an operand, of a recurrent layer as it is stored (hidden_dtype).
+  bool round = false;
+  bool tf32 = false;  // products by tensor cores
 };
 
 constexpr int kSampleThreads = 256;

@@ -1,11 +1,13 @@
-// The whole forward's products in fp32: 64 live flows by 96 columns a block, in a recurrent layer with the gates behind
-// them. Sums are taken in the order of the inner length, input before state: a flow's are the same bits in any row. In
-// the namespace of the component that had them first; the whole backward pass takes them too.
+// The whole forward's products in fp32, or by tensor cores in TF32: 64 live flows by 96 columns a block, in a recurrent
+// layer with the gates behind them. Sums are taken in the order of the inner length, input before state: a flow's are
+// the same bits in any row. In the namespace of the component that had them first; the whole backward pass takes them
+// too.
 #pragma once
 
 #include "kernels/common/vectors.h"
 #include "kernels/energy_flow/common/flow_arguments.h"
 #include "kernels/energy_flow/common/gru.h"
+#include "kernels/energy_flow/common/tf32_tile.h"
 
 namespace twinbench::energy_flow::flow_forward {
 
@@ -13,9 +15,9 @@ namespace simt = kernels::simt;
 
 constexpr int kOwnFlows = 8;  // a thread's, by two columns of each third of the tile: 48 products from 22 values
 
-// What a thread does in its block. All threads call step() for every slice in turn. kRound: the state is an operand in
-// bf16.
-template <class Block, bool kRound = false>
+// What a thread does in its block. All threads call step() for every slice in turn. kRound: the state is rounded to
+// bf16, as an operand of the heads or as it is stored. kTf32: products by tensor cores.
+template <class Block, bool kRound = false, bool kTf32 = false>
 class FlowTile {
  public:
   using Sums = float[2][kOwnFlows];
@@ -67,10 +69,16 @@ class FlowTile {
     for (int j = 0; j < kWeights; ++j) weights[thread_ + j * kTileThreads] = coefficients_[j];
     block_.barrier();
     if (slice + 1 < slices) load(slice + 1);
-    TWINBENCH_ROLLED
-    for (int quarter = 0; quarter < kQuarters; ++quarter) {
-      TWINBENCH_UNROLL
-      for (int i = 0; i < 4; ++i) add(quarter * 4 + i, fours, pairs, one, two, three);
+    if constexpr (kTf32) {
+      auto columns = simt::dynamic_shared<float>(block_, slice % 2 * kSliceBytes + kFlowBytes);
+      TWINBENCH_ROLLED
+      for (int part = 0; part < kSliceDepth / kTf32Depth; ++part) add_part(part, fours, columns, one, two, three);
+    } else {
+      TWINBENCH_ROLLED
+      for (int quarter = 0; quarter < kQuarters; ++quarter) {
+        TWINBENCH_UNROLL
+        for (int i = 0; i < 4; ++i) add(quarter * 4 + i, fours, pairs, one, two, three);
+      }
     }
   }
 
@@ -94,6 +102,26 @@ class FlowTile {
         for (int f = 0; f < kOwnFlows; ++f)
           sums[c][f] = kernels::multiply_add(weight.of[c], f < 4 ? low.of[f % 4] : high.of[f % 4], sums[c][f]);
       }
+    }
+  }
+
+  // A thread's flows are eight neighbours, its columns those that a tensor core's tile has for its lane.
+  template <class Flows, class Columns>
+  TWINBENCH_DEVICE void add_part(int part, Flows flows, Columns columns, Sums& one, Sums& two, Sums& three) const {
+    const int lane = thread_ % 32, pair = lane % 4, at = part * kTf32Depth + pair;
+    const auto eight = [&](int depth) {
+      const int place = place_in_slice(depth, own_flow) / 4;
+      return Tf32Eight{flows[place], flows[place + 1]};
+    };
+    const Tf32Eight low = eight(at), high = eight(at + 4);
+    TWINBENCH_UNROLL
+    for (int third = 0; third < 3; ++third) {
+      const int column = third * kTileChannels + thread_ / 32 * 8 + lane / 4;
+      multiply_tf32_tiles(block_, low, high, columns[at * kTileColumns + column],
+                          columns[(at + 4) * kTileColumns + column],
+                          third == 0   ? one
+                          : third == 1 ? two
+                                       : three);
     }
   }
 
@@ -128,13 +156,13 @@ class FlowTile {
 
 // body(tile) for the tile of flows and columns that is the block's: tiles of columns are neighbours. None where there
 // are no flows for it.
-template <bool kRound = false, class Block, class Body>
+template <bool kRound = false, bool kTf32 = false, class Block, class Body>
 TWINBENCH_DEVICE void over_tile(Block& block, const TileArguments& a, int tiles, Body body) {
   const std::int32_t total = *a.total;
   const std::int64_t first = std::int64_t{block.index().x / static_cast<unsigned>(tiles)} * kTileFlows;
   if (first >= total) return;  // the whole block
-  FlowTile<Block, kRound> tile(block, a, total, first,
-                               static_cast<int>(block.index().x % static_cast<unsigned>(tiles)));
+  FlowTile<Block, kRound, kTf32> tile(block, a, total, first,
+                                      static_cast<int>(block.index().x % static_cast<unsigned>(tiles)));
   body(tile);
 }
 
@@ -150,7 +178,9 @@ struct RowGates {
 };
 
 // Grid: channel_tiles() for every kTileFlows rows that there can be. The state is stored as the layer above takes it;
-// who reads it as a state guards it.
+// who reads it as a state guards it. kStores: who reads it as a state also rounds it, as if it had been stored in bf16
+// (hidden_dtype); what the layer above and the heads take has not been stored yet.
+template <bool kStores, bool kTf32>
 struct RecurrentProducts {
   static constexpr int kMaxThreads = kTileThreads;
   static constexpr int kMinBlocksPerSm = 3;
@@ -162,6 +192,10 @@ struct RecurrentProducts {
   }
 
  protected:
+  static TWINBENCH_DEVICE float state_operand(float stored) {
+    return kernels::operand(kernels::guard(stored, energy_carrier::kGuardLimit), kStores);
+  }
+
   static TWINBENCH_DEVICE void store_state(const TileArguments& a, std::int64_t row, int channel,
                                            const RowGates& gates) {
     kernels::store(a.out + row * a.stride + channel, kernels::Floats<2>{{gates.of[0].next, gates.of[1].next}});
@@ -170,8 +204,9 @@ struct RecurrentProducts {
   // store(row, channel, gates of that channel and the next one).
   template <class Block, class Store>
   static TWINBENCH_DEVICE void run(Block& block, const TileArguments& a, Store store) {
-    over_tile(block, a, channel_tiles(a), [&](FlowTile<Block>& tile) {
-      typename FlowTile<Block>::Sums reset = {}, update = {}, of_input = {}, of_state = {};
+    using Tile = FlowTile<Block, kStores, kTf32>;
+    over_tile<kStores, kTf32>(block, a, channel_tiles(a), [&](Tile& tile) {
+      typename Tile::Sums reset = {}, update = {}, of_input = {}, of_state = {};
       TWINBENCH_ROLLED
       for (int slice = 0; slice < tile.input_slices; ++slice) tile.step(slice, reset, update, of_input);
       TWINBENCH_ROLLED
@@ -199,7 +234,7 @@ struct RecurrentProducts {
           gates.from_state[c] = of_state[c][f] + bias[3].of[c];
           gates.of[c] = energy_carrier::gru_channel(reset[c][f] + bias[0].of[c], update[c][f] + bias[1].of[c],
                                                     of_input[c][f] + bias[2].of[c], gates.from_state[c],
-                                                    kernels::guard(hidden[f].of[c], energy_carrier::kGuardLimit));
+                                                    state_operand(hidden[f].of[c]));
         }
         store(row, channel, gates);
       }

@@ -85,6 +85,7 @@ struct HeadsBackArguments {
   const float *sums = nullptr, *bias = nullptr;  // [slots, columns.all] without bias, [columns.all]
   const float *energy_out_weight = nullptr, *displacement_out_weight = nullptr;
   ColumnLayout layout = {};
+  bool round = false;         // in bf16 mode; weights are operands, the gradient is stored as one
   float* gradient = nullptr;  // [slots, gradient_stride], zeros from layout.trained on
   std::int32_t gradient_stride = 0;
   float* partial = nullptr;  // [column_blocks(slots), layout.stride()]
@@ -97,6 +98,7 @@ struct GatesBackArguments {
   std::int64_t slots = 0;
   StepRows tape = {};
   std::int32_t stride = 0;
+  bool stores = false;           // states in bf16 (hidden_dtype)
   bool top = false;              // what comes from above passes the output's guard
   const float* gates = nullptr;  // as GatesArguments
   const float* state = nullptr;  // [slots, stride], before the step, by tape.source
@@ -130,6 +132,7 @@ struct MatrixArguments {
   const float* values = nullptr;          // [slots, width]
   const std::int32_t* source = nullptr;   // [slots]: row of the values, none: zeros; null: the own one
   bool guards = false;                    // the values, when they are read
+  bool round = false;                     // them too, to bf16
   std::int32_t gradients = 0, width = 0;  // multiples of eight
   std::int64_t weight = 0, bias = 0;      // where their sums begin in a row of `partial`
 };
@@ -139,6 +142,7 @@ struct MatricesArguments {
   const std::int32_t* total = nullptr;
   MatrixArguments of[2] = {};
   int count = 1;
+  bool tf32 = false;  // products by tensor cores
   std::int32_t pieces = 1;
   float* partial = nullptr;  // [pieces, stride]
   std::int64_t stride = 0;
@@ -152,6 +156,7 @@ struct NeuronBackArguments {
   StepRows tape = {};
   Adjoints adjoints = {};
   simple_neuron::Layout layout = {};
+  bool round = false;                 // in bf16 mode; weights are operands
   const float* weights = nullptr;     // packed
   const float* grad_input = nullptr;  // [slots, input_stride]: of features and energy, guarded
   std::int32_t input_stride = 0;

@@ -21,8 +21,9 @@ TWINBENCH_DEVICE float over_children(const StepRows& tape, std::int64_t row, con
   return sum;
 }
 
-// Grid: (column_blocks(rows that there can be), chunks of 32 vectors).
-template <int kWidth>
+// Grid: (column_blocks(rows that there can be), chunks of 32 vectors). kRound: in bf16 mode; gradients are stored as
+// operands, and as what they were they are summed here, for the first layers' biases.
+template <int kWidth, bool kRound = false>
 struct HeadColumnsAs {
   static constexpr int kMaxThreads = kColumnThreads;
   // Dynamic: a vector of every thread.
@@ -53,8 +54,9 @@ struct HeadColumnsAs {
 
  private:
   static constexpr int kSecond = 5;  // gradients of a row's second sums: energy, displacement x y z, child
-  static constexpr int kTerms = 3;   // sums over rows of a column: of its weights, at most three
-  static constexpr int kBatch = 4;   // rows of a warp in flight
+  // Sums over rows of a column: of its weights, at most three, and of the gradient itself.
+  static constexpr int kTerms = kRound ? 4 : 3, kOwnTerm = 3;
+  static constexpr int kBatch = 4;  // rows of a warp in flight
   static constexpr int kWarps = kColumnThreads / simt::kWarpSize;
 
   struct Own {
@@ -105,7 +107,7 @@ struct HeadColumnsAs {
     const kernels::Floats<4> exact = {{grad.energy, grad.displacement.x, grad.displacement.y, grad.displacement.z}};
     out_bias = kernels::map(out_bias, exact, [](float sum, float value) { return sum + value; });
     TWINBENCH_UNROLL
-    for (int i = 0; i < 4; ++i) second[i * kRowsAtOnce + place] = exact.of[i];
+    for (int i = 0; i < 4; ++i) second[i * kRowsAtOnce + place] = kernels::operand(exact.of[i], kRound);
     second[4 * kRowsAtOnce + place] = grad.child;
   }
 
@@ -135,13 +137,14 @@ struct HeadColumnsAs {
       for (int i = 0; i < kWidth; ++i) {
         const float x = sums.of[i] + own.bias.of[i];
         gradient.of[i] = energy * own.weight[0].of[i] * kernels::gelu_derivative(x);
-        totals.of[0].of[i] = kernels::multiply_add(energy, kernels::gelu(x), totals.of[0].of[i]);
+        totals.of[0].of[i] =
+            kernels::multiply_add(energy, kernels::operand(kernels::gelu(x), kRound), totals.of[0].of[i]);
       }
     } else if (own.displacement) {
       const float along[] = {second[kRowsAtOnce + row], second[2 * kRowsAtOnce + row], second[3 * kRowsAtOnce + row]};
       TWINBENCH_UNROLL
       for (int i = 0; i < kWidth; ++i) {
-        const float x = sums.of[i] + own.bias.of[i], activated = kernels::gelu(x);
+        const float x = sums.of[i] + own.bias.of[i], activated = kernels::operand(kernels::gelu(x), kRound);
         gradient.of[i] =
             (along[0] * own.weight[0].of[i] + along[1] * own.weight[1].of[i] + along[2] * own.weight[2].of[i]) *
             kernels::gelu_derivative(x);
@@ -151,6 +154,11 @@ struct HeadColumnsAs {
     } else if (own.column == a.columns.child()) {  // the columns after it are padding
       const float child = second[4 * kRowsAtOnce + row];
       gradient.of[0] = child;
+    }
+    if constexpr (kRound) {
+      totals.of[kOwnTerm] =
+          kernels::map(totals.of[kOwnTerm], gradient, [](float sum, float value) { return sum + value; });
+      gradient = kernels::rounded_to_bf16(gradient);
     }
     return gradient;
   }
@@ -173,13 +181,17 @@ struct HeadColumnsAs {
       vectors[simt::thread_rank(block)] = totals.of[term];
       block.barrier();
       const int c = simt::thread_rank(block);
-      if (c < kColumns && first + c >= (term > 0 ? a.columns.displacement() : 0) && first + c < a.columns.child()) {
+      const bool own = term == kOwnTerm;  // all of a column's terms but this one are of weights
+      if (c < kColumns && first + c >= (term > 0 && !own ? a.columns.displacement() : 0) &&
+          first + c < (own ? a.layout.trained : a.columns.child())) {
         float sum = 0.0f;
         for (int warp = 0; warp < kWarps; ++warp) {
           const float value = values[warp * kColumns + c];
           sum += value;
         }
-        add(a, partial + term * a.columns.head_width + first + c, sum);  // [energy | displacement x], then y, then z
+        // [energy | displacement x], then y, then z, then the first layers' biases.
+        const int start = own ? a.layout.first_bias() : term * a.columns.head_width;
+        add(a, partial + start + first + c, sum);
       }
       block.barrier();
     }
@@ -201,5 +213,9 @@ struct HeadColumnsAs {
 struct HeadColumnsAnyWidth : HeadColumnsAs<1> {};
 
 struct HeadColumns : HeadColumnsAs<4> {};
+
+struct RoundedHeadColumnsAnyWidth : HeadColumnsAs<1, true> {};
+
+struct RoundedHeadColumns : HeadColumnsAs<4, true> {};
 
 }  // namespace twinbench::energy_flow::flow_backward

@@ -61,12 +61,13 @@ struct SettleTaped : flow_forward::SettleEach {
 };
 
 // The whole forward's, which leaves the gates.
-struct GatesTaped : flow_forward::RecurrentProducts {
+template <bool kStores, bool kTf32>
+struct GatesTapedAs : flow_forward::RecurrentProducts<kStores, kTf32> {
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const GatesArguments& a) const {
     const std::int64_t stride = a.tile.stride;
-    run(block, a.tile, [&](std::int64_t row, int channel, const flow_forward::RowGates& gates) {
-      if (a.tile.out != nullptr) store_state(a.tile, row, channel, gates);
+    this->run(block, a.tile, [&](std::int64_t row, int channel, const flow_forward::RowGates& gates) {
+      if (a.tile.out != nullptr) this->store_state(a.tile, row, channel, gates);
       float* const to = a.gates + 4 * row * stride + channel;
       kernels::store(to, kernels::Floats<2>{{gates.of[0].reset, gates.of[1].reset}});
       kernels::store(to + stride, kernels::Floats<2>{{gates.of[0].update, gates.of[1].update}});
@@ -75,6 +76,11 @@ struct GatesTaped : flow_forward::RecurrentProducts {
     });
   }
 };
+
+struct GatesTaped : GatesTapedAs<false, false> {};
+struct StoredGatesTaped : GatesTapedAs<true, false> {};
+struct GatesTapedTf32 : GatesTapedAs<false, true> {};
+struct StoredGatesTapedTf32 : GatesTapedAs<true, true> {};
 
 // Grid: striding_blocks(count / 4, kElementThreads).
 struct ClearAdjoints {

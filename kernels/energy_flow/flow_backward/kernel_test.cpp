@@ -117,7 +117,10 @@ TEST(TapeKernels, SettleLeavesWhoseChildrenAreWhere) {
   }
 }
 
-TEST(TapeKernels, GatesAreLeftWithAndWithoutTheState) {
+// rounds: states to bf16, as if they had been stored so. tf32: operands of the products.
+template <class Kernel>
+void gates_are_left(Kernel kernel, bool rounds, bool tf32) {
+  const auto operand = [tf32](float x) { return tf32 ? kernels::float_of_bits(simt::tf32_bits(x)) : x; };
   for (const auto& [slots, live] : kRows)
     for (const bool stores : {true, false})
       for (const auto order : simt::kAllOrders) {
@@ -135,8 +138,7 @@ TEST(TapeKernels, GatesAreLeftWithAndWithoutTheState) {
                   .weights = t.floats(kInner * 96, 5, 0.4f),
                   .biases = t.floats(4 * 32, 6),
                   .out = stores ? out : nullptr};
-        simt::run_clean(GatesTaped{}, (slots + 63) / 64, flow_forward::kTileThreads, order, a,
-                        flow_forward::kTileBytes);
+        simt::run_clean(kernel, (slots + 63) / 64, flow_forward::kTileThreads, order, a, flow_forward::kTileBytes);
         for (std::int32_t row = 0; row < live; ++row)
           for (std::int32_t c = 0; c < kStride; ++c) {
             const std::int32_t source = t.tape.source[row];
@@ -144,13 +146,14 @@ TEST(TapeKernels, GatesAreLeftWithAndWithoutTheState) {
             for (int i = 0; i < 4; ++i) sums[i] = a.tile.biases[i * 32 + c];
             for (int gate = 0; gate < 3; ++gate)
               for (std::int32_t k = 0; k < kInner; ++k) {
-                const double weight = a.tile.weights[k * 96 + gate * 32 + c];
+                const double weight = operand(a.tile.weights[k * 96 + gate * 32 + c]);
                 const bool input = k < kStride;
                 if (!input && source < 0) continue;
                 sums[gate + (gate == 2 && !input)] +=
-                    weight * (input ? a.tile.input[row * kStride + k] : a.tile.state[source * kStride + k - kStride]);
+                    weight * operand(input ? a.tile.input[row * kStride + k]
+                                           : kernels::operand(a.tile.state[source * kStride + k - kStride], rounds));
               }
-            const double before = source < 0 ? 0 : a.tile.state[source * kStride + c];
+            const double before = source < 0 ? 0 : kernels::operand(a.tile.state[source * kStride + c], rounds);
             const auto due = energy_carrier::gru_channel(sums[0], sums[1], sums[2], sums[3], before);
             const double wanted[] = {due.reset, due.update, due.candidate, sums[3]};
             for (int i = 0; i < 4; ++i)
@@ -161,6 +164,11 @@ TEST(TapeKernels, GatesAreLeftWithAndWithoutTheState) {
           }
       }
 }
+
+TEST(TapeKernels, GatesAreLeftWithAndWithoutTheState) { gates_are_left(GatesTaped{}, false, false); }
+TEST(TapeKernels, GatesOfStoredStates) { gates_are_left(StoredGatesTaped{}, true, false); }
+TEST(TapeKernels, GatesByTensorCores) { gates_are_left(GatesTapedTf32{}, false, true); }
+TEST(TapeKernels, GatesOfStoredStatesByTensorCores) { gates_are_left(StoredGatesTapedTf32{}, true, true); }
 
 // A cell's gradient goes to its flows by their shares (decision 16); what is in no cell has none.
 TEST(EndKernels, SurfacesGiveGradientsToDoneFlows) {

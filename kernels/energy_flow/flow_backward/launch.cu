@@ -39,8 +39,14 @@ void launch_settle_taped(const TapedArguments& a, kernels::Stream stream) {
 }
 
 void launch_gates(const GatesArguments& a, kernels::Stream stream) {
-  simt::launch(GatesTaped{}, tiles(a.tile.rows, flow_forward::channel_tiles(a.tile)), flow_forward::kTileThreads,
-               flow_forward::kTileBytes, stream, a);
+  const auto start = [&](auto kernel) {
+    simt::launch(kernel, tiles(a.tile.rows, flow_forward::channel_tiles(a.tile)), flow_forward::kTileThreads,
+                 flow_forward::kTileBytes, stream, a);
+  };
+  if (a.tile.tf32)
+    a.tile.round ? start(StoredGatesTapedTf32{}) : start(GatesTapedTf32{});
+  else
+    a.tile.round ? start(StoredGatesTaped{}) : start(GatesTaped{});
 }
 
 void launch_clear(const ClearArguments& a, kernels::Stream stream) {
@@ -60,11 +66,13 @@ void launch_heads_back(const HeadsBackArguments& a, kernels::Stream stream) {
   const std::int64_t vectors = kernels::blocks_of(a.layout.trained, width);
   const dim3 grid(simt::grid(column_blocks(a.steps.slots)).x,
                   static_cast<unsigned>(kernels::blocks_of(vectors, simt::kWarpSize)));
+  const auto start = [&]<class Kernel>(Kernel kernel) {
+    simt::launch(kernel, grid, kColumnThreads, Kernel::documented_shared_bytes(), stream, a);
+  };
   if (width == 4)
-    simt::launch(HeadColumns{}, grid, kColumnThreads, HeadColumns::documented_shared_bytes(), stream, a);
+    a.round ? start(RoundedHeadColumns{}) : start(HeadColumns{});
   else
-    simt::launch(HeadColumnsAnyWidth{}, grid, kColumnThreads, HeadColumnsAnyWidth::documented_shared_bytes(), stream,
-                 a);
+    a.round ? start(RoundedHeadColumnsAnyWidth{}) : start(HeadColumnsAnyWidth{});
 }
 
 void launch_gates_back(const GatesBackArguments& a, kernels::Stream stream) {
@@ -76,14 +84,24 @@ void launch_products(const ProductsArguments& a, kernels::Stream stream) {
   int widest = 0;
   for (int i = 0; i < a.count; ++i) widest = std::max(widest, flow_forward::column_tiles(a.of[i].tile));
   const dim3 grid(tiles(a.of[0].tile.rows, widest).x, static_cast<unsigned>(a.count));
-  simt::launch(Products{}, grid, flow_forward::kTileThreads, flow_forward::kTileBytes, stream, a);
+  const auto start = [&](auto kernel) {
+    simt::launch(kernel, grid, flow_forward::kTileThreads, flow_forward::kTileBytes, stream, a);
+  };
+  a.of[0].tile.tf32 ? start(ProductsTf32{}) : start(Products{});
 }
 
 void launch_matrices(const MatricesArguments& a, kernels::Stream stream) {
   int most = 0;
   for (int i = 0; i < a.count; ++i) most = std::max(most, matrix_tiles(a.of[i].gradients, a.of[i].width));
   const dim3 grid(static_cast<unsigned>(most), static_cast<unsigned>(a.count), static_cast<unsigned>(a.pieces));
-  simt::launch(Matrices{}, grid, kMatrixThreads, flow_forward::kTileBytes, stream, a);
+  const auto start = [&](auto kernel) {
+    simt::launch(kernel, grid, kMatrixThreads, flow_forward::kTileBytes, stream, a);
+  };
+  const bool round = a.of[0].round || (a.count > 1 && a.of[1].round);
+  if (a.tf32)
+    round ? start(RoundedMatricesTf32{}) : start(MatricesTf32{});
+  else
+    round ? start(RoundedMatrices{}) : start(Matrices{});
 }
 
 void launch_neuron_back(const NeuronBackArguments& a, kernels::Stream stream) {

@@ -63,7 +63,8 @@ struct GatesBack {
     for (int i = 0; i < 4; ++i) {
       const energy_carrier::ChannelGradient<float> grad = energy_carrier::guarded_channel_gradient(
           reset.of[i], update.of[i], candidate.of[i], from_state.of[i],
-          kernels::guard(state.of[i], energy_carrier::kGuardLimit), own.of[i] + children.of[i], above.of[i], a.top);
+          kernels::operand(kernels::guard(state.of[i], energy_carrier::kGuardLimit), a.stores),
+          own.of[i] + children.of[i], above.of[i], a.top);
       of_reset.of[i] = grad.reset_sum;
       of_update.of[i] = grad.update_sum;
       of_candidate.of[i] = grad.candidate_input;
@@ -82,16 +83,17 @@ struct GatesBack {
 };
 
 // Grid: (column tiles of the wider product for every kTileFlows rows that there can be, products).
-struct Products {
+template <bool kTf32>
+struct ProductsAs {
   static constexpr int kMaxThreads = flow_forward::kTileThreads;
   static constexpr int kMinBlocksPerSm = 3;
   static std::int64_t documented_shared_bytes() { return flow_forward::kTileBytes; }
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const ProductsArguments& a) const {
-    using Tile = flow_forward::FlowTile<Block>;
+    using Tile = flow_forward::FlowTile<Block, false, kTf32>;
     const ProductArguments own = block.index().y == 0 ? a.of[0] : a.of[1];
-    flow_forward::over_tile(block, own.tile, flow_forward::column_tiles(own.tile), [&](Tile& tile) {
+    flow_forward::over_tile<false, kTf32>(block, own.tile, flow_forward::column_tiles(own.tile), [&](Tile& tile) {
       typename Tile::Sums sums[3] = {};
       TWINBENCH_ROLLED
       for (int slice = 0; slice < tile.slices; ++slice) tile.step(slice, sums[0], sums[1], sums[2]);
@@ -126,5 +128,9 @@ struct Products {
     kernels::store(a.adjoints + at, gradient);
   }
 };
+
+struct Products : ProductsAs<false> {};
+
+struct ProductsTf32 : ProductsAs<true> {};
 
 }  // namespace twinbench::energy_flow::flow_backward

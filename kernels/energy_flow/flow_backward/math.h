@@ -19,13 +19,16 @@ TWINBENCH_HOST_DEVICE std::int64_t column_blocks(std::int64_t rows) {
   return groups < kMostColumnBlocks ? groups : kMostColumnBlocks;
 }
 
-// A block's sums: gradients of [energy's second layer | displacement's x, y, z | the second layers' four biases], then
-// padding. trained: leading columns of the first layers, of which gradients are stored.
+// A block's sums: gradients of [energy's second layer | displacement's x, y, z | the second layers' four biases], where
+// first_biases is set of the first layers' biases too, then padding. trained: leading columns of the first layers, of
+// which gradients are stored.
 struct ColumnLayout {
   std::int32_t trained = 0, energy_width = 0, head_width = 0;
+  bool first_biases = false;
 
   TWINBENCH_HOST_DEVICE std::int32_t out_bias() const { return energy_width + 3 * head_width; }
-  TWINBENCH_HOST_DEVICE std::int32_t all() const { return out_bias() + 4; }
+  TWINBENCH_HOST_DEVICE std::int32_t first_bias() const { return out_bias() + 4; }
+  TWINBENCH_HOST_DEVICE std::int32_t all() const { return first_bias() + (first_biases ? trained : 0); }
   TWINBENCH_HOST_DEVICE std::int32_t stride() const { return (all() + 7) / 8 * 8; }
 };
 

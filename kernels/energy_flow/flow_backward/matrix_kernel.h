@@ -5,6 +5,7 @@
 
 #include "kernels/common/vectors.h"
 #include "kernels/energy_flow/common/gru.h"
+#include "kernels/energy_flow/common/tf32_tile.h"
 #include "kernels/energy_flow/flow_backward/arguments.h"
 
 namespace twinbench::energy_flow::flow_backward {
@@ -16,7 +17,8 @@ namespace simt = kernels::simt;
 constexpr int kOwnValues = 8;
 constexpr int kHighValues = kMatrixValues / 2;
 
-template <class Block>
+// kRound: values are rounded to bf16 where the matrix says so. kTf32: products by tensor cores.
+template <class Block, bool kRound, bool kTf32>
 class MatrixTile {
  public:
   using Sums = float[2][kOwnValues];
@@ -68,6 +70,7 @@ class MatrixTile {
     for (int j = 0; j < kValueLoads; ++j) {
       kernels::Floats<4> own = values_[j];
       if (a_.guards) own = kernels::map(own, [](float x) { return kernels::guard(x, energy_carrier::kGuardLimit); });
+      if (kRound && a_.round) own = kernels::rounded_to_bf16(own);
       values[thread_ + j * kMatrixThreads] = own;
     }
     TWINBENCH_UNROLL
@@ -80,12 +83,17 @@ class MatrixTile {
     const int from = place * flow_forward::kSliceBytes + flow_forward::kFlowBytes;
     auto pairs = simt::dynamic_shared<kernels::Floats<2>>(block_, from);
     auto gradients = simt::dynamic_shared<float>(block_, from);
+    if constexpr (kTf32) {
+      TWINBENCH_ROLLED
+      for (int part = 0; part < kMatrixRows / flow_forward::kTf32Depth; ++part)
+        add_part(part, values, gradients, one, two, three);
+    }
     TWINBENCH_ROLLED
     for (int quarter = 0; quarter < kMatrixRows / 4; ++quarter) {
       TWINBENCH_UNROLL
       for (int i = 0; i < 4; ++i) {
         const int row = quarter * 4 + i;
-        add_row(row, values, pairs, one, two, three);
+        if constexpr (!kTf32) add_row(row, values, pairs, one, two, three);
         if (value > 0 || thread_ >= kMatrixColumns) continue;
         const float own = gradients[row * kMatrixColumns + thread_];
         column += own;
@@ -118,6 +126,26 @@ class MatrixTile {
     }
   }
 
+  template <class Values, class Gradients>
+  TWINBENCH_DEVICE void add_part(int part, Values values, Gradients gradients, Sums& one, Sums& two,
+                                 Sums& three) const {
+    const int lane = thread_ % 32, at = part * flow_forward::kTf32Depth + lane % 4;
+    const auto eight = [&](int row) {
+      const int place = row * kValueVectors + own_value / 4;
+      return flow_forward::Tf32Eight{values[place], values[place + kHighValues / 4]};
+    };
+    const flow_forward::Tf32Eight low = eight(at), high = eight(at + 4);
+    TWINBENCH_UNROLL
+    for (int third = 0; third < 3; ++third) {
+      const int column = third * flow_forward::kTileChannels + thread_ / 32 * 8 + lane / 4;
+      flow_forward::multiply_tf32_tiles(block_, low, high, gradients[at * kMatrixColumns + column],
+                                        gradients[(at + 4) * kMatrixColumns + column],
+                                        third == 0   ? one
+                                        : third == 1 ? two
+                                                     : three);
+    }
+  }
+
   Block& block_;
   const MatrixArguments& a_;
   const std::int32_t total_;
@@ -126,7 +154,8 @@ class MatrixTile {
 };
 
 // Grid: (matrix_tiles() of the larger matrix, matrices, pieces).
-struct Matrices {
+template <bool kRound, bool kTf32>
+struct MatricesAs {
   static constexpr int kMaxThreads = kMatrixThreads;
   static constexpr int kMinBlocksPerSm = 3;
   static std::int64_t documented_shared_bytes() { return flow_forward::kTileBytes; }
@@ -139,8 +168,8 @@ struct Matrices {
     const std::int32_t total = *a.total, slices = (total + kMatrixRows - 1) / kMatrixRows;
     const auto piece = static_cast<std::int32_t>(block.index().z);
     if (first_value >= own.width || (piece >= slices && !a.steps.first)) return;  // the whole block
-    MatrixTile<Block> tile(block, own, total, number % along * kMatrixColumns, first_value);
-    typename MatrixTile<Block>::Sums sums[3] = {};
+    MatrixTile<Block, kRound, kTf32> tile(block, own, total, number % along * kMatrixColumns, first_value);
+    typename MatrixTile<Block, kRound, kTf32>::Sums sums[3] = {};
     float column = 0.0f;
     if (piece < slices) tile.load(piece);
     // One barrier a slice: of the two places the one that is filled was read before the barrier before.
@@ -180,5 +209,13 @@ struct Matrices {
                    kernels::map(kernels::load<4>(to), sums, [](float so_far, float more) { return so_far + more; }));
   }
 };
+
+struct Matrices : MatricesAs<false, false> {};
+
+struct RoundedMatrices : MatricesAs<true, false> {};
+
+struct MatricesTf32 : MatricesAs<false, true> {};
+
+struct RoundedMatricesTf32 : MatricesAs<true, true> {};
 
 }  // namespace twinbench::energy_flow::flow_backward

@@ -87,7 +87,7 @@ struct NeuronBack : simple_neuron::WalkBack<TapedGradients> {
   TWINBENCH_DEVICE void operator()(Block& block, const NeuronBackArguments& a) const {
     const std::int64_t rows = *a.tape.total;
     if (std::int64_t{block.index().x} * simple_neuron::kFlowsPerBlock >= rows && !a.steps.first) return;
-    walk(block, TapedFlows{a.layout, false, rows, a.weights, {a.tape}, {a.tape}, a.partial, a});
+    walk(block, TapedFlows{a.layout, a.round, rows, a.weights, {a.tape}, {a.tape}, a.partial, a});
   }
 };
 

@@ -28,7 +28,10 @@ struct MapperSurfaceBfloatAnyWidth : output_collector::LayerAs<std::uint16_t, 1,
 
 struct NeuronRows : NeuronOfRows<false> {};
 struct NeuronRowsBfloat : NeuronOfRows<true> {};
-struct RecurrentTiles : RecurrentProducts {};
+struct RecurrentTiles : RecurrentProducts<false, false> {};
+struct StoredRecurrentTiles : RecurrentProducts<true, false> {};
+struct RecurrentTilesTf32 : RecurrentProducts<false, true> {};
+struct StoredRecurrentTilesTf32 : RecurrentProducts<true, true> {};
 struct SettleSamples : SettleEach {};
 
 // Rows of any length and start.
@@ -40,7 +43,7 @@ struct Finish : FinishRows<4> {
 };
 
 // Grid: column_tiles() for every kTileFlows rows that there can be. Sums without bias.
-template <bool kRound>
+template <bool kRound, bool kTf32>
 struct HeadTilesAs {
   static constexpr int kMaxThreads = kTileThreads;
   static constexpr int kMinBlocksPerSm = 3;
@@ -48,8 +51,8 @@ struct HeadTilesAs {
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const TileArguments& a) const {
-    using Tile = FlowTile<Block, kRound>;
-    over_tile<kRound>(block, a, column_tiles(a), [&](Tile& tile) {
+    using Tile = FlowTile<Block, kRound, kTf32>;
+    over_tile<kRound, kTf32>(block, a, column_tiles(a), [&](Tile& tile) {
       typename Tile::Sums sums[3] = {};
       TWINBENCH_ROLLED
       for (int slice = 0; slice < tile.slices; ++slice) tile.step(slice, sums[0], sums[1], sums[2]);
@@ -68,8 +71,9 @@ struct HeadTilesAs {
   }
 };
 
-struct HeadTiles : HeadTilesAs<false> {};
-struct HeadTilesBfloat : HeadTilesAs<true> {};
+struct HeadTiles : HeadTilesAs<false, false> {};
+struct HeadTilesBfloat : HeadTilesAs<true, false> {};
+struct HeadTilesTf32 : HeadTilesAs<false, true> {};
 
 // Grid: kernels::row_pieces(samples, placed, kSampleThreads), at least one piece: a thread a flow.
 struct PlaceFlows {

@@ -78,14 +78,23 @@ void launch_neuron(const Arguments& a, kernels::Stream stream) {
 }
 
 void launch_recurrent(const TileArguments& a, kernels::Stream stream) {
-  simt::launch(RecurrentTiles{}, tiles(a, channel_tiles(a)), kTileThreads, kTileBytes, stream, a);
+  const auto start = [&](auto kernel) {
+    simt::launch(kernel, tiles(a, channel_tiles(a)), kTileThreads, kTileBytes, stream, a);
+  };
+  if (a.tf32)
+    a.round ? start(StoredRecurrentTilesTf32{}) : start(RecurrentTilesTf32{});
+  else
+    a.round ? start(StoredRecurrentTiles{}) : start(RecurrentTiles{});
 }
 
 void launch_head_products(const TileArguments& a, kernels::Stream stream) {
-  if (a.round)
-    simt::launch(HeadTilesBfloat{}, tiles(a, column_tiles(a)), kTileThreads, kTileBytes, stream, a);
+  const auto start = [&](auto kernel) {
+    simt::launch(kernel, tiles(a, column_tiles(a)), kTileThreads, kTileBytes, stream, a);
+  };
+  if (a.tf32)
+    start(HeadTilesTf32{});
   else
-    simt::launch(HeadTiles{}, tiles(a, column_tiles(a)), kTileThreads, kTileBytes, stream, a);
+    a.round ? start(HeadTilesBfloat{}) : start(HeadTiles{});
 }
 
 void launch_finish(const Arguments& a, kernels::Stream stream) {

@@ -36,8 +36,13 @@ simt::Floats in_tiles(std::int64_t rows, int each, std::int64_t inner, std::int6
 using Shape = std::array<std::int32_t, 4>;  // rows, rows that there can be, input, width
 class Products : public testing::TestWithParam<Shape> {};
 
-TEST_P(Products, RecurrentTiles) {
-  const auto [total, rows, input, width] = GetParam();
+// What a product makes of an operand.
+double operand(float x, bool tf32) { return tf32 ? kernels::float_of_bits(simt::tf32_bits(x)) : x; }
+
+// stores: states are rounded to bf16, as if they had been stored so.
+template <class Kernel>
+void recurrent_products(const Shape& shape, Kernel kernel, bool stores, bool tf32) {
+  const auto [total, rows, input, width] = shape;
   const auto input_stride = padded_width(input), stride = padded_width(width);
   const std::int64_t inner = input_stride + stride, gates = std::int64_t{3} * width;
   const simt::Floats of_input = simt::spread(gates * input, 1, 0.4f), of_state = simt::spread(gates * width, 2, 0.4f),
@@ -68,7 +73,7 @@ TEST_P(Products, RecurrentTiles) {
   for (std::int32_t row = 0; row < total; ++row) source[size(row)] = row % 5 == 3 ? kNoSource : (row * 7 + 1) % rows;
   if (total > 1) source[0] = 0, source[1] = 1;
   const auto guarded = [&](std::int32_t row, std::int64_t k) {
-    return row < 0 ? 0.0 : static_cast<double>(kernels::guard(state[size(row * stride + k)], 10.0f));
+    return row < 0 ? 0.0f : kernels::operand(kernels::guard(state[size(row * stride + k)], 10.0f), stores);
   };
   for (const auto order : simt::kAllOrders) {
     const Buffer in = wide(x), before = wide(state), packed = wide(weights), added = wide(biases),
@@ -85,7 +90,7 @@ TEST_P(Products, RecurrentTiles) {
                           .biases = added.data(),
                           .out = out.data()};
     const auto blocks = static_cast<unsigned>(channel_tiles(a) * ((rows + kTileFlows - 1) / kTileFlows));
-    simt::run_clean(RecurrentTiles{}, blocks, kTileThreads, order, a, kTileBytes);
+    simt::run_clean(kernel, blocks, kTileThreads, order, a, kTileBytes);
     for (std::int32_t row = 0; row < rows; ++row)
       for (std::int32_t c = 0; c < stride; ++c) {
         const float got = out[size(row * stride + c)];
@@ -97,21 +102,29 @@ TEST_P(Products, RecurrentTiles) {
         for (int sum = 0; sum < 4; ++sum) sums[sum] = bias[size(sum * width + c)];
         for (int gate = 0; gate < 3; ++gate) {
           for (std::int32_t k = 0; k < input; ++k)
-            sums[gate] += double{of_input[size((gate * width + c) * input + k)]} * x[size(row * input_stride + k)];
+            sums[gate] += operand(of_input[size((gate * width + c) * input + k)], tf32) *
+                          operand(x[size(row * input_stride + k)], tf32);
           for (std::int32_t k = 0; k < width; ++k)
-            sums[gate == 2 ? 3 : gate] +=
-                of_state[size((gate * width + c) * width + k)] * guarded(source[size(row)], k);
+            sums[gate == 2 ? 3 : gate] += operand(of_state[size((gate * width + c) * width + k)], tf32) *
+                                          operand(guarded(source[size(row)], k), tf32);
         }
         const double due =
-            energy_carrier::gru_channel(sums[0], sums[1], sums[2], sums[3], guarded(source[size(row)], c)).next;
+            energy_carrier::gru_channel<double>(sums[0], sums[1], sums[2], sums[3], guarded(source[size(row)], c)).next;
         ASSERT_NEAR(got, due, 2e-5) << row << ' ' << c;
       }
   }
 }
 
+TEST_P(Products, RecurrentTiles) { recurrent_products(GetParam(), RecurrentTiles{}, false, false); }
+TEST_P(Products, RecurrentTilesOfStoredStates) { recurrent_products(GetParam(), StoredRecurrentTiles{}, true, false); }
+TEST_P(Products, RecurrentTilesByTensorCores) { recurrent_products(GetParam(), RecurrentTilesTf32{}, false, true); }
+TEST_P(Products, RecurrentTilesOfStoredStatesByTensorCores) {
+  recurrent_products(GetParam(), StoredRecurrentTilesTf32{}, true, true);
+}
+
 // In bf16 mode the state is guarded, then rounded.
 template <class Kernel>
-void head_products(const Shape& shape, Kernel kernel, bool round) {
+void head_products(const Shape& shape, Kernel kernel, bool round, bool tf32) {
   const auto [total, rows, input, width] = shape;
   const std::int32_t columns = input / 8 * 8 + 8;
   const auto stride = padded_width(width);
@@ -138,14 +151,15 @@ void head_products(const Shape& shape, Kernel kernel, bool round) {
       for (std::int32_t c = 0; c < columns; ++c) {
         double due = row < total ? 0 : -7;
         for (std::int32_t k = 0; k < width && row < total; ++k)
-          due += double{matrix[size(c * width + k)]} *
-                 kernels::operand(kernels::guard(state[size(row * stride + k)], 10.0f), round);
+          due += operand(matrix[size(c * width + k)], tf32) *
+                 operand(kernels::operand(kernels::guard(state[size(row * stride + k)], 10.0f), round), tf32);
         ASSERT_NEAR(out[size(row * columns + c)], due, 2e-5) << row << ' ' << c;
       }
   }
 }
-TEST_P(Products, Heads) { head_products(GetParam(), HeadTiles{}, false); }
-TEST_P(Products, HeadsOfRoundedStates) { head_products(GetParam(), HeadTilesBfloat{}, true); }
+TEST_P(Products, Heads) { head_products(GetParam(), HeadTiles{}, false, false); }
+TEST_P(Products, HeadsOfRoundedStates) { head_products(GetParam(), HeadTilesBfloat{}, true, false); }
+TEST_P(Products, HeadsByTensorCores) { head_products(GetParam(), HeadTilesTf32{}, false, true); }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Products,
                          testing::Values(Shape{1, 1, 1, 1}, Shape{63, 64, 16, 16}, Shape{65, 130, 7, 33},

@@ -16,6 +16,7 @@
 #include "optimized/energy_flow/common/stop_flag.h"
 #include "optimized/energy_flow/common/tile_packs.h"
 #include "src/common/error.h"
+#include "src/stored_states.h"
 
 namespace twinbench::energy_flow::flow_forward {
 
@@ -61,13 +62,15 @@ class FlowSteps {
 
   // The same with steps that were recorded: start(t) starts step t and the look before the next one. a_.clock is set.
   template <typename Start>
-  void start_steps(std::int32_t most, const Start& start) {
+  std::int32_t start_steps(std::int64_t most, const Start& start) {
     a_.pass = flag_.next_pass();
     a_.step = 0;
     launch_place(a_, stream());
     launch_look(a_, stream());
     launch_list(a_, stream());
-    for (std::int32_t t = 0; t < most && !(polls_before(t) && flag_.raised()); ++t) start(t);
+    std::int32_t t = 0;
+    for (; t < most && !(polls_before(t) && flag_.raised()); ++t) start(t);
+    return t;
   }
 
   const float* floats(const std::string& name) { return given<float>(inputs_, name); }
@@ -133,7 +136,9 @@ class FlowSteps {
                          .stride = stride,
                          .source = a_.rows.source,
                          .weights = kept(pack.weights),
-                         .biases = kept(pack.biases)});
+                         .biases = kept(pack.biases),
+                         .round = keeps_bf16(setting),
+                         .tf32 = setting.dtype == Dtype::kTf32});
     }
     constexpr std::int64_t kAlignment = 8;  // columns: rows of whole sectors of 32 bytes
     const FirstLayers first = first_layers(inputs_, setting.option("spawn") == 2, kAlignment);
@@ -143,7 +148,8 @@ class FlowSteps {
               .weights = kept(in_tiles(operand_of(first.weight, setting), 1, kTileColumns).contiguous()),
               .out = new_floats({slots, first.columns.all}),
               .columns = first.columns.all,
-              .round = a_.round};
+              .round = a_.round,
+              .tf32 = setting.dtype == Dtype::kTf32};
     a_.heads.columns = first.columns;
     a_.heads.sums = heads_.out;
     a_.heads.bias = kept(first.bias);

@@ -8,6 +8,7 @@
 #include "kernels/energy_flow/common/gru_gradients.h"
 #include "kernels/energy_flow/common/heads_gradients.h"
 #include "kernels/energy_flow/common/neuron_gradients.h"
+#include "optimized/common/packing.h"
 #include "optimized/common/tensors.h"
 #include "src/common/cpu_clones.h"
 
@@ -23,10 +24,11 @@ using NeuronSums = simple_neuron::Gradients<kLanes, float>;
 // guard stops must not come back as zero times NaN; nor do lanes without a flow have anything that is not finite.
 TWINBENCH_CPU_CLONES void sense(const NeuronTile& neuron, const float* __restrict weights,
                                 const float* __restrict position, const float* __restrict energy,
-                                const float* __restrict usable, float* __restrict x) {
+                                const float* __restrict usable, bool round, float* __restrict x) {
   for (int i = 0; i < 3 * kLanes; ++i) neuron.position()[i] = position[i];
+  tile::round_operands<kLanes>(3, neuron.position(), round);
   for (int lane = 0; lane < kLanes; ++lane) neuron.energy()[lane] = usable[lane] != 0.0f ? energy[lane] : 0.0f;
-  simple_neuron::forward(neuron, weights, false);
+  simple_neuron::forward(neuron, weights, round);
   const float* __restrict features = neuron.features();
   const int count = neuron.layout.outputs;
   for (int c = 0; c < count; ++c)
@@ -48,6 +50,7 @@ struct HeadsBack {
   int hidden, energy, head, child, trained;  // child: its row of what was kept; trained: rows with a gradient
   const float *first, *energy_out, *displacement_out, *out_bias;  // displacement_out: [head][3]
   carrier_heads::Rule<float> rule;
+  bool round;  // operands; `carried` and the weights are some already
 };
 struct HeadsSums {
   float *first, *first_bias, *energy_out, *displacement_out, *out_bias;
@@ -62,6 +65,7 @@ TWINBENCH_CPU_CLONES void heads_back(const HeadsBack& p, const float* __restrict
                                      const HeadsSums& sums, float* __restrict grad_carried) {
   const int gated = p.energy + p.head;
   for (int i = 0; i < gated * kLanes; ++i) activated[i] = kernels::gelu(kept[i]);
+  tile::round_operands<kLanes>(gated, activated, p.round);
   float second[4 * kLanes], grad_second[4 * kLanes];
   tile::multiply<kLanes>(1, p.energy, p.energy_out, 1, 1, activated, p.out_bias, second);
   tile::multiply_rows<3, kLanes>(p.head, p.displacement_out, 1, 3, activated + p.energy * kLanes, p.out_bias + 1,
@@ -87,6 +91,8 @@ TWINBENCH_CPU_CLONES void heads_back(const HeadsBack& p, const float* __restrict
     grad_second[3 * kLanes + lane] = grad.displacement.z;
     if (p.rule.gate) gradient[gated * kLanes + lane] = grad.child;
   }
+  tile::add_to_lane_sums<kLanes>(4, grad_second, sums.out_bias);
+  tile::round_operands<kLanes>(4, grad_second, p.round);
   for (int j = 0; j < p.energy; ++j)
     for (int lane = 0; lane < kLanes; ++lane)
       gradient[j * kLanes + lane] =
@@ -103,8 +109,8 @@ TWINBENCH_CPU_CLONES void heads_back(const HeadsBack& p, const float* __restrict
   tile::add_products<kLanes>(1, p.energy, grad_second, activated, rows, sums.energy_out);
   tile::add_products<kLanes>(3, p.head, grad_second + kLanes, activated + p.energy * kLanes, rows,
                              sums.displacement_out);
-  tile::add_to_lane_sums<kLanes>(4, grad_second, sums.out_bias);
   tile::add_to_lane_sums<kLanes>(p.trained, gradient, sums.first_bias);
+  tile::round_operands<kLanes>(p.trained, gradient, p.round);
   tile::add_products<kLanes>(p.trained, p.hidden, gradient, carried, rows, sums.first);
   tile::multiply<kLanes>(p.hidden, p.trained, p.first, 1, p.hidden, gradient, nullptr, grad_carried);
 }
@@ -149,7 +155,7 @@ TWINBENCH_CPU_CLONES void layer_back(const LayerBack& p, const float* __restrict
 
 // grad_x [features + 1][kLanes] of the guarded input.
 TWINBENCH_CPU_CLONES void neuron_back(const NeuronTile& neuron, const float* weights, const float* __restrict energy,
-                                      const float* __restrict usable, const float* __restrict grad_x,
+                                      const float* __restrict usable, const float* __restrict grad_x, bool round,
                                       const NeuronSums& sums, float* __restrict position,
                                       float* __restrict grad_energy) {
   float* __restrict features = neuron.features();
@@ -159,7 +165,7 @@ TWINBENCH_CPU_CLONES void neuron_back(const NeuronTile& neuron, const float* wei
       const int i = c * kLanes + lane;
       features[i] = usable[lane] != 0.0f ? kernels::guard_gradient(features[i], kGuardLimit, grad_x[i]) : 0.0f;
     }
-  simple_neuron::walk_back(neuron, weights, false, sums);
+  simple_neuron::walk_back(neuron, weights, round, sums);
   for (int i = 0; i < 3 * kLanes; ++i) position[i] = neuron.position_gradient()[i];
   for (int lane = 0; lane < kLanes; ++lane)
     grad_energy[lane] = neuron.energy_gradient()[lane] +
@@ -223,7 +229,8 @@ TileGradients::TileGradients(const NamedTensors& inputs, const Setting& setting,
       layout_(parameters_),
       width_(setting.size("hidden")),
       features_(setting.size("features")),
-      trained_(parameters_.heads.gated() + (parameters_.heads.gate ? 1 : 0)) {
+      trained_(parameters_.heads.gated() + (parameters_.heads.gate ? 1 : 0)),
+      round_(rounds_operands(setting)) {
   for (std::size_t l = 0; l < parameters_.layers.size(); ++l) {
     const std::string number = std::to_string(l);
     const at::Tensor& hidden = inputs["weight_hidden_" + number];
@@ -232,7 +239,7 @@ TileGradients::TileGradients(const NamedTensors& inputs, const Setting& setting,
   }
   std::vector<at::Tensor> first = {inputs["energy_hidden_weight"], inputs["displacement_hidden_weight"]};
   if (parameters_.heads.gate) first.push_back(inputs["child_weight"]);
-  first_ = at::cat(first);
+  first_ = operand_of(at::cat(first), setting);
 }
 
 std::int64_t TileGradients::scratch_size() const { return Scratch(*this, nullptr).size; }
@@ -255,7 +262,7 @@ void TileGradients::walk_back(const TileStep& step, const TileAdjoint& adjoint, 
   for (int lane = 0; lane < kLanes; ++lane) s.usable[lane] = flow_movement::is_finite(energy[lane]) ? 1.0f : 0.0f;
 
   const NeuronTile neuron{parameters_.neuron_layout, scratch};
-  sense(neuron, data<float>(parameters_.neuron), s.state, energy, s.usable, s.x);
+  sense(neuron, data<float>(parameters_.neuron), s.state, energy, s.usable, round_, s.x);
   const float *gates = step.kept.gates, *first_sums = step.kept.heads;
   if (!step.kept.is_kept()) {
     TileIntent intent;
@@ -273,6 +280,7 @@ void TileGradients::walk_back(const TileStep& step, const TileAdjoint& adjoint, 
   const auto layer_gates = [&](std::int64_t l) { return gates + l * lanes(4 * width_); };
   next_states(layer_gates(layers - 1), s.hidden + (layers - 1) * lanes(width_), static_cast<int>(lanes(width_)), true,
               s.carried);
+  tile::round_operands<kLanes>(static_cast<int>(width_), s.carried, round_);
   heads_back({.hidden = static_cast<int>(width_),
               .energy = static_cast<int>(heads.energy),
               .head = static_cast<int>(heads.head),
@@ -282,7 +290,8 @@ void TileGradients::walk_back(const TileStep& step, const TileAdjoint& adjoint, 
               .energy_out = data<float>(heads.energy_out),
               .displacement_out = data<float>(heads.displacement_out),
               .out_bias = data<float>(heads.out_bias),
-              .rule = parameters_.heads_rule},
+              .rule = parameters_.heads_rule,
+              .round = round_},
              first_sums, s.carried, s.moved + lanes(3), s.moved, adjoint.born + lanes(3), step.replayed + lanes(2),
              s.activated, s.gradient, s.rows,
              {sums + layout_.first, sums + layout_.first_bias, sums + layout_.energy_out,
@@ -306,7 +315,7 @@ void TileGradients::walk_back(const TileStep& step, const TileAdjoint& adjoint, 
     std::swap(above, below);
   }
   float place[3 * kLanes], grad_energy[kLanes];
-  neuron_back(neuron, data<float>(parameters_.neuron), energy, s.usable, above,
+  neuron_back(neuron, data<float>(parameters_.neuron), energy, s.usable, above, round_,
               {parameters_.neuron_layout, sums + layout_.neuron, sums + layout_.neuron_lanes, s.rows}, place,
               grad_energy);
 

@@ -52,6 +52,7 @@ class TileGradients {
   const Parameters& parameters_;
   const GradientLayout layout_;
   const std::int64_t width_, features_, trained_;
+  const bool round_;  // operands of neuron and heads
   std::vector<Layer> layers_;
   at::Tensor first_;  // [trained, hidden]
 };

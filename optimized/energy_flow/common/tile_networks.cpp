@@ -8,6 +8,7 @@
 #include "optimized/common/rows.h"
 #include "optimized/common/tensors.h"
 #include "src/common/cpu_clones.h"
+#include "src/stored_states.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
@@ -117,7 +118,8 @@ TileNetworks::TileNetworks(const NamedTensors& inputs, const Setting& setting)
     : parameters_(inputs, setting),
       width_(setting.size("hidden")),
       features_(setting.size("features")),
-      round_(rounds_operands(setting)) {}
+      round_(rounds_operands(setting)),
+      stores_(keeps_bf16(setting)) {}
 
 std::int64_t TileNetworks::scratch_size() const {
   const std::int64_t widest = std::max(features_ + 1, width_);
@@ -156,15 +158,13 @@ void TileNetworks::carry(float* hidden, float* scratch, TileIntent& intent, cons
       recurrent_tile(layer.layout, weights, biases, x, hidden, next, above);
     }
     std::copy_n(next, width_ * kLanes, hidden);
+    if (stores_) round_in_place(hidden, width_ * kLanes);
     hidden += width_ * kLanes;
     std::swap(x, above);
   }
   const HeadsPack& heads = parameters_.heads;
-  const float* carried = hidden - width_ * kLanes;
-  if (round_) {
-    round_row(carried, next, width_ * kLanes);
-    carried = next;
-  }
+  const float* const carried = next;  // as it is before it is stored
+  if (round_) round_in_place(next, width_ * kLanes);
   heads_tile({.hidden = static_cast<int>(heads.hidden),
               .energy = static_cast<int>(heads.energy),
               .head = static_cast<int>(heads.head),

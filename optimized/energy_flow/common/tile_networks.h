@@ -45,7 +45,8 @@ class TileNetworks {
  private:
   const Parameters parameters_;
   const std::int64_t width_, features_;
-  const bool round_;  // operands of neuron and heads; the recurrent layers stay fp32 (0.3)
+  const bool round_;   // operands of neuron and heads; the recurrent layers stay fp32 (0.3)
+  const bool stores_;  // hidden states in bf16
 };
 
 }  // namespace twinbench::energy_flow::flow_forward

@@ -49,6 +49,7 @@ class CpuBackward final : public Runnable {
   CpuBackward(const NamedTensors& inputs, const Setting& setting)
       : setting_(setting),
         backward_(setting.backward()),
+        tells_margin_(!sets_decisions_aside(setting)),
         states_(setting.size("layers") * setting.size("hidden")),
         rules_(setting, /*cleanup=*/0),
         networks_(inputs, setting),
@@ -135,7 +136,7 @@ class CpuBackward final : public Runnable {
     }
     if (backward_) return;
     flows.collect(data<float>(results_["surface"]) + b * rules_.cells());
-    data<float>(results_["margin"])[b] = flows.margin();
+    data<float>(results_["margin"])[b] = tells_margin_ ? flows.margin() : 1.0f;
   }
 
   // Room on the tape for every tile with a live flow.
@@ -232,7 +233,7 @@ class CpuBackward final : public Runnable {
   }
 
   const Setting setting_;
-  const bool backward_;
+  const bool backward_, tells_margin_;
   const std::int64_t states_;  // floats of a flow's hidden states
   const Rules rules_;
   const TileNetworks networks_;

@@ -7,12 +7,19 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "kernels/energy_flow/flow_backward/arguments.h"
+#include "optimized/common/captured.h"
+#include "optimized/common/choose.h"
 #include "optimized/common/cuda.h"
+#include "optimized/energy_flow/common/captured_steps.h"
 #include "optimized/energy_flow/common/flow_steps.h"
+#include "src/energy_flow/common/flow_lives.h"
 #include "src/energy_flow/common/flow_work.h"
+#include "src/stored_states.h"
 
 namespace twinbench::energy_flow::flow_backward {
 namespace {
@@ -52,20 +59,33 @@ class CudaBackward final : public Runnable, private FlowSteps {
     a_.energies = floats("initial_energy");
     a_.stats = new_integers(samples * kStatistics);
     a_.active = new_integers(samples * setting.size("max_steps"));
-    a_.margin = backward_ ? new_floats({samples}) : data<float>(results_["margin"]);
+    const bool aside = sets_decisions_aside(setting);  // then nobody is told of the margins that the kernels note
+    a_.margin = backward_ || aside ? new_floats({samples}) : data<float>(results_["margin"]);
+    if (!backward_ && aside) results_["margin"].fill_(1);
     if (!backward_) a_.surface = data<float>(results_["surface"]);
     states_ = room({kept_steps, layer_count_, slots_, heads_.stride});
     if (backward_) prepare_backward(kept_steps);
+    if (setting.option("captured_steps") > 0 && slots_ > 0 && steps_ > 0) capture();
   }
 
   void run() override {
     if (a_.slots.samples == 0) return;
-    const std::int32_t issued = issue(
-        steps_, [this](std::int32_t t) { go_to(t); }, [this](std::int32_t t) { step(t); });
+    if (starts_graphs_) go_to(0);
+    const auto of = [](std::int32_t t) { return static_cast<std::size_t>(t); };
+    const std::int32_t issued = starts_graphs_ ? start_steps(steps_, [&](std::int32_t t) { graphs_[of(t)](stream()); })
+                                               : issue(
+                                                     steps_, [this](std::int32_t t) { go_to(t); },
+                                                     [this](std::int32_t t) { step(t, stream()); });
     if (!backward_) return launch_collect(a_, stream());
     launch_clear({.all = adjoints_.x, .count = adjoint_floats_}, stream());
     launch_uncollect({.forward = a_, .grad_surface = grad_surface_, .grad_energy = adjoints_.energy}, stream());
-    for (std::int32_t t = issued; t-- > 0;) walk_back(t, t + 1 == issued);
+    for (std::int32_t t = issued; t-- > 0;) {
+      const bool first = t + 1 == issued;
+      if (starts_graphs_)
+        back_graphs_[2 * of(t) + first](stream());
+      else
+        walk_back(t, first, stream());
+    }
     launch_return({.slots = a_.slots,
                    .placed = a_.placed,
                    .cells = a_.cells(),
@@ -121,24 +141,24 @@ class CudaBackward final : public Runnable, private FlowSteps {
     return layer;
   }
 
-  void step(std::int32_t t) {
-    launch_neuron(a_, stream());
+  void step(std::int32_t t, kernels::Stream on) {
+    launch_neuron(a_, on);
     for (std::int64_t l = 0; l < layer_count_; ++l) {
       const TileArguments& layer = layer_at(t, l);
       if (keeps_)
-        launch_gates({.tile = layer, .gates = gates(t, l)}, stream());
+        launch_gates({.tile = layer, .gates = gates(t, l)}, on);
       else
-        launch_recurrent(layer, stream());
+        launch_recurrent(layer, on);
     }
     heads_.state = state(t, layer_count_ - 1);
-    launch_head_products(heads_, stream());
+    launch_head_products(heads_, on);
     if (!backward_) {
-      launch_finish(a_, stream());
-      return launch_settle(a_, stream());
+      launch_finish(a_, on);
+      return launch_settle(a_, on);
     }
     const TapedArguments taped{.forward = a_, .tape = tape(t)};
-    launch_finish_taped(taped, stream());
-    launch_settle_taped(taped, stream());
+    launch_finish_taped(taped, on);
+    launch_settle_taped(taped, on);
   }
 
   // ---- backward ---------------------------------------------------------------------------------------------------
@@ -169,36 +189,37 @@ class CudaBackward final : public Runnable, private FlowSteps {
   }
 
   // Step t's way back; first: of the pass.
-  void walk_back(std::int32_t t, bool first) {
+  void walk_back(std::int32_t t, bool first, kernels::Stream on) {
     go_to(t);
     const StepRows rows = tape(t);
     const Steps steps{.slots = slots_, .first = first};
     heads_.state = state(t, layer_count_ - 1);
     if (!keeps_) {
-      launch_neuron(replayed(rows), stream());
-      launch_head_products(heads_, stream());
+      launch_neuron(replayed(rows), on);
+      launch_head_products(heads_, on);
     }
     HeadsBackArguments& heads = heads_back_;
     heads.steps = steps, heads.tape = rows, heads.sums = a_.heads.sums;
-    launch_heads_back(heads, stream());
+    launch_heads_back(heads, on);
     matrices_.steps = steps, matrices_.total = rows.total;
     matrices_.of[0] = heads_matrix_;
     matrices_.of[0].values = heads_.state;
     matrices_.count = 1;
-    launch_matrices(matrices_, stream());
+    launch_matrices(matrices_, on);
     ProductArguments product = heads_product_;
     product.tile.total = rows.total;
-    launch_products({.of = {product, {}}, .count = 1}, stream());
-    for (std::int64_t l = layer_count_; l-- > 0;) layer_back(t, l, rows);
+    launch_products({.of = {product, {}}, .count = 1}, on);
+    for (std::int64_t l = layer_count_; l-- > 0;) layer_back(t, l, rows, on);
     launch_neuron_back({.steps = steps,
                         .tape = rows,
                         .adjoints = adjoints_,
                         .layout = a_.neuron,
+                        .round = a_.round,
                         .weights = a_.neuron_weights,
                         .grad_input = grad_input_,
                         .input_stride = a_.input_stride,
                         .partial = neuron_partial_},
-                       stream());
+                       on);
   }
 
   // The neuron's rows from the tape, one after the other.
@@ -209,18 +230,19 @@ class CudaBackward final : public Runnable, private FlowSteps {
     return again;
   }
 
-  void layer_back(std::int32_t t, std::int64_t l, const StepRows& rows) {
+  void layer_back(std::int32_t t, std::int64_t l, const StepRows& rows, kernels::Stream on) {
     const Layer& own = layers_back_[static_cast<std::size_t>(l)];
     const TileArguments now = layer_at(t, l);
     if (!keeps_) {
       GatesArguments again{.tile = now, .gates = gates(t, l)};
       again.tile.out = nullptr;
-      launch_gates(again, stream());
+      launch_gates(again, on);
     }
     float* const hidden = adjoints_.hidden + l * slots_ * heads_.stride;
     launch_gates_back({.slots = slots_,
                        .tape = rows,
                        .stride = heads_.stride,
+                       .stores = now.round,
                        .top = l + 1 == layer_count_,
                        .gates = gates(t, l),
                        .state = now.state,
@@ -228,24 +250,61 @@ class CudaBackward final : public Runnable, private FlowSteps {
                        .hidden = hidden,
                        .of_input = of_input_,
                        .of_state = of_state_},
-                      stream());
+                      on);
     matrices_.of[0] = own.of_input, matrices_.of[1] = own.of_state;
     matrices_.of[0].values = now.input;
     matrices_.of[1].values = now.state, matrices_.of[1].source = rows.source;
     matrices_.count = 2;
-    launch_matrices(matrices_, stream());
+    launch_matrices(matrices_, on);
     ProductsArguments products{.of = {own.to_input, own.to_state}, .count = 2};
     products.of[0].tile.total = products.of[1].tile.total = rows.total;
     products.of[1].adjoints = hidden;
     products.of[1].before = now.state;
     products.of[1].slot = rows.slot, products.of[1].source = rows.source;
-    launch_products(products, stream());
+    launch_products(products, on);
+  }
+
+  // Records each step's own graphs: there, up to the look before the next one, and back, as the pass's first or not.
+  void capture() {
+    const DeviceGuard device(setting_.device);
+    std::int32_t* const clock = new_integers(2);
+    a_.clock = clock;
+    const bool demanded = setting_.option("captured_steps") == 2;
+    const std::string of = "flow steps there and back of " + std::to_string(slots_) + " slots, " +
+                           std::to_string(layer_count_) + " layers of " + std::to_string(setting_.size("hidden"));
+    const bool recorded = record_graphs(of, demanded, [&] {
+      for (std::int32_t t = 0; t < steps_; ++t) {
+        graphs_.push_back(kernels::captured_graph("flow step " + std::to_string(t), [&](kernels::Stream on) {
+          go_to(t);
+          a_.step = 0;  // later than the clock's
+          step(t, on);
+          go_to(t + 1);
+          a_.step = 1;
+          launch_look(a_, on);
+          launch_list(a_, on);
+        }));
+        for (const bool first : {false, true})
+          if (backward_)
+            back_graphs_.push_back(kernels::captured_graph("way back of flow step " + std::to_string(t),
+                                                           [&](kernels::Stream on) { walk_back(t, first, on); }));
+      }
+    });
+    a_.clock = nullptr;
+    if (!recorded) return;
+    const auto take = [this, clock](bool graphs) {
+      starts_graphs_ = graphs;
+      a_.clock = graphs ? clock : nullptr;
+    };
+    // Kernels of a step, there and back, where everything is kept.
+    const double launches = 6 + static_cast<double>(layer_count_) + (backward_ ? 6 + 4.0 * layer_count_ : 0);
+    const std::vector<Way> ways = {{"eager", expected_eager_seconds(launches), [&] { take(false), run(); }},
+                                   {"captured", expected_captured_seconds(launches), [&] { take(true), run(); }}};
+    take(demanded || choose(of, ways, kLeastCaptureGain) == 1);
   }
 
   // ---- preparation ------------------------------------------------------------------------------------------------
 
-  // A layer's matrices and products; rows, states and adjoints are each step's own.
-  struct Layer {
+  struct Layer {  // rows, states and adjoints are each step's own
     MatrixArguments of_input, of_state;
     ProductArguments to_input, to_state;
   };
@@ -281,19 +340,24 @@ class CudaBackward final : public Runnable, private FlowSteps {
     const std::int32_t trained = columns.child() + (a_.heads.rule.gate ? 1 : 0);
     const auto gradients = static_cast<std::int32_t>(padded_width(trained));
     float* const gradient = new_floats({slots_, gradients});  // zeros in the padding
-    heads_back_ = {
-        .adjoints = adjoints_,
-        .rule = a_.heads.rule,
-        .columns = columns,
-        .bias = a_.heads.bias,
-        .energy_out_weight = a_.heads.energy_out_weight,
-        .displacement_out_weight = a_.heads.displacement_out_weight,
-        .layout = {.trained = trained, .energy_width = columns.energy_width, .head_width = columns.head_width},
-        .gradient = gradient,
-        .gradient_stride = gradients};
-    heads_matrix_ = {.gradient = gradient, .guards = true, .gradients = gradients, .width = heads_.stride};
+    heads_back_ = {.adjoints = adjoints_,
+                   .rule = a_.heads.rule,
+                   .columns = columns,
+                   .bias = a_.heads.bias,
+                   .energy_out_weight = a_.heads.energy_out_weight,
+                   .displacement_out_weight = a_.heads.displacement_out_weight,
+                   .layout = {.trained = trained,
+                              .energy_width = columns.energy_width,
+                              .head_width = columns.head_width,
+                              .first_biases = a_.round},
+                   .round = a_.round,
+                   .gradient = gradient,
+                   .gradient_stride = gradients};
+    heads_matrix_ = {
+        .gradient = gradient, .guards = true, .round = a_.round, .gradients = gradients, .width = heads_.stride};
     take(heads_matrix_);
-    heads_product_.tile = product(first.weight.narrow(0, 0, trained).t(), gradient, gradients, above_, heads_.stride);
+    heads_product_.tile = product(operand_of(first.weight.narrow(0, 0, trained), setting_).t(), gradient, gradients,
+                                  above_, heads_.stride);
   }
 
   void prepare_layers() {
@@ -301,9 +365,9 @@ class CudaBackward final : public Runnable, private FlowSteps {
     for (std::int64_t l = 0; l < layer_count_; ++l) {
       const std::string number = "_" + std::to_string(l);
       const std::int32_t width = l == 0 ? a_.input_stride : stride;
-      Layer layer;
-      layer.of_input = {.gradient = of_input_, .gradients = gates, .width = width};
-      layer.of_state = {.gradient = of_state_, .guards = true, .gradients = gates, .width = stride};
+      Layer layer{.of_input = {.gradient = of_input_, .gradients = gates, .width = width}};
+      layer.of_state = {
+          .gradient = of_state_, .guards = true, .round = keeps_bf16(setting_), .gradients = gates, .width = stride};
       take(layer.of_input), take(layer.of_state);
       layer.to_input.tile = product(turned(inputs_["weight_input" + number], stride), of_input_, gates,
                                     l == 0 ? grad_input_ : above_, width);
@@ -321,7 +385,8 @@ class CudaBackward final : public Runnable, private FlowSteps {
             .input_stride = inner,
             .weights = kept(in_tiles(matrix, 1, kTileColumns).contiguous()),
             .out = out,
-            .columns = columns};
+            .columns = columns,
+            .tf32 = heads_.tf32};
   }
 
   // Room in the rows of sums.
@@ -333,6 +398,7 @@ class CudaBackward final : public Runnable, private FlowSteps {
 
   void prepare_sums() {
     const std::int32_t gates = 3 * heads_.stride;
+    matrices_.tf32 = heads_.tf32;
     matrices_.pieces = matrix_pieces(slots_, 2 * matrix_tiles(gates, heads_.stride));
     matrices_.partial = room({matrices_.pieces, matrices_.stride});
     heads_back_.partial = room({column_blocks(slots_), heads_back_.layout.stride()});
@@ -379,7 +445,8 @@ class CudaBackward final : public Runnable, private FlowSteps {
       }
     }
     const ColumnLayout& heads = heads_back_.layout;
-    const at::Tensor first = weights(heads_matrix_).narrow(1, 0, width), bias = biases(heads_matrix_);
+    const at::Tensor first = weights(heads_matrix_).narrow(1, 0, width),
+                     bias = a_.round ? heads_sums_.narrow(0, heads.first_bias(), heads.trained) : biases(heads_matrix_);
     const auto head = [&](const std::string& name, std::int64_t from, std::int64_t count) {
       set(name + "_weight", first.narrow(0, from, count));
       set(name + "_bias", bias.narrow(0, from, count));
@@ -419,6 +486,8 @@ class CudaBackward final : public Runnable, private FlowSteps {
   float* neuron_partial_ = nullptr;
   std::vector<kernels::ColumnSumArguments> sums_;
   at::Tensor matrix_sums_, heads_sums_, neuron_sums_;
+  std::vector<std::function<void(kernels::Stream)>> graphs_, back_graphs_;  // back: [steps][2]
+  bool starts_graphs_ = false;
 };
 
 }  // namespace

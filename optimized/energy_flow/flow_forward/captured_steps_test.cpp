@@ -1,6 +1,6 @@
 // Buckets of recorded steps: what the host knows of the flows without asking, and how often it records.
 #define TWINBENCH_SIMT
-#include "optimized/energy_flow/flow_forward/captured_steps.h"
+#include "optimized/energy_flow/common/captured_steps.h"
 
 #include <gtest/gtest.h>
 

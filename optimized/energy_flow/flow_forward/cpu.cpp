@@ -10,6 +10,7 @@
 #include "optimized/common/tensors.h"
 #include "optimized/energy_flow/common/sample_flows.h"
 #include "optimized/energy_flow/common/surface_mapper.h"
+#include "src/energy_flow/common/flow_lives.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
@@ -19,7 +20,7 @@ class CpuForward final : public Runnable {
   CpuForward(const NamedTensors& inputs, const Setting& setting)
       : samples_(setting.size("samples")),
         threads_(std::max<std::int64_t>(1, at::get_num_threads())),
-        tells_margin_(!rounds_operands(setting)),
+        tells_margin_(!sets_decisions_aside(setting)),
         rules_(setting),
         networks_(inputs, setting),
         mapper_(inputs, setting),

@@ -6,10 +6,12 @@
 #include <ATen/ATen.h>
 
 #include "kernels/energy_flow/flow_forward/arguments.h"
+#include "optimized/common/captured.h"
 #include "optimized/common/choose.h"
 #include "optimized/common/cuda.h"
+#include "optimized/energy_flow/common/captured_steps.h"
 #include "optimized/energy_flow/common/flow_steps.h"
-#include "optimized/energy_flow/flow_forward/captured_steps.h"
+#include "src/energy_flow/common/flow_lives.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
@@ -22,9 +24,9 @@ class CudaForward final : public Runnable, private FlowSteps {
     const std::int64_t slots = a_.slots.all(), layers = setting.size("layers");
     for (at::Tensor& state : states_) state = made({layers, slots, heads_.stride});
     a_.surface = data<float>(results_["surface"]);
-    // In bf16 mode nobody is told of the margins that the kernels note.
-    a_.margin = a_.round ? new_floats({a_.slots.samples}) : data<float>(results_["margin"]);
-    if (a_.round) results_["margin"].fill_(1);
+    const bool aside = sets_decisions_aside(setting);  // then nobody is told of the margins that the kernels note
+    a_.margin = aside ? new_floats({a_.slots.samples}) : data<float>(results_["margin"]);
+    if (aside) results_["margin"].fill_(1);
     a_.stats = data<std::int32_t>(results_["stats"]);
     a_.active = data<std::int32_t>(results_["active"]);
     if (setting.option("captured_steps") > 0 && slots > 0 && rules_.stop.max_steps > 0) capture(setting);
@@ -70,27 +72,32 @@ class CudaForward final : public Runnable, private FlowSteps {
     std::int32_t* const clock = new_integers(2);
     a_.clock = clock;
     const std::int64_t samples = a_.slots.samples, slots = a_.slots.all();
+    const std::string of = "flow steps of " + std::to_string(slots) + " slots, " + std::to_string(layers_.size()) +
+                           " layers of " + std::to_string(setting.size("hidden"));
+    const bool demanded = setting.option("captured_steps") == 2;
     const auto children = static_cast<std::int64_t>(setting.option("spawn") > 0 ? setting.option("most_spawned") : 0);
-    graphs_ = CapturedSteps({samples * a_.placed, slots, children}, a_.stop.max_steps,
-                            [this](std::int64_t rows, std::int32_t t, kernels::Stream on) {
-                              for_rows(rows);
-                              a_.step = 0;
-                              step(t, on);
-                              a_.step = 1;
-                              launch_look(a_, on);
-                              launch_list(a_, on);
-                            });
+    const auto issue_step = [this](std::int64_t rows, std::int32_t t, kernels::Stream on) {
+      for_rows(rows);
+      a_.step = 0;
+      step(t, on);
+      a_.step = 1;
+      launch_look(a_, on);
+      launch_list(a_, on);
+    };
+    const bool recorded = record_graphs(of, demanded, [&] {
+      graphs_ = CapturedSteps({samples * a_.placed, slots, children}, a_.stop.max_steps, issue_step);
+    });
     for_rows(slots);
+    a_.clock = nullptr;
+    if (!recorded) return;
     const auto take = [this, clock](bool graphs) {
       starts_graphs_ = graphs;
       a_.clock = graphs ? clock : nullptr;
     };
-    const auto layers = static_cast<double>(layers_.size());
-    const std::vector<Way> ways = {{"eager", expected_eager_seconds(layers), [&] { take(false), run(); }},
-                                   {"captured", expected_captured_seconds(layers), [&] { take(true), run(); }}};
-    const std::string of = "flow steps of " + std::to_string(slots) + " slots, " + std::to_string(layers_.size()) +
-                           " layers of " + std::to_string(setting.size("hidden"));
-    take(setting.option("captured_steps") == 2 || choose(of, ways, kLeastCaptureGain) == 1);
+    const double launches = 6 + static_cast<double>(layers_.size());
+    const std::vector<Way> ways = {{"eager", expected_eager_seconds(launches), [&] { take(false), run(); }},
+                                   {"captured", expected_captured_seconds(launches), [&] { take(true), run(); }}};
+    take(demanded || choose(of, ways, kLeastCaptureGain) == 1);
   }
 
   // A step's grids are for so many.

@@ -13,6 +13,7 @@
 #include "src/inputs.h"
 #include "src/operand_bytes.h"
 #include "src/spec_parts.h"
+#include "src/stored_states.h"
 
 namespace twinbench::energy_flow {
 
@@ -21,7 +22,12 @@ inline std::vector<OptionSpec> life_options() {
           choice_option("boundary", {"reflect", "kill"}, "reflect",
                         "boundary_mode: what happens to a flow that leaves the lattice in x or y"),
           choice_option("on_stop", {"project", "drop"}, "project",
-                        "what becomes of the active flows of a sample that stops")};
+                        "what becomes of the active flows of a sample that stops"),
+          choice_option("hidden_dtype", {"fp32", "bf16"}, "fp32",
+                        "what hidden states are rounded to between steps; their gradients pass straight through"),
+          choice_option("captured_steps", {"off", "if_quicker", "always"}, "off",
+                        "whether the CUDA path starts each step as one recorded graph; if_quicker: where that is at "
+                        "least 1.05 times as quick")};
 }
 
 // sample_key [samples], by the seed.
@@ -67,17 +73,25 @@ inline double bytes_of_tensors(const Setting& s) {
   return bytes;
 }
 
+// Modes in which few samples have no close decision.
+inline bool sets_decisions_aside(const Setting& s) { return rounds_values(s) || s.rounds_as() == Dtype::kTf32; }
+
 // Samples in which a decision, or a gradient's kink, lies so close that rounding may decide it (specification 0.5). In
 // modes that round, where few samples have none, single flows and what they may change are set aside instead: the
 // baseline tells of its decisions by decided() of src/rounding.h.
 inline at::Tensor within_margin(const NamedTensors& outputs, const Setting& s) {
   const at::Tensor& margin = outputs["margin"];
-  return s.dtype == Dtype::kBf16 ? at::zeros_like(margin, at::kBool) : margin.lt(1e-5);
+  return sets_decisions_aside(s) ? at::zeros_like(margin, at::kBool) : margin.lt(1e-5);
 }
 
 inline Setting with_option(Setting s, const std::string& option, double value) {
   s.input_case.options[option] = value;
   return s;
+}
+
+// Issued as graphs or launch by launch, the CUDA path's steps are the same.
+inline Setting issued_otherwise(Setting s) {
+  return s.device.takes_cuda_path() ? with_option(s, "captured_steps", s.option("captured_steps") > 0 ? 0 : 2) : s;
 }
 
 inline Refusal starts_on_a_plane() {

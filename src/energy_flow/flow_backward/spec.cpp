@@ -10,12 +10,13 @@
 #include "src/energy_flow/common/flow_work.h"
 #include "src/inputs.h"
 #include "src/spec_parts.h"
+#include "src/stored_states.h"
 
 namespace twinbench::energy_flow::flow_backward {
 namespace {
 
 Signature signature() {
-  const Tolerance run{Tolerance::Kind::kBound, {1e-3, 1e-4}, {6e-2, 3e-2}, "run"};
+  const Tolerance run{Tolerance::Kind::kBound, {1e-3, 1e-4}, {6e-2, 3e-2}, "run", {}, {2e-2, 1e-2}};
   const Tolerance measured{Tolerance::Kind::kMeasured, {}, {}, "measured"};
   Signature s{
       .derived = {{"cells", Expression("height * width")},
@@ -26,6 +27,7 @@ Signature signature() {
       .outputs = {output("surface", "samples, cells", run).with_nan().with_gradient(2),
                   output("margin", "samples", run),
                   output("work", "work_columns", measured).of(Element::kInt64).batch(std::nullopt)},
+      .gradient = {Tolerance::Kind::kGradient, {1e-4, 0}, {5e-2, 0}, "grad", {}, {1e-2, 0}},
   };
   add_networks(s, /*trained=*/true);
   return s;
@@ -64,12 +66,21 @@ std::int64_t reads(Variant variant, const NamedTensors& outputs, const Setting&)
   return 8 * c.flow_steps + 5 * c.placed + 4 * c.collected + c.stop_tests;
 }
 
+// In bf16 mode an operand takes two conversions: forward position, state, two hidden layers, what the heads take and
+// their two hidden layers, in gate mode the gate's, and a state that is stored in bf16; back a gradient for each of the
+// eight layers, and for a child's.
+std::int64_t roundings(const Counts& c, const Setting& s) {
+  const std::int64_t gate = s.option("spawn") == 2 ? 1 : 0, stored = keeps_bf16(s) ? c.flow_steps : 0;
+  if (s.dtype != Dtype::kBf16) return stored;
+  return stored + c.flow_steps * (7 + gate) + (s.backward() ? 8 * c.flow_steps + gate * c.children : 0);
+}
+
 // A flow's three buffers before and after each step, a clone of its parent's; on the tape a layer's input and a part of
 // each product that is a tensor of its own; a gradient into and out of the adjoints of its first and last step.
 std::int64_t copies(Variant variant, const NamedTensors& outputs, const Setting& s) {
   if (variant == Variant::kOptimized) return 0;
   const Counts c = counts_of(outputs);
-  return c.flow_steps * (7 + s.size("layers")) + 3 * c.children + c.collected + c.placed;
+  return c.flow_steps * (7 + s.size("layers")) + 3 * c.children + c.collected + c.placed + 2 * roundings(c, s);
 }
 
 // Forward, a flow-step: neuron 9 and what replaces an energy that is no number 7, carrier 9 and 13 a layer, heads 9,
@@ -126,7 +137,8 @@ ComponentSpec make_spec() {
   // The forward pass's, for as many steps as can be issued; 20 + 8 layers a step with the way back.
   spec.most_launches = [](const Setting& s) { return s.size("max_steps") * (8 + 3 * s.size("layers")) + 15; };
   spec.relations = {{"computed again or kept",
-                     [](Setting s) { return with_option(s, "keep_everything", s.on("keep_everything") ? 0 : 1); }}};
+                     [](Setting s) { return with_option(s, "keep_everything", s.on("keep_everything") ? 0 : 1); }},
+                    {"steps as graphs, or launch by launch", issued_otherwise}};
   spec.refusals = {starts_on_a_plane()};
   return spec;
 }

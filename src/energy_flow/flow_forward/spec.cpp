@@ -11,6 +11,7 @@
 #include "src/energy_flow/common/flow_statistics.h"
 #include "src/inputs.h"
 #include "src/spec_parts.h"
+#include "src/stored_states.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
@@ -32,27 +33,14 @@ void add_mapper(Signature& s) {
   s.inputs.push_back(fixed(bias("mapper_cell_offset", "height, width", normal(48, 0.02))));
 }
 
-std::vector<OptionSpec> options() {
-  std::vector<OptionSpec> all = life_options();
-  all.push_back(choice_option("captured_steps", {"off", "if_quicker", "always"}, "off",
-                              "whether the CUDA path starts each step as one recorded graph; if_quicker: where that is "
-                              "at least 1.05 times as quick"));
-  return all;
-}
-
-// Issued as graphs or launch by launch, the CUDA path's steps are the same.
-Setting issued_otherwise(Setting s) {
-  return s.device.takes_cuda_path() ? with_option(s, "captured_steps", s.option("captured_steps") > 0 ? 0 : 2) : s;
-}
-
 Signature signature() {
-  const Tolerance run{Tolerance::Kind::kBound, {1e-3, 1e-4}, {6e-2, 3e-2}, "run"};
+  const Tolerance run{Tolerance::Kind::kBound, {1e-3, 1e-4}, {6e-2, 3e-2}, "run", {}, {2e-2, 1e-2}};
   Signature s{
       .derived = {{"cells", Expression("height * width")},
                   {"mapper_middle", Expression("2 * cells")},
                   {"mapper_inner", Expression("max(embedding / 2, 2 * cells)")},
                   {"statistics", Expression(std::to_string(std::int64_t{kStatistics}))}},
-      .options = options(),
+      .options = life_options(),
       .inputs = {fixed(data("embedding", "samples, embedding", from_case(1))), keys("sample_key", "samples")},
       // margin: of the sample's decision that was the nearest to going another way, in units of 0.5's bounds; at most
       // 1, and 1 in modes that round, where decisions are set aside one by one.
@@ -129,7 +117,8 @@ std::int64_t copies(Variant variant, const NamedTensors& outputs, const Setting&
   // two each; in gate mode the gate's two and the child's.
   const std::int64_t operands = s.option("spawn") == 2 ? 11 : 8;
   const std::int64_t roundings = s.dtype == Dtype::kBf16 ? 3 * s.size("samples") + operands * c.chunk_steps : 0;
-  return 6 * c.flow_steps + 3 * c.children + 2 * roundings;
+  const std::int64_t stored = keeps_bf16(s) ? c.chunk_steps : 0;
+  return 6 * c.flow_steps + 3 * c.children + 2 * (roundings + stored);
 }
 
 // What the section counts for its form of one operator each (C16).
