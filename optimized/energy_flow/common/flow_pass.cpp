@@ -65,6 +65,7 @@ void FlowPass::forward(std::int64_t rows) {
   pieces_of(rows).each([this](std::int64_t piece, std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) forward_sample(b, piece);
   });
+  if (places_.tape_bytes.defined()) *data<std::int64_t>(places_.tape_bytes) = tape_bytes();
 }
 
 void FlowPass::backward(std::int64_t rows) {
@@ -74,8 +75,10 @@ void FlowPass::backward(std::int64_t rows) {
     for (std::int64_t b = begin; b < end; ++b) backward_sample(b, piece);
     over_parts(0, [&](std::int64_t part) { gradients_.finish(row(sums_, piece + part)); });
   });
-  // Fewer samples than there can be: the pieces that there are.
-  sum_columns<float>(sums_.narrow(0, 0, pieces.number() * parts_), all_sums_, all_sums_.size(0));
+  // Fewer samples than there can be have fewer pieces.
+  for (std::int64_t share = pieces.number() * parts_; share < sums_.size(0); ++share)
+    std::fill_n(row(sums_, share), sums_.size(1), 0.0f);
+  sum_columns<float>(sums_, all_sums_, all_sums_.size(0));
 }
 
 std::int64_t FlowPass::tape_bytes() const {

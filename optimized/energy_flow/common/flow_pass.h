@@ -11,19 +11,11 @@
 #include <vector>
 
 #include "optimized/common/rows.h"
+#include "optimized/energy_flow/common/flow_places.h"
 #include "optimized/energy_flow/common/flow_tape.h"
 #include "optimized/energy_flow/common/tile_gradients.h"
 
 namespace twinbench::energy_flow::flow_forward {
-
-// What a pass reads and writes, contiguous, a row a sample. A tensor that is not defined is not asked for.
-struct FlowPlaces {
-  at::Tensor initial_energy, sample_key;         // [samples, cells], int64 [samples]
-  at::Tensor surface = {}, margin = {};          // [samples, cells], [samples]: of the forward half
-  at::Tensor stats = {};                         // int32 [samples, kStatistics]: likewise
-  at::Tensor grad_surface = {};                  // [samples, cells]: without it there is no tape and no way back
-  at::Tensor grad_initial_energy = {};           // [samples, cells]
-};
 
 class FlowPass {
  public:

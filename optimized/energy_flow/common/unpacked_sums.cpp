@@ -17,7 +17,9 @@ void unpack_sums(const at::Tensor& sums, const GradientLayout& layout, const Par
   const auto part = [&](std::int64_t from, at::IntArrayRef shape) {
     return sums.narrow(0, from, c10::multiply_integers(shape)).view(shape);
   };
-  const auto vector = [&](std::int64_t from, std::int64_t channels) { return of_lanes(part(from, {channels, kLanes})); };
+  const auto vector = [&](std::int64_t from, std::int64_t channels) {
+    return of_lanes(part(from, {channels, kLanes}));
+  };
   const auto set = [&](const std::string& name, const at::Tensor& value) { results["grad_" + name].copy_(value); };
   unpack_neuron(part(at.neuron, {parameters.neuron_layout.total()}), parameters.neuron_layout, results);
   for (std::size_t l = 0; l < at.layers.size(); ++l) {

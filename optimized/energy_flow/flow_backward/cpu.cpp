@@ -18,10 +18,9 @@ class CpuBackward final : public Runnable {
 
   void run() override {
     pass_.forward(samples_);
-    // The baseline counts what else the output tells.
-    data<std::int64_t>(results_["work"])[kTapeBytes] = pass_.tape_bytes();
     if (!backward_) return;
     pass_.backward(samples_);
+    // The baseline counts what else the output tells.
     data<std::int64_t>(results_["work"])[kTapeLeft] = pass_.tape_bytes();
   }
 
@@ -35,7 +34,8 @@ class CpuBackward final : public Runnable {
     FlowPlaces of{.initial_energy = inputs["initial_energy"].contiguous(),
                   .sample_key = inputs["sample_key"].contiguous()};
     if (backward_)
-      of.grad_surface = inputs["grad_surface"].contiguous(), of.grad_initial_energy = results_["grad_initial_energy"];
+      of.grad_surface = inputs["grad_surface"].contiguous(), of.grad_initial_energy = results_["grad_initial_energy"],
+      of.tape_bytes = results_["work"].narrow(0, kTapeBytes, 1);
     else
       of.surface = results_["surface"], of.margin = results_["margin"];
     return of;
