@@ -35,10 +35,10 @@ class CudaFlowPass : private TapedSteps {
     if (rows == 0) return;
     by_graphs_ = starts_graphs_ && rows == samples_;
     if (by_graphs_) go_to(0);
-    issued_ = by_graphs_ ? start_steps(steps_, [&](std::int32_t t) { graphs_[place_of(t)](stream()); })
-                         : issue(
-                               steps_, [this](std::int32_t t) { go_to(t); },
-                               [this](std::int32_t t) { step(t, stream()); });
+    issued_ = by_graphs_
+                  ? start_steps(steps_, [&](std::int32_t t) { graphs_[place_of(t)](stream()); })
+                  : issue(
+                        steps_, [this](std::int32_t t) { go_to(t); }, [this](std::int32_t t) { step(t, stream()); });
     if (places_.surface.defined()) launch_collect(a_, stream());
   }
 
@@ -338,8 +338,8 @@ class CudaFlowPass : private TapedSteps {
   }
 
   const std::int64_t samples_;
-  std::int32_t issued_ = 0;     // steps of the forward half
-  bool by_graphs_ = false;      // it was
+  std::int32_t issued_ = 0;           // steps of the forward half
+  bool by_graphs_ = false;            // it was
   std::int32_t* in_order_ = nullptr;  // 0, 1, 2, ...
   Adjoints adjoints_;
   std::int64_t adjoint_floats_ = 0;

@@ -18,6 +18,12 @@ float& at_place(const at::Tensor& field, std::int64_t channels, std::int64_t pla
   return data<float>(field)[(place / kLanes * channels + channel) * kLanes + place % kLanes];
 }
 
+std::vector<at::Tensor> packs_of(const TileNetworks& networks, const TileGradients& gradients) {
+  std::vector<at::Tensor> all = networks.parameters().packs();
+  for (const at::Tensor& pack : gradients.packs()) all.push_back(pack);
+  return all;
+}
+
 float* row(const at::Tensor& of, std::int64_t i) { return data<float>(of) + i * of.size(1); }
 
 }  // namespace
@@ -58,6 +64,15 @@ FlowPass::FlowPass(const NamedTensors& inputs, const Setting& setting, FlowPlace
   all_sums_ = at::zeros({gradients_.layout().size}, at::kFloat);
 }
 FlowPass::~FlowPass() = default;
+
+void FlowPass::train(const NamedTensors& inputs, const Setting& setting, const at::Tensor& arena) {
+  const auto made_of = [](const NamedTensors& parameters, const Setting& exact) {
+    const TileNetworks networks(parameters, exact);
+    return packs_of(networks, TileGradients(parameters, exact, networks));
+  };
+  arena_ = arena;
+  sources_ = pack_sources(packs_of(networks_, gradients_), made_of, inputs, setting, arena);
+}
 
 Pieces FlowPass::pieces_of(std::int64_t rows) const { return Pieces::of(rows, 1, kMostPieces, 1); }
 

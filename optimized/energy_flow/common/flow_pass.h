@@ -13,6 +13,7 @@
 #include "optimized/common/rows.h"
 #include "optimized/energy_flow/common/flow_places.h"
 #include "optimized/energy_flow/common/flow_tape.h"
+#include "optimized/energy_flow/common/pack_sources.h"
 #include "optimized/energy_flow/common/tile_gradients.h"
 
 namespace twinbench::energy_flow::flow_forward {
@@ -27,6 +28,11 @@ class FlowPass {
   void forward(std::int64_t rows);
   // From grad_surface as it lies then. The tape is given up.
   void backward(std::int64_t rows);
+
+  // Parameters that are views of `arena` may change in place: refresh() then takes them as they are.
+  void train(const NamedTensors& inputs, const Setting& setting, const at::Tensor& arena);
+  void refresh() { flow_forward::refresh(sources_, arena_); }
+  void set_exploration(float scale, std::uint32_t attempt) { networks_.set_exploration(scale, attempt); }
 
   std::int64_t tape_bytes() const;  // held
   // Sums of the parameters' gradients of the last way back, as TileGradients lays them out.
@@ -51,12 +57,14 @@ class FlowPass {
   const std::int64_t samples_;
   const std::int64_t states_;  // floats of a flow's hidden states
   const Rules rules_;
-  const TileNetworks networks_;
+  TileNetworks networks_;
   const TileGradients gradients_;
   const std::int64_t parts_;       // of a sample
   const double products_of_tile_;  // multiplications of its way through the networks
   std::vector<std::unique_ptr<Sample>> flows_;
   at::Tensor scratch_, sums_, all_sums_;  // [pieces * parts, floats] twice, [floats]
+  std::vector<PackSource> sources_;
+  at::Tensor arena_;
 };
 
 }  // namespace twinbench::energy_flow::flow_forward

@@ -10,9 +10,9 @@ struct FlowPlaces {
   at::Tensor initial_energy, sample_key;  // [samples, cells], int64 [samples]
   at::Tensor surface = {}, margin = {};   // [samples, cells], [samples]: of the forward half
   at::Tensor stats = {};                  // int32 [samples, kStatistics]: likewise
-  at::Tensor grad_surface = {};         // [samples, cells]: without it there is no tape and no way back
-  at::Tensor grad_initial_energy = {};  // [samples, cells]
-  at::Tensor tape_bytes = {};           // int64 [1]: held when the forward half has ended
+  at::Tensor grad_surface = {};           // [samples, cells]: without it there is no tape and no way back
+  at::Tensor grad_initial_energy = {};    // [samples, cells]
+  at::Tensor tape_bytes = {};             // int64 [1]: held when the forward half has ended
 };
 
 }  // namespace twinbench::energy_flow::flow_forward

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "kernels/energy_flow/flow_backward/arguments.h"
+#include "kernels/energy_flow/common/flow_back_arguments.h"
 #include "optimized/energy_flow/common/flow_places.h"
 #include "optimized/energy_flow/common/flow_steps.h"
 #include "src/energy_flow/common/flow_lives.h"
