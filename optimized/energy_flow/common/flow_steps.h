@@ -8,13 +8,11 @@
 #include <vector>
 
 #include "kernels/energy_flow/common/flow_arguments.h"
-#include "optimized/common/packing.h"
 #include "optimized/common/runtime.h"
 #include "optimized/common/tensors.h"
-#include "optimized/energy_flow/common/parameters.h"
+#include "optimized/energy_flow/common/flow_packs.h"
 #include "optimized/energy_flow/common/rules.h"
 #include "optimized/energy_flow/common/stop_flag.h"
-#include "optimized/energy_flow/common/tile_packs.h"
 #include "src/common/error.h"
 #include "src/stored_states.h"
 
@@ -22,9 +20,13 @@ namespace twinbench::energy_flow::flow_forward {
 
 class FlowSteps {
  protected:
-  // steps: of how many steps rows are kept at once.
-  FlowSteps(const NamedTensors& inputs, const Setting& setting, const Rules& rules, std::int64_t steps)
-      : rules_(rules), inputs_(inputs), options_(at::TensorOptions(setting.device).dtype(at::kFloat)) {
+  // steps: of how many steps rows are kept at once. back: they are walked back too.
+  FlowSteps(const NamedTensors& inputs, const Setting& setting, const Rules& rules, std::int64_t steps,
+            bool back = false)
+      : rules_(rules),
+        inputs_(inputs),
+        options_(at::TensorOptions(setting.device).dtype(at::kFloat)),
+        packs_(inputs, setting, back) {
     a_.slots = {.samples = setting.size("samples"), .each = rules_.most_flows()};
     if (a_.slots.all() > INT32_MAX)
       throw Error(
@@ -85,15 +87,13 @@ class FlowSteps {
   }
   float* new_floats(at::IntArrayRef shape) { return data<float>(made(shape)); }
   std::int32_t* new_integers(std::int64_t count) { return data<std::int32_t>(made({count}, at::kInt)); }
-  const float* kept(const at::Tensor& tensor) {
-    kept_.push_back(tensor);
-    return tensor.const_data_ptr<float>();
-  }
+  static const float* floats_of(const at::Tensor& tensor) { return tensor.const_data_ptr<float>(); }
 
   const Rules rules_;
   NamedTensors inputs_;  // kept alive: the arguments point into them
   const at::TensorOptions options_;
   std::vector<at::Tensor> kept_;  // likewise
+  const FlowPacks packs_;
   Arguments a_;
   std::vector<TileArguments> layers_;  // input and state are each step's own
   TileArguments heads_;
@@ -125,42 +125,36 @@ class FlowSteps {
     const auto stride = static_cast<std::int32_t>(padded_width(static_cast<std::int32_t>(hidden)));
     a_.round = a_.heads.round = rounds_operands(setting);
     a_.neuron = {static_cast<int>(setting.size("neuron_width")), features};
-    a_.neuron_weights = kept(packed_neuron(inputs_, setting));
+    a_.neuron_weights = floats_of(packs_.neuron);
     a_.input_stride = static_cast<std::int32_t>(padded_width(features + 1));
     a_.input = new_floats({slots, a_.input_stride});
     for (std::int64_t l = 0; l < layers; ++l) {
-      const TilePack pack = recurrent_pack(inputs_, l, hidden);
+      const TilePack& pack = packs_.layers[static_cast<std::size_t>(l)];
       layers_.push_back({.total = a_.total,
                          .rows = slots,
                          .input_stride = l == 0 ? a_.input_stride : stride,
                          .stride = stride,
                          .source = a_.rows.source,
-                         .weights = kept(pack.weights),
-                         .biases = kept(pack.biases),
+                         .weights = floats_of(pack.weights),
+                         .biases = floats_of(pack.biases),
                          .round = keeps_bf16(setting),
                          .tf32 = setting.dtype == Dtype::kTf32});
     }
-    constexpr std::int64_t kAlignment = 8;  // columns: rows of whole sectors of 32 bytes
-    const FirstLayers first = first_layers(inputs_, setting.option("spawn") == 2, kAlignment);
     heads_ = {.total = a_.total,
               .rows = slots,
               .stride = stride,
-              .weights = kept(in_tiles(operand_of(first.weight, setting), 1, kTileColumns).contiguous()),
-              .out = new_floats({slots, first.columns.all}),
-              .columns = first.columns.all,
+              .weights = floats_of(packs_.first),
+              .out = new_floats({slots, packs_.columns.all}),
+              .columns = packs_.columns.all,
               .round = a_.round,
               .tf32 = setting.dtype == Dtype::kTf32};
-    a_.heads.columns = first.columns;
+    a_.heads.columns = packs_.columns;
     a_.heads.sums = heads_.out;
-    a_.heads.bias = kept(first.bias);
-    // Copies, so that they start where vectors may.
-    const auto copy = [&](const char* name) {
-      return kept(operand_of(inputs_[name], setting).clone(at::MemoryFormat::Contiguous));
-    };
-    a_.heads.energy_out_weight = copy("energy_out_weight");
-    a_.heads.displacement_out_weight = copy("displacement_out_weight");
-    a_.heads.gate_out_weight = copy("gate_out_weight");
-    a_.heads.out_bias = kept(second_biases(inputs_));
+    a_.heads.bias = floats_of(packs_.first_bias);
+    a_.heads.energy_out_weight = floats_of(packs_.energy_out);
+    a_.heads.displacement_out_weight = floats_of(packs_.displacement_out);
+    a_.heads.gate_out_weight = floats_of(packs_.gate_out);
+    a_.heads.out_bias = floats_of(packs_.out_bias);
   }
 };
 

@@ -99,4 +99,11 @@ Parameters::Parameters(const NamedTensors& inputs, const Setting& setting)
     layers.push_back(packed_layer(inputs, std::to_string(l), setting.size("hidden")));
 }
 
+std::vector<at::Tensor> Parameters::packs() const {
+  std::vector<at::Tensor> all = {
+      neuron, heads.first, heads.first_bias, heads.energy_out, heads.displacement_out, heads.gate_out, heads.out_bias};
+  for (const RecurrentPack& layer : layers) all.insert(all.end(), {layer.weights, layer.biases});
+  return all;
+}
+
 }  // namespace twinbench::energy_flow::flow_forward

@@ -57,6 +57,8 @@ struct Parameters {
   std::vector<RecurrentPack> layers;
   HeadsPack heads;
   carrier_heads::Rule<float> heads_rule;  // its key's step is each step's own
+
+  std::vector<at::Tensor> packs() const;  // all of the above, in a fixed order
 };
 
 }  // namespace twinbench::energy_flow::flow_forward

@@ -242,6 +242,12 @@ TileGradients::TileGradients(const NamedTensors& inputs, const Setting& setting,
   first_ = operand_of(at::cat(first), setting);
 }
 
+std::vector<at::Tensor> TileGradients::packs() const {
+  std::vector<at::Tensor> all = {first_};
+  for (const Layer& layer : layers_) all.insert(all.end(), {layer.input, layer.hidden});
+  return all;
+}
+
 std::int64_t TileGradients::scratch_size() const { return Scratch(*this, nullptr).size; }
 
 void TileGradients::walk_back(const TileStep& step, const TileAdjoint& adjoint, float* scratch, float* sums) const {

@@ -35,6 +35,7 @@ class TileGradients {
   TileGradients(const NamedTensors& inputs, const Setting& setting, const TileNetworks& networks);
 
   const GradientLayout& layout() const { return layout_; }
+  std::vector<at::Tensor> packs() const;  // of the parameters, beside the networks' own
   std::int64_t scratch_size() const;
 
   // Lanes that are not active keep their adjoint.

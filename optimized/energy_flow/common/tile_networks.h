@@ -41,9 +41,14 @@ class TileNetworks {
   float* input(float* scratch) const;  // [features + 1][kLanes]
 
   const Parameters& parameters() const { return parameters_; }
+  // By the training step: the scale of displacements, the attempt in the noise's key.
+  void set_exploration(float scale, std::uint32_t attempt) {
+    parameters_.heads_rule.scale = scale;
+    parameters_.heads_rule.key.attempt = attempt;
+  }
 
  private:
-  const Parameters parameters_;
+  Parameters parameters_;
   const std::int64_t width_, features_;
   const bool round_;   // operands of neuron and heads; the recurrent layers stay fp32 (0.3)
   const bool stores_;  // hidden states in bf16
