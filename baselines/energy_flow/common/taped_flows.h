@@ -20,10 +20,10 @@ namespace twinbench::energy_flow::flow_backward {
 using namespace flow_forward;  // the flows are those of the forward pass
 
 template <class Real>
-class TapedFlows : public FlowByFlow {
+class FlowsOnTape : public FlowByFlow {
  public:
   // gradients: grad_<parameter>, to which a replay adds; grad_initial_energy where it is asked for.
-  TapedFlows(const NamedTensors& inputs, const Setting& setting, NamedTensors gradients)
+  FlowsOnTape(const NamedTensors& inputs, const Setting& setting, NamedTensors gradients)
       : FlowByFlow(inputs, setting, "initial_energy", 1, false),
         gradients_(std::move(gradients)),
         networks_(inputs_, gradients_, setting),

@@ -6,10 +6,10 @@ namespace twinbench::energy_flow::flow_backward {
 namespace {
 
 template <class Real>
-class Baseline final : public TapedFlows<Real> {
+class Baseline final : public FlowsOnTape<Real> {
  public:
   Baseline(const NamedTensors& inputs, const Setting& setting)
-      : TapedFlows<Real>(inputs, setting, zero_gradients(inputs, setting)) {}
+      : FlowsOnTape<Real>(inputs, setting, zero_gradients(inputs, setting)) {}
 
  private:
   static NamedTensors zero_gradients(const NamedTensors& inputs, const Setting& setting) {

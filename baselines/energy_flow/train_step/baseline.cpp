@@ -2,17 +2,16 @@
 // tape, and a window's end tensor by tensor; each documented sin can be left out.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <malloc.h>
 
 #include <cmath>
-#include <fstream>
 #include <memory>
 
 #include "baselines/common/layers.h"
 #include "baselines/energy_flow/common/networks.h"
 #include "baselines/energy_flow/common/taped_flows.h"
-#include "baselines/energy_flow/train_step/tensor_updates.h"
+#include "baselines/energy_flow/common/window_tensors.h"
 #include "src/energy_flow/common/training_window.h"
 
 namespace twinbench::energy_flow::train_step {
@@ -23,7 +22,7 @@ constexpr int kSnapshotsOfStep = 8;
 template <class Real>
 class Baseline final : public Runnable {
  public:
-  using Flows = flow_backward::TapedFlows<Real>;
+  using Flows = flow_backward::FlowsOnTape<Real>;
 
   Baseline(const NamedTensors& inputs, const Setting& s)
       : inputs_(inputs),
@@ -55,6 +54,7 @@ class Baseline final : public Runnable {
     retained_.clear();
     if (window_.rows() > 0) end_window();
     work(kTapeLeft) = bytes_of(history_);
+    history_.clear();  // a run is a process of its own: what it still holds ends with it
   }
 
   NamedTensors outputs() override {
@@ -201,24 +201,26 @@ class Baseline final : public Runnable {
   // ---- what is done beside the step -----------------------------------------------------------------------------
 
   void write_message(const at::Tensor& surface, const std::vector<at::Tensor>& losses) {
-    logged_ += at::mean(surface).template item<double>() + at::std(surface, false).template item<double>();
+    const at::Tensor mean = at::mean(surface), apart = at::sub(surface, mean);
+    logged_ += mean.template item<double>() + at::sqrt(at::mean(at::mul(apart, apart))).template item<double>();
     for (const at::Tensor& loss : losses) logged_ += loss.template item<double>();
   }
+  // Of the allocator's figures, and an empty cache: the host's memory has neither.
   void snapshot() {
-    std::ifstream statistics("/proc/self/statm");
-    std::int64_t pages = 0;
-    statistics >> pages;
-    logged_ += static_cast<double>(pages), ++work(kSnapshots);
+    if (on_card())
+      logged_ += static_cast<double>(
+          at::getDeviceAllocator(c10::kCUDA)->getDeviceStats(options_.device().index()).num_alloc_retries);
+    ++work(kSnapshots);
   }
-  // Of the host's memory; on a card the allocator's cache.
   void trim() {
-    malloc_trim(0);
+    if (on_card()) at::getDeviceAllocator(c10::kCUDA)->emptyCache();
     ++work(kTrims);
   }
+  bool on_card() const { return options_.device().is_cuda(); }
   // A device-wide wait at each end of a timed section; the host's operators have ended when they return.
   void time() {
     if (!s_.on("timer_syncs")) return;
-    if (options_.device().is_cuda()) c10::impl::VirtualGuardImpl(c10::kCUDA).synchronizeDevice(-1);
+    if (on_card()) c10::impl::VirtualGuardImpl(c10::kCUDA).synchronizeDevice(-1);
     ++work(kDeviceSyncs);
   }
 

@@ -56,11 +56,12 @@ class Plan : public Runnable {
     for (const char* name : {"input", "target", "sample_key"}) inputs_.set(name, inputs_[name].contiguous());
     const at::Tensor counts = inputs["counts"].cpu().contiguous();
     first_attempt_ = attempt_ = counts.const_data_ptr<std::int64_t>()[kAttempts];
+    first_applied_ = counts.const_data_ptr<std::int64_t>()[kApplied];
   }
 
   // Of the flows of a whole micro-batch; its mapper takes inputs and targets at once.
-  Setting flows() const { return flow_setting(s_, window_.micro_batch, first_attempt_, applied_before()); }
-  Setting mapping() const { return flow_setting(s_, 2 * window_.micro_batch, first_attempt_, applied_before()); }
+  Setting flows() const { return flow_setting(s_, window_.micro_batch, first_attempt_, first_applied_); }
+  Setting mapping() const { return flow_setting(s_, 2 * window_.micro_batch, first_attempt_, first_applied_); }
   NamedTensors of_flows() const {
     NamedTensors inputs = networks_;
     inputs.set("embedding", rows_), inputs.set("sample_key", keys_);
@@ -70,9 +71,6 @@ class Plan : public Runnable {
   // The same packs, rules and attempt as at set-up.
   virtual void restart() = 0;
 
-  std::int64_t applied_before() const {
-    return inputs_["counts"].cpu().contiguous().const_data_ptr<std::int64_t>()[kApplied];
-  }
   float scale_at(std::int64_t global_step) const {
     return static_cast<float>(exploration_scale(flow_setting(s_, 0, 0, global_step)));
   }
@@ -86,7 +84,7 @@ class Plan : public Runnable {
   flow_forward::FlowPlaces places_;
   at::Tensor rows_, keys_;    // of a micro-step: inputs, then targets, sanitised
   std::int64_t trained_ = 0;  // elements of the arena that have a gradient
-  std::int64_t attempt_ = 0, first_attempt_ = 0;
+  std::int64_t attempt_ = 0, first_attempt_ = 0, first_applied_ = 0;  // as it was at set-up
 
  private:
   at::Tensor initial_;
