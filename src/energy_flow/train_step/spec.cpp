@@ -176,6 +176,10 @@ ComponentSpec make_spec() {
   spec.finish_inputs = finish_inputs;
   spec.proof = {{"scalar_reads", "", [](const Setting&) { return std::int64_t{1}; }, nothing, reads}};
   spec.cost = cost;
+  // Of a micro-step's flows 20 + 8 layers a step and what they begin and end with; six beside them; five a window.
+  spec.most_launches = [](const Setting& s) {
+    return s.size("micro_steps") * (s.size("max_steps") * (20 + 8 * s.size("layers")) + 31) + 5;
+  };
   spec.invariants = {{"attempts and applied windows agree with the status", counted_wrong},
                      {"the window's loss is the row-weighted mean of finite ones", not_the_mean},
                      {"what is not applied moves nothing", moved_without_update}};
