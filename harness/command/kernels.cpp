@@ -14,6 +14,7 @@
 #include "harness/command/command.h"
 #include "harness/command/jobs.h"
 #include "harness/command/kernel_cells.h"
+#include "harness/command/kernel_cost.h"
 #include "harness/command/kernels_record.h"
 #include "harness/ledger/ledger.h"
 #include "harness/runner/share.h"
@@ -251,12 +252,13 @@ void print_times(const std::vector<CellResult>& results) {
   table.print(std::cout);
 }
 
-// Bounds on counts are judged where the documents' sizes are run: small cases are all tail. No modelled time may be too
-// short for the arithmetic.
+// Bounds on counts are judged where the documents' sizes are run: small cases are all tail. No cost may declare more
+// than was moved, and no modelled time may be too short for the arithmetic.
 void add_breaches(const CellResult& result, double most_multiprocessors, std::vector<Breach>& breaches) {
   for (const KernelSummary& kernel : result.kernels)
     for (Breach& breach : breaches_of(kernel, static_cast<std::uint64_t>(most_multiprocessors)))
       if (result.counted.timed) breaches.push_back(std::move(breach));
+  for (Breach& breach : cost_breaches(result.counted)) breaches.push_back(std::move(breach));
   const std::string component = result.counted.name.substr(0, result.counted.name.find('/'));
   for (const CellTime& time : result.times)
     if (time.unknown.empty() && time.arithmetic > time.seconds)

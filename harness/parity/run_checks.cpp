@@ -20,10 +20,11 @@ void check_determinism(Subject& subject, CheckResult& result) {
   for (int run = 1; run <= subject.options.repeats; ++run) {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (run > 2 && seconds > subject.options.repeat_seconds) return;
-    const std::string different = subject.difference(copied_outputs(subject.run_again(1)));
-    if (!different.empty())
-      return result.fail("run " + std::to_string(run) +
-                         " of the same runnable differs from a first run in the bits of " + different);
+    const NamedTensors outputs = copied_outputs(subject.run_again(1));
+    for (const std::string& different : {subject.difference(outputs), subject.count_difference(outputs)})
+      if (!different.empty())
+        return result.fail("run " + std::to_string(run) +
+                           " of the same runnable differs from a first run in the bits of " + different);
   }
 }
 
@@ -242,6 +243,8 @@ void check_stale(const Subject& subject, CheckResult& result) {
     const std::string difference = subject.difference(outputs.back);
     if (!difference.empty())
       return result.fail("after its batched inputs changed and changed back, the same runnable: " + difference);
+    if (const std::string counts = subject.count_difference(outputs.back); !counts.empty())
+      return result.fail("what the same runnable counts of its work hangs on earlier inputs: " + counts);
     const std::string broken = broken_invariants(subject, outputs.back);  // measured outputs too
     if (!broken.empty())
       return result.fail("after its batched inputs changed and changed back, the same runnable: " + broken);

@@ -39,6 +39,8 @@ struct Subject {
 
   const ComponentSpec& spec() const { return component.spec; }
   const std::vector<OutputSpec>& outputs_declared() const { return reference.outputs(); }
+  // The same of measured integers: a variant's counts of its own work, which on the host come again with the inputs.
+  std::string count_difference(const NamedTensors& got) const;
   NamedTensors placed() const { return placed_inputs(generated, setting.dtype, setting.device); }
   // first_bit_difference() to the first run's outputs; measured ones differ by nature.
   std::string difference(const NamedTensors& got) const;

@@ -16,9 +16,10 @@ constexpr double kMostRepeated = 0.1;          // of the bytes loaded
 constexpr int kMostAtomicLanes = 8;            // of one request on one address
 
 // Which bound: these are the words of the file. Arithmetic: a modelled time shorter than what the FLOPs of the cell's
-// cost take (harness/command/kernels.cpp).
-inline constexpr const char* kBoundNames[] = {"sectors", "wavefronts", "lanes",     "repeats",
-                                              "atomics", "blocks",     "arithmetic"};
+// cost take (harness/command/kernels.cpp); bytes, roof: a cost that declares more bytes than were moved, or far fewer
+// (harness/command/kernel_cost.h).
+inline constexpr const char* kBoundNames[] = {"sectors", "wavefronts", "lanes", "repeats", "atomics",
+                                              "blocks",  "arithmetic", "bytes", "roof"};
 
 struct Breach {
   std::string kernel, bound;  // of arithmetic the component

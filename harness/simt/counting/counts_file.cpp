@@ -61,6 +61,11 @@ std::string text_of(const json& row, const char* key) {
   return row.contains(key) && row[key].is_string() ? row[key].get<std::string>() : std::string();
 }
 
+// Not of a line; of a cost, of a whole component.
+bool is_of_whole_kernel(const std::string& bound) {
+  return bound != "sectors" && bound != "wavefronts" && bound != "lanes" && bound != "atomics";
+}
+
 Reason reason_of(const std::string& path, const json& row) {
   for (const char* key : {"kernel", "bound", "reason"})
     if (!row.is_object() || !row.contains(key) || !row[key].is_string())
@@ -76,8 +81,8 @@ Reason reason_of(const std::string& path, const json& row) {
                       .reason = row["reason"]};
   if (std::find(std::begin(kBoundNames), std::end(kBoundNames), reason.bound) == std::end(kBoundNames))
     refuse(path, "reasons: bound " + reason.bound,
-           "sectors, wavefronts, lanes, repeats, atomics, blocks or arithmetic");
-  const bool of_whole_kernel = reason.bound == "repeats" || reason.bound == "blocks" || reason.bound == "arithmetic";
+           "sectors, wavefronts, lanes, repeats, atomics, blocks, arithmetic, bytes or roof");
+  const bool of_whole_kernel = is_of_whole_kernel(reason.bound);
   if (reason.file.empty() != of_whole_kernel || reason.line.empty() != of_whole_kernel)
     refuse(path, "reasons: " + row.dump(),
            of_whole_kernel ? "this bound is one of the whole kernel: leave out file and line"

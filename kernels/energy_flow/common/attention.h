@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/common/arguments.h"
+#include "kernels/common/fused.h"
 #include "kernels/common/short_math.h"
 
 namespace twinbench::energy_flow {
@@ -44,22 +45,7 @@ struct Attention {
 
 constexpr double kLog2E = 1.4426950408889634;
 
-// a * b + c with one rounding in every clone of a loop and on every device, unlike multiply_add: half the instructions
-// of a product where there are fused ones.
-TWINBENCH_HOST_DEVICE float fused(float a, float b, float c) {
-#if defined(__CUDA_ARCH__)
-  return __fmaf_rn(a, b, c);
-#else
-  return __builtin_fmaf(a, b, c);
-#endif
-}
-TWINBENCH_HOST_DEVICE double fused(double a, double b, double c) {
-#if defined(__CUDA_ARCH__)
-  return __fma_rn(a, b, c);
-#else
-  return __builtin_fma(a, b, c);
-#endif
-}
+using kernels::fused;
 
 // 2^x for x <= 0: exactly 1 at 0, within 1e-7 of the result, 0 below -126.5. NaN gives NaN.
 TWINBENCH_HOST_DEVICE double power_below(double x) { return std::exp2(x); }

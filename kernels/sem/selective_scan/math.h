@@ -1,6 +1,7 @@
 // Arithmetic of sem.selective_scan (C13), shared by host and device: real parts and imaginary ones, no complex type.
 #pragma once
 
+#include "kernels/common/fused.h"
 #include "kernels/common/math.h"
 #include "kernels/common/sine_cosine.h"
 
@@ -29,22 +30,7 @@ TWINBENCH_HOST_DEVICE Real softplus(Real x) {
   return (x > Real(0) ? x : Real(0)) + std::log1p(kernels::exp(-kernels::absolute(x)));
 }
 
-// a * b + c in one rounding everywhere, so the same bits in every clone (see cpu_clones.h), which without such
-// instructions calls a function.
-TWINBENCH_HOST_DEVICE float fused(float a, float b, float c) {
-#if defined(__CUDA_ARCH__)
-  return __fmaf_rn(a, b, c);
-#else
-  return __builtin_fmaf(a, b, c);
-#endif
-}
-TWINBENCH_HOST_DEVICE double fused(double a, double b, double c) {
-#if defined(__CUDA_ARCH__)
-  return __fma_rn(a, b, c);
-#else
-  return __builtin_fma(a, b, c);
-#endif
-}
+using kernels::fused;
 
 // A state's rate and phase in the units of decay_of: of -ln 2 (so at most 0), and half turns.
 struct Scale {

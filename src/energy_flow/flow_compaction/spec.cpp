@@ -147,8 +147,10 @@ std::int64_t baseline_bytes(const Setting& s) {
 Cost cost(const Setting& s) {
   const Population all(s);
   const auto active = static_cast<double>(all.active()), listed = static_cast<double>(all.listed);
-  const double units = active * static_cast<double>(s.size("layers") * s.size("hidden"));
-  return {9 * listed + 56 * active + 8 * units, 8 * units};
+  const auto state = static_cast<double>(s.size("layers") * s.size("hidden"));
+  // A child's state is read where its parent's is; both are written.
+  const double read = static_cast<double>(all.survivors) * state, written = active * state;
+  return {9 * listed + 56 * active + 4 * (read + written), 8 * written};
 }
 
 // Rows ascend by sample and local id, and what is counted is what is there.

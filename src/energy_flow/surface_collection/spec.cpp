@@ -143,7 +143,9 @@ std::int64_t baseline_copies(const Setting& setting) { return setting.backward()
 // gradient. Every cell's surface or gradient.
 Cost cost(const Setting& setting) {
   const auto [batch, cells, slots] = real_sizes<3>(setting, {"batch", "cells", "slots"});
-  return {batch * (29 * slots + 4 * cells), 4 * batch * slots};
+  // Of a surface's gradient, the cells that a flow ends in.
+  const double surface = setting.backward() ? std::min(cells, slots) : cells;
+  return {batch * (29 * slots + 4 * surface), 4 * batch * slots};
 }
 
 // No mean lies outside its energies' range; a cell is empty exactly where no flow ends.
