@@ -2,7 +2,6 @@
 // tape, and a window's end tensor by tensor; each documented sin can be left out.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
-#include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <cmath>
@@ -205,17 +204,9 @@ class Baseline final : public Runnable {
     logged_ += mean.template item<double>() + at::sqrt(at::mean(at::mul(apart, apart))).template item<double>();
     for (const at::Tensor& loss : losses) logged_ += loss.template item<double>();
   }
-  // Of the allocator's figures, and an empty cache: the host's memory has neither.
-  void snapshot() {
-    if (on_card())
-      logged_ += static_cast<double>(
-          at::getDeviceAllocator(c10::kCUDA)->getDeviceStats(options_.device().index()).num_alloc_retries);
-    ++work(kSnapshots);
-  }
-  void trim() {
-    if (on_card()) at::getDeviceAllocator(c10::kCUDA)->emptyCache();
-    ++work(kTrims);
-  }
+  // The host's memory has neither figures nor a cache: there both are calls alone.
+  void snapshot() { ++work(kSnapshots); }
+  void trim() { ++work(kTrims); }
   bool on_card() const { return options_.device().is_cuda(); }
   // A device-wide wait at each end of a timed section; the host's operators have ended when they return.
   void time() {
