@@ -1,7 +1,6 @@
-// Arguments and launchers of the whole backward pass's own kernels (C17). The forward steps are the whole forward's,
-// with a tape; what of them leaves more on it is here. No CUDA headers: optimized/ stays host-compiled. How many rows a
-// step had, only the device knows: every grid is for as many as there can be. In the namespace of the component that
-// had them first; the training step takes them too.
+// Arguments and launchers of the whole backward pass's own kernels (C17), in the namespace that had them first. The
+// forward steps are the whole forward's; what leaves more on the tape is here. No CUDA headers: optimized/ stays
+// host-compiled. How many rows a step had, only the device knows: every grid is for as many as there can be.
 #pragma once
 
 #include <cstdint>

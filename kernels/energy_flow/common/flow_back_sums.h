@@ -1,6 +1,5 @@
 // How the whole backward pass (C17) divides its sums over flows, and the arithmetic that is its own. Host and device.
-// The arithmetic of neuron, recurrent layers, heads, movement and collection is in the files beside this one. In the
-// namespace of the component that had it first.
+// In the namespace that had it first. Arithmetic of neuron, layers, heads, movement and collection is beside it.
 #pragma once
 
 #include <cstdint>

@@ -16,6 +16,7 @@
 #include "optimized/common/choose.h"
 #include "optimized/common/cuda.h"
 #include "optimized/energy_flow/common/captured_steps.h"
+#include "optimized/energy_flow/common/pack_sources.h"
 #include "optimized/energy_flow/common/taped_steps.h"
 
 namespace twinbench::energy_flow::flow_backward {
@@ -69,15 +70,35 @@ class CudaFlowPass : private TapedSteps {
     for (const kernels::ColumnSumArguments& sum : sums_) kernels::launch_column_sums(sum, stream());
   }
 
+  // Sums of the parameters' gradients of the last way back.
+  const at::Tensor& sums() const { return all_sums_; }
+  // Parameters that are views of `arena` may change in place; the tables say what of the packs is made again then.
+  std::vector<PackSource> train(const at::Tensor& arena) const {
+    return pack_sources(
+        packs_.all(),
+        [](const NamedTensors& inputs, const Setting& setting) { return FlowPacks(inputs, setting, true).all(); },
+        inputs_, setting_, arena);
+  }
+  void set_exploration(float scale, std::uint32_t attempt) {
+    for (carrier_heads::Rule<float>* rule : {&a_.heads.rule, &heads_back_.rule})
+      rule->scale = scale, rule->key.attempt = attempt;
+  }
+  // Of the rows that come next, where their keys are not the first ones.
+  void set_keys(const std::int64_t* keys) { a_.sample_key = keys; }
+
   // From the sums to the parameters' own layouts.
-  void unpack(const NamedTensors& results) const {
+  // `from` in the place of sums(): of whatever type the results have.
+  void unpack(const NamedTensors& results, const at::Tensor& from) const {
+    const at::Tensor matrix_sums = from.narrow(0, 0, matrices_.stride),
+                     heads_sums = from.narrow(0, heads_from_, heads_back_.layout.all()),
+                     neuron_sums = from.narrow(0, neuron_from_, a_.neuron.total());
     const std::int64_t width = setting_.size("hidden"), stride = heads_.stride;
     const auto set = [&](const std::string& name, const at::Tensor& value) { results["grad_" + name].copy_(value); };
     const auto weights = [&](const MatrixArguments& of) {
-      return matrix_sums_.narrow(0, of.weight, of.bias - of.weight).view({of.gradients, of.width});
+      return matrix_sums.narrow(0, of.weight, of.bias - of.weight).view({of.gradients, of.width});
     };
-    const auto biases = [&](const MatrixArguments& of) { return matrix_sums_.narrow(0, of.bias, of.gradients); };
-    unpack_neuron(neuron_sums_, a_.neuron, results);
+    const auto biases = [&](const MatrixArguments& of) { return matrix_sums.narrow(0, of.bias, of.gradients); };
+    unpack_neuron(neuron_sums, a_.neuron, results);
     for (std::int64_t l = 0; l < layer_count_; ++l) {
       const std::string number = "_" + std::to_string(l);
       const Layer& layer = layers_back_[static_cast<std::size_t>(l)];
@@ -94,7 +115,7 @@ class CudaFlowPass : private TapedSteps {
     }
     const ColumnLayout& heads = heads_back_.layout;
     const at::Tensor first = weights(heads_matrix_).narrow(1, 0, width),
-                     bias = a_.round ? heads_sums_.narrow(0, heads.first_bias(), heads.trained) : biases(heads_matrix_);
+                     bias = a_.round ? heads_sums.narrow(0, heads.first_bias(), heads.trained) : biases(heads_matrix_);
     const auto head = [&](const std::string& name, std::int64_t from, std::int64_t count) {
       set(name + "_weight", first.narrow(0, from, count));
       set(name + "_bias", bias.narrow(0, from, count));
@@ -102,11 +123,11 @@ class CudaFlowPass : private TapedSteps {
     head("energy_hidden", 0, heads.energy_width);
     head("displacement_hidden", heads.energy_width, heads.head_width);
     if (a_.heads.rule.gate) head("child", a_.heads.columns.child(), 1);
-    set("energy_out_weight", heads_sums_.narrow(0, 0, heads.energy_width).view({1, heads.energy_width}));
+    set("energy_out_weight", heads_sums.narrow(0, 0, heads.energy_width).view({1, heads.energy_width}));
     set("displacement_out_weight",
-        heads_sums_.narrow(0, heads.energy_width, 3 * heads.head_width).view({3, heads.head_width}));
-    set("energy_out_bias", heads_sums_.narrow(0, heads.out_bias(), 1));
-    set("displacement_out_bias", heads_sums_.narrow(0, heads.out_bias() + 1, 3));
+        heads_sums.narrow(0, heads.energy_width, 3 * heads.head_width).view({3, heads.head_width}));
+    set("energy_out_bias", heads_sums.narrow(0, heads.out_bias(), 1));
+    set("displacement_out_bias", heads_sums.narrow(0, heads.out_bias() + 1, 3));
   }
 
  private:
@@ -320,21 +341,27 @@ class CudaFlowPass : private TapedSteps {
     heads_back_.partial = room({column_blocks(slots_), heads_back_.layout.stride()});
     const std::int64_t blocks = simple_neuron::backward_blocks(slots_);
     neuron_partial_ = room({blocks, a_.neuron.padded()});
-    const auto sum = [this](const float* rows, std::int64_t count, std::int64_t columns, std::int64_t stride) {
+    const ColumnLayout& heads = heads_back_.layout;
+    const std::int64_t all[] = {matrices_.stride, heads.all(), a_.neuron.total()};
+    for (const std::int64_t columns : all)
       if (columns > INT32_MAX)
         throw Error(ErrorKind::kOutOfRange, "hidden", std::to_string(setting_.size("hidden")),
                     "give fewer layers or channels: at most 2^31 parameters");
+    // Each part starts where vectors may.
+    const auto padded = [](std::int64_t columns) { return (columns + 63) / 64 * 64; };
+    heads_from_ = padded(all[0]), neuron_from_ = heads_from_ + padded(all[1]);
+    all_sums_ = made({neuron_from_ + padded(all[2])});
+    const auto sum = [this](std::int64_t to, const float* rows, std::int64_t count, std::int64_t columns,
+                            std::int64_t stride) {
       sums_.push_back({.rows = rows,
-                       .sums = new_floats({columns}),
+                       .sums = data<float>(all_sums_) + to,
                        .count = count,
                        .columns = static_cast<std::int32_t>(columns),
                        .stride = static_cast<std::int32_t>(stride)});
-      return kept_.back();
     };
-    matrix_sums_ = sum(matrices_.partial, matrices_.pieces, matrices_.stride, matrices_.stride);
-    const ColumnLayout& heads = heads_back_.layout;
-    heads_sums_ = sum(heads_back_.partial, column_blocks(slots_), heads.all(), heads.stride());
-    neuron_sums_ = sum(neuron_partial_, blocks, a_.neuron.total(), a_.neuron.padded());
+    sum(0, matrices_.partial, matrices_.pieces, all[0], matrices_.stride);
+    sum(heads_from_, heads_back_.partial, column_blocks(slots_), all[1], heads.stride());
+    sum(neuron_from_, neuron_partial_, blocks, all[2], a_.neuron.padded());
   }
 
   const std::int64_t samples_;
@@ -351,7 +378,8 @@ class CudaFlowPass : private TapedSteps {
   MatricesArguments matrices_;
   float* neuron_partial_ = nullptr;
   std::vector<kernels::ColumnSumArguments> sums_;
-  at::Tensor matrix_sums_, heads_sums_, neuron_sums_;
+  at::Tensor all_sums_;  // of matrices, of heads, of the neuron
+  std::int64_t heads_from_ = 0, neuron_from_ = 0;
   std::vector<std::function<void(kernels::Stream)>> graphs_, back_graphs_;  // back: [steps][2]
   bool starts_graphs_ = false;
 };

@@ -19,7 +19,7 @@ class CudaBackward final : public Runnable {
   }
 
   NamedTensors outputs() override {
-    if (backward_) pass_.unpack(results_);
+    if (backward_) pass_.unpack(results_, pass_.sums());
     return results_;
   }
 

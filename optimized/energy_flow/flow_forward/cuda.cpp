@@ -10,6 +10,7 @@
 #include "optimized/common/choose.h"
 #include "optimized/common/cuda.h"
 #include "optimized/energy_flow/common/captured_steps.h"
+#include "optimized/energy_flow/common/device_mapper.h"
 #include "optimized/energy_flow/common/flow_steps.h"
 #include "src/energy_flow/common/flow_lives.h"
 
@@ -19,8 +20,10 @@ namespace {
 class CudaForward final : public Runnable, private FlowSteps {
  public:
   CudaForward(const NamedTensors& inputs, const Setting& setting)
-      : FlowSteps(inputs, setting, Rules(setting), 1), results_(empty_results(setting)) {
-    prepare_mapper(setting);
+      : FlowSteps(inputs, setting, Rules(setting), 1),
+        results_(empty_results(setting)),
+        mapper_(inputs, setting, inputs["embedding"].contiguous()) {
+    a_.energies = data<float>(mapper_.surface());
     const std::int64_t slots = a_.slots.all(), layers = setting.size("layers");
     for (at::Tensor& state : states_) state = made({layers, slots, heads_.stride});
     a_.surface = data<float>(results_["surface"]);
@@ -34,8 +37,7 @@ class CudaForward final : public Runnable, private FlowSteps {
 
   void run() override {
     if (a_.slots.samples == 0) return;
-    for (std::size_t i = 0; i < 2; ++i) launch_mapper_layer(mapper_[i], stream());
-    launch_mapper_surface(mapper_[2], stream());
+    mapper_.run(stream());
     if (starts_graphs_)
       start_steps(a_.stop.max_steps, [this](std::int32_t t) { graphs_.of_step(t)(stream()); });
     else
@@ -106,36 +108,8 @@ class CudaForward final : public Runnable, private FlowSteps {
     for (TileArguments& layer : layers_) layer.rows = rows;
   }
 
-  void prepare_mapper(const Setting& setting) {
-    const std::int64_t rows = a_.slots.samples;
-    for (std::size_t i = 0; i < 3; ++i) {
-      const std::string number = std::to_string(i + 1), before = std::to_string(i);
-      const at::Tensor& weight = kept_.emplace_back(
-          operand_of(inputs_["mapper_weight_" + number], setting, a_.round ? at::kBFloat16 : at::kFloat));
-      output_collector::LayerArguments& layer = mapper_[i];
-      layer = {.rows = rows,
-               .inner = weight.size(1),
-               .columns = weight.size(0),
-               .x = i == 0 ? floats("embedding") : mapper_[i - 1].out,
-               .weight = a_.round ? nullptr : data<float>(weight),
-               .weight_bf16 = a_.round ? data<std::uint16_t>(weight) : nullptr,
-               .bias = floats("mapper_bias_" + number)};
-      if (i > 0) {
-        layer.gain = floats("mapper_gain_" + before);
-        layer.shift = floats("mapper_shift_" + before);
-        layer.moments = mapper_[i - 1].out_moments;
-      }
-      layer.out = new_floats({rows, layer.columns});
-      if (i < 2) layer.out_moments = new_floats({2, rows, output_collector::pieces_of(layer.columns)});
-    }
-    mapper_[2].scale = floats("mapper_scale");
-    mapper_[2].offset = floats("mapper_offset");
-    mapper_[2].cell_offset = floats("mapper_cell_offset");
-    a_.energies = mapper_[2].out;
-  }
-
   NamedTensors results_;
-  output_collector::LayerArguments mapper_[3];
+  const DeviceMapper mapper_;
   at::Tensor states_[2];  // [layers, slots, stride]: before a step, after it
   CapturedSteps graphs_;
   bool starts_graphs_ = false;

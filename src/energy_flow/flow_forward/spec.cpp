@@ -9,29 +9,13 @@
 #include "src/energy_flow/common/flow_lives.h"
 #include "src/energy_flow/common/flow_networks.h"
 #include "src/energy_flow/common/flow_statistics.h"
+#include "src/energy_flow/common/mapper_parameters.h"
 #include "src/inputs.h"
 #include "src/spec_parts.h"
 #include "src/stored_states.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
-
-InputSpec fixed(InputSpec input) { return input.without_gradient(); }
-
-void add_mapper(Signature& s) {
-  const std::string widths[] = {"embedding", "mapper_inner", "mapper_middle", "cells"};
-  for (std::uint32_t layer = 1; layer <= 3; ++layer) {
-    const std::string in = widths[layer - 1], out = widths[layer], number = std::to_string(layer);
-    s.inputs.push_back(fixed(weight("mapper_weight_" + number, out + ", " + in, fan_in(32 + 4 * layer, in))));
-    s.inputs.push_back(fixed(bias("mapper_bias_" + number, out, fan_in(33 + 4 * layer, in))));
-    if (layer == 3) break;
-    s.inputs.push_back(fixed(gain("mapper_gain_" + number, out, normal(34 + 4 * layer, 0.1)).shifted(1)));
-    s.inputs.push_back(fixed(bias("mapper_shift_" + number, out, normal(35 + 4 * layer, 0.1))));
-  }
-  s.inputs.push_back(fixed(gain("mapper_scale", "1", normal(46, 0.1)).shifted(1)));
-  s.inputs.push_back(fixed(bias("mapper_offset", "1", normal(47, 0.1))));
-  s.inputs.push_back(fixed(bias("mapper_cell_offset", "height, width", normal(48, 0.02))));
-}
 
 Signature signature() {
   const Tolerance run{Tolerance::Kind::kBound, {1e-3, 1e-4}, {6e-2, 3e-2}, "run", {}, {2e-2, 1e-2}};
@@ -41,7 +25,8 @@ Signature signature() {
                   {"mapper_inner", Expression("max(embedding / 2, 2 * cells)")},
                   {"statistics", Expression(std::to_string(std::int64_t{kStatistics}))}},
       .options = life_options(),
-      .inputs = {fixed(data("embedding", "samples, embedding", from_case(1))), keys("sample_key", "samples")},
+      .inputs = {data("embedding", "samples, embedding", from_case(1)).without_gradient(),
+                 keys("sample_key", "samples")},
       // margin: of the sample's decision that was the nearest to going another way, in units of 0.5's bounds; at most
       // 1, and 1 in modes that round, where decisions are set aside one by one.
       .outputs = {output("surface", "samples, cells", run).with_nan(),
@@ -56,14 +41,7 @@ Signature signature() {
 // The worked example's mapper and embedding, beside the weights of all others (0.7).
 void use_toy_weights(NamedTensors& inputs, std::int64_t layers) {
   use_toy_networks(inputs, layers);
-  for (std::int64_t layer = 1; layer <= 3; ++layer) {
-    const std::string number = std::to_string(layer);
-    use_toy(inputs["mapper_weight_" + number], layer), use_toy(inputs["mapper_bias_" + number], layer);
-  }
-  for (const char* one : {"mapper_gain_1", "mapper_gain_2", "mapper_scale"}) inputs[one].fill_(1);
-  for (const char* none : {"mapper_shift_1", "mapper_shift_2", "mapper_offset"}) inputs[none].zero_();
-  const at::Tensor& cell = inputs["mapper_cell_offset"];
-  cell.copy_(at::arange(cell.numel(), at::kFloat).sub(1.5).mul(0.01).view(cell.sizes()));
+  use_toy_mapper(inputs);
   const std::vector<float> embedding = {0.5f, -1.0f, 0.25f, 2.0f};
   plant(inputs["embedding"], 1, embedding);
 }

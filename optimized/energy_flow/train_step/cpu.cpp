@@ -1,0 +1,214 @@
+// energy_flow.train_step, optimized on the CPU: one pass of flows a micro-step, its mapper's rows of inputs and targets
+// together, its tape in cache and given up at once; gradients stay sums of the way back until the window ends. Nothing
+// is allocated and nothing read after the first window.
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/energy_flow/train_step/math.h"
+#include "optimized/common/adamw_rows.h"
+#include "optimized/energy_flow/common/flow_pass.h"
+#include "optimized/energy_flow/common/surface_differences.h"
+#include "optimized/energy_flow/common/surface_mapper.h"
+#include "optimized/energy_flow/common/unpacked_sums.h"
+#include "optimized/energy_flow/train_step/plan.h"
+
+namespace twinbench::energy_flow::train_step {
+namespace {
+
+using namespace flow_forward;
+
+static_assert(kMostScaleExponent == kMostExponent && kGoodStepsBeforeDoubling == kGoodStepsToDouble);
+
+constexpr std::int64_t kLeastPieces = 8;  // a thread's: 32,768 elements
+
+TWINBENCH_CPU_CLONES void add_gradients(const float* __restrict gradients, float* __restrict sums, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) sums[i] += gradients[i];
+}
+
+class CpuStep final : public Plan {
+ public:
+  CpuStep(const NamedTensors& inputs, const Setting& s)
+      : Plan(inputs, s), mapper_(of_flows(), mapping()), pass_(of_flows(), flows(), places()) {
+    pass_.train(of_flows(), flows(), arena_);
+    window_sums_ = at::zeros_like(pass_.sums());
+    table_gradients();
+    each_piece_of(0, trained_, [this](std::int64_t first, std::int64_t count) { pieces_.push_back({first, count}); });
+    partial_.resize(pieces_.size());
+    reset();
+  }
+
+  void run() override {
+    if (window_.rows() <= 0) return empty();
+    begin();
+    for (std::int64_t i = 0, row = 0; i < window_.micro_steps; row += window_.rows_of(i++)) micro_step(i, row);
+    end();
+  }
+
+ private:
+  struct Stretch {
+    std::int64_t first, count;
+  };
+
+  FlowPlaces places() {
+    places_.initial_energy = mapper_.surface().narrow(0, 0, window_.micro_batch);
+    return places_;
+  }
+  void restart() override {
+    pass_.refresh();
+    pass_.set_exploration(scale_at(counts()[kApplied]), static_cast<std::uint32_t>(attempt_));
+  }
+
+  std::int64_t* counts() const { return data<std::int64_t>(results_["counts"]); }
+  std::int64_t* record() const { return data<std::int64_t>(results_["record"]); }
+  std::int64_t* work() const { return data<std::int64_t>(results_["work"]); }
+
+  void begin() {
+    std::fill_n(data<float>(window_sums_), window_sums_.numel(), 0.0f);
+    std::fill_n(record(), std::int64_t{kRecord}, 0);
+    std::fill_n(work(), std::int64_t{kWorkColumns}, 0);
+    loss_sum_ = loss_rows_ = 0;
+    contributed_ = 0;
+  }
+  // No row: no state moves, and no loss is one.
+  void empty() {
+    begin();
+    std::fill_n(data<float>(results_["losses"]), window_.micro_steps, 0.0f);
+    *data<float>(results_["loss"]) = std::numeric_limits<float>::quiet_NaN();
+    std::fill_n(data<float>(results_["gradients"]), arena_.numel(), 0.0f);
+    *data<double>(results_["norm"]) = 0;
+    record()[kStatus] = static_cast<std::int64_t>(WindowStatus::kNothingToApply);
+  }
+
+  double loss_scale() const {
+    return s_.on("loss_scaling") ? std::ldexp(1.0, static_cast<int>(counts()[kScaleExponent])) : 1;
+  }
+
+  void micro_step(std::int64_t i, std::int64_t row) {
+    const std::int64_t rows = window_.rows_of(i), cells = places_.surface.size(1);
+    float& loss = data<float>(results_["losses"])[i];
+    loss = 0;
+    if (rows == 0) return;
+    take("input", row, rows, 0);
+    take("target", row, rows, window_.micro_batch);
+    std::copy_n(inputs_["sample_key"].const_data_ptr<std::int64_t>() + row, rows, data<std::int64_t>(keys_));
+    mapper_.run();
+    pass_.forward(rows);
+    work()[kFlowForwards] += 1, work()[kFlowSamples] += rows, work()[kMapperSamples] += 2 * rows;
+    work()[kTapePeak] = std::max(work()[kTapePeak], *data<std::int64_t>(places_.tape_bytes));
+    const double share = window_.share_of(i) * loss_scale();
+    const auto count = static_cast<double>(rows * cells);
+    const float* const target = data<float>(mapper_.surface()) + window_.micro_batch * cells;
+    loss = static_cast<float>(squared_differences<float>(data<float>(places_.surface), target,
+                                                         data<float>(places_.grad_surface),
+                                                         static_cast<float>(2 * share / count), rows * cells) /
+                              count);
+    if (!is_number(loss)) return void(++record()[kSkippedMicro]);
+    loss_sum_ += static_cast<double>(rows) * static_cast<double>(loss), loss_rows_ += static_cast<double>(rows);
+    pass_.backward(rows);
+    add_gradients(data<float>(pass_.sums()), data<float>(window_sums_), window_sums_.numel());
+    ++contributed_;
+  }
+
+  // Rows of an input to the stage, from its row `to` on.
+  void take(const char* name, std::int64_t row, std::int64_t rows, std::int64_t to) {
+    const std::int64_t width = rows_.size(1);
+    const float* from = inputs_[name].const_data_ptr<float>() + row * width;
+    float* staged = data<float>(rows_) + to * width;
+    for (std::int64_t r = 0; r < rows; ++r, from += width, staged += width) {
+      if (!s_.on("sanitise")) {
+        std::copy_n(from, width, staged);
+        continue;
+      }
+      bool bad = false;
+      for (std::int64_t c = 0; c < width; ++c) bad |= !is_number(from[c]), staged[c] = sanitised(from[c]);
+      record()[kSanitisedRows] += bad;
+    }
+  }
+
+  void end() {
+    *data<float>(results_["loss"]) = static_cast<float>(loss_sum_ / loss_rows_);
+    float* const gradients = data<float>(results_["gradients"]);
+    gather_gradients(gradients);
+    each_piece([&](std::size_t i) { partial_[i] = sum_of_squares(gradients + pieces_[i].first, pieces_[i].count); });
+    double squares = 0;
+    for (const double one : partial_) squares += one;
+    const auto factor = static_cast<float>(window_.rescaling() / loss_scale());
+    const double norm = std::abs(static_cast<double>(factor)) * std::sqrt(squares);
+    optimizer::Counts updates{counts()[kApplied], counts()[kSkippedSteps], 0};
+    optimizer::Outcome outcome{};
+    const optimizer::Step step =
+        optimizer::decided({.clip = s_.option("clip"), .weight_decay = s_.option("weight_decay")},
+                           {factor, contributed_}, norm, s_.option("learning_rate"), updates, outcome);
+    each_piece([&](std::size_t i) {
+      const auto [first, count] = pieces_[i];
+      if (step.applied == 0) return void(std::fill_n(gradients + first, count, 0.0f));
+      update_row(data<float>(arena_) + first, gradients + first, data<float>(results_["first_moment"]) + first,
+                 data<float>(results_["second_moment"]) + first, count, step, false);
+    });
+    LossScale scale{counts()[kScaleExponent], counts()[kGoodSteps]};
+    move_scale(outcome.status == optimizer::kWasApplied, outcome.status == optimizer::kWasNotFinite, scale);
+    counts()[kApplied] = updates.applied, counts()[kSkippedSteps] = updates.skipped;
+    counts()[kAttempts] = ++attempt_;
+    counts()[kScaleExponent] = scale.exponent, counts()[kGoodSteps] = scale.good_steps;
+    *data<double>(results_["norm"]) = norm;
+    record()[kStatus] = outcome.status;
+    work()[kTapeLeft] = pass_.tape_bytes();
+    if (step.applied != 0) pass_.refresh();
+    pass_.set_exploration(scale_at(updates.applied), static_cast<std::uint32_t>(attempt_));
+  }
+
+  template <class Body>
+  void each_piece(const Body& body) const {
+    at::parallel_for(0, static_cast<std::int64_t>(pieces_.size()), kLeastPieces,
+                     [&](std::int64_t begin, std::int64_t end) {
+                       for (std::int64_t i = begin; i < end; ++i) body(static_cast<std::size_t>(i));
+                     });
+  }
+
+  // Of each element of the arena the place of its gradient among the sums, from 1 on; negated where kLanes sums from
+  // there on are to be added; 0 where it has none. Places put in the place of sums find their own way.
+  void table_gradients() {
+    const std::int64_t sums = window_sums_.numel();
+    const at::Tensor found = at::zeros(arena_.sizes(), at::kDouble);
+    NamedTensors by_name;
+    std::int64_t from = 0;
+    for (const InputSpec& one : trained_parameters(s_)) {
+      const at::Tensor& given = inputs_[one.name];
+      by_name.set("grad_" + one.name, found.narrow(0, from, given.numel()).view(given.sizes()));
+      from += given.numel();
+    }
+    unpack_sums(at::arange(1, sums + 1, at::kDouble), pass_.layout(), pass_.parameters(), by_name,
+                [](const at::Tensor& lanes) { return lanes.select(1, 0).neg(); });
+    table_ = found.to(at::kInt);
+  }
+  void gather_gradients(float* gradients) const {
+    const auto* const place = table_.const_data_ptr<std::int32_t>();
+    const float* const sums = data<float>(window_sums_);
+    at::parallel_for(0, table_.numel(), 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        float sum = place[i] > 0 ? sums[place[i] - 1] : 0.0f;
+        for (int lane = 0; place[i] < 0 && lane < kLanes; ++lane) sum += sums[-place[i] - 1 + lane];
+        gradients[i] = sum;
+      }
+    });
+  }
+
+  const SurfaceMapper mapper_;
+  FlowPass pass_;
+  at::Tensor window_sums_, table_;
+  std::vector<Stretch> pieces_;
+  std::vector<double> partial_;
+  double loss_sum_ = 0, loss_rows_ = 0;
+  std::int64_t contributed_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Runnable> make_cpu(const NamedTensors& inputs, const Setting& setting) {
+  return std::make_unique<CpuStep>(inputs, setting);
+}
+
+}  // namespace twinbench::energy_flow::train_step

@@ -1,0 +1,242 @@
+// energy_flow.train_step, optimized on CUDA: a micro-step is a kernel that makes its rows fit, the mapper's three, the
+// flows' pass there and back, the losses' and one that adds its gradients where its loss is a number; a window ends
+// with four. Decisions stay on the device. Nothing is allocated and nothing copied to the host: the last kernel writes
+// there how many windows were applied, which the host looks at where displacements shrink with it.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <limits>
+
+#include "kernels/energy_flow/common/surface_losses_launch.h"
+#include "kernels/energy_flow/train_step/arguments.h"
+#include "optimized/common/cuda.h"
+#include "optimized/energy_flow/common/cuda_flow_pass.h"
+#include "optimized/energy_flow/common/device_mapper.h"
+#include "optimized/energy_flow/train_step/plan.h"
+
+namespace twinbench::energy_flow::train_step {
+namespace {
+
+class CudaStep final : public Plan {
+ public:
+  CudaStep(const NamedTensors& inputs, const Setting& s)
+      : Plan(inputs, s),
+        mapper_(networks_, s, rows_),
+        pass_(of_flows(), flows(), places()),
+        sources_(pass_.train(arena_)),
+        published_(2 * sizeof(std::int64_t)),
+        applied_(first_applied_) {
+    for (const flow_forward::PackSource& source : sources_) first_packs_.push_back(source.pack.clone());
+    prepare_window();
+    prepare_end();
+    reset();
+  }
+
+  void run() override {
+    if (window_.rows() <= 0) return empty();
+    if (schedules()) wait_for_last();
+    pass_.set_exploration(scale_at(applied_), static_cast<std::uint32_t>(attempt_));
+    launch_begin(begin_, stream());
+    for (std::int64_t i = 0, row = 0; i < window_.micro_steps; row += window_.rows_of(i++))
+      if (window_.rows_of(i) > 0) micro_step(i, row);
+    launch_gather(gather_, stream());
+    optimizer::launch(update_, stream());
+    ++attempt_;
+    renew_.number = ++number_;
+    launch_renew(renew_, stream());
+  }
+
+ private:
+  flow_forward::FlowPlaces places() {
+    places_.initial_energy = mapper_.surface().narrow(0, 0, window_.micro_batch);
+    return places_;
+  }
+
+  at::Tensor made(at::IntArrayRef shape, at::ScalarType type) {
+    return kept_.emplace_back(at::zeros(shape, arena_.options().dtype(type)));
+  }
+  float* new_floats(std::int64_t count) { return data<float>(made({count}, at::kFloat)); }
+  double* new_doubles(std::int64_t count) { return data<double>(made({count}, at::kDouble)); }
+  std::int64_t* new_integers(std::int64_t count) { return data<std::int64_t>(made({count}, at::kLong)); }
+  template <class T>
+  const T* table(const std::vector<T>& of) {
+    const auto bytes = static_cast<std::int64_t>(of.size() * sizeof(T));
+    const at::Tensor here = at::empty({bytes}, at::kByte);
+    if (bytes > 0) std::memcpy(here.mutable_data_ptr(), of.data(), static_cast<std::size_t>(bytes));
+    return reinterpret_cast<const T*>(kept_.emplace_back(here.to(arena_.device())).const_data_ptr());
+  }
+
+  void prepare_window() {
+    state_ = reinterpret_cast<WindowState*>(made({sizeof(WindowState)}, at::kByte).mutable_data_ptr());
+    std::vector<float> shares;
+    for (std::int64_t i = 0; i < window_.micro_steps; ++i) shares.push_back(static_cast<float>(window_.share_of(i)));
+    const at::Tensor& sums = pass_.sums();
+    exponent_ = s_.on("loss_scaling") ? data<std::int64_t>(results_["counts"]) + kScaleExponent : nullptr;
+    begin_ = {.state = state_,
+              .sums = new_floats(sums.numel()),
+              .count = sums.numel(),
+              .micro_steps = window_.micro_steps,
+              .shares = table(shares),
+              .exponent = exponent_,
+              .upstream = new_floats(window_.micro_steps),
+              .losses = data<float>(results_["losses"])};
+    stage_ = {.to_input = data<float>(rows_),
+              .to_target = data<float>(rows_) + window_.micro_batch * rows_.size(1),
+              .width = rows_.size(1),
+              .sanitises = s_.on("sanitise"),
+              .sanitised = &state_->sanitised};
+    float* const parts = new_floats(4);
+    losses_ = {.energy = {.surface = data<float>(places_.surface),
+                          .target = data<float>(mapper_.surface()) + window_.micro_batch * places_.surface.size(1),
+                          .gradient = data<float>(places_.grad_surface)},
+               .losses = {.energy = parts,
+                          .encoder = parts + 1,
+                          .decoder = parts + 2,
+                          .text = parts + 3,
+                          .finite = new_integers(1)},
+               .partial = new_doubles(2 * kMostLossBlocks),
+               .arrived = reinterpret_cast<unsigned*>(data<std::int32_t>(made({1}, at::kInt)))};
+    accumulate_ = {.gradients = data<float>(sums),
+                   .sums = begin_.sums,
+                   .count = sums.numel(),
+                   .finite = losses_.losses.finite,
+                   .state = state_};
+  }
+
+  void prepare_end() {
+    std::vector<optimizer::Piece> pieces;
+    each_piece_of(0, trained_, [&](std::int64_t first, std::int64_t count) {
+      pieces.push_back({.first = first, .count = static_cast<std::int32_t>(count), .unused = 0});
+    });
+    gather_ = {.sums = begin_.sums,
+               .places = gradient_places(),
+               .gradients = data<float>(results_["gradients"]),
+               .count = arena_.numel(),
+               .state = state_,
+               .rescaling = window_.rows() > 0 ? window_.rescaling() : 1,
+               .exponent = exponent_,
+               .factor = new_floats(1),
+               .loss = data<float>(results_["loss"])};
+    double* const schedule = data<double>(kept_.emplace_back(
+        at::tensor({s_.option("learning_rate"), std::numeric_limits<double>::infinity()}, at::kDouble)
+            .to(arena_.device())));
+    const auto count = static_cast<std::int64_t>(pieces.size());
+    // Of the counts the third is left as it is: no epoch ends here.
+    update_ = {
+        .pieces = table(pieces),
+        .count = count,
+        .rule = {.clip = s_.option("clip"), .weight_decay = s_.option("weight_decay")},
+        .clears = false,
+        .parameters = data<float>(arena_),
+        .gradients = gather_.gradients,
+        .first_moment = data<float>(results_["first_moment"]),
+        .second_moment = data<float>(results_["second_moment"]),
+        .factor = gather_.factor,
+        .micro_steps = &state_->contributed,
+        .schedule = schedule,
+        .counts = data<std::int64_t>(results_["counts"]),
+        .status = data<std::int64_t>(results_["record"]) + kStatus,
+        .norm = data<double>(results_["norm"]),
+        .coefficient = new_doubles(1),
+        .learning_rate = new_doubles(1),
+        .partial = new_doubles(std::max(count, kernels::kMostNormBlocks)),
+        .arrived = reinterpret_cast<unsigned*>(data<std::int32_t>(made({1}, at::kInt))),
+        .step = reinterpret_cast<optimizer::Step*>(made({sizeof(optimizer::Step)}, at::kByte).mutable_data_ptr())};
+    std::vector<PackPiece> packs;
+    for (const flow_forward::PackSource& source : sources_)
+      for (std::int64_t at = 0; at < source.pack.numel(); at += kPackPiece)
+        packs.push_back(
+            {.to = data<float>(source.pack) + at,
+             .first = source.first.const_data_ptr<std::int32_t>() + at,
+             .second = source.second.defined() ? source.second.const_data_ptr<std::int32_t>() + at : nullptr,
+             .count = std::min(kPackPiece, source.pack.numel() - at)});
+    renew_ = {.pieces = table(packs),
+              .count = static_cast<std::int64_t>(packs.size()),
+              .arena = data<float>(arena_),
+              .state = state_,
+              .status = update_.status,
+              .counts = update_.counts,
+              .record = data<std::int64_t>(results_["record"]),
+              .published = static_cast<std::int64_t*>(published_.where())};
+  }
+
+  // Places put in the place of sums find their own way.
+  const std::int32_t* gradient_places() {
+    const at::Tensor found = at::zeros(arena_.sizes(), at::kDouble);
+    NamedTensors by_name;
+    std::int64_t from = 0;
+    for (const InputSpec& one : trained_parameters(s_)) {
+      const at::Tensor& given = inputs_[one.name];
+      by_name.set("grad_" + one.name, found.narrow(0, from, given.numel()).view(given.sizes()));
+      from += given.numel();
+    }
+    pass_.unpack(by_name, at::arange(1, pass_.sums().numel() + 1, at::kDouble));
+    return data<std::int32_t>(kept_.emplace_back(found.to(at::kInt).to(arena_.device())));
+  }
+
+  void micro_step(std::int64_t i, std::int64_t row) {
+    const std::int64_t rows = window_.rows_of(i);
+    stage_.rows = rows;
+    stage_.input = inputs_["input"].const_data_ptr<float>() + row * stage_.width;
+    stage_.target = inputs_["target"].const_data_ptr<float>() + row * stage_.width;
+    launch_stage(stage_, stream());
+    mapper_.run(stream());
+    pass_.set_keys(inputs_["sample_key"].const_data_ptr<std::int64_t>() + row);
+    pass_.forward(rows);
+    losses_.energy.count = rows * places_.surface.size(1);
+    losses_.upstream = begin_.upstream + i;
+    losses_.losses.total = begin_.losses + i;
+    losses::launch(losses_, stream());
+    pass_.backward();
+    accumulate_.rows = rows, accumulate_.loss = begin_.losses + i;
+    launch_accumulate(accumulate_, stream());
+  }
+
+  // No row: no state moves, and no loss is one.
+  void empty() {
+    results_["loss"].fill_(std::numeric_limits<float>::quiet_NaN());
+    results_["record"].select(0, kStatus).fill_(static_cast<std::int64_t>(WindowStatus::kNothingToApply));
+  }
+
+  // Whether displacements shrink with the number of windows that were applied.
+  bool schedules() const { return s_.option("smallest_scale") < s_.option("scale"); }
+  void wait_for_last() {
+    std::int64_t* const told = static_cast<std::int64_t*>(published_.where());
+    if (number_ == started_) return;  // none since the state was given
+    while (std::atomic_ref(told[1]).load(std::memory_order_acquire) != number_) {
+    }
+    applied_ = told[0];
+  }
+  void restart() override {
+    started_ = number_;
+    applied_ = first_applied_;
+    for (std::size_t i = 0; i < sources_.size(); ++i) sources_[i].pack.copy_(first_packs_[i]);
+  }
+
+  const flow_forward::DeviceMapper mapper_;
+  flow_backward::CudaFlowPass pass_;
+  const std::vector<flow_forward::PackSource> sources_;
+  std::vector<at::Tensor> first_packs_;  // as they are at reset
+  MemoryOfBoth published_;
+  std::int64_t applied_, number_ = 0, started_ = 0;
+  std::vector<at::Tensor> kept_;
+  WindowState* state_ = nullptr;
+  const std::int64_t* exponent_ = nullptr;
+  BeginArguments begin_;
+  StageArguments stage_;
+  SurfaceLossArguments losses_;
+  AccumulateArguments accumulate_;
+  GatherArguments gather_;
+  optimizer::Arguments update_;
+  RenewArguments renew_;
+};
+
+}  // namespace
+
+std::unique_ptr<Runnable> make_cuda(const NamedTensors& inputs, const Setting& setting) {
+  return make_on_device<CudaStep>(inputs, setting);
+}
+
+}  // namespace twinbench::energy_flow::train_step

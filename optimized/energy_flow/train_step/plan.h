@@ -1,0 +1,93 @@
+// What both paths of energy_flow.train_step share: parameters as views of one arena, moments, staged rows, tables from
+// the way back's sums to the arena, what a window's end takes, the results.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "kernels/energy_flow/common/window_end_arguments.h"
+#include "optimized/common/arena_pieces.h"
+#include "optimized/common/tensors.h"
+#include "optimized/energy_flow/common/flow_places.h"
+#include "src/energy_flow/common/exploration_scale.h"
+#include "src/energy_flow/common/optimizer_rule.h"
+#include "src/energy_flow/common/training_window.h"
+
+namespace twinbench::energy_flow::train_step {
+
+class Plan : public Runnable {
+ public:
+  void reset() override {
+    arena_.copy_(initial_);
+    for (const char* name : {"first_moment", "second_moment", "counts"}) results_[name].copy_(inputs_[name]);
+    attempt_ = first_attempt_;
+    restart();
+  }
+  NamedTensors outputs() override { return results_; }
+
+ protected:
+  Plan(const NamedTensors& inputs, const Setting& s)
+      : inputs_(inputs), s_(s), window_(s), results_(zero_results(s)), arena_(results_["parameters"]) {
+    const at::TensorOptions options = arena_.options();
+    std::vector<at::Tensor> parts;
+    for (const InputSpec& one : trained_parameters(s)) parts.push_back(inputs[one.name].reshape({-1}));
+    initial_ = at::cat(parts);
+    arena_.copy_(initial_);
+    networks_ = inputs;
+    std::int64_t from = 0;
+    for (const InputSpec& one : trained_parameters(s)) {
+      const at::Tensor& given = inputs[one.name];
+      networks_.set(one.name, arena_.narrow(0, from, given.numel()).view(given.sizes()));
+      if (has_gradient(one.name, s)) trained_ = from + given.numel();  // those without one are the last
+      from += given.numel();
+    }
+    const std::int64_t batch = window_.micro_batch, cells = s.size("cells");
+    rows_ = at::zeros({2 * batch, s.size("embedding")}, options);
+    keys_ = at::zeros({batch}, options.dtype(at::kLong));
+    places_ = {.initial_energy = {},
+               .sample_key = keys_,
+               .surface = at::zeros({batch, cells}, options),
+               .grad_surface = at::zeros({batch, cells}, options),
+               .grad_initial_energy = at::zeros({batch, cells}, options),
+               .tape_bytes = at::zeros({1}, options.dtype(at::kLong))};
+    for (const char* name : {"input", "target", "sample_key"}) inputs_.set(name, inputs_[name].contiguous());
+    const at::Tensor counts = inputs["counts"].cpu().contiguous();
+    first_attempt_ = attempt_ = counts.const_data_ptr<std::int64_t>()[kAttempts];
+    first_applied_ = counts.const_data_ptr<std::int64_t>()[kApplied];
+  }
+
+  // Of the flows of a whole micro-batch; its mapper takes inputs and targets at once.
+  Setting flows() const { return flow_setting(s_, window_.micro_batch, first_attempt_, first_applied_); }
+  Setting mapping() const { return flow_setting(s_, 2 * window_.micro_batch, first_attempt_, first_applied_); }
+  NamedTensors of_flows() const {
+    NamedTensors inputs = networks_;
+    inputs.set("embedding", rows_), inputs.set("sample_key", keys_);
+    return inputs;
+  }
+
+  // The same packs, rules and attempt as at set-up.
+  virtual void restart() = 0;
+
+  float scale_at(std::int64_t global_step) const {
+    return static_cast<float>(exploration_scale(flow_setting(s_, 0, 0, global_step)));
+  }
+
+  NamedTensors inputs_;
+  const Setting s_;
+  const Window window_;
+  NamedTensors results_;
+  const at::Tensor arena_;
+  NamedTensors networks_;  // parameters, the trained ones in the arena
+  flow_forward::FlowPlaces places_;
+  at::Tensor rows_, keys_;    // of a micro-step: inputs, then targets, sanitised
+  std::int64_t trained_ = 0;  // elements of the arena that have a gradient
+  std::int64_t attempt_ = 0, first_attempt_ = 0, first_applied_ = 0;  // as it was at set-up
+
+ private:
+  at::Tensor initial_;
+};
+
+}  // namespace twinbench::energy_flow::train_step

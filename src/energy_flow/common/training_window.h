@@ -1,0 +1,83 @@
+// One optimizer window of the training step (C24): its rows, what is counted across windows, what a window tells, and
+// the setting in which its flows go.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/inputs.h"
+
+namespace twinbench::energy_flow::train_step {
+
+// Places of the state `counts`. Applied windows are the global step; every window that has rows is an attempt.
+enum Count : std::int64_t { kApplied, kSkippedSteps, kAttempts, kScaleExponent, kGoodSteps, kCounts };
+
+// Places of the output `record`.
+enum Record : std::int64_t { kSkippedMicro, kSanitisedRows, kStatus, kRecord };
+
+// Places of the output `work`: what a run did, of which the baseline's formulas are made.
+enum Work : std::int64_t {
+  kFlowForwards,  // calls, and samples in them
+  kFlowSamples,
+  kMapperSamples,
+  kFlowSteps,
+  kStopTests,
+  kPlacedFlows,
+  kCollectedFlows,
+  kTrims,
+  kTapePeak,  // bytes
+  kTapeLeft,
+  kSnapshots,
+  kDeviceSyncs,
+  kWorkColumns
+};
+
+constexpr std::int64_t kFirstExponent = 16, kMostExponent = 24, kGoodStepsToDouble = 2000;  // of the loss scale
+
+struct Window {
+  explicit Window(const Setting& s)
+      : micro_steps(s.size("micro_steps")),
+        micro_batch(s.size("micro_batch")),
+        missing(std::min(static_cast<std::int64_t>(s.option("missing_rows")), micro_batch)),
+        accumulation(std::max(micro_steps, static_cast<std::int64_t>(s.option("accumulation")))) {}
+
+  std::int64_t rows_of(std::int64_t micro_step) const {
+    return micro_step + 1 < micro_steps ? micro_batch : micro_batch - missing;
+  }
+  std::int64_t rows() const { return micro_steps * micro_batch - missing; }
+  // Of a micro-step's loss: every row of the window weighs the same, however it is split.
+  double share_of(std::int64_t micro_step) const {
+    return static_cast<double>(rows_of(micro_step)) / static_cast<double>(micro_batch * accumulation);
+  }
+  // Of the gradients of a window that has fewer rows than it could.
+  double rescaling() const { return static_cast<double>(accumulation * micro_batch) / static_cast<double>(rows()); }
+
+  const std::int64_t micro_steps, micro_batch, missing, accumulation;
+};
+
+// In which `samples` samples go forward and back.
+inline Setting flow_setting(Setting s, std::int64_t samples, std::int64_t attempt, std::int64_t global_step) {
+  s.input_case.sizes["samples"] = samples;
+  s.input_case.pass = Pass::kBackward;
+  s.input_case.options["attempt"] = static_cast<double>(attempt);
+  s.input_case.options["global_step"] = static_cast<double>(global_step);
+  s.input_case.options["captured_steps"] = s.input_case.options["keep_everything"] = 0;
+  return s;
+}
+
+// The parameters in the order of the arena. Those of the child head come last, and have a gradient in gate mode alone.
+inline std::vector<InputSpec> trained_parameters(const Setting& s) {
+  std::vector<InputSpec> trained = inputs_of(*s.signature, s);
+  std::erase_if(trained, [](const InputSpec& input) {
+    return input.role != Role::kState || input.name == "first_moment" || input.name == "second_moment" ||
+           input.name == "counts";
+  });
+  return trained;
+}
+inline bool has_gradient(const std::string& parameter, const Setting& s) {
+  return s.option("spawn") == 2 || !parameter.starts_with("child_");
+}
+
+}  // namespace twinbench::energy_flow::train_step
