@@ -137,6 +137,7 @@ void sweep_one(const Component& component, const Setting& setting, std::uint64_t
   if (!rounds_operands(setting.dtype) || setting.input_case.degenerate) return;
   const auto wrong = [&](const std::string& what, const NamedTensors& outputs) {
     ++tally.wrong[what];
+    tally.rejected.try_emplace(what);  // none so far: print() and expect_right() read it
     if (!verdict(reference, outputs).empty()) {
       ++tally.rejected[what];
       return;
