@@ -56,15 +56,22 @@ CONSTANT = re.compile(r"constexpr (?:int|unsigned|std::int64_t) (k\w+) = ([^;]+)
 
 
 def constants(paths: list[Path]) -> dict[str, int]:
-    """Integer constants by bare name, of the last file that defines them; those this cannot work out are left out."""
+    """Integer constants by bare name, of the last file that defines them, also in terms of later files' constants;
+    those this cannot work out are left out."""
     values: dict[str, int] = {}
+    waiting: dict[str, str] = {}
     for path in paths:
         for name, expression in CONSTANT.findall(path.read_text()):
             values.pop(name, None)
             try:
                 values[name] = product_of(expression, values)
             except LaunchError:
-                continue
+                waiting[name] = expression
+    for name, expression in waiting.items():
+        try:
+            values.setdefault(name, product_of(expression, values))
+        except LaunchError:
+            continue
     return values
 
 

@@ -245,5 +245,29 @@ class Occupancy(unittest.TestCase):
                 kernel_occupancy.dynamic_shared_bytes(["Silent"], Path(folder))
 
 
+class LaunchText(unittest.TestCase):
+    """What is read from the text of launches: constants, and the kernels that a lambda is given."""
+
+    def test_constants_may_stand_in_terms_of_later_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            first, second = Path(folder) / "a.h", Path(folder) / "b.h"
+            first.write_text("constexpr int kRows = 2 * other::kThreads;\nconstexpr int kWidth = sizeof(float);\n")
+            second.write_text("constexpr int kThreads = 8 * 32;\n")
+            self.assertEqual(kernel_occupancy.constants([first, second]), {"kThreads": 256, "kRows": 512})
+
+    def test_kernels_of_a_lambda_are_those_that_it_is_given(self):
+        text = ("void launch() {\n  const auto start = [&](auto kernel) { simt::launch(kernel, grid); };\n"
+                "  wide ? start(Wide{}) : start(common::Narrow{});\n}\n\nvoid other() { start(Elsewhere{}); }\n")
+        at = text.index("simt::launch")
+        self.assertEqual(kernel_occupancy.names_of("kernel", text, at), ["Wide", "Narrow"])
+        self.assertEqual(kernel_occupancy.names_of("demo::Double{}", text, at), ["Double"])
+        for kernel, around in (("kernel", "simt::launch(kernel, grid);"), ("other", text)):
+            with self.assertRaises(kernel_occupancy.LaunchError):
+                kernel_occupancy.names_of(kernel, around, around.index("simt::launch"))
+        unused = text.replace("Wide{}", "Wide").replace("common::Narrow{}", "Narrow")
+        with self.assertRaises(kernel_occupancy.LaunchError):
+            kernel_occupancy.names_of("kernel", unused, at)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -116,8 +116,9 @@ std::int64_t reads(Variant variant, const NamedTensors& outputs, const Setting& 
 
 Cost cost(const Setting& s) {
   const Window window(s);
-  const auto rows = static_cast<double>(std::max<std::int64_t>(window.rows(), 0)),
-             elements = static_cast<double>(s.size("elements")), cells = static_cast<double>(s.size("cells"));
+  if (window.rows() <= 0) return {};
+  const auto rows = static_cast<double>(window.rows()), elements = static_cast<double>(s.size("elements")),
+             cells = static_cast<double>(s.size("cells"));
   const auto [embedding, inner, middle] = real_sizes<3>(s, {"embedding", "mapper_inner", "mapper_middle"});
   const double mapper = embedding * inner + inner * middle + middle * cells;
   const Setting flows = flow_setting(s, 1, 0, 0);

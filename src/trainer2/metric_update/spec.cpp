@@ -81,8 +81,9 @@ std::int64_t baseline_reads(const Setting& setting) {
 Cost cost(const Setting& setting) {
   const auto [axes, batch, planes, steps] = real_sizes<4>(setting, {"axes", "batch", "planes", "steps"});
   const double blocks = std::floor(axes / 2);
-  // Read: velocities, both means, angles, axes of planes. Read and written: metric, couplings, counters.
-  const double bytes = 4 * (steps * (batch * axes + 2 + 3) + planes) + 16 * planes + 2 * (4 * (axes + blocks) + 24);
+  // Read: velocities, both means, angles, axes of planes (four bytes each are enough). Read and written: the metric.
+  // Written: couplings that change, counters.
+  const double bytes = 4 * (steps * (batch * axes + 2 + 3) + planes) + 8 * planes + 8 * axes + 24;
   return {bytes, steps * (batch * axes + 26 * planes + 12 * axes + 10 * blocks)};
 }
 

@@ -75,9 +75,10 @@ double angle_bound(const std::string& output, const NamedTensors& inputs, const 
 
 Cost cost(const Setting& setting) {
   const auto [axes, planes, slots, steps] = real_sizes<4>(setting, {"axes", "planes", "slots", "steps"});
-  // Read: the velocities, the change, the active planes' axes and angles. Written: the angles and the report.
+  // Read: the velocities, the change, the active planes' axes (four bytes each are enough) and angles. Written: the
+  // angles and the report.
   // Arithmetic of a plane: three products, a sum, a root, about 20 for the arc tangent, four to wrap.
-  return {4 * (steps * (axes + 1) + 2 * planes) + 16 * planes + 12 * steps, steps * planes * 30};
+  return {4 * steps * (axes + 1) + 16 * planes + 12 * steps, steps * planes * 30};
 }
 
 // For every slot, active or not: two axes and two components; and the change itself, once an update.
