@@ -307,7 +307,8 @@ def test_every_operator_is_among_the_cases():
     # Those with a file of their own, ci/tests/test_*_operator.py or test_*_operators.py.
     elsewhere = {
         "trainer2_fused_retrieval", "sem_cayley", "sem_selective_scan", "flow_placement", "flow_movement",
-        "surface_collection", "output_collector", "spawn_admission", "adaptive_stop", "flow_compaction"}
+        "surface_collection", "output_collector", "spawn_admission", "adaptive_stop", "flow_compaction",
+        "fused_attention"}
     assert forward - elsewhere == {case.split()[0] for case in CASES} and len(names) == 4 * len(forward)
 
 

@@ -32,7 +32,9 @@ Signature signature() {
     return exact_output(name, shape, Element::kInt64).batch(std::nullopt);
   };
   std::vector<OptionSpec> options = life_options();
-  std::erase_if(options, [](const OptionSpec& option) { return option.name == "captured_steps"; });
+  std::erase_if(options, [](const OptionSpec& option) {
+    return option.name == "captured_steps" || option.name == "hidden_dtype";
+  });
   Signature s{
       .derived = {{"cells", Expression("height * width")},
                   {"mapper_middle", Expression("2 * cells")},
