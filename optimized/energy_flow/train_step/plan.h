@@ -72,7 +72,8 @@ class Plan : public Runnable {
   virtual void restart() = 0;
 
   float scale_at(std::int64_t global_step) const {
-    return static_cast<float>(exploration_scale(flow_setting(s_, 0, 0, global_step)));
+    return static_cast<float>(
+        exploration_scale(static_cast<double>(global_step), s_.option("scale"), s_.option("smallest_scale")));
   }
 
   NamedTensors inputs_;

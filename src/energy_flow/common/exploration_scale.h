@@ -9,9 +9,12 @@
 
 namespace twinbench::energy_flow {
 
+inline double exploration_scale(double global_step, double scale, double smallest_scale) {
+  const double decays = std::floor((global_step - 100) / 10);
+  return decays < 0 ? scale : std::max(smallest_scale, scale * std::pow(0.9, decays));
+}
 inline double exploration_scale(const Setting& setting) {
-  const double decays = std::floor((setting.option("global_step") - 100) / 10), scale = setting.option("scale");
-  return decays < 0 ? scale : std::max(setting.option("smallest_scale"), scale * std::pow(0.9, decays));
+  return exploration_scale(setting.option("global_step"), setting.option("scale"), setting.option("smallest_scale"));
 }
 
 }  // namespace twinbench::energy_flow
