@@ -30,18 +30,24 @@ std::int64_t between(std::int64_t low, std::int64_t high, double draw) {
   return std::clamp(static_cast<std::int64_t>(std::exp(from + draw * (to - from))), low, high);
 }
 
-double elements(const Component& component, const Case& one) {
+// What a case takes: elements of its inputs, and floating-point operations of any version.
+struct Work {
+  double elements = 0, flops = 0;
+};
+
+Work work_of(const Component& component, const Case& one) {
   Setting setting;
   setting.input_case = one;
   setting = completed(component.spec.signature, setting);
-  double sum = 0;
+  Work work;
   for (const auto& input : inputs_of(component.spec.signature, setting)) {
     double count = 1;
     for (const auto extent : extents(input.shape, setting))
       count *= static_cast<double>(std::max<std::int64_t>(extent, 1));
-    sum += count;
+    work.elements += count;
   }
-  return sum;
+  if (component.spec.cost) work.flops = component.spec.cost(setting).flops;
+  return work;
 }
 
 std::int64_t largest(const Component& component, const std::string& size, bool timed) {
@@ -96,11 +102,12 @@ HeldOutDraw held_out_draw(const Component& component, const std::string& text, i
   const std::string key =
       text + " " + component.spec.id() + " " + (timed ? "timed" : "small") + " " + std::to_string(number);
   std::vector<const Case*> bases;
-  double most = 0;
+  Work most;
   for (const auto& one : component.spec.cases)
     if (fits(one, timed)) {
       bases.push_back(&one);
-      most = std::max(most, elements(component, one));
+      const Work work = work_of(component, one);
+      most = {std::max(most.elements, work.elements), std::max(most.flops, work.flops)};
     }
   HeldOutDraw draw;
   if (bases.empty()) return draw;
@@ -123,7 +130,9 @@ HeldOutDraw held_out_draw(const Component& component, const std::string& text, i
                                           : between(low, high, place);
     least[size.name] = low;
   }
-  for (int halved = 0; halved < 64 && elements(component, draw.input_case) > most; ++halved) {
+  for (int halved = 0; halved < 64; ++halved) {
+    const Work work = work_of(component, draw.input_case);
+    if (work.elements <= most.elements && work.flops <= most.flops) break;
     // That one last, for it would lose its tail.
     const auto room = [&](const auto& one) {
       const std::int64_t left = draw.input_case.sizes.at(one.first) - one.second;
@@ -132,7 +141,7 @@ HeldOutDraw held_out_draw(const Component& component, const std::string& text, i
     const auto size =
         std::max_element(least.begin(), least.end(), [&](const auto& a, const auto& b) { return room(a) < room(b); });
     if (size == least.end()) break;
-    if (size->first == any_tail && elements(component, draw.input_case) <= kMostForATail) break;
+    if (size->first == any_tail && work.elements <= kMostForATail) break;
     auto& value = draw.input_case.sizes.at(size->first);
     value = std::max(size->second, value / 2);
   }

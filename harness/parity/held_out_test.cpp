@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -37,6 +38,22 @@ TEST(HeldOut, StaysWithinTheSignature) {
           EXPECT_LE(given->second, size.high) << component.spec.id() << " " << size.name;
         }
       }
+}
+
+// Sizes that no input has, steps or tokens, multiply the work of those that inputs have: of this text 32 texts of 33
+// tokens were drawn, and simt had not ended after two minutes.
+TEST(HeldOut, TakesNoMoreArithmeticThanAListedCase) {
+  const Component& decoder = find_component("energy_flow.text_decoder");
+  const auto flops = [&](const Case& one) {
+    return decoder.spec.cost(completed(decoder.spec.signature, {.input_case = one})).flops;
+  };
+  double most = 0;
+  for (const Case& one : decoder.spec.cases)
+    if (!one.timed) most = std::max(most, flops(one));
+  for (const char* text : {"b5b7832644b7", "a", "b", "c", "d", "e", "f", "g"})
+    EXPECT_LE(flops(held_out_draw(decoder, text, 0, false).input_case), most) << text;
+  const auto sizes = held_out_draw(decoder, "b5b7832644b7", 0, false).input_case.sizes;
+  EXPECT_LT(sizes.at("batch") * sizes.at("tokens"), 300);
 }
 
 // A bug where a size leaves a remainder of 13 alone has its turn.
