@@ -10,6 +10,7 @@
 #include "harness/command/command.h"
 #include "harness/command/tensor_file.h"
 #include "harness/compare/inputs.h"
+#include "harness/compare/structure.h"
 #include "harness/parity/reference.h"
 #include "src/common/error.h"
 #include "src/formats/json_text.h"
@@ -113,16 +114,9 @@ void check_names(const TensorFile& file, const Signature& signature, const Setti
       throw Error(ErrorKind::kBadDtype, "tensor input." + name, c10::toString(given.scalar_type()),
                   std::string("give ") + c10::toString(type));
     const std::vector<std::int64_t> expected = extents(input.shape, setting);
-    bool fits = given.dim() == static_cast<std::int64_t>(expected.size());
-    for (std::size_t axis = 0; fits && axis < expected.size(); ++axis)
-      fits = expected[axis] < 0 || given.size(static_cast<std::int64_t>(axis)) == expected[axis];
-    if (!fits) {
-      std::ostringstream have, want;
-      have << given.sizes();
-      want << at::IntArrayRef(expected);
-      throw Error(ErrorKind::kBadShape, "tensor input." + name, have.str(),
-                  "the sizes in the metadata make it " + want.str() + "; -1: any length");
-    }
+    if (!has_extents(given, expected))
+      throw Error(ErrorKind::kBadShape, "tensor input." + name, shape_text(given),
+                  "the sizes in the metadata make it " + extents_text(expected));
   }
   for (const auto& output : outputs)
     if (!file.outputs.contains(output.name))

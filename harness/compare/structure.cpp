@@ -48,18 +48,26 @@ std::string structure_difference(const at::Tensor& baseline, const at::Tensor& c
   return "";
 }
 
+bool has_extents(const at::Tensor& tensor, const std::vector<std::int64_t>& expected) {
+  bool fits = tensor.dim() == static_cast<std::int64_t>(expected.size());
+  for (std::size_t axis = 0; fits && axis < expected.size(); ++axis)
+    fits = expected[axis] < 0 || expected[axis] == tensor.size(static_cast<std::int64_t>(axis));
+  return fits;
+}
+
+std::string extents_text(const std::vector<std::int64_t>& expected) {
+  std::string text;
+  for (const std::int64_t extent : expected)
+    text += (text.empty() ? "" : ", ") + (extent < 0 ? "any" : std::to_string(extent));
+  return "[" + text + "]";
+}
+
 std::string declared_difference(const OutputSpec& spec, const at::Tensor& output, const Setting& setting) {
   const auto expected = extents(spec.shape, setting);
-  bool fits = output.dim() == static_cast<std::int64_t>(expected.size());
-  for (std::size_t axis = 0; fits && axis < expected.size(); ++axis)
-    fits = expected[axis] < 0 || expected[axis] == output.size(static_cast<std::int64_t>(axis));
-  if (!fits) {
-    std::string declared, written;
-    for (std::size_t axis = 0; axis < expected.size(); ++axis) {
-      declared += (axis > 0 ? ", " : "") + (expected[axis] < 0 ? "any" : std::to_string(expected[axis]));
-      written += (axis > 0 ? ", " : "") + spec.shape[axis].text();
-    }
-    return "shape " + shape_text(output) + ", declared is [" + declared + "] = [" + written + "]";
+  if (!has_extents(output, expected)) {
+    std::string written;
+    for (const Expression& extent : spec.shape) written += (written.empty() ? "" : ", ") + extent.text();
+    return "shape " + shape_text(output) + ", declared is " + extents_text(expected) + " = [" + written + "]";
   }
   const at::ScalarType dtype = scalar_type(spec.element, setting.dtype);
   if (output.scalar_type() != dtype)

@@ -12,7 +12,7 @@
 namespace twinbench::energy_flow {
 namespace {
 
-constexpr std::int32_t kNothing = -1;
+constexpr std::int32_t kNothing = RecentSlots::kNone;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ TextCache::TextCache(Shape shape, const Vocabulary& vocabulary, bool pinned)
 std::pair<std::int32_t, bool> TextCache::slot_of(const Text& text) {
   const Digest digest = digest_of(text.bytes.data(), text.bytes.size());
   const std::int32_t known = slots_.find(digest, [&](std::int32_t slot) { return text_of(slot) == text.bytes; });
-  if (known != RecentSlots::kNone) {
+  if (known != kNothing) {
     slots_.use(known);
     return {known, true};
   }
@@ -140,7 +140,7 @@ std::string_view SurfaceTexts::find(const float* surface, std::int64_t tag, cons
   std::int32_t slot =
       slots_.find(digest, [&](std::int32_t candidate) { return std::memcmp(kept(candidate), surface, bytes) == 0; });
   char* const letters = letters_.data();
-  if (slot != RecentSlots::kNone) {
+  if (slot != kNothing) {
     ++counts_.hits;
     slots_.use(slot);
   } else {

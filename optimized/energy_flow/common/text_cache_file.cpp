@@ -67,7 +67,7 @@ std::string TextCache::restore(const std::string& path, const std::string& param
     if (std::any_of(length.begin(), length.end(), [&](std::int32_t one) { return one < 0 || one > shape_.longest; }))
       throw Error(ErrorKind::kCorrupt, "length", path, "a text is longer than its place");
     slots_.clear();
-    std::fill(miss_of_.begin(), miss_of_.end(), -1);
+    std::fill(miss_of_.begin(), miss_of_.end(), RecentSlots::kNone);
     for (std::int64_t i = std::max<std::int64_t>(0, entries - shape_.limit); i < entries;
          ++i) {  // the most recent ones
       const auto* const text = reinterpret_cast<const char*>(letters.data()) + i * shape_.longest;

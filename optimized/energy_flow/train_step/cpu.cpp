@@ -173,14 +173,7 @@ class CpuStep final : public Plan {
   void table_gradients() {
     const std::int64_t sums = window_sums_.numel();
     const at::Tensor found = at::zeros(arena_.sizes(), at::kDouble);
-    NamedTensors by_name;
-    std::int64_t from = 0;
-    for (const InputSpec& one : trained_parameters(s_)) {
-      const at::Tensor& given = inputs_[one.name];
-      by_name.set("grad_" + one.name, found.narrow(0, from, given.numel()).view(given.sizes()));
-      from += given.numel();
-    }
-    unpack_sums(at::arange(1, sums + 1, at::kDouble), pass_.layout(), pass_.parameters(), by_name,
+    unpack_sums(at::arange(1, sums + 1, at::kDouble), pass_.layout(), pass_.parameters(), by_gradient(found),
                 [](const at::Tensor& lanes) { return lanes.select(1, 0).neg(); });
     table_ = found.to(at::kInt);
   }

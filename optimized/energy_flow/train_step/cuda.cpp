@@ -165,14 +165,7 @@ class CudaStep final : public Plan {
   // Places put in the place of sums find their own way.
   const std::int32_t* gradient_places() {
     const at::Tensor found = at::zeros(arena_.sizes(), at::kDouble);
-    NamedTensors by_name;
-    std::int64_t from = 0;
-    for (const InputSpec& one : trained_parameters(s_)) {
-      const at::Tensor& given = inputs_[one.name];
-      by_name.set("grad_" + one.name, found.narrow(0, from, given.numel()).view(given.sizes()));
-      from += given.numel();
-    }
-    pass_.unpack(by_name, at::arange(1, pass_.sums().numel() + 1, at::kDouble));
+    pass_.unpack(by_gradient(found), at::arange(1, pass_.sums().numel() + 1, at::kDouble));
     return data<std::int32_t>(kept_.emplace_back(found.to(at::kInt).to(arena_.device())));
   }
 

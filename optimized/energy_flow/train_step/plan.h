@@ -68,6 +68,18 @@ class Plan : public Runnable {
     return inputs;
   }
 
+  // Parts of a tensor like the arena, under the names of their parameters' gradients.
+  NamedTensors by_gradient(const at::Tensor& like_arena) const {
+    NamedTensors parts;
+    std::int64_t from = 0;
+    for (const InputSpec& one : trained_parameters(s_)) {
+      const at::Tensor& given = inputs_[one.name];
+      parts.set("grad_" + one.name, like_arena.narrow(0, from, given.numel()).view(given.sizes()));
+      from += given.numel();
+    }
+    return parts;
+  }
+
   // The same packs, rules and attempt as at set-up.
   virtual void restart() = 0;
 
