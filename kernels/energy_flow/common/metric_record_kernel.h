@@ -1,7 +1,7 @@
 // The record's kernel: one warp, a lane a slot; all lanes look at each sample together, so that nothing is reduced.
 #pragma once
 
-#include "kernels/common/simt.h"
+#include "kernels/common/simt_host_memory.h"
 #include "kernels/common/vectors.h"
 #include "kernels/energy_flow/common/metric_record.h"
 
@@ -40,20 +40,9 @@ struct RecordMicroStep {
     a.record->slot[slot] = value;
     if (a.published == nullptr) return;
     a.published->slot[slot] = value;
-    visible_to_host(block);
+    kernels::simt::visible_to_host(block);
     block.warp_barrier();
     if (slot == 0) *a.sequence = a.number;
-  }
-
- private:
-  // What was written before is there for whoever sees what is written after, the host among them.
-  template <class Block>
-  TWINBENCH_DEVICE static void visible_to_host(Block& block) {
-#if defined(__CUDA_ARCH__)
-    __threadfence_system();
-#else
-    block.fence();
-#endif
   }
 };
 

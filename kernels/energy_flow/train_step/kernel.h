@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/common/grid.h"
+#include "kernels/common/simt_host_memory.h"
 #include "kernels/common/simt_reduce.h"
 #include "kernels/common/vectors.h"
 #include "kernels/energy_flow/train_step/arguments.h"
@@ -124,22 +125,12 @@ struct Renew {
     a.record[0] = a.state->skipped;
     a.record[1] = a.state->sanitised;
     a.published[0] = a.counts[0];
-    visible_to_host(block);
+    simt::visible_to_host(block);
     a.published[1] = a.number;
   }
 
  private:
   static constexpr std::int64_t kApplied = 0, kNotFinite = 1;  // of the optimizer's status
-
-  // What was written before is there for whoever sees what is written after, the host among them.
-  template <class Block>
-  TWINBENCH_DEVICE static void visible_to_host(Block& block) {
-#if defined(__CUDA_ARCH__)
-    __threadfence_system();
-#else
-    block.fence();
-#endif
-  }
 };
 
 }  // namespace twinbench::energy_flow::train_step
