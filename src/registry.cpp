@@ -127,6 +127,7 @@ std::unique_ptr<Runnable> Component::make(Variant variant, Device path, const Na
                                           const Setting& setting) const {
   const Setting complete = bound(spec.signature, inputs, setting);
   if (variant == Variant::kOptimized && path.takes_cuda_path()) check_card_limits(spec, complete);
+  if (spec.check_inputs) spec.check_inputs(inputs, complete);
   auto runnable = factory(variant, path)(inputs, complete);
   runnable->has_state_ = spec.signature.has_state();
   return runnable;

@@ -49,11 +49,16 @@ def test_it_follows_every_change_in_place(changed):
     given = made()
     before = [result.clone() for result in OPERATOR(*given)]
     listed = int(given[1][0])
+    old = given[0][:listed].long()
+    keys = [(key, key[old].clone()) for key in (given[NAMES.index("sample")], given[NAMES.index("local_id")])]
     change = {0: lambda t: t[:listed].copy_(t[:listed].roll(1)), 1: lambda t: t[:1].sub_(3), 2: lambda t: t.mul_(2),
               3: lambda t: t.logical_not_(), 4: lambda t: t.fill_(0), 10: lambda t: t[5:].fill_(-1)}
     change.get(changed, lambda t: t.mul_(3))(given[changed])
-    if changed == 0:  # in order of samples, as before
-        given[4][given[0][:listed].long()] = given[4][given[0][:listed].long()].sort().values
+    if changed == 0:  # by sample and local id, as before
+        for key, in_order in keys:
+            key[given[0][:listed].long()] = in_order
+    if NAMES[changed] == "local_id":  # children's stay above
+        given[NAMES.index("child_local_id")].mul_(3)
     after = OPERATOR(*given)
     assert_same(after, compacted(*given))
     assert not all(map(torch.equal, before, after))
@@ -80,6 +85,9 @@ def test_opcheck():
 ])
 def test_bad_tensors_are_named(at, change, error):
     given = made()
-    given[at] = change(given[at])
-    with pytest.raises(error, match=NAMES[at]):
+    for _ in range(2):  # where no set-up is kept, and where one of the same shapes is
+        wrong = list(given)
+        wrong[at] = change(given[at])
+        with pytest.raises(error, match=NAMES[at]):
+            OPERATOR(*wrong)
         OPERATOR(*given)

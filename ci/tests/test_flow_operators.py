@@ -76,12 +76,16 @@ def test_bad_tensors_of_a_step_are_named(at, change, error):
         MOVE(*given)
 
 
-def test_a_sample_that_is_not_there_touches_nothing():
-    """A set-up that is kept gets new samples: flows of none move and are counted nowhere."""
+def test_a_sample_that_is_not_there_is_refused_by_every_call():
     given = [tensor.detach() for tensor in step_data(torch.float32)]
     assert MOVE(*given)[5].sum() == 131
+    own = int(given[5][7])
     given[5][7] = 5_000_000
-    assert MOVE(*given)[5].sum() == 130
+    for _ in range(2):
+        with pytest.raises(ValueError, match="sample is '5000000 of flow 7'"):
+            MOVE(*given)
+    given[5][7] = own
+    assert MOVE(*given)[5].sum() == 131
 
 
 @pytest.mark.parametrize("quota, depth", [(100, 4), (35, 20), (17, 5), (1, 2)])

@@ -6,6 +6,7 @@
 #include <c10/core/UndefinedTensorImpl.h>
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -53,6 +54,7 @@ struct PreparedCall {
   std::optional<CallKey> key;               // none: not to be kept
   std::vector<at::Tensor> data, gradients;  // what the runnable reads: private copies, in the arguments' order
   std::unique_ptr<Runnable> runnable;
+  std::function<void()> check = {};  // refuses data that the runnable cannot take, as its making did; empty: takes all
 };
 
 // The set-ups of one operator on one device. Memory: at most kMost of them, each with its packed weights, the storages

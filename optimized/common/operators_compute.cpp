@@ -126,6 +126,7 @@ class SetUps {
     auto own = call->data.begin();
     each_data(given, [&](const at::Tensor& data) { copy_into(*own++, data); });
     for (std::size_t i = 0; i < gradients.size(); ++i) copy_into(call->gradients[i], gradients[i].toTensor());
+    if (call->check) call->check();
     return call;
   }
 
@@ -198,7 +199,7 @@ class SetUps {
   }
 
   std::unique_ptr<PreparedCall> prepare(const Call& given, Arguments gradients, std::optional<CallKey> key) const {
-    auto call = std::make_unique<PreparedCall>(PreparedCall{std::move(key), {}, {}, nullptr});
+    auto call = std::make_unique<PreparedCall>(PreparedCall{std::move(key), {}, {}, nullptr, {}});
     Stack own(given.values.begin(), given.values.end());
     // Data is copied; parameters are other tensors on the same memory, so that a caller's one can still be freed.
     const auto copied = [](const at::Tensor& tensor) { return tensor.clone(at::MemoryFormat::Contiguous); };
@@ -231,6 +232,11 @@ class SetUps {
       }
     }
     call->runnable = component_.make(Variant::kOptimized, device_, inputs, setting);
+    // On a device every look would wait for it.
+    if (const auto& check = component_.spec.check_inputs; check && call->key && device_ == c10::DeviceType::CPU)
+      call->check = [&check, inputs, setting = bound(component_.spec.signature, inputs, setting)] {
+        check(inputs, setting);
+      };
     return call;
   }
 

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "src/component.h"
-#include "src/energy_flow/common/flow_counts.h"
 
 namespace twinbench::energy_flow::adaptive_stop {
 namespace {
@@ -21,7 +20,6 @@ class Baseline final : public Runnable {
         convergence_(setting.on("convergence")),
         fixed_(setting.on("fixed_steps")),
         samples_(static_cast<std::size_t>(setting.size("samples"))) {
-    check_counts(inputs);
     const at::Tensor words = at::empty(inputs["completed"].sizes(), inputs["completed"].options().dtype(at::kLong));
     const at::Tensor halves = words.view(at::kInt).unflatten(1, {-1, 2});
     active_half_ = halves.select(2, 0), completed_half_ = halves.select(2, 1);

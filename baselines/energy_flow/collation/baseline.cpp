@@ -29,7 +29,6 @@ class CollationBaseline : public Runnable {
       : inputs_(values["input_embeddings"]),
         targets_(values["target_embeddings"]),
         stack_only_(setting.on("stack_only")) {
-    energy_flow::check_texts(values);
     const at::Tensor bytes = values["text_bytes"].contiguous(), offsets = values["text_offsets"].contiguous();
     const auto* letters = reinterpret_cast<const char*>(bytes.const_data_ptr<std::uint8_t>());
     const auto* offset = offsets.const_data_ptr<std::int64_t>();

@@ -14,7 +14,6 @@ class CollationLibrary : public Runnable {
         targets_(values["target_embeddings"]),
         text_bytes_(values["text_bytes"].contiguous()),
         text_offsets_(values["text_offsets"].contiguous()) {
-    energy_flow::check_texts(values);
     const std::int64_t rows = inputs_.size(0), batch = setting.size("batch"), batches = (rows + batch - 1) / batch;
     std::int64_t first = 0, count = 0, epoch = 0;
     if (rows > 0) {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "baselines/common/tape.h"
-#include "src/energy_flow/common/flow_list.h"
 
 namespace twinbench::energy_flow::flow_compaction {
 namespace {
@@ -16,7 +15,6 @@ class Baseline final : public TapeBaseline {
  public:
   Baseline(const NamedTensors& inputs, const Setting& setting)
       : TapeBaseline(inputs, setting), per_flow_(setting.on("loop")) {
-    check_flow_list(inputs);
     // The host's map of flows: which slots they have, and which of them have children.
     const auto host = [&](const char* name) { return inputs[name].cpu().contiguous(); };
     const at::Tensor extent = host("extent"), list = host("list"), parent = host("parent");

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include "baselines/common/tape.h"
-#include "src/energy_flow/common/flow_list.h"
 
 namespace twinbench::energy_flow::flow_compaction {
 namespace {
@@ -11,7 +10,6 @@ namespace {
 class Library final : public TapeBaseline {
  public:
   Library(const NamedTensors& inputs, const Setting& setting) : TapeBaseline(inputs, setting, Way::kLibrary) {
-    check_flow_list(inputs);
     const at::Tensor extent = inputs["extent"].cpu();
     listed_ = extent[0].item<std::int64_t>(), span_ = extent[1].item<std::int64_t>();
     children_ = inputs["parent"].ge(0).sum().item<std::int64_t>();

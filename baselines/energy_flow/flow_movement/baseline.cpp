@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "baselines/common/tape.h"
-#include "src/energy_flow/common/flow_samples.h"
 
 namespace twinbench::energy_flow::flow_movement {
 namespace {
@@ -27,7 +26,6 @@ class Baseline final : public TapeBaseline {
         kill_(setting.on("boundary")),
         drop_(setting.on("on_stop")),
         projection_age_(static_cast<std::int64_t>(setting.option("projection_age"))) {
-    check_samples(inputs["sample"], samples_);
     sample_ = inputs["sample"].cpu().contiguous();  // the host's map of flows knows both
     stopped_ = inputs["stopped"].cpu().contiguous();
     const auto options = inputs["raw"].options();

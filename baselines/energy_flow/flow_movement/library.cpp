@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include "baselines/common/tape.h"
-#include "src/energy_flow/common/flow_samples.h"
 
 namespace twinbench::energy_flow::flow_movement {
 namespace {
@@ -15,7 +14,6 @@ class Library final : public TapeBaseline {
         kill_(setting.on("boundary")),
         drop_(setting.on("on_stop")),
         projection_age_(static_cast<std::int64_t>(setting.option("projection_age"))) {
-    check_samples(inputs["sample"], setting.size("samples"));
     ones_ = at::ones({setting.size("flows")}, inputs["age"].options());
     make_leaves();
   }

@@ -6,7 +6,6 @@
 
 #include "baselines/common/layers.h"
 #include "baselines/common/tape.h"
-#include "src/energy_flow/common/key_padding.h"
 #include "src/rounding.h"
 
 namespace twinbench::energy_flow::fused_attention {
@@ -14,10 +13,7 @@ namespace {
 
 class Baseline final : public TapeBaseline {
  public:
-  Baseline(const NamedTensors& inputs, const Setting& setting) : TapeBaseline(inputs, setting) {
-    check_padding(inputs["padding"]);
-    make_leaves();
-  }
+  Baseline(const NamedTensors& inputs, const Setting& setting) : TapeBaseline(inputs, setting) { make_leaves(); }
 
  private:
   // [batch, heads, rows, width] -> [batch * heads, rows, width], a view.

@@ -6,7 +6,6 @@
 
 #include "baselines/common/layers.h"
 #include "baselines/common/tape.h"
-#include "src/energy_flow/common/key_padding.h"
 #include "src/rounding.h"
 
 namespace twinbench::energy_flow::fused_attention {
@@ -28,7 +27,6 @@ class OneThread {
 class Library final : public TapeBaseline {
  public:
   Library(const NamedTensors& inputs, const Setting& setting) : TapeBaseline(inputs, setting, Way::kLibrary) {
-    check_padding(inputs["padding"]);
     make_leaves();
   }
 

@@ -42,7 +42,6 @@ class Baseline final : public Runnable {
         ids_(setting.size("limit")),
         rows_(setting.size("limit")),
         said_(setting.size("limit")) {
-    check_cache_inputs(inputs, setting);
     for (const char* name : {"request", "version", "asked", "kept", "kept_version", "kept_surface"})
       inputs_.set(name, inputs[name].cpu().contiguous());
     const std::int64_t requests = setting.size("requests"), batch = setting.size("batch");

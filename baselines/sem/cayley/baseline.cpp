@@ -28,7 +28,7 @@ class Baseline final : public Runnable {
       : inputs_(inputs),
         setting_(setting),
         half_step_(setting.option("dt") / 2),
-        solver_(inputs, setting.size("dim"), half_step_, stop_of(setting)) {}
+        solver_(inputs, half_step_, stop_of(setting)) {}
 
   void run() override {
     iterations_[0] = iterations_[1] = 0;

@@ -2,7 +2,6 @@
 #include <ATen/ATen.h>
 
 #include "baselines/common/tape.h"
-#include "src/sem/common/graph.h"
 
 namespace twinbench::sem::cayley {
 namespace {
@@ -10,7 +9,6 @@ namespace {
 class Library final : public TapeBaseline {
  public:
   Library(const NamedTensors& inputs, const Setting& setting) : TapeBaseline(inputs, setting, Way::kLibrary) {
-    check_graph(inputs["nodes"], inputs["starts"], setting.size("dim"));
     const at::Tensor starts = inputs["starts"].to(at::kLong);
     scale_of_edge_ = at::repeat_interleave(starts.diff());
     make_leaves();

@@ -60,9 +60,7 @@ class HostDecidedSteps : public Runnable {
         weight_decay_(setting.option("weight_decay")),
         temperature_(setting.option("temperature")),
         clears_(setting.on("clear_gradients")),
-        floor_(setting.on("unfloored_noise") ? 0 : kNoiseFloor) {
-    check_update_counts(inputs["counts"]);
-  }
+        floor_(setting.on("unfloored_noise") ? 0 : kNoiseFloor) {}
 
   void reset() override {
     arena_ = Arena(inputs_, table_);

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "src/component.h"
-#include "src/sem/common/graph.h"
 
 namespace twinbench::sem {
 
@@ -27,9 +26,8 @@ class ConjugateGradients {
   };
 
   // Inputs "theta", "mix", "nodes" and "starts".
-  ConjugateGradients(const NamedTensors& inputs, std::int64_t dim, double half_step, const Stop& stop)
+  ConjugateGradients(const NamedTensors& inputs, double half_step, const Stop& stop)
       : half_step_(half_step), stop_(stop), mix_(inputs["mix"]) {
-    check_graph(inputs["nodes"], inputs["starts"], dim);
     const at::Tensor starts = inputs["starts"].cpu().contiguous();
     const auto* const begin = starts.const_data_ptr<std::int64_t>();
     for (std::int64_t scale = 0; scale < mix_.size(0); ++scale) {

@@ -6,7 +6,6 @@
 
 #include "baselines/sem/common/edges_backward.h"
 #include "src/component.h"
-#include "src/sem/common/gate_rule.h"
 
 namespace twinbench::sem::lazy_gate {
 namespace {
@@ -29,7 +28,7 @@ class Baseline final : public Runnable {
         calls_(setting.size("calls")),
         half_step_(setting.option("dt") / 2),
         stop_(stop_of(setting)),
-        solver_(inputs, setting.size("dim"), half_step_, stop_) {
+        solver_(inputs, half_step_, stop_) {
     Baseline::reset();
   }
 
@@ -117,7 +116,6 @@ class Baseline final : public Runnable {
 }  // namespace
 
 std::unique_ptr<Runnable> make_baseline(const NamedTensors& inputs, const Setting& setting) {
-  check_gate(setting);
   return std::make_unique<Baseline>(inputs, setting);
 }
 

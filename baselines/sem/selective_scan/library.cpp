@@ -24,7 +24,6 @@ class Library final : public TapeBaseline {
         width_(setting.size("width")),
         states_(setting.size("states")),
         chunk_(static_cast<std::int64_t>(setting.option("chunk"))) {
-    check_phases(inputs["a_phase"]);
     if (chunk_ == 0)
       chunk_ = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::sqrt(static_cast<double>(steps_))));
     if (batch_ * steps_ == 0 && !backward_)

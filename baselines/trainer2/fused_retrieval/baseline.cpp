@@ -5,8 +5,6 @@
 
 #include "src/component.h"
 #include "src/rounding.h"
-#include "src/trainer2/common/candidates.h"
-#include "src/trainer2/common/metric_state.h"
 #include "src/trainer2/common/rotor_planes.h"
 
 namespace twinbench::trainer2::fused_retrieval {
@@ -17,10 +15,6 @@ class Baseline final : public Runnable {
   Baseline(const NamedTensors& inputs, const Setting& setting)
       : inputs_(inputs), setting_(setting), beta_(static_cast<float>(setting.option("beta"))) {
     const std::int64_t planes = setting.size("planes");
-    check_metric(inputs["metric"]);
-    check_planes(inputs["plane_axes"], setting.size("axes"));
-    check_filled(inputs["filled"], setting.size("capacity"));
-    check_inspected(inputs["inspected"], setting.size("tokens") + setting.size("capacity"));
     const at::Tensor table = inputs["plane_axes"].cpu().contiguous();
     pairs_.assign(table.const_data_ptr<std::int64_t>(), table.const_data_ptr<std::int64_t>() + 2 * planes);
   }

@@ -6,8 +6,6 @@
 
 #include "src/component.h"
 #include "src/rounding.h"
-#include "src/trainer2/common/candidates.h"
-#include "src/trainer2/common/metric_state.h"
 #include "src/trainer2/common/rotor_planes.h"
 
 namespace twinbench::trainer2::fused_retrieval {
@@ -28,10 +26,6 @@ class Library final : public Runnable {
         setting_(setting),
         beta_(static_cast<float>(setting.option("beta"))),
         bank_states_(rounded(inputs["bank_states"], setting.rounds_as())) {
-    check_metric(inputs["metric"]);
-    check_planes(inputs["plane_axes"], setting.size("axes"));
-    check_filled(inputs["filled"], setting.size("capacity"));
-    check_inspected(inputs["inspected"], setting.size("tokens") + setting.size("capacity"));
     make_layers();
   }
 

@@ -18,8 +18,6 @@ class Baseline final : public Runnable {
         planes_(setting.size("planes")),
         most_rejects_(static_cast<std::int64_t>(setting.option("most_rejects"))),
         blocks_(setting.on("block_rot")) {
-    check_metric(inputs["metric"]);
-    check_planes(inputs["plane_axes"], setting.size("axes"));
     const at::Tensor table = inputs["plane_axes"].cpu().contiguous();
     pairs_.assign(table.const_data_ptr<std::int64_t>(), table.const_data_ptr<std::int64_t>() + 2 * planes_);
     Baseline::reset();

@@ -21,7 +21,6 @@ class Baseline final : public Runnable {
         per_layer_(setting.size("per_layer")),
         layers_(setting.size("slots") / per_layer_),
         remainder_wrap_(setting.on("remainder_wrap")) {
-    check_planes(plane_axes_, setting.size("axes"));
     Baseline::reset();
   }
 

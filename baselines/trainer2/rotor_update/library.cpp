@@ -14,7 +14,6 @@ class Library final : public Runnable {
         velocity_(inputs["mean_velocity"]),
         lior_change_(inputs["lior_change"]),
         rate_(static_cast<float>(0.01 * setting.option("update_rate"))) {
-    check_planes(inputs["plane_axes"], setting.size("axes"));
     const at::Tensor active = inputs["plane_axes"].slice(0, 0, setting.size("planes"));
     first_ = active.select(1, 0).contiguous();
     second_ = active.select(1, 1).contiguous();

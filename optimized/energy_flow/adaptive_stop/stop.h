@@ -7,14 +7,12 @@
 
 #include "kernels/energy_flow/adaptive_stop/arguments.h"
 #include "optimized/common/tensors.h"
-#include "src/energy_flow/common/flow_counts.h"
 
 namespace twinbench::energy_flow::adaptive_stop {
 
 class Stop : public Runnable {
  public:
   Stop(const NamedTensors& inputs, const Setting& setting) : inputs_(inputs), results_(empty_results(setting)) {
-    check_counts(inputs);
     a_ = {.rule = {.threshold = setting.option("threshold"),
                    .max_steps = static_cast<std::int32_t>(setting.size("decisions") - 1),
                    .min_steps = static_cast<std::int32_t>(setting.option("min_steps")),

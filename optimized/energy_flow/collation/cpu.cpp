@@ -18,7 +18,6 @@ class CollationOptimized : public Runnable {
         targets_(values["target_embeddings"].contiguous()),
         text_bytes_(values["text_bytes"].contiguous()),
         text_offsets_(values["text_offsets"].contiguous()) {
-    energy_flow::check_texts(values);
     const std::int64_t rows = inputs_.size(0);
     BatchPlan plan{rows, setting.size("batch")};
     const std::int64_t batches = plan.batches();

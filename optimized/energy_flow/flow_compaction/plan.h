@@ -8,14 +8,12 @@
 
 #include "kernels/energy_flow/flow_compaction/arguments.h"
 #include "optimized/common/tensors.h"
-#include "src/energy_flow/common/flow_list.h"
 
 namespace twinbench::energy_flow::flow_compaction {
 
 class Plan : public Runnable {
  public:
   Plan(const NamedTensors& inputs, const Setting& setting) : inputs_(inputs) {
-    check_flow_list(inputs);
     const auto size = [&](const char* name) { return static_cast<std::int32_t>(setting.size(name)); };
     const std::int64_t slots = setting.size("slots"), samples = setting.size("samples");
     const std::int64_t rows = setting.size("rows"), places = setting.size("flows");

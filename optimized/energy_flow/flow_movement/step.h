@@ -8,7 +8,6 @@
 #include "kernels/energy_flow/flow_movement/arguments.h"
 #include "optimized/common/tensors.h"
 #include "optimized/energy_flow/common/rules_of.h"
-#include "src/energy_flow/common/flow_samples.h"
 
 namespace twinbench::energy_flow::flow_movement {
 
@@ -19,7 +18,6 @@ class Step : public Runnable {
   Step(const NamedTensors& inputs, const Setting& setting)
       : backward_(setting.backward()), inputs_(inputs), results_(zero_results(setting)) {
     const std::int64_t flows = setting.size("flows"), samples = setting.size("samples");
-    check_samples(inputs["sample"], samples);
     const FlowsRead<Real> read = {.raw = given<Real>(inputs_, "raw"),
                                   .position = given<Real>(inputs_, "position"),
                                   .age = given<std::int32_t>(inputs_, "age"),

@@ -10,7 +10,6 @@
 #include "kernels/energy_flow/common/attention.h"
 #include "optimized/common/tensors.h"
 #include "optimized/common/two_halves.h"
-#include "src/energy_flow/common/key_padding.h"
 
 namespace twinbench::energy_flow::fused_attention {
 
@@ -19,7 +18,6 @@ class FusedAttention : public TwoHalves {
  public:
   FusedAttention(const NamedTensors& inputs, const Setting& setting)
       : backward_(setting.backward()), inputs_(inputs), forward_results_(zero_results(forward_of(setting))) {
-    check_padding(inputs["padding"]);
     const std::int64_t batch = setting.size("batch"), heads = setting.size("heads");
     attention_ = {.batch = static_cast<int>(batch),
                   .heads = static_cast<int>(heads),

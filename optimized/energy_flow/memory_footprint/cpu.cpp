@@ -13,7 +13,6 @@ class Optimized final : public Runnable {
  public:
   Optimized(const NamedTensors& inputs, const Setting& setting)
       : sizes_(model_sizes(setting)), active_(inputs["active"].contiguous()) {
-    check_population(active());
     for (const auto [name, count] : {std::pair("population", 4), std::pair("parameters", int{kParts}),
                                      std::pair("saved", 2), std::pair("operations", 1)})
       results_.set(name, at::empty({count}, at::kLong));

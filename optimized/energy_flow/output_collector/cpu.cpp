@@ -22,7 +22,6 @@ class CpuCollector final : public Runnable {
         cells_(setting.size("cells")),
         entries_(setting.size("entries")),
         results_(empty_results(setting)) {
-    check_keys(inputs["cell"], cells_);
     for (const auto& [name, tensor] : inputs)
       inputs_.set(name, name.rfind("weight_", 0) == 0 ? operand_of(tensor, setting) : tensor.contiguous());
     const auto matrix = [&](std::int64_t columns) { return at::empty({rows_, columns}, inputs_["energy"].options()); };

@@ -4,7 +4,6 @@
 #include "kernels/energy_flow/output_collector/arguments.h"
 #include "optimized/common/cuda.h"
 #include "optimized/common/packing.h"
-#include "src/energy_flow/common/surface_map.h"
 
 namespace twinbench::energy_flow::output_collector {
 namespace {
@@ -12,7 +11,6 @@ namespace {
 class CudaCollector final : public Runnable {
  public:
   CudaCollector(const NamedTensors& inputs, const Setting& setting) : results_(empty_results(setting)) {
-    check_keys(inputs["cell"], setting.size("cells"));
     const bool round = rounds_operands(setting);
     const std::int64_t rows = setting.size("batch");
     for (const auto& [name, tensor] : inputs)

@@ -14,7 +14,6 @@ class Admitting : public Runnable {
  public:
   Admitting(const NamedTensors& inputs, const Setting& setting)
       : backward_(setting.backward()), inputs_(inputs), results_(empty_results(setting)) {
-    check_spawning(inputs["status"], inputs["spawn_count"], inputs["created"], setting.size("slots"));
     const Extents extents = {.samples = setting.size("samples"),
                              .slots = static_cast<std::int32_t>(setting.size("slots"))};
     const Asking asking = {.status = given<std::uint8_t>(inputs_, "status"),

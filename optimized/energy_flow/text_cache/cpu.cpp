@@ -61,7 +61,6 @@ class Optimized final : public Runnable {
         texts_(static_cast<std::size_t>(batch_)),
         letters_(static_cast<std::size_t>(requests_ * asking_ * room_)),
         said_(static_cast<std::size_t>(requests_ * asking_)) {
-    check_cache_inputs(inputs, setting);
     token_ = at::zeros({requests_, batch_, tokens_}, at::kInt),
     row_ = at::zeros({requests_, batch_, cells_}, at::kFloat);
     reset();

@@ -17,7 +17,6 @@ struct Unitary {
 
 inline Unitary unitary_of(const NamedTensors& inputs, const Setting& setting) {
   const std::int64_t dim = setting.size("dim");
-  check_graph(inputs["nodes"], inputs["starts"], dim);
   const at::Tensor weights = at::softplus(inputs["theta"].to(at::kDouble)) *
                              at::softmax(inputs["mix"].to(at::kDouble), 0).index_select(0, scales_of_edges(inputs));
   const at::Tensor first = inputs["nodes"].select(1, 0), second = inputs["nodes"].select(1, 1);

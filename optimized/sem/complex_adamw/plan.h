@@ -58,7 +58,6 @@ class Plan : public Runnable {
  public:
   Plan(const NamedTensors& inputs, const Setting& setting)
       : inputs_(inputs), results_(empty_results(setting)), steps_(setting.size("steps")) {
-    check_update_counts(inputs["counts"]);
     const auto pieces = pieces_of(
         parameter_table(inputs["offsets"], inputs["kinds"], setting.size("elements"), setting.size("seconds")),
         setting.option("temperature") > 0);

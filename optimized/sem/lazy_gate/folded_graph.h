@@ -6,7 +6,6 @@
 #include "kernels/sem/lazy_gate/arguments.h"
 #include "optimized/common/tensors.h"
 #include "src/component.h"
-#include "src/sem/common/gate_rule.h"
 #include "src/sem/common/graph.h"
 
 namespace twinbench::sem::lazy_gate {
@@ -20,7 +19,6 @@ struct FoldedGraph {
 
   FoldedGraph(const NamedTensors& inputs, const Setting& setting) {
     const std::int64_t dim = setting.size("dim");
-    check_graph(inputs["nodes"], inputs["starts"], dim);
     const at::Tensor scale = at::repeat_interleave(inputs["starts"].diff());
     const at::Tensor of_edges = at::softplus(inputs["theta"].to(at::kDouble)) *
                                 at::softmax(inputs["mix"].to(at::kDouble), 0).index_select(0, scale) *
@@ -70,7 +68,6 @@ class SlicedGraph {
 };
 
 inline StopRule rule_of(const Setting& setting) {
-  check_gate(setting);
   return {.tolerance = static_cast<float>(setting.option("tolerance")),
           .gate_tolerance = setting.on("lazy_cg") ? static_cast<float>(setting.option("lazy_cg_tol")) : 0.0f,
           .most_iterations = static_cast<int>(setting.option("most_iterations"))};

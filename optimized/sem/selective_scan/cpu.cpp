@@ -31,7 +31,6 @@ class CpuScan final : public Runnable {
         dt_bias_(inputs["dt_bias"].contiguous()),
         a_raw_(inputs["a_raw"].contiguous()),
         results_(backward_ ? zero_results(setting) : empty_results(setting)) {
-    check_phases(inputs["a_phase"]);
     const at::Tensor &into = inputs["input_projection"], &out_of = inputs["output_projection"];
     into_packed_ = packed(into.transpose(1, 2), lanes_);
     rate_ = at::constant_pad_nd(rates(), {0, lanes_ - states_}).contiguous();

@@ -18,7 +18,6 @@ class SteppedUpdate : public Runnable {
  public:
   SteppedUpdate(const NamedTensors& inputs, const Setting& setting)
       : inputs_(inputs), results_(empty_results(setting)), steps_(setting.size("steps")) {
-    check_planes(inputs["plane_axes"], setting.size("axes"));
     axes_ = axes_of_planes(inputs["plane_axes"], setting.size("planes"));
     for (const InputSpec& input : setting.signature->inputs)
       if (input.role == Role::kState) state_.push_back(input.name);

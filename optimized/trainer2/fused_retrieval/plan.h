@@ -6,8 +6,6 @@
 #include "kernels/trainer2/fused_retrieval/arguments.h"
 #include "optimized/common/tensors.h"
 #include "optimized/trainer2/common/plane_table.h"
-#include "src/trainer2/common/candidates.h"
-#include "src/trainer2/common/metric_state.h"
 #include "src/trainer2/common/rotor_planes.h"
 
 namespace twinbench::trainer2::fused_retrieval {
@@ -22,10 +20,6 @@ class Plan : public Runnable {
   Plan(const NamedTensors& inputs, const Setting& setting, at::Tensor bank_states)
       : results_(empty_results(setting)), bank_states_(std::move(bank_states)) {
     const std::int64_t tokens = setting.size("tokens"), capacity = setting.size("capacity");
-    check_metric(inputs["metric"]);
-    check_planes(inputs["plane_axes"], setting.size("axes"));
-    check_filled(inputs["filled"], capacity);
-    check_inspected(inputs["inspected"], tokens + capacity);
     axes_ = axes_of_planes(inputs["plane_axes"], setting.size("planes"));
     inspected_ = inputs["inspected"].to(at::kInt).contiguous();
     // Read by every run, so that new contents are seen: what lies in order already is no copy.

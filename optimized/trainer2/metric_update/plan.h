@@ -15,7 +15,6 @@ class Plan : public SteppedUpdate<Arguments> {
         free_step_(inputs["lior_free"].stride(0)),
         nudged_step_(inputs["lior_nudged"].stride(0)) {
     const std::int64_t planes = setting.size("planes");
-    check_metric(inputs["metric"]);
     // Read by every run: strides instead of copies, so that new contents are seen.
     const at::Tensor &velocity = inputs["velocity"], &theta = inputs["theta"];
     first_ = {.axes = static_cast<int>(setting.size("axes")),

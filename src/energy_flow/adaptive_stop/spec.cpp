@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "src/common/philox.h"
+#include "src/energy_flow/common/flow_counts.h"
 #include "src/spec_parts.h"
 
 namespace twinbench::energy_flow::adaptive_stop {
@@ -135,6 +136,7 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
+  spec.check_inputs = [](const NamedTensors& inputs, const Setting&) { check_counts(inputs); };
   spec.proof = {{"scalar_reads", "", nullptr, nullptr, reads}, {"dispatches", "", nothing, nothing}};
   spec.cost = cost;
   spec.most_launches = [](const Setting& s) { return s.size("decisions"); };

@@ -38,6 +38,7 @@ ComponentSpec make_spec() {
   spec.signature =
       Signature{.options = {invalid_every_option()}, .inputs = pair_inputs(), .outputs = delivered_outputs()};
   spec.finish_inputs = finish_pairs;
+  spec.check_inputs = [](const NamedTensors& inputs, const Setting&) { check_texts(inputs); };
   spec.proof = {{"allocations", "", baseline_allocations, nothing}, {"copies", "", baseline_copies, nothing}};
   spec.cost = cost;
   spec.invariants = {{"each row once, with its own embeddings and texts", broken_batches}};

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "src/energy_flow/common/flow_list.h"
 #include "src/spec_parts.h"
 
 namespace twinbench::energy_flow::flow_compaction {
@@ -175,6 +176,7 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
+  spec.check_inputs = [](const NamedTensors& inputs, const Setting&) { check_flow_list(inputs); };
   spec.proof = {{"dispatches", "", baseline_dispatches, nothing},
                 {"scalar_reads", "", baseline_reads, nothing},
                 {"allocated_bytes", "", baseline_bytes, nothing}};

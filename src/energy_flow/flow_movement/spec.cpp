@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "src/energy_flow/common/flow_samples.h"
 #include "src/spec_parts.h"
 
 namespace twinbench::energy_flow::flow_movement {
@@ -127,6 +128,9 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
+  spec.check_inputs = [](const NamedTensors& inputs, const Setting& setting) {
+    check_samples(inputs["sample"], setting.size("samples"));
+  };
   spec.proof = {{"scalar_reads", "", baseline_reads, nothing},
                 {"dispatches", "", forward_dispatches, nothing, dispatches}};
   spec.cost = cost;

@@ -132,6 +132,7 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
+  spec.check_inputs = [](const NamedTensors& inputs, const Setting&) { check_padding(inputs["padding"]); };
   spec.bound_factor = attention_bound;
   spec.proof = {{"dispatches", "", baseline_dispatches, nothing}, {"peak_bytes", "", baseline_peak, nothing}};
   spec.cost = cost;

@@ -2,6 +2,7 @@
 // many flows start each step.
 #include <algorithm>
 
+#include "src/energy_flow/common/footprint.h"
 #include "src/energy_flow/common/footprint_setting.h"
 #include "src/spec_parts.h"
 
@@ -84,6 +85,10 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
+  spec.check_inputs = [](const NamedTensors& inputs, const Setting&) {
+    const at::Tensor active = inputs["active"].contiguous();
+    check_population({active.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(active.numel())});
+  };
   spec.proof = {{"dispatches", "", tensors_made, nothing}};
   spec.cost = cost;
   spec.invariants = {{"the parts add up", sums_broken}};

@@ -75,6 +75,9 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
+  spec.check_inputs = [](const NamedTensors& inputs, const Setting& setting) {
+    check_keys(inputs["cell"], setting.size("cells"));
+  };
   spec.proof = {
       {"dispatches", "", [](const Setting& s) { return s.size("batch") == 0 ? 0 : entries_there(s) + 1 + 7; }, nothing},
       {"copies", "", baseline_copies, nothing}};

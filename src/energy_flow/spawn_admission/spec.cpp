@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "src/common/philox.h"
+#include "src/energy_flow/common/spawn_checks.h"
 #include "src/spec_parts.h"
 
 namespace twinbench::energy_flow::spawn_admission {
@@ -155,6 +156,9 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
+  spec.check_inputs = [](const NamedTensors& inputs, const Setting& setting) {
+    check_spawning(inputs["status"], inputs["spawn_count"], inputs["created"], setting.size("slots"));
+  };
   spec.proof = {{"allocations", "", allocations, nothing},
                 {"copies", "", copies, nothing},
                 {"dispatches", "", dispatches, nothing}};

@@ -144,6 +144,7 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
+  spec.check_inputs = check_cache_inputs;
   spec.proof = {{"scalar_reads", "", {}, {}, reads}, {"forward_calls.energy_flow.encoded_text", "", {}, {}, encoded}};
   spec.cost = cost;
   spec.invariants = {{"hits, misses and entries add up", wrong_counts}};

@@ -6,6 +6,7 @@
 #include <complex>
 #include <limits>
 
+#include "src/sem/common/graph.h"
 #include "src/sem/common/hamiltonian_inputs.h"
 #include "src/sem/common/rotated_system.h"
 #include "src/sem/common/small_rows.h"
@@ -155,6 +156,9 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
+  spec.check_inputs = [](const NamedTensors& inputs, const Setting& setting) {
+    check_graph(inputs["nodes"], inputs["starts"], setting.size("dim"));
+  };
   spec.bound_factor = solution_bound;
   spec.proof = {{"dispatches", "", nullptr, nullptr, dispatches}, {"scalar_reads", "", nullptr, nullptr, reads}};
   spec.cost = cost;

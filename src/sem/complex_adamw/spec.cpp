@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "src/common/parameter_arena.h"
 #include "src/sem/common/parameter_inventory.h"
 #include "src/spec_parts.h"
 
@@ -295,6 +296,7 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
+  spec.check_inputs = [](const NamedTensors& inputs, const Setting&) { check_update_counts(inputs["counts"]); };
   spec.bound_factor = moment_bound;
   spec.proof = {{"dispatches", "", baseline_dispatches, nothing},
                 {"scalar_reads", "", [](const Setting& setting) { return setting.size("steps"); }, nothing}};

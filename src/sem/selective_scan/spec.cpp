@@ -125,6 +125,7 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
+  spec.check_inputs = [](const NamedTensors& inputs, const Setting&) { check_phases(inputs["a_phase"]); };
   spec.bound_factor = scan_bound;
   spec.proof = {{"dispatches", "", baseline_dispatches, nothing}, {"copies", "", baseline_copies, nothing}};
   spec.cost = cost;

@@ -8,7 +8,10 @@
 
 #include "src/operand_bytes.h"
 #include "src/spec_parts.h"
+#include "src/trainer2/common/candidates.h"
+#include "src/trainer2/common/metric_state.h"
 #include "src/trainer2/common/plane_cases.h"
+#include "src/trainer2/common/rotor_planes.h"
 
 namespace twinbench::trainer2::fused_retrieval {
 namespace {
@@ -173,6 +176,12 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
+  spec.check_inputs = [](const NamedTensors& inputs, const Setting& setting) {
+    check_metric(inputs["metric"]);
+    check_planes(inputs["plane_axes"], setting.size("axes"));
+    check_filled(inputs["filled"], setting.size("capacity"));
+    check_inspected(inputs["inspected"], setting.size("tokens") + setting.size("capacity"));
+  };
   spec.bound_factor = retrieval_bound;
   spec.proof = {{"dispatches", "", baseline_dispatches, nothing}};
   spec.cost = cost;

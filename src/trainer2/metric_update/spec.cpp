@@ -6,7 +6,9 @@
 #include <limits>
 
 #include "src/spec_parts.h"
+#include "src/trainer2/common/metric_state.h"
 #include "src/trainer2/common/plane_cases.h"
+#include "src/trainer2/common/rotor_planes.h"
 
 namespace twinbench::trainer2::metric_update {
 namespace {
@@ -106,6 +108,10 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
+  spec.check_inputs = [](const NamedTensors& inputs, const Setting& setting) {
+    check_metric(inputs["metric"]);
+    check_planes(inputs["plane_axes"], setting.size("axes"));
+  };
   spec.bound_factor = update_bound;
   spec.proof = {{"scalar_reads", "", baseline_reads, nothing}};
   spec.cost = cost;

@@ -4,6 +4,7 @@
 
 #include "src/spec_parts.h"
 #include "src/trainer2/common/plane_cases.h"
+#include "src/trainer2/common/rotor_planes.h"
 
 namespace twinbench::trainer2::rotor_update {
 namespace {
@@ -90,6 +91,9 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
+  spec.check_inputs = [](const NamedTensors& inputs, const Setting& setting) {
+    check_planes(inputs["plane_axes"], setting.size("axes"));
+  };
   spec.bound_factor = angle_bound;
   spec.proof = {{"scalar_reads", "", baseline_reads, nothing}};
   spec.cost = cost;
