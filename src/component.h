@@ -129,9 +129,9 @@ struct ComponentSpec {
   std::vector<Case> cases;
   // What the signature's draws cannot say: keys, planted NaN, values on a boundary. Gets the drawn inputs. Pure.
   std::function<void(NamedTensors& inputs, const Setting&, std::uint64_t seed)> finish_inputs;
-  // What the signature cannot say of the data: an index that must be there, a sample that needs a key. Throws Error, which
-  // names field, value and remedy. Component::make asks before it makes any variant, an operator before every run on
-  // data that the host can read. Reads the inputs; none: there is nothing to ask.
+  // What the signature cannot say of the data: an index that must be there, a sample that needs a key. Throws Error,
+  // which names field, value and remedy. Component::make asks before it makes any variant, an operator before every run
+  // on data that the host can read. None: there is nothing to ask.
   std::function<void(const NamedTensors& inputs, const Setting&)> check_inputs;
   // Where a discrete decision is involved: which batch items (a bool tensor of batch_size elements) lie so close to one
   // that rounding may decide it, by the specification's margins for the setting's dtype. Their outputs are not

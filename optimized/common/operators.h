@@ -20,7 +20,8 @@ namespace twinbench {
 // optimized variant runs, on the CPU (float32, float64) and, in a build with CUDA, on CUDA (float32), and have Meta and
 // Autograd implementations.
 // Under torch.autocast they take bf16 and fp16 tensors too, as fp32; elsewhere these are refused.
-// Bad arguments raise ValueError or TypeError and are named.
+// Bad arguments raise ValueError or TypeError and are named: every call looks at data on the host, and on CUDA the call
+// that makes a set-up, for every look would wait for the device.
 void register_operator(torch::Library& library, const ComponentSpec& spec);
 
 // A pure function of tensors of known shapes: what the PyTorch operators are made of.
