@@ -3,32 +3,12 @@
 
 #include <ATen/ATen.h>
 
-#include <filesystem>
-
 #include "harness/compare/inputs.h"
-#include "src/common/error.h"
-#include "src/formats/convert.h"
+#include "scenarios/energy_flow/dataset_pairs.h"
 #include "src/registry.h"
 
 namespace twinbench::energy_flow {
 namespace {
-
-// The first rows of the dataset: embeddings [batch, width] of the input side.
-at::Tensor read_batch(const ScenarioConfig& config) {
-  const std::string path = config.dataset == "default" ? "data/default.efds" : config.dataset;
-  if (!std::filesystem::exists(path))
-    throw Error(ErrorKind::kInputOutput, config.file + ": dataset", path,
-                "there is no such file; `twinbench data make --out " + path + "` makes it from real text");
-  const auto dataset = read_any(path);
-  const auto batch = config.sizes.at("batch"), width = config.sizes.at("embedding_width");
-  if (dataset.width != width)
-    throw Error(ErrorKind::kDimensionMismatch, config.file + ": sizes.embedding_width", std::to_string(width),
-                path + " has embeddings " + std::to_string(dataset.width) + " wide");
-  if (dataset.rows < batch)
-    throw Error(ErrorKind::kOutOfRange, config.file + ": sizes.batch", std::to_string(batch),
-                path + " has only " + std::to_string(dataset.rows) + " pairs");
-  return at::from_blob(const_cast<float*>(dataset.inputs.data()), {batch, width}, at::kFloat).clone();
-}
 
 // Surface energies [batch, cells]; the mapper's own cells measure it.
 at::Tensor surface_energies(const ScenarioConfig& config, const at::Tensor& embeddings) {
@@ -57,7 +37,7 @@ FlowState FlowState::first(std::int64_t count, Dtype dtype, c10::Device device) 
 }
 
 FlowState placed_flows(const ScenarioConfig& config) {
-  const auto surface = surface_energies(config, read_batch(config));
+  const auto surface = surface_energies(config, dataset_pairs(config, "batch", "embedding_width").input);
   const auto width = config.sizes.at("lattice_width"), height = config.sizes.at("lattice_height");
   const auto depth = config.sizes.at("lattice_depth");
   const auto cells = width * height, flows = surface.size(0) * cells;

@@ -43,8 +43,10 @@ NamedTensors planted(TrainingRun& run, const ScenarioConfig& config) {
 double changed_elsewhere(TrainingRun& clean, TrainingRun& faulty, const ScenarioConfig& config) {
   auto changed = at::zeros({clean.items()}, at::kBool);
   bool everywhere = false;
+  const auto names = config.texts("compared");
   const auto look = [&](const NamedTensors& left, const NamedTensors& right) {
     for (const auto& [name, tensor] : left) {
+      if (!names.empty() && std::find(names.begin(), names.end(), name) == names.end()) continue;
       if (const auto axis = clean.item_axis(name))
         changed.logical_or_(changed_items(tensor, right[name], *axis));
       else
@@ -106,6 +108,8 @@ Experiment make_experiment() {
   kind.keys = {text_key("plant", "the state tensor that the fault is planted in"),
                choice_key("value", {"nan", "inf", "-inf", "huge"}, "nan, inf, -inf or huge (1e30)"),
                counts_key("items", 0, 1e9, 1, "the items that get it"),
+               texts_key("compared", 0, "the outputs and state tensors whose other items are; none: all")
+                   .or_else(nlohmann::json::array()),
                count_key("at_step", 0, 100000, "steps before it is planted").or_else(0),
                count_key("steps", 1, 100000, "steps after it").or_else(1)};
   for (const auto half : {Half::kBaseline, Half::kOptimized}) {

@@ -162,6 +162,14 @@ TEST(Fault, CatchesPoisonThatSpreadsOrStays) {
             std::string::npos);
 }
 
+TEST(Fault, ComparesWhatItIsTold) {
+  auto text = kFault;
+  text.replace(text.find("steps: 2"), 8, "steps: 2\ncompared: [energy]");
+  EXPECT_EQ(verdict(run(text, {.spreads = true})), "optimized.changed_elsewhere = 0");
+  text.replace(text.find("[energy]"), 8, "[velocity]");  // what the neighbour's poison never reaches
+  EXPECT_EQ(verdict(run(text, {.spreads = true})), "pass");
+}
+
 TEST(Fault, RefusesAPlaceThatIsNotThere) {
   const auto of = [](const std::string& plant, const std::string& items) {
     auto text = kFault;

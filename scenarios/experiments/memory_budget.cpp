@@ -2,43 +2,13 @@
 // memory is the same on every machine.
 #include <algorithm>
 
-#include "harness/device/device_allocator.h"
-#include "harness/memory/tracked_allocator.h"
 #include "scenarios/runner/experiment.h"
+#include "scenarios/runner/memory_cap.h"
 #include "scenarios/runner/observe.h"
 #include "src/common/error.h"
 
 namespace twinbench::experiments::memory_budget {
 namespace {
-
-// Refuses beyond so many bytes of tensors while it lives.
-class Cap {
- public:
-  explicit Cap(std::int64_t bytes) { TrackedAllocator::instance().limit_live_bytes(bytes); }
-  ~Cap() { TrackedAllocator::instance().limit_live_bytes(0); }
-  Cap(const Cap&) = delete;
-  Cap& operator=(const Cap&) = delete;
-};
-
-// Highest number of bytes held since it was made, on host and device.
-class Peak {
- public:
-  explicit Peak(c10::Device device) : device_(device), meter_(TrackedAllocator::instance().open_peak()) {
-    reset_device_peak(device);
-  }
-  ~Peak() { TrackedAllocator::instance().close_peak(meter_); }
-  Peak(const Peak&) = delete;
-  Peak& operator=(const Peak&) = delete;
-  double bytes() const {
-    double bytes = static_cast<double>(TrackedAllocator::instance().peak(meter_));
-    if (const auto totals = device_allocator_totals(device_)) bytes += static_cast<double>(totals->peak_bytes);
-    return bytes;
-  }
-
- private:
-  c10::Device device_;
-  int meter_;
-};
 
 // A run's steps one by one: whole ones, or micro-batches of windows.
 class Steps {
@@ -65,7 +35,7 @@ double first_step_bytes(const Workload& workload, const RunSetting& setting, std
   const auto run = workload.make(setting);
   Steps steps(*run, rows);
   const double before = held_bytes(device);
-  const Peak peak(device);
+  const MemoryPeak peak(device);
   steps.next();
   wait_for(device);
   return peak.bytes() - before;
@@ -95,13 +65,13 @@ void run_variant(const Trial& trial, const Workload& workload, Variant variant, 
   Steps steps(*run, rows);
   VariantRow row{variant, run->items(), 1, {}, {}, nlohmann::json::array()};
   const double start = held_bytes(trial.device);
-  const Peak peak(trial.device);
+  const MemoryPeak peak(trial.device);
   std::vector<double> held;
   std::int64_t failed_at = 0;
   std::string reason;
   {
     // Of the host's bytes; a card's are looked at after each step.
-    const Cap cap(static_cast<std::int64_t>(TrackedAllocator::instance().totals().live_bytes + budget));
+    const MemoryCap cap(static_cast<std::int64_t>(TrackedAllocator::instance().totals().live_bytes + budget));
     for (std::int64_t i = 1; i <= config.count("steps") && failed_at == 0; ++i) {
       try {
         CounterScope scope;

@@ -120,15 +120,27 @@ Key key_of(const OptionSpec& option) {
 
 }  // namespace
 
+std::vector<Key> size_keys(const ComponentSpec& spec) {
+  std::vector<Key> keys;
+  for (const auto& size : spec.signature.sizes)
+    keys.push_back(
+        count_key(size.name, static_cast<double>(size.low), static_cast<double>(size.high), "a size of " + spec.id()));
+  return keys;
+}
+
+std::vector<Key> option_keys(const ComponentSpec& spec) {
+  std::vector<Key> keys;
+  for (const auto& option : spec.signature.options) keys.push_back(key_of(option));
+  return keys;
+}
+
 RunSource component_source(const std::string& id, std::string summary, const Tolerance& step_tolerance, Pass pass,
                            ReadResults read) {
   const ComponentSpec& spec = find_component(id).spec;
   RunSource source;
   source.summary = std::move(summary);
-  for (const auto& size : spec.signature.sizes)
-    source.sizes.push_back(
-        count_key(size.name, static_cast<double>(size.low), static_cast<double>(size.high), "a size of " + id));
-  for (const auto& option : spec.signature.options) source.options.push_back(key_of(option));
+  source.sizes = size_keys(spec);
+  source.options = option_keys(spec);
   source.components = {id};
   source.gives_state = false;
   source.step_tolerance = step_tolerance;

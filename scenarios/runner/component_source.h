@@ -2,10 +2,15 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "scenarios/runner/training_run.h"
 
 namespace twinbench {
+
+// A component's sizes and options as keys of a scenario file; an option that a file leaves out has its default.
+std::vector<Key> size_keys(const ComponentSpec& spec);
+std::vector<Key> option_keys(const ComponentSpec& spec);
 
 // Sizes and options as the component's own tables declare them; an option that a file leaves out has its default there.
 // Every run begins with the inputs that the scenario's seed draws. A component that has state goes on from where its

@@ -1,0 +1,21 @@
+// The first sentence pairs of the dataset that a scenario names.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+#include "scenarios/runner/config.h"
+
+namespace twinbench::energy_flow {
+
+struct DatasetPairs {
+  at::Tensor input, target;  // [pairs, width], fp32 on the CPU
+};
+
+// As many pairs as the scenario's size `pairs` says, their embeddings as wide as its size `width`. "default" is the
+// dataset that `twinbench data make` writes, anything else a user's own file of any format. Throws Error: those of
+// the readers; kInputOutput, kDimensionMismatch and kOutOfRange, naming the scenario's file and the size.
+DatasetPairs dataset_pairs(const ScenarioConfig& config, const std::string& pairs, const std::string& width);
+
+}  // namespace twinbench::energy_flow

@@ -1,0 +1,218 @@
+// A window's rows are staged where the component reads them anew; its results are read once, when it has ended.
+#include "scenarios/energy_flow/training_model.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <cstring>
+#include <span>
+
+#include "harness/compare/inputs.h"
+#include "src/common/error.h"
+#include "src/energy_flow/common/training_window.h"
+#include "src/formats/batch_order.h"
+#include "src/registry.h"
+
+namespace twinbench::energy_flow {
+namespace {
+
+using namespace train_step;
+
+constexpr const char* kMoments[] = {"first_moment", "second_moment"};
+
+// What a window told: in one copy where the results lie on a card.
+struct WindowResults {
+  float loss = 0;
+  double norm = 0;
+  std::int64_t record[kRecord] = {}, counts[kCounts] = {}, work[kWorkColumns] = {};
+
+  void read(const NamedTensors& outputs) {
+    const std::pair<const char*, std::span<std::uint8_t>> parts[] = {{"loss", bytes(&loss)},
+                                                                     {"norm", bytes(&norm)},
+                                                                     {"record", bytes(&record)},
+                                                                     {"counts", bytes(&counts)},
+                                                                     {"work", bytes(&work)}};
+    const bool here = outputs["loss"].device().is_cpu();
+    std::vector<at::Tensor> flat;
+    for (const auto& [name, to] : parts) {
+      const auto& tensor = outputs[name];
+      // The oracle's loss is fp64.
+      const auto whole = tensor.nbytes() == to.size() ? tensor : tensor.to(at::kFloat);
+      flat.push_back(here ? whole.contiguous() : whole.contiguous().view(at::kByte));
+    }
+    const at::Tensor joined = here ? at::Tensor() : at::cat(flat).cpu();
+    const auto* from = here ? nullptr : joined.const_data_ptr<std::uint8_t>();
+    for (std::size_t i = 0; i < flat.size(); ++i) {
+      const auto& to = parts[i].second;
+      std::memcpy(to.data(), here ? flat[i].const_data_ptr() : from, to.size());
+      if (!here) from += to.size();
+    }
+  }
+
+ private:
+  template <class T>
+  static std::span<std::uint8_t> bytes(T* of) {
+    return {reinterpret_cast<std::uint8_t*>(of), sizeof(T)};
+  }
+};
+
+class TrainStepRun final : public TrainingRun {
+ public:
+  TrainStepRun(const ScenarioConfig& config, const RunSetting& run, const DatasetPairs& pairs)
+      : run_(run), seed_(config.seed), shuffled_(config.options.at("shuffled") != 0) {
+    const Component& component = find_component("energy_flow.train_step");
+    Setting setting{{}, run.dtype, run.device};
+    setting.input_case.name = config.name;
+    setting.input_case.sizes = config.sizes;
+    setting.input_case.sizes.erase("pairs");
+    setting.input_case.options = config.options;
+    for (const char* own : {"shuffled", "baseline_sanitises"}) setting.input_case.options.erase(own);
+    if (run.variant == Variant::kBaseline && config.options.at("baseline_sanitises") == 0)
+      setting.input_case.options["sanitise"] = 0;
+    given_ = setting;
+    setting_ = completed(component.spec.signature, setting);
+    pairs_ = run.items == 0 ? config.sizes.at("pairs") : std::min(run.items, config.sizes.at("pairs"));
+    rows_ = Window(setting_).rows();
+    if (rows_ <= 0 || pairs_ % rows_ != 0)
+      throw Error(ErrorKind::kOutOfRange, config.file + ": sizes.pairs", std::to_string(pairs_),
+                  "give a multiple of a window's " + std::to_string(rows_) + " rows: an epoch is whole windows");
+    inputs_ = placed_inputs(generated_inputs(component.spec, given_, seed_), run.dtype, run.device);
+    for (const char* moment : kMoments) inputs_[moment].zero_();
+    inputs_["counts"].zero_();
+    inputs_["counts"].narrow(0, kScaleExponent, 1).fill_(kFirstExponent);
+    input_ = pairs.input.narrow(0, 0, pairs_).to(inputs_["input"].scalar_type()).clone();
+    target_ = pairs.target.narrow(0, 0, pairs_).to(inputs_["target"].scalar_type()).clone();
+    make();
+  }
+
+  void step() override {
+    stage();
+    runnable_->run();
+    results_.read(runnable_->outputs());
+    skipped_micro_ += results_.record[kSkippedMicro];
+    sanitised_ += results_.record[kSanitisedRows];
+    ++window_;
+  }
+
+  NamedTensors state() override {
+    NamedTensors copies;
+    const NamedTensors now = runnable_->outputs();
+    for (const char* name : {"parameters", "first_moment", "second_moment", "counts"})
+      copies.set(name, (stepped() ? now[name] : name == std::string("parameters") ? arena() : inputs_[name]).clone());
+    copies.set("input", input_.clone());
+    copies.set("target", target_.clone());
+    copies.set("window", at::full({1}, window_, at::kLong));
+    return copies;
+  }
+  void set_state(const NamedTensors& given) override {
+    const NamedTensors before = state();
+    bool anew = false;
+    NamedTensors next = before;
+    for (const auto& [name, tensor] : given) {
+      if (before[name].sizes() != tensor.sizes())
+        throw Error(ErrorKind::kBadShape, "state " + name, c10::str(tensor.sizes()),
+                    "this run has " + c10::str(before[name].sizes()));
+      if (before[name].is_floating_point() != tensor.is_floating_point())
+        throw Error(ErrorKind::kBadDtype, "state " + name, c10::toString(tensor.scalar_type()),
+                    std::string("this run has ") + c10::toString(before[name].scalar_type()));
+      next[name].copy_(tensor);
+      anew |= name != "input" && name != "target" && name != "window";
+    }
+    input_ = next["input"], target_ = next["target"];
+    window_ = next["window"].item<std::int64_t>();
+    if (!anew) return;
+    std::int64_t from = 0;
+    for (const InputSpec& one : trained_parameters(setting_)) {
+      at::Tensor to = inputs_[one.name];
+      to.copy_(next["parameters"].narrow(0, from, to.numel()).view(to.sizes()));
+      from += to.numel();
+    }
+    for (const char* name : {"first_moment", "second_moment", "counts"}) at::Tensor(inputs_[name]).copy_(next[name]);
+    make();
+  }
+
+  NamedTensors outputs() override {
+    const NamedTensors all = runnable_->outputs();
+    return {{"loss", all["loss"]}, {"losses", all["losses"]}, {"gradients", all["gradients"]}};
+  }
+  std::optional<std::int64_t> item_axis(const std::string& tensor) const override {
+    const bool of_pairs = tensor == "losses" && !shuffled_ && rows_ == pairs_ && setting_.size("micro_batch") == 1;
+    if (tensor == "input" || tensor == "target" || of_pairs) return 0;
+    return std::nullopt;
+  }
+  std::int64_t items() const override { return pairs_; }
+
+  Readings losses() override { return {{"loss", results_.loss}}; }
+  Readings counters() override {
+    return {{"applied", static_cast<double>(results_.counts[kApplied])},
+            {"skipped_steps", static_cast<double>(results_.counts[kSkippedSteps])},
+            {"attempts", static_cast<double>(results_.counts[kAttempts])},
+            {"skipped_micro", static_cast<double>(skipped_micro_)},
+            {"input_sanitised", static_cast<double>(sanitised_)}};
+  }
+  // Norms of all gradients: as the window summed them up, and as the update took them.
+  Readings readings() override {
+    const at::Tensor applied = runnable_->outputs()["gradients"].to(at::kCPU, at::kDouble);
+    return {{"gradient_norm", results_.norm},
+            {"clipped_norm", at::linalg_vector_norm(applied).item<double>()},
+            {"tape_peak", static_cast<double>(results_.work[kTapePeak])},
+            {"tape_left", static_cast<double>(results_.work[kTapeLeft])}};
+  }
+
+ private:
+  bool stepped() const { return made_at_ != window_; }
+  void make() {
+    runnable_ = find_component("energy_flow.train_step").make(run_.variant, inputs_, given_);
+    made_at_ = window_;
+  }
+  at::Tensor arena() const {
+    std::vector<at::Tensor> parts;
+    for (const InputSpec& one : trained_parameters(setting_)) parts.push_back(inputs_[one.name].reshape({-1}));
+    return at::cat(parts);
+  }
+
+  // Rows of the window, and as their keys the numbers of the pairs.
+  void stage() {
+    const std::int64_t of_epoch = pairs_ / rows_, epoch = window_ / of_epoch, first = window_ % of_epoch * rows_;
+    if (shuffled_ && epoch != epoch_) order_ = epoch_permutation(pairs_, epoch, seed_), epoch_ = epoch;
+    const bool here = run_.device.tensors().is_cpu();
+    if (!here && staged_.empty())
+      staged_ = {{"input", at::empty({rows_, input_.size(1)}, input_.options())},
+                 {"target", at::empty({rows_, target_.size(1)}, target_.options())},
+                 {"sample_key", at::empty({rows_}, at::kLong)}};
+    const NamedTensors& to = here ? inputs_ : staged_;
+    auto* const key = to["sample_key"].mutable_data_ptr<std::int64_t>();
+    for (std::int64_t row = 0; row < rows_; ++row)
+      key[row] = shuffled_ ? order_[static_cast<std::size_t>(first + row)] : first + row;
+    for (const auto& [name, from] : {std::pair<const char*, const at::Tensor&>{"input", input_}, {"target", target_}}) {
+      const auto bytes = static_cast<std::size_t>(from.size(1) * from.element_size());
+      auto* const into = static_cast<char*>(to[name].mutable_data_ptr());
+      const auto* const source = static_cast<const char*>(from.const_data_ptr());
+      for (std::int64_t row = 0; row < rows_; ++row)
+        std::memcpy(into + static_cast<std::size_t>(row) * bytes, source + static_cast<std::size_t>(key[row]) * bytes,
+                    bytes);
+    }
+    for (const auto& [name, tensor] : staged_) at::Tensor(inputs_[name]).copy_(tensor);
+  }
+
+  const RunSetting run_;
+  const std::uint64_t seed_;
+  const bool shuffled_;
+  Setting given_, setting_;  // as the scenario gives it, and completed
+  std::int64_t pairs_ = 0, rows_ = 0;
+  NamedTensors inputs_, staged_;
+  at::Tensor input_, target_;  // [pairs, embedding], on the CPU
+  std::unique_ptr<Runnable> runnable_;
+  WindowResults results_;
+  std::vector<std::uint32_t> order_;
+  std::int64_t epoch_ = -1, window_ = 0, made_at_ = 0, skipped_micro_ = 0, sanitised_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<TrainingRun> make_training_run(const ScenarioConfig& config, const RunSetting& setting,
+                                               const DatasetPairs& pairs) {
+  return std::make_unique<TrainStepRun>(config, setting, pairs);
+}
+
+}  // namespace twinbench::energy_flow

@@ -1,0 +1,135 @@
+// The training run: what it goes on from, in which order pairs come, and which files and sizes it refuses.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "scenarios/energy_flow/training_model.h"
+#include "scenarios/runner/catalogue.h"
+#include "scenarios/runner/observe.h"
+#include "src/common/error.h"
+#include "src/formats/convert.h"
+
+namespace twinbench::energy_flow {
+namespace {
+
+constexpr std::int64_t kPairs = 6, kWidth = 5;
+
+ScenarioConfig small() {
+  ScenarioConfig config;
+  config.file = "planted.yaml";
+  config.name = "planted";
+  config.run = "energy_flow.training";
+  config.seed = 7;
+  config.sizes = {{"micro_steps", 1},  {"micro_batch", 2},  {"embedding", kWidth}, {"height", 2},    {"width", 3},
+                  {"quota", 6},        {"max_steps", 3},    {"hidden", 6},         {"layers", 2},    {"features", 5},
+                  {"neuron_width", 8}, {"energy_width", 3}, {"head_width", 6},     {"pairs", kPairs}};
+  config.options = {{"spawn", 0}, {"scale", 3}, {"noise", 0.05}, {"shuffled", 1}, {"baseline_sanitises", 1}};
+  return config;
+}
+
+DatasetPairs pairs() {
+  const auto all = at::arange(2 * kPairs * kWidth, at::kFloat).mul(0.37).sin().view({2, kPairs, kWidth});
+  return {all[0].clone(), all[1].clone()};
+}
+
+std::unique_ptr<TrainingRun> start(Variant variant, const ScenarioConfig& config = small()) {
+  return make_training_run(config, {variant, Dtype::kFp32, c10::Device(c10::DeviceType::CPU)}, pairs());
+}
+
+// Its file holds `rows` pairs.
+class DatasetFile {
+ public:
+  explicit DatasetFile(std::int64_t rows) {
+    Dataset dataset;
+    dataset.rows = rows, dataset.width = kWidth;
+    dataset.inputs.assign(static_cast<std::size_t>(rows * kWidth), 0.5f);
+    dataset.targets.assign(static_cast<std::size_t>(rows * kWidth), 0.25f);
+    for (std::int64_t i = 0; i < 2 * rows; ++i) dataset.texts.add("a text");
+    write_any(path.string(), dataset);
+  }
+  ~DatasetFile() { std::filesystem::remove(path); }
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("pairs_" + std::to_string(getpid()) + ".safetensors");
+};
+
+TEST(Training, AStateTakenAndPutBackIsTheWholeRun) {
+  for (const auto variant : {Variant::kBaseline, Variant::kOptimized}) {
+    const auto straight = start(variant), other = start(variant);
+    for (int i = 0; i < 4; ++i) straight->step();
+    other->set_state(straight->state());
+    EXPECT_EQ(mismatched_bits(straight->state(), other->state()), 0);
+    for (int i = 0; i < 3; ++i) straight->step(), other->step();
+    EXPECT_EQ(mismatched_bits(straight->state(), other->state()), 0) << to_string(variant);
+    EXPECT_EQ(mismatched_bits(straight->outputs(), other->outputs()), 0) << to_string(variant);
+    EXPECT_EQ(straight->counters()["applied"], 7);
+  }
+}
+
+TEST(Training, EpochsHaveOrdersOfTheirOwnAndBothVariantsTheSame) {
+  auto config = small();
+  config.sizes["micro_batch"] = 1;
+  const auto losses = [&](Variant variant) {
+    const auto run = start(variant, config);
+    std::vector<double> all;
+    for (int i = 0; i < 12; ++i) run->step(), all.push_back(run->losses()["loss"]);
+    return all;
+  };
+  const auto shuffled = losses(Variant::kOptimized), baseline = losses(Variant::kBaseline);
+  for (std::size_t i = 0; i < shuffled.size(); ++i) EXPECT_NEAR(shuffled[i], baseline[i], 1e-5) << i;
+  config.options["shuffled"] = 0;
+  const auto in_order = losses(Variant::kOptimized);
+  // Parameters hardly move in an epoch: a pair's loss is nearly what it was.
+  const auto worst = [](const std::vector<double>& of) {
+    double most = 0;
+    for (std::size_t i = 0; i < 6; ++i) most = std::max(most, std::abs(of[i] - of[i + 6]) / of[i]);
+    return most;
+  };
+  EXPECT_LT(worst(in_order), 0.2 * worst(shuffled));
+}
+
+TEST(Training, RefusesWindowsThatDoNotFillAnEpoch) {
+  auto config = small();
+  config.sizes["micro_batch"] = 4;
+  try {
+    start(Variant::kOptimized, config);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kOutOfRange);
+    EXPECT_NE(error.field().find("sizes.pairs"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Training, RefusesStateThatIsNotItsOwn) {
+  const auto run = start(Variant::kOptimized);
+  EXPECT_THROW(run->set_state({{"parameters", at::zeros({3})}}), Error);
+  EXPECT_THROW(run->set_state({{"window", at::zeros({1})}}), Error);
+  EXPECT_THROW(run->set_state({{"parameter", at::zeros({3})}}), Error);
+}
+
+TEST(Training, TakesAUsersFileAndNamesWhatDoesNotFit) {
+  const DatasetFile file(kPairs);
+  auto config = small();
+  config.dataset = file.path.string();
+  const auto& source = catalogue().run(config.run, "run");
+  EXPECT_EQ(source.prepare(config)->items(), kPairs);
+  const auto refused = [&](ErrorKind kind, const char* field) {
+    try {
+      source.prepare(config);
+      ADD_FAILURE() << field;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), kind) << error.what();
+      EXPECT_NE(error.field().find(field), std::string::npos) << error.what();
+    }
+  };
+  config.sizes["pairs"] = kPairs + 2;
+  refused(ErrorKind::kOutOfRange, "sizes.pairs");
+  config.sizes["pairs"] = kPairs, config.sizes["embedding"] = kWidth + 1;
+  refused(ErrorKind::kDimensionMismatch, "sizes.embedding");
+  config.dataset = "/nowhere/pairs.efds";
+  refused(ErrorKind::kInputOutput, "dataset");
+}
+
+}  // namespace
+}  // namespace twinbench::energy_flow

@@ -1,0 +1,274 @@
+// Kind `stability`: many windows, or extreme ones, each counted: what is not finite, how large it becomes, how the
+// losses go, and whether a window and an epoch go on costing the same.
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "scenarios/runner/curve.h"
+#include "scenarios/runner/experiment.h"
+#include "scenarios/runner/memory_cap.h"
+#include "scenarios/runner/observe.h"
+#include "src/common/error.h"
+
+namespace twinbench::experiments::stability {
+namespace {
+
+constexpr double kInfinite = 1e30;  // stands for infinity in a record
+
+// By quantity, a value a window.
+using Curves = std::map<std::string, std::vector<double>>;
+
+struct Course {
+  Curves counts, readings, losses;  // counts: of the window, and what the run has counted so far
+  double not_finite = 0;
+  std::string first_not_finite;
+  std::int64_t completed = 0;
+  std::string out_of_memory;
+};
+
+// The scenario's start, one tensor of it a number of times as large.
+std::unique_ptr<TrainingRun> start(const Trial& trial, const Workload& workload, Variant variant) {
+  auto run = workload.make(trial.setting(variant));
+  const auto name = trial.config.text("scaled");
+  if (name != "nothing") run->set_state({{name, run->state()[name].mul(trial.config.real("scale"))}});
+  return run;
+}
+
+void look_at(TrainingRun& run, const ScenarioConfig& config, std::int64_t window, Course& course) {
+  const auto note = [&](const std::string& what, double count) {
+    course.not_finite += count;
+    if (count > 0 && course.first_not_finite.empty())
+      course.first_not_finite = what + " in window " + std::to_string(window);
+  };
+  const NamedTensors outputs = run.outputs();
+  for (const auto& [name, tensor] : outputs) note(name, non_finite(tensor));
+  for (const auto& [name, tensor] : run.state()) note(name, non_finite(tensor));
+  for (const auto& [name, value] : run.losses()) {
+    note(name, std::isfinite(value) ? 0 : 1);
+    course.losses[name].push_back(value);
+  }
+  for (const auto& [name, value] : run.readings()) {
+    note(name, std::isfinite(value) ? 0 : 1);
+    course.readings[name].push_back(value);
+  }
+  for (const auto& name : config.texts("bounded"))
+    course.readings[name].push_back(outputs[name].abs().max().item<double>());
+}
+
+void take_windows(TrainingRun& run, const Trial& trial, std::int64_t windows, double budget, Course& course,
+                  VariantRow& row) {
+  const double start_bytes = held_bytes(trial.device);
+  const MemoryPeak peak(trial.device);
+  for (std::int64_t window = 1; window <= windows; ++window) {
+    {
+      // Not around what looks at the results.
+      std::optional<MemoryCap> cap;
+      if (budget > 0) cap.emplace(static_cast<std::int64_t>(start_bytes + budget));
+      CounterScope scope;
+      try {
+        row.samples_s.push_back(timed_step(run, trial.device));
+        if (budget > 0 && !trial.device.is_cpu() && peak.bytes() - start_bytes > budget)
+          throw Error(ErrorKind::kOutOfMemory, "memory budget", std::to_string(peak.bytes() - start_bytes), "exceeded");
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::kOutOfMemory) throw;
+        course.out_of_memory = "window " + std::to_string(window) + ": " + error.what();
+        return;
+      }
+      row.counters = scope.snapshot();
+    }
+    for (const auto& [name, field] : counter_fields())
+      course.counts[name].push_back(static_cast<double>(row.counters.*field));
+    course.counts["held_bytes"].push_back(held_bytes(trial.device) - start_bytes);
+    for (const auto& [name, value] : run.counters()) course.counts["run." + name].push_back(value);
+    look_at(run, trial.config, window, course);
+    ++course.completed;
+  }
+}
+
+double spread(const std::vector<double>& values, std::size_t from) {
+  if (values.size() <= from) return 0;
+  const auto [least, most] = std::minmax_element(values.begin() + static_cast<std::ptrdiff_t>(from), values.end());
+  return *most - *least;
+}
+
+// After the warm-up, the sum of each epoch's windows; of what the run counts itself, what an epoch added.
+std::vector<double> by_epoch(const std::string& name, const std::vector<double>& values, const ScenarioConfig& config) {
+  const auto warm_up = static_cast<std::size_t>(config.count("warm_up_windows")),
+             of_epoch = static_cast<std::size_t>(config.count("windows_of_epoch"));
+  const bool running = name.starts_with("run.");
+  std::vector<double> epochs;
+  for (std::size_t begin = warm_up; of_epoch > 0 && begin + of_epoch <= values.size(); begin += of_epoch) {
+    double sum = running ? values[begin + of_epoch - 1] - (begin > 0 ? values[begin - 1] : 0) : 0;
+    for (std::size_t i = begin; !running && i < begin + of_epoch; ++i) sum += values[i];
+    epochs.push_back(sum);
+  }
+  return epochs;
+}
+
+void add_course(Findings& findings, Variant variant, const Course& course, VariantRow& row, const Trial& trial) {
+  const auto& config = trial.config;
+  auto& measures = findings.measures;
+  const std::string prefix = to_string(variant) + ".";
+  measures[prefix + "completed_windows"] = {static_cast<double>(course.completed), course.out_of_memory};
+  measures[prefix + "over_budget"] = {course.out_of_memory.empty() ? 0.0 : 1.0, course.out_of_memory};
+  measures[prefix + "non_finite"] = {course.not_finite, course.first_not_finite};
+  const auto warm_up = static_cast<std::size_t>(config.count("warm_up_windows"));
+  for (const auto& [name, values] : course.counts) {
+    measures[prefix + "growth." + name] = {spread(values, warm_up), ""};
+    if (values.size() > warm_up) {
+      const auto settled = values.begin() + static_cast<std::ptrdiff_t>(warm_up);
+      measures[prefix + "per_window." + name] = {*std::min_element(settled, values.end()), ""};
+      double rising = 0;
+      for (auto value = settled + 1; value != values.end(); ++value) rising += *value > *(value - 1) ? 1 : 0;
+      measures[prefix + "rising_windows." + name] = {rising, ""};
+    }
+    const auto epochs = by_epoch(name, values, config);
+    if (epochs.size() > 1) measures[prefix + "epoch_growth." + name] = {spread(epochs, 0), ""};
+    if (name.starts_with("run.")) measures[prefix + name] = {values.back(), ""};
+  }
+  const auto ends = static_cast<std::size_t>(config.count("ends"));
+  for (const auto* curves : {&course.readings, &course.losses})
+    for (const auto& [name, values] : *curves) {
+      double largest = 0, least = kInfinite;
+      for (const double value : values) {
+        largest = std::isfinite(value) ? std::max(largest, std::abs(value)) : kInfinite;
+        least = std::min(least, value);
+      }
+      measures[prefix + "largest." + name] = {largest, ""};
+      measures[prefix + "least." + name] = {least, ""};
+      row.timelines.push_back({{"name", name}, {"unit", name.starts_with("tape_") ? "B" : ""}, {"values", values}});
+    }
+  for (const auto& [name, values] : course.losses) {
+    measures[prefix + "last_over_first." + name] = {last_over_first(values, ends), ""};
+    measures[prefix + "jumps." + name] = {jumps(values, ends, config.real("jump_factor")), ""};
+  }
+  for (const auto& [name, unit] : {std::pair{"held_bytes", "B"},
+                                   {"peak_bytes", "B"},
+                                   {"allocations", "a window"},
+                                   {"dispatches", "a window"},
+                                   {"scalar_reads", "a window"}})
+    if (const auto found = course.counts.find(name); found != course.counts.end())
+      row.timelines.push_back({{"name", name}, {"unit", unit}, {"values", found->second}});
+}
+
+// How far apart both variants' losses are, of the baseline's: at most, and in the last window that both have.
+void add_distances(Measures& measures, const Curves& baseline, const Curves& optimized) {
+  for (const auto& [name, ours] : optimized) {
+    const auto found = baseline.find(name);
+    if (found == baseline.end()) continue;
+    double most = 0, last = kInfinite;
+    for (std::size_t i = 0; i < std::min(ours.size(), found->second.size()); ++i) {
+      const double theirs = found->second[i], apart = std::abs(ours[i] - theirs) / std::abs(theirs);
+      last = std::isfinite(apart) ? apart : kInfinite;
+      most = std::max(most, last);
+    }
+    measures["optimized.apart." + name] = {most, ""};
+    measures["optimized.last_apart." + name] = {last, ""};
+  }
+}
+
+std::int64_t windows_of(const ScenarioConfig& config, Variant variant) {
+  const auto fewer = config.count("baseline_windows");
+  return variant == Variant::kBaseline && fewer > 0 ? fewer : config.count("windows");
+}
+
+// Bytes that the first window of a fresh run takes beyond what the run holds at its start.
+double first_window_bytes(const Trial& trial, const Workload& workload, Variant variant) {
+  const auto run = start(trial, workload, variant);
+  const double before = held_bytes(trial.device);
+  const MemoryPeak peak(trial.device);
+  run->step();
+  wait_for(trial.device);
+  return peak.bytes() - before;
+}
+
+Findings run(const Trial& trial) {
+  const auto& config = trial.config;
+  const auto workload = trial.source.prepare(config);
+  TrackedAllocator::instance();  // before what is to be counted is made
+  Findings findings;
+  Curves losses[2];
+  for (const auto variant : {Variant::kBaseline, Variant::kOptimized}) {
+    const double of_memory = config.real("windows_of_memory");
+    const double budget = of_memory == 0 ? 0 : std::max(1.0, of_memory * first_window_bytes(trial, *workload, variant));
+    const auto one = start(trial, *workload, variant);
+    VariantRow row{variant, one->items(), 1, {}, {}, nlohmann::json::array()};
+    Course course;
+    take_windows(*one, trial, windows_of(config, variant), budget, course, row);
+    add_course(findings, variant, course, row, trial);
+    losses[variant == Variant::kOptimized] = course.losses;
+    findings.variants.push_back(to_json(row));
+  }
+  add_distances(findings.measures, losses[0], losses[1]);
+  return findings;
+}
+
+void check(const ScenarioConfig& config) {
+  const auto refuse = [&](const char* key, const std::string& remedy) {
+    throw Error(ErrorKind::kOutOfRange, config.file + ": " + key, config.keys.at(key).dump(), remedy);
+  };
+  for (const auto variant : {Variant::kBaseline, Variant::kOptimized})
+    if (windows_of(config, variant) < config.count("warm_up_windows") + 2)
+      refuse(variant == Variant::kBaseline && config.count("baseline_windows") > 0 ? "baseline_windows" : "windows",
+             "give at least two more than warm_up_windows");
+  if (config.count("baseline_windows") > config.count("windows")) refuse("baseline_windows", "give at most windows");
+  if (2 * config.count("windows_of_epoch") > config.count("windows") - config.count("warm_up_windows"))
+    refuse("windows_of_epoch", "two epochs are compared at least: give at most half of the windows after warm-up");
+  if (config.real("windows_of_memory") >= static_cast<double>(windows_of(config, Variant::kBaseline)))
+    refuse("windows_of_memory", "give less than the baseline's windows: a run that frees nothing would stay within it");
+}
+
+std::vector<MeasureSpec> measures_of(Half half) {
+  const std::string variant = to_string(half);
+  const bool optimized = half == Half::kOptimized;
+  return {{variant + ".non_finite", half, "NaN and Inf in losses, outputs, readings and state, over all windows",
+           optimized},
+          {variant + ".completed_windows", half, "windows within the budget, where there is one"},
+          {variant + ".over_budget", half, "1 where an allocation was refused", false, Values::kShare},
+          {variant + ".growth.*", half, "largest less smallest window after warm-up"},
+          {variant + ".per_window.*", half, "the smallest window after warm-up"},
+          {variant + ".rising_windows.*", half, "windows after warm-up above the one before"},
+          {variant + ".epoch_growth.*", half, "largest less smallest sum of an epoch after warm-up"},
+          {variant + ".run.*", half, "what the run has counted itself at the end"},
+          {variant + ".largest.*", half, "the largest magnitude of a loss, reading or bounded output in any window"},
+          {variant + ".least.*", half, "the smallest value of these", false, Values::kAny},
+          {variant + ".last_over_first.*", half, "a loss: the median of its last windows over that of its first"},
+          {variant + ".jumps.*", half, "a loss: changes beyond jump_factor times the running median change"}};
+}
+
+}  // namespace
+
+Experiment make_experiment() {
+  constexpr double kMostWindows = 100000;
+  Experiment kind;
+  kind.proves = "many windows or extreme ones: finite, bounded, losses that fall smoothly, the same cost to the end";
+  kind.keys = {
+      count_key("windows", 4, kMostWindows, "windows, each counted and timed"),
+      count_key("baseline_windows", 0, kMostWindows, "the baseline's, where it is to have fewer; 0: as many")
+          .or_else(0),
+      count_key("warm_up_windows", 0, 100, "windows before growth is judged").or_else(2),
+      count_key("windows_of_epoch", 0, kMostWindows, "windows of an epoch, the first after warm-up; 0: none")
+          .or_else(0),
+      count_key("ends", 1, 1000, "windows at each end whose median loss is compared; changes of a running median")
+          .or_else(20),
+      real_key("jump_factor", 1, 1000, "median changes from which on a change is a jump").or_else(5),
+      text_key("scaled", "a state tensor that is scaled at the start, or 'nothing'").or_else("nothing"),
+      real_key("scale", 1e-6, 1e6, "its factor").or_else(1),
+      texts_key("bounded", 0, "outputs whose largest magnitude is taken, too").or_else(nlohmann::json::array()),
+      real_key("windows_of_memory", 0, 1000, "a cap of so many times what a variant's first window takes; 0: none")
+          .or_else(0)};
+  for (const auto half : {Half::kBaseline, Half::kOptimized})
+    for (auto& measure : measures_of(half)) kind.measures.push_back(std::move(measure));
+  kind.measures.push_back(
+      {"optimized.growth.held_bytes", Half::kOptimized, "tensor bytes held at a window's end", true});
+  kind.measures.push_back({"optimized.growth.dispatches", Half::kOptimized, "operators of a window", true});
+  kind.measures.push_back({"optimized.apart.*", Half::kOptimized, "a loss: |optimized - baseline| / |baseline|, most"});
+  kind.measures.push_back({"optimized.last_apart.*", Half::kOptimized, "the same in the last window that both have"});
+  kind.needs_state = true;
+  kind.check = check;
+  kind.run = run;
+  return kind;
+}
+
+}  // namespace twinbench::experiments::stability

@@ -1,0 +1,107 @@
+// The kind stability passes a clean run and catches what makes a long one unstable, planted.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "scenarios/runner/curve.h"
+#include "scenarios/runner/fake_run.h"
+
+namespace twinbench::fake {
+namespace {
+
+std::string stability(const std::string& lines, std::vector<std::string> criteria) {
+  for (const char* always :
+       {"measure: baseline.per_window.scalar_reads, at_least: 8", "measure: optimized.non_finite, equals: 0",
+        "measure: optimized.growth.held_bytes, equals: 0", "measure: optimized.growth.dispatches, equals: 0"})
+    criteria.push_back(always);
+  return scenario("stability", "windows: 60\nbaseline_windows: 10\n" + lines, criteria);
+}
+
+const std::string kPlain =
+    stability("bounded: [raw]\nwindows_of_epoch: 20",
+              {"measure: optimized.last_over_first.loss, at_most: 0.9", "measure: optimized.jumps.loss, at_most: 2",
+               "measure: optimized.largest.raw, at_most: 20", "measure: optimized.least.largest, at_least: 1",
+               "measure: optimized.epoch_growth.dispatches, equals: 0", "measure: optimized.apart.loss, equals: 0",
+               "measure: optimized.last_apart.loss, equals: 0"});
+
+TEST(Stability, PassesARunThatStaysAsItIs) {
+  const auto row = run(kPlain);
+  EXPECT_EQ(verdict(row), "pass") << row.dump(1);
+  EXPECT_EQ(row["variants"][0]["samples_s"].size(), 10u);
+  EXPECT_EQ(row["variants"][1]["samples_s"].size(), 60u);
+  EXPECT_EQ(row["variants"][1]["timelines"][1]["values"].size(), 60u);
+}
+
+TEST(Stability, CatchesWhatIsNotFiniteOnceAndSaysWhere) {
+  const auto row = run(kPlain, {.drift = std::numeric_limits<double>::quiet_NaN(), .drift_from = 40});
+  EXPECT_NE(verdict(row).find("optimized.non_finite = 0"), std::string::npos) << verdict(row);
+  EXPECT_NE(row.dump().find("raw in window 41"), std::string::npos) << row.dump(1);
+}
+
+TEST(Stability, CatchesAJumpALossThatStandsStillAndOneThatGoesElsewhere) {
+  EXPECT_NE(verdict(run(kPlain, {.drift = 3, .drift_from = 30})).find("optimized.jumps.loss"), std::string::npos);
+  EXPECT_NE(verdict(run(kPlain, {.stands_still = true})).find("optimized.last_over_first.loss"), std::string::npos);
+  const auto other = verdict(run(kPlain, {.drift = 0.01, .drift_from = 5}));
+  for (const char* measure : {"optimized.apart.loss = 0", "optimized.last_apart.loss = 0"})
+    EXPECT_NE(other.find(measure), std::string::npos) << other;
+}
+
+TEST(Stability, CatchesWhatGrowsTooLarge) {
+  EXPECT_NE(verdict(run(kPlain, {.drift = 1})).find("optimized.largest.raw <= 20"), std::string::npos);
+}
+
+TEST(Stability, CatchesAWindowOrAnEpochThatCostsMore) {
+  EXPECT_EQ(verdict(run(kPlain, {.leaks = true})), "optimized.growth.held_bytes = 0");
+  const auto costly = verdict(run(kPlain, {.grows_dispatches = true}));
+  for (const char* measure : {"optimized.growth.dispatches", "optimized.epoch_growth.dispatches"})
+    EXPECT_NE(costly.find(measure), std::string::npos) << costly;
+}
+
+TEST(Stability, ABaselineWithoutTheSinFails) {
+  EXPECT_EQ(verdict(run(kPlain, {.baseline_is_clean = true})), "baseline.per_window.scalar_reads >= 8");
+}
+
+TEST(Stability, AStateTensorCanBeginLarger) {
+  const auto scaled = [](const std::string& name) {
+    return stability(
+        "scaled: " + name + "\nscale: 100\nbounded: [raw]",
+        {"measure: optimized.largest.raw, at_least: 87.5", "measure: optimized.largest.raw, at_most: 100"});
+  };
+  EXPECT_EQ(verdict(run(scaled("energy"))), "pass");
+  EXPECT_NE(verdict(run(scaled("nothing"))).find("optimized.largest.raw >= 87.5"), std::string::npos);
+  EXPECT_THROW(run(scaled("enrgy")), Error);
+}
+
+TEST(Stability, UnderACapALeakEndsTheRun) {
+  const auto text = stability("windows_of_memory: 3", {"measure: optimized.over_budget, equals: 0",
+                                                       "measure: optimized.completed_windows, equals: 60"});
+  EXPECT_EQ(verdict(run(text)), "pass");
+  const auto row = run(text, {.leaks = true});
+  for (const char* measure : {"optimized.over_budget = 0", "optimized.completed_windows = 60"})
+    EXPECT_NE(verdict(row).find(measure), std::string::npos) << verdict(row);
+  EXPECT_NE(row.dump().find("out_of_memory"), std::string::npos) << row.dump(1);
+}
+
+TEST(Stability, KeysThatSayNothingAreRefused) {
+  for (const char* lines : {"windows_of_epoch: 30", "warm_up_windows: 9", "windows_of_memory: 10"}) {
+    try {
+      read(stability(lines, {}));
+      ADD_FAILURE() << lines;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kOutOfRange) << error.what();
+    }
+  }
+}
+
+TEST(Curve, FallsByItsMediansAndJumpsByItsRunningChange) {
+  EXPECT_DOUBLE_EQ(last_over_first({4, 4, 9, 3, 2, 2, 2}, 3), 0.5);
+  EXPECT_DOUBLE_EQ(last_over_first({4, 2}, 20), 0.5);
+  EXPECT_EQ(last_over_first({4, std::numeric_limits<double>::quiet_NaN()}, 1), 1e30);
+  EXPECT_EQ(last_over_first({0, 1}, 1), 1e30);
+  EXPECT_EQ(jumps({1, 2, 3, 4, 9, 10, 16}, 3, 5), 1);  // 5 is not beyond five times 1, 6 is
+  EXPECT_EQ(jumps({1, 2, 3, 4, std::numeric_limits<double>::infinity(), 5}, 3, 5), 2);
+  EXPECT_EQ(jumps({1, 100, 1}, 3, 5), 0);
+}
+
+}  // namespace
+}  // namespace twinbench::fake
