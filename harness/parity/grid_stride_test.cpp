@@ -48,6 +48,8 @@ const std::set<Axis> kNotCut = {
     "energy_flow::flow_backward::HeadColumns x",
     "energy_flow::flow_backward::HeadColumnsAnyWidth x",
     "energy_flow::flow_backward::NeuronBack x",
+    "energy_flow::flow_backward::RoundedHeadColumns x",
+    "energy_flow::flow_backward::RoundedHeadColumnsAnyWidth x",
     "energy_flow::simple_neuron::Backward x",
 };
 // Kernels whose blocks each add up what they stride over: the order of a sum hangs on the grid, so these are held to
