@@ -66,6 +66,8 @@ void judge_variant(const Trial& trial, const Workload& workload, Variant variant
   for (auto* one : {clean.get(), faulty.get()})
     for (std::int64_t i = 0; i < config.count("at_step"); ++i) one->step();
   faulty->set_state(planted(*faulty, config));
+  const NamedTensors before = faulty->state();
+  const bool rejoins = config.count("rejoins") != 0;
 
   const auto prefix = to_string(variant) + ".";
   VariantRow row{variant, faulty->items(), 1, {}, {}, nlohmann::json::array()};
@@ -75,7 +77,14 @@ void judge_variant(const Trial& trial, const Workload& workload, Variant variant
     clean->step();
     row.samples_s.push_back(timed_step(*faulty, trial.device));
     poisoned.push_back(non_finite(faulty->outputs()) + non_finite(faulty->state()));
-    elsewhere = std::max(elsewhere, changed_elsewhere(*clean, *faulty, config));
+    if (rejoins && i == 0)
+      clean->set_state(faulty->state());
+    else
+      elsewhere = std::max(elsewhere, changed_elsewhere(*clean, *faulty, config));
+    if (i == 0)
+      for (const auto& [name, tensor] : faulty->state())
+        findings.measures[prefix + "moved." + name] = {
+            static_cast<double>(mismatched_bits({{name, tensor}}, {{name, before[name]}})), ""};
     if (i == 0)
       for (const auto& [name, tensor] : faulty->outputs())
         findings.measures[prefix + "non_finite." + name] = {non_finite(tensor), ""};
@@ -100,18 +109,29 @@ Findings run(const Trial& trial) {
   return findings;
 }
 
+void check(const ScenarioConfig& config) {
+  if (config.count("rejoins") != 0 && config.count("steps") < 2)
+    throw Error(ErrorKind::kOutOfRange, config.file + ": steps", std::to_string(config.count("steps")),
+                "give at least 2: nothing is compared before the runs have rejoined");
+}
+
 }  // namespace
 
 Experiment make_experiment() {
   Experiment kind;
   kind.proves = "a planted fault: what it reaches, what stays as in the clean run, whether it heals";
-  kind.keys = {text_key("plant", "the state tensor that the fault is planted in"),
-               choice_key("value", {"nan", "inf", "-inf", "huge"}, "nan, inf, -inf or huge (1e30)"),
-               counts_key("items", 0, 1e9, 1, "the items that get it"),
-               texts_key("compared", 0, "the outputs and state tensors whose other items are; none: all")
-                   .or_else(nlohmann::json::array()),
-               count_key("at_step", 0, 100000, "steps before it is planted").or_else(0),
-               count_key("steps", 1, 100000, "steps after it").or_else(1)};
+  kind.keys = {
+      text_key("plant", "the state tensor that the fault is planted in"),
+      choice_key("value", {"nan", "inf", "-inf", "huge"}, "nan, inf, -inf or huge (1e30)"),
+      counts_key("items", 0, 1e9, 1, "the items that get it"),
+      texts_key("compared", 0, "the outputs and state tensors whose other items are; none: all")
+          .or_else(nlohmann::json::array()),
+      count_key("at_step", 0, 100000, "steps before it is planted").or_else(0),
+      count_key("steps", 1, 100000, "steps after it").or_else(1),
+      count_key("rejoins", 0, 1,
+                "1: after the first of these the clean run goes on from the state of the other, and from there "
+                "on they are compared")
+          .or_else(0)};
   for (const auto half : {Half::kBaseline, Half::kOptimized}) {
     const std::string variant = to_string(half);
     const bool required = half == Half::kOptimized;
@@ -119,10 +139,12 @@ Experiment make_experiment() {
                              "items without the fault that differ in any bit from the clean run", required});
     kind.measures.push_back({variant + ".non_finite.*", half, "NaN and Inf in an output of the first step", true});
     kind.measures.push_back({variant + ".non_finite_at_end.*", half, "NaN and Inf in the state after the last step"});
+    kind.measures.push_back({variant + ".moved.*", half, "elements of a state tensor that the first step changed"});
     kind.measures.push_back({variant + ".clean_non_finite", half, "NaN and Inf of the run without the fault"});
     kind.measures.push_back({variant + ".run.*", half, "what the run counts itself", false, Values::kAny});
   }
   kind.needs_state = true;
+  kind.check = check;
   kind.run = run;
   return kind;
 }

@@ -170,6 +170,21 @@ TEST(Fault, ComparesWhatItIsTold) {
   EXPECT_EQ(verdict(run(text, {.spreads = true})), "pass");
 }
 
+// The fake run heals its energies by a step; what a step of it moves are all energies and all velocities.
+TEST(Fault, ARunThatRejoinsIsComparedFromThere) {
+  auto text = kFault;
+  text.replace(text.find("steps: 2"), 8, "steps: 3\nrejoins: 1");
+  text += "  - {measure: optimized.moved.energy, equals: 8, why: it is so}\n";
+  EXPECT_EQ(verdict(run(text)), "pass");
+  EXPECT_EQ(verdict(run(text, {.spreads = true})), "pass");  // in the step that nobody compares
+  EXPECT_EQ(verdict(run(text, {.forgets_velocity = true})), "pass");
+  const auto poisoned = verdict(run(text, {.passes_poison_on = true}));  // NaN and NaN are the same bits
+  for (const char* measure : {"optimized.non_finite_at_end.energy = 0", "optimized.moved.energy = 8"})
+    EXPECT_NE(poisoned.find(measure), std::string::npos) << poisoned;
+  text.replace(text.find("steps: 3"), 8, "steps: 1");
+  EXPECT_THROW(read(text), Error);
+}
+
 TEST(Fault, RefusesAPlaceThatIsNotThere) {
   const auto of = [](const std::string& plant, const std::string& items) {
     auto text = kFault;

@@ -128,7 +128,7 @@ void add_course(Findings& findings, Variant variant, const Course& course, Varia
     if (name.starts_with("run.")) measures[prefix + name] = {values.back(), ""};
   }
   const auto ends = static_cast<std::size_t>(config.count("ends"));
-  for (const auto* curves : {&course.readings, &course.losses})
+  for (const auto* curves : {&course.losses, &course.readings})
     for (const auto& [name, values] : *curves) {
       double largest = 0, least = kInfinite;
       for (const double value : values) {
@@ -150,6 +150,14 @@ void add_course(Findings& findings, Variant variant, const Course& course, Varia
                                    {"scalar_reads", "a window"}})
     if (const auto found = course.counts.find(name); found != course.counts.end())
       row.timelines.push_back({{"name", name}, {"unit", unit}, {"values", found->second}});
+}
+
+// What a run that ended before its time has no figure of: not judged, beside the end that is.
+void name_missing(Measures& measures, Variant variant, const Course& course, const ScenarioConfig& config) {
+  if (course.out_of_memory.empty()) return;
+  for (const auto& criterion : config.criteria)
+    if (criterion.measure.starts_with(to_string(variant) + "."))
+      measures.try_emplace(criterion.measure, Measure{std::nullopt, course.out_of_memory});
 }
 
 // How far apart both variants' losses are, of the baseline's: at most, and in the last window that both have.
@@ -188,19 +196,23 @@ Findings run(const Trial& trial) {
   const auto workload = trial.source.prepare(config);
   TrackedAllocator::instance();  // before what is to be counted is made
   Findings findings;
-  Curves losses[2];
+  Course courses[2];
   for (const auto variant : {Variant::kBaseline, Variant::kOptimized}) {
-    const double of_memory = config.real("windows_of_memory");
-    const double budget = of_memory == 0 ? 0 : std::max(1.0, of_memory * first_window_bytes(trial, *workload, variant));
+    const double of_memory = config.real("windows_of_memory"),
+                 given = static_cast<double>(config.count("budget_bytes"));
+    const double budget =
+        of_memory == 0 ? given : std::max(1.0, of_memory * first_window_bytes(trial, *workload, variant));
     const auto one = start(trial, *workload, variant);
     VariantRow row{variant, one->items(), 1, {}, {}, nlohmann::json::array()};
     Course course;
     take_windows(*one, trial, windows_of(config, variant), budget, course, row);
     add_course(findings, variant, course, row, trial);
-    losses[variant == Variant::kOptimized] = course.losses;
+    courses[variant == Variant::kOptimized] = std::move(course);
     findings.variants.push_back(to_json(row));
   }
-  add_distances(findings.measures, losses[0], losses[1]);
+  add_distances(findings.measures, courses[0].losses, courses[1].losses);
+  name_missing(findings.measures, Variant::kBaseline, courses[0], config);
+  name_missing(findings.measures, Variant::kOptimized, courses[1], config);
   return findings;
 }
 
@@ -215,6 +227,8 @@ void check(const ScenarioConfig& config) {
   if (config.count("baseline_windows") > config.count("windows")) refuse("baseline_windows", "give at most windows");
   if (2 * config.count("windows_of_epoch") > config.count("windows") - config.count("warm_up_windows"))
     refuse("windows_of_epoch", "two epochs are compared at least: give at most half of the windows after warm-up");
+  if (config.count("budget_bytes") > 0 && config.real("windows_of_memory") > 0)
+    refuse("budget_bytes", "there is a cap by windows_of_memory: give one of both");
   if (config.real("windows_of_memory") >= static_cast<double>(windows_of(config, Variant::kBaseline)))
     refuse("windows_of_memory", "give less than the baseline's windows: a run that frees nothing would stay within it");
 }
@@ -256,6 +270,7 @@ Experiment make_experiment() {
       text_key("scaled", "a state tensor that is scaled at the start, or 'nothing'").or_else("nothing"),
       real_key("scale", 1e-6, 1e6, "its factor").or_else(1),
       texts_key("bounded", 0, "outputs whose largest magnitude is taken, too").or_else(nlohmann::json::array()),
+      count_key("budget_bytes", 0, 0x1p50, "a cap of so many bytes beyond those held at the start; 0: none").or_else(0),
       real_key("windows_of_memory", 0, 1000, "a cap of so many times what a variant's first window takes; 0: none")
           .or_else(0)};
   for (const auto half : {Half::kBaseline, Half::kOptimized})

@@ -82,6 +82,17 @@ TEST(Stability, UnderACapALeakEndsTheRun) {
   EXPECT_NE(row.dump().find("out_of_memory"), std::string::npos) << row.dump(1);
 }
 
+TEST(Stability, ACapInBytesIsThatMany) {
+  const auto text = [](const std::string& bytes) {
+    return stability("budget_bytes: " + bytes, {"measure: optimized.over_budget, equals: 0"});
+  };
+  EXPECT_EQ(verdict(run(text("4000"))), "pass");
+  EXPECT_EQ(verdict(run(text("4000"), {.leaks = true})).substr(0, 25), "optimized.over_budget = 0");
+  // Not even a window: what cannot be judged is no error beside what can.
+  EXPECT_EQ(verdict(run(text("8"), {.leaks = true})), "optimized.over_budget = 0");
+  EXPECT_THROW(read(text("4000\nwindows_of_memory: 2")), Error);
+}
+
 TEST(Stability, KeysThatSayNothingAreRefused) {
   for (const char* lines : {"windows_of_epoch: 30", "warm_up_windows: 9", "windows_of_memory: 10"}) {
     try {

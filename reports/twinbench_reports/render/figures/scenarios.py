@@ -106,6 +106,7 @@ def _draw_panel(axes: Axes, unit: str, series: Series, palette: Palette) -> None
     axes.set_xlim(0, longest * 1.02)
     axes.grid(axis="y", color=palette.rule, linewidth=0.6)
     axes.tick_params(axis="y", labelcolor=palette.muted)
+    ends: list[float] = []
     for name, line in series:
         first = name.startswith("baseline")
         colour = palette.muted if first else palette.purple if name.startswith("library") else palette.blue
@@ -115,6 +116,9 @@ def _draw_panel(axes: Axes, unit: str, series: Series, palette: Palette) -> None
                   linestyle=(0, (4, 2)) if first else "solid")
         known = [value for value in line if value is not None]
         if known:
+            # Under its line where another that ends at the same height has its name above.
+            covered = any(math.isclose(known[-1], end, rel_tol=0.05) for end in ends)
+            ends.append(known[-1])
             axes.annotate(("○ " if first else "● ") + name, (longest, known[-1]), textcoords="offset points",
-                          xytext=(0, 7), ha="right", color=palette.ink, fontsize=8)
+                          xytext=(0, -13 if covered else 7), ha="right", color=palette.ink, fontsize=8)
     axes.set_xlabel("step")
