@@ -1,0 +1,96 @@
+// Baseline of energy_flow.text_encoder: a text at a time, unpadded, every operator a launch, scores in memory.
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "baselines/common/layers.h"
+#include "baselines/common/tape.h"
+#include "src/common/forward_call.h"
+#include "src/energy_flow/common/text_rows.h"
+#include "src/rounding.h"
+
+namespace twinbench::energy_flow::text_encoder {
+namespace {
+
+class Baseline final : public TapeBaseline {
+ public:
+  Baseline(const NamedTensors& inputs, const Setting& setting)
+      : TapeBaseline(inputs, setting),
+        texts_(inputs),
+        vocabulary_(vocabulary_of(inputs, setting.size("longest_word"))),
+        model_(setting.size("model")),
+        heads_(setting.size("heads")) {
+    make_leaves();
+  }
+
+ private:
+  std::string of(const char* name, std::int64_t layer) const { return name + ("_" + std::to_string(layer)); }
+
+  // [tokens, model] -> [heads, tokens, width]
+  at::Tensor head_rows(const at::Tensor& rows) const {
+    return baseline_operand(rows, round_).view({rows.size(0), heads_, model_ / heads_}).transpose(0, 1);
+  }
+
+  at::Tensor attended(const at::Tensor& qkv) const {
+    const std::vector<at::Tensor> parts = qkv.chunk(3, 1);
+    const at::Tensor query = head_rows(parts[0]), key = head_rows(parts[1]), value = head_rows(parts[2]);
+    at::Tensor scores = query.bmm(key.transpose(1, 2));
+    scores.mul_(1 / std::sqrt(static_cast<double>(model_ / heads_)));
+    const at::Tensor mixed = scores.softmax(-1).bmm(value);
+    return baseline_gradient(mixed, round_).transpose(0, 1).reshape({qkv.size(0), model_});
+  }
+
+  at::Tensor encoded(const at::Tensor& ids) const {
+    at::Tensor x = inputs_["embedding"].index_select(0, ids) + inputs_["position"].narrow(0, 0, ids.numel());
+    for (std::int64_t i = 0; i < setting_.size("layers"); ++i) {
+      const at::Tensor mixed = attended(linear(x, of("qkv_weight", i), of("qkv_bias", i)));
+      x = layer_norm(x + linear(mixed, of("out_weight", i), of("out_bias", i)), of("gain_1", i), of("shift_1", i));
+      const at::Tensor hidden = at::gelu(linear(x, of("ff_in_weight", i), of("ff_in_bias", i)));
+      x = layer_norm(x + linear(hidden, of("ff_out_weight", i), of("ff_out_bias", i)), of("gain_2", i),
+                     of("shift_2", i));
+    }
+    const at::Tensor mean = x.mean(0, true);
+    const at::Tensor projected = at::gelu(linear(mean, "projection_weight", "projection_bias"));
+    const at::Tensor normal = layer_norm(projected, "gain_last", "shift_last");
+    return linear(normal, "surface_weight", "surface_bias").tanh();
+  }
+
+  void compute() override {
+    const std::int64_t batch = setting_.size("batch"), most = setting_.size("max_length");
+    const at::Tensor all = at::zeros({batch, most}, at::kLong);
+    const at::Tensor lengths = at::empty({batch}, at::kInt), unknown = at::empty({batch}, at::kInt);
+    const at::Device device = inputs_["embedding"].device();
+    std::vector<at::Tensor> surfaces;
+    for (std::int64_t b = 0; b < batch; ++b) {
+      announce_forward_call("energy_flow.text_encoder");
+      const Tokens tokens = tokens_of(texts_[b], vocabulary_, most);
+      const auto count = static_cast<std::int64_t>(tokens.ids.size());
+      std::copy(tokens.ids.begin(), tokens.ids.end(), all.mutable_data_ptr<std::int64_t>() + b * most);
+      lengths.mutable_data_ptr<std::int32_t>()[b] = static_cast<std::int32_t>(count);
+      unknown.mutable_data_ptr<std::int32_t>()[b] = static_cast<std::int32_t>(tokens.unknown);
+      const at::Tensor surface = encoded(all[b].narrow(0, 0, count).to(device));
+      if (backward_)
+        root(surface, inputs_["grad_surface"].narrow(0, b, 1));
+      else
+        surfaces.push_back(surface);
+    }
+    if (backward_) return;
+    results_.set("token", all.to(device));
+    results_.set("length", lengths.to(device));
+    results_.set("unknown", unknown.to(device));
+    results_.set("surface", batch > 0 ? at::cat(surfaces)
+                                      : at::empty({0, setting_.size("cells")}, inputs_["embedding"].options()));
+  }
+
+  const TextRows texts_;
+  const Vocabulary vocabulary_;
+  const std::int64_t model_, heads_;
+};
+
+}  // namespace
+
+std::unique_ptr<Runnable> make_baseline(const NamedTensors& inputs, const Setting& setting) {
+  return std::make_unique<Baseline>(inputs, setting);
+}
+
+}  // namespace twinbench::energy_flow::text_encoder

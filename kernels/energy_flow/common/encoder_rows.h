@@ -1,0 +1,97 @@
+// What loops and kernels of the text encoder (C18) take, between its products and its attention. All matrices are
+// contiguous; texts lie one after the other without padding, `rows` tokens in all. No CUDA headers.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/common/arguments.h"
+#include "kernels/common/layer_norm.h"
+#include "kernels/common/math.h"
+
+namespace twinbench::energy_flow {
+
+// Tokens and where their texts lie, made ahead of the run.
+struct TokenRows {
+  const std::int32_t *id = nullptr, *place = nullptr;         // [rows]: in the vocabulary, in the text
+  const std::int32_t* text = nullptr;                         // [rows]: whose it is
+  const std::int32_t *first_row = nullptr, *length = nullptr;  // [texts]
+};
+
+// x = embedding[id] + position[place].
+template <class Real>
+struct EmbedArguments {
+  kernels::DesignatedOnly designated = kernels::DesignatedOnly();
+  std::int64_t rows = 0, width = 0;
+  TokenRows tokens = {};
+  const Real *embedding = nullptr, *position = nullptr;
+  kernels::Operands<Real> out = {};
+};
+
+// What one element of a layer does with its product and its bias.
+enum class EncoderStep {
+  kBias,      // out = product + bias
+  kGelu,      // out = GELU(product + bias)
+  kTanh,      // out = tanh(product + bias)
+  kGeluBack,  // out = gradient * GELU'(product + bias)
+  kTanhBack,  // out = gradient * (1 - value^2)
+};
+template <class Real>
+struct ElementArguments {
+  kernels::DesignatedOnly designated = kernels::DesignatedOnly();
+  std::int64_t rows = 0, width = 0;
+  EncoderStep step = EncoderStep::kBias;
+  const Real *product = nullptr, *bias = nullptr;    // [rows, width]; of kTanhBack the value; [width]
+  kernels::StridedRows<Real> gradient = {};          // [rows, width]
+  kernels::Operands<Real> out = {};                  // may be the product
+};
+template <class Real>
+TWINBENCH_HOST_DEVICE Real encoder_element(EncoderStep step, Real product, Real bias, Real gradient) {
+  switch (step) {
+    case EncoderStep::kBias: return product + bias;
+    case EncoderStep::kGelu: return kernels::gelu(product + bias);
+    case EncoderStep::kTanh: return kernels::tanh(product + bias);
+    case EncoderStep::kGeluBack: return gradient * kernels::gelu_derivative(product + bias);
+    case EncoderStep::kTanhBack: break;
+  }
+  return gradient * kernels::tanh_derivative_from_output(product);
+}
+
+// out = LN(x + product + bias), row by row, and its way back.
+template <class Real>
+struct ResidualNorm {
+  kernels::DesignatedOnly designated = kernels::DesignatedOnly();
+  std::int64_t rows = 0, width = 0;
+  const Real *x = nullptr, *product = nullptr, *bias = nullptr, *gain = nullptr, *shift = nullptr;
+  kernels::Operands<Real> out = {};
+  // Backward only, else null.
+  Real *normal = nullptr, *inverse = nullptr;               // [rows, width], [rows]
+  const Real *gradient = nullptr, *other_gradient = nullptr;  // of out: their sum; the second may be null
+  kernels::Operands<Real> grad_sum = {};                    // of what is normalised
+  Real *grad_bias = nullptr, *grad_gain = nullptr, *grad_shift = nullptr;  // [width]
+};
+
+// out[text] = mean over its tokens of x; back: grad[token] = gradient[text] / length.
+template <class Real>
+struct MeanArguments {
+  kernels::DesignatedOnly designated = kernels::DesignatedOnly();
+  std::int64_t rows = 0, texts = 0, width = 0;
+  TokenRows tokens = {};
+  const Real* x = nullptr;             // [rows, width]
+  kernels::Operands<Real> out = {};    // [texts, width]
+  const Real* gradient = nullptr;      // [texts, width], backward
+  Real* grad_x = nullptr;              // [rows, width]
+};
+
+// sums[i] = sum of first[row] + second[row] over the rows list[begin[i]] ... list[begin[i + 1]], in this order: the
+// gradient of a table of which rows were taken.
+template <class Real>
+struct TableGradient {
+  kernels::DesignatedOnly designated = kernels::DesignatedOnly();
+  std::int64_t entries = 0, width = 0;
+  const std::int32_t *begin = nullptr, *list = nullptr;
+  const Real *first = nullptr, *second = nullptr;
+  Real* sums = nullptr;  // [entries, width]
+};
+
+}  // namespace twinbench::energy_flow

@@ -1,0 +1,182 @@
+// The text encoder's kernels on the host executor, in every thread order, against plain loops in double.
+#include "kernels/energy_flow/text_encoder/kernel.h"
+
+#include "harness/simt/kernel_testing.h"
+
+namespace twinbench::energy_flow::text_encoder {
+namespace {
+
+using simt::Buffer;
+using simt::Floats;
+using simt::spread;
+using Integers = simt::GuardedBuffer<std::int32_t>;
+
+struct Shape {
+  std::int64_t rows, width;
+};
+
+class EncoderRows : public testing::TestWithParam<Shape> {};
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+double sum_of(std::int64_t count, const auto& term) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) sum += term(i);
+  return sum;
+}
+
+TEST_P(EncoderRows, NormAndItsBackwardMatchPlainLoops) {
+  const auto [rows, width] = GetParam();
+  const std::int64_t count = rows * width;
+  const Floats x = spread(count, 1), product = spread(count, 2), bias = spread(width, 3), gain = spread(width, 4),
+               shift = spread(width, 5), gradient = spread(count, 6), other = spread(count, 7);
+  Floats out(x.size()), grad_sum(x.size()), bias_sums(at(width)), gain_sums(at(width)), shift_sums(at(width));
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const auto value = [&](std::int64_t i) {
+      return double{x[at(row * width + i)]} + double{product[at(row * width + i)]} + double{bias[at(i)]};
+    };
+    const double n = static_cast<double>(width), mean = sum_of(width, value) / n;
+    const double variance = sum_of(width, [&](auto i) { return (value(i) - mean) * (value(i) - mean); }) / n;
+    const double inverse = 1 / std::sqrt(variance + 1e-5);
+    const auto normal = [&](std::int64_t i) { return (value(i) - mean) * inverse; };
+    const auto back = [&](std::int64_t i) {
+      return double{gradient[at(row * width + i)]} + double{other[at(row * width + i)]};
+    };
+    const double mean_back = sum_of(width, [&](auto i) { return back(i) * double{gain[at(i)]}; }) / n;
+    const double mean_both = sum_of(width, [&](auto i) { return back(i) * double{gain[at(i)]} * normal(i); }) / n;
+    for (std::int64_t i = 0; i < width; ++i) {
+      out[at(row * width + i)] = static_cast<float>(normal(i) * double{gain[at(i)]} + double{shift[at(i)]});
+      const double g = inverse * (back(i) * double{gain[at(i)]} - mean_back - normal(i) * mean_both);
+      grad_sum[at(row * width + i)] = static_cast<float>(g);
+      bias_sums[at(i)] += static_cast<float>(g);
+      gain_sums[at(i)] += static_cast<float>(back(i) * normal(i));
+      shift_sums[at(i)] += static_cast<float>(back(i));
+    }
+  }
+  const Buffer xs(x), products(product), biases(bias), gains(gain), shifts(shift), gradients(gradient), others(other);
+  for (const simt::Order order : simt::kAllOrders) {
+    const Buffer result(x.size()), normal(x.size()), inverse(at(rows)), sums(x.size()), grad_bias(at(width)),
+        grad_gain(at(width)), grad_shift(at(width));
+    const simt::GuardedBuffer<std::uint16_t> rounded(x.size());
+    const ResidualNorm<float> a{.rows = rows,
+                                .width = width,
+                                .x = xs.data(),
+                                .product = products.data(),
+                                .bias = biases.data(),
+                                .gain = gains.data(),
+                                .shift = shifts.data(),
+                                .out = {result.data(), rounded.data()},
+                                .normal = normal.data(),
+                                .inverse = inverse.data(),
+                                .gradient = gradients.data(),
+                                .other_gradient = others.data(),
+                                .grad_sum = {sums.data(), nullptr},
+                                .grad_bias = grad_bias.data(),
+                                .grad_gain = grad_gain.data(),
+                                .grad_shift = grad_shift.data()};
+    simt::run_clean(Norm{}, kernels::warp_blocks(rows, kNormThreads), kNormThreads, order, a);
+    simt::run_clean(NormBack{}, kernels::warp_blocks(rows, kNormThreads), kNormThreads, order, a);
+    simt::run_clean(NormColumns{}, kernels::blocks_of(width, kernels::kSumColumns), kernels::kSumThreads, order, a);
+    simt::expect_close_to_scale(result, out, 1e-5, "out");
+    simt::expect_close_to_scale(sums, grad_sum, 1e-5, "grad_sum");
+    simt::expect_close_to_scale(grad_bias, bias_sums, 1e-4, "grad_bias");
+    simt::expect_close_to_scale(grad_gain, gain_sums, 1e-4, "grad_gain");
+    simt::expect_close_to_scale(grad_shift, shift_sums, 1e-4, "grad_shift");
+    for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(rounded[i], kernels::bf16_bits(result[i])) << i;
+  }
+}
+
+TEST_P(EncoderRows, ElementsMatchTheirFormulas) {
+  const auto [rows, width] = GetParam();
+  const std::int64_t count = rows * width;
+  const Floats product = spread(count, 1, 2), bias = spread(width, 2), gradient = spread(count, 3);
+  const Buffer products(product), biases(bias), gradients(gradient);
+  for (const EncoderStep step : {EncoderStep::kBias, EncoderStep::kGelu, EncoderStep::kTanh, EncoderStep::kGeluBack,
+                                 EncoderStep::kTanhBack}) {
+    Floats expected(product.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const double g = double{gradient[i]};
+      const double before = double{product[i]} + double{bias[i % at(width)]};
+      const double share = 0.5 * (1 + std::erf(before / std::sqrt(2.0)));
+      const double density = std::exp(-0.5 * before * before) / std::sqrt(2 * 3.14159265358979323846);
+      double result = g * (1 - double{product[i]} * double{product[i]});  // kTanhBack
+      if (step == EncoderStep::kBias) result = before;
+      if (step == EncoderStep::kGelu) result = before * share;
+      if (step == EncoderStep::kTanh) result = std::tanh(before);
+      if (step == EncoderStep::kGeluBack) result = g * (share + before * density);
+      expected[i] = static_cast<float>(result);
+    }
+    for (const simt::Order order : simt::kAllOrders) {
+      const Buffer out(product.size());
+      const ElementArguments<float> a{.rows = rows,
+                                      .width = width,
+                                      .step = step,
+                                      .product = products.data(),
+                                      .bias = biases.data(),
+                                      .gradient = {gradients.data(), width, 1},
+                                      .out = {out.data(), nullptr}};
+      simt::run_clean(Elements{}, kernels::striding_blocks(count, kernels::kElementThreads), kernels::kElementThreads,
+                      order, a);
+      simt::expect_close_to_scale(out, expected, 1e-6, "out");
+    }
+  }
+}
+
+// Three texts whose rows take turns in a table of five entries; entry 1 is nobody's.
+TEST(EncoderTexts, TokensAreEmbeddedAveragedAndSummedBack) {
+  constexpr std::int64_t kRows = 9, kWidth = 261, kEntries = 5, kTexts = 3;
+  const std::int32_t id[kRows] = {3, 0, 4, 3, 2, 4, 3, 0, 4}, place[kRows] = {0, 1, 2, 0, 1, 2, 3, 0, 1};
+  const std::int32_t text[kRows] = {0, 0, 0, 1, 1, 1, 1, 2, 2}, first[kTexts] = {0, 3, 7}, length[kTexts] = {3, 4, 2};
+  const std::int32_t begin[kEntries + 1] = {0, 2, 2, 3, 6, 9}, list[kRows] = {1, 7, 4, 0, 3, 6, 2, 5, 8};
+  const TokenRows tokens{id, place, text, first, length};
+  const Floats embedding = spread(kEntries * kWidth, 1), position = spread(4 * kWidth, 2),
+               gradient = spread(kTexts * kWidth, 3), other = spread(kRows * kWidth, 4);
+  Floats x(at(kRows * kWidth)), mean(at(kTexts * kWidth)), back(x.size()), sums(embedding.size());
+  for (std::int64_t row = 0; row < kRows; ++row)
+    for (std::int64_t i = 0; i < kWidth; ++i) {
+      const std::size_t here = at(row * kWidth + i), of_text = at(text[row] * kWidth + i);
+      x[here] = embedding[at(id[row] * kWidth + i)] + position[at(place[row] * kWidth + i)];
+      mean[of_text] += x[here] / static_cast<float>(length[text[row]]);
+      back[here] = gradient[of_text] / static_cast<float>(length[text[row]]);
+      sums[at(id[row] * kWidth + i)] += back[here] + other[here];
+    }
+  const Buffer words(embedding), places(position), gradients(gradient), others(other);
+  for (const simt::Order order : simt::kAllOrders) {
+    const Buffer rows(x.size()), means(mean.size()), grad_rows(x.size()), table(embedding.size());
+    const EmbedArguments<float> embed{.rows = kRows,
+                                      .width = kWidth,
+                                      .tokens = tokens,
+                                      .embedding = words.data(),
+                                      .position = places.data(),
+                                      .out = {rows.data(), nullptr}};
+    const MeanArguments<float> averaged{.rows = kRows,
+                                        .texts = kTexts,
+                                        .width = kWidth,
+                                        .tokens = tokens,
+                                        .x = rows.data(),
+                                        .out = {means.data(), nullptr},
+                                        .gradient = gradients.data(),
+                                        .grad_x = grad_rows.data()};
+    const TableGradient<float> summed{.entries = kEntries,
+                                      .width = kWidth,
+                                      .begin = begin,
+                                      .list = list,
+                                      .first = grad_rows.data(),
+                                      .second = others.data(),
+                                      .sums = table.data()};
+    constexpr int kThreads = kernels::kElementThreads;
+    simt::run_clean(Embed{}, kernels::striding_blocks(kRows * kWidth, kThreads), kThreads, order, embed);
+    simt::run_clean(Mean{}, kernels::row_pieces(kTexts, kWidth, kThreads), kThreads, order, averaged);
+    simt::run_clean(MeanBack{}, kernels::striding_blocks(kRows * kWidth, kThreads), kThreads, order, averaged);
+    simt::run_clean(TableSums{}, kernels::row_pieces(kEntries, kWidth, kThreads), kThreads, order, summed);
+    simt::expect_close_to_scale(rows, x, 1e-6, "x");
+    simt::expect_close_to_scale(means, mean, 1e-5, "mean");
+    simt::expect_close_to_scale(grad_rows, back, 1e-6, "grad_x");
+    simt::expect_close_to_scale(table, sums, 1e-5, "sums");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, EncoderRows,
+                         testing::Values(Shape{1, 1}, Shape{3, 8}, Shape{9, 33}, Shape{2, 256}, Shape{17, 100}));
+
+}  // namespace
+}  // namespace twinbench::energy_flow::text_encoder
