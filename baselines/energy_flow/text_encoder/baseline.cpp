@@ -6,7 +6,7 @@
 #include "baselines/common/layers.h"
 #include "baselines/common/tape.h"
 #include "src/common/forward_call.h"
-#include "src/energy_flow/common/text_rows.h"
+#include "src/energy_flow/common/token_batch.h"
 #include "src/rounding.h"
 
 namespace twinbench::energy_flow::text_encoder {
@@ -16,10 +16,9 @@ class Baseline final : public TapeBaseline {
  public:
   Baseline(const NamedTensors& inputs, const Setting& setting)
       : TapeBaseline(inputs, setting),
-        texts_(inputs),
-        vocabulary_(vocabulary_of(inputs, setting.size("longest_word"))),
         model_(setting.size("model")),
         heads_(setting.size("heads")) {
+    check_tokens(inputs, setting);
     make_leaves();
   }
 
@@ -56,34 +55,23 @@ class Baseline final : public TapeBaseline {
   }
 
   void compute() override {
-    const std::int64_t batch = setting_.size("batch"), most = setting_.size("max_length");
-    const at::Tensor all = at::zeros({batch, most}, at::kLong);
-    const at::Tensor lengths = at::empty({batch}, at::kInt), unknown = at::empty({batch}, at::kInt);
-    const at::Device device = inputs_["embedding"].device();
+    const std::int64_t batch = setting_.size("batch");
+    const at::Tensor lengths = inputs_["length"].cpu().contiguous();
     std::vector<at::Tensor> surfaces;
     for (std::int64_t b = 0; b < batch; ++b) {
       announce_forward_call("energy_flow.text_encoder");
-      const Tokens tokens = tokens_of(texts_[b], vocabulary_, most);
-      const auto count = static_cast<std::int64_t>(tokens.ids.size());
-      std::copy(tokens.ids.begin(), tokens.ids.end(), all.mutable_data_ptr<std::int64_t>() + b * most);
-      lengths.mutable_data_ptr<std::int32_t>()[b] = static_cast<std::int32_t>(count);
-      unknown.mutable_data_ptr<std::int32_t>()[b] = static_cast<std::int32_t>(tokens.unknown);
-      const at::Tensor surface = encoded(all[b].narrow(0, 0, count).to(device));
+      const at::Tensor ids = inputs_["token"].select(0, b).narrow(0, 0, lengths.const_data_ptr<std::int32_t>()[b]);
+      const at::Tensor surface = encoded(ids);
       if (backward_)
         root(surface, inputs_["grad_surface"].narrow(0, b, 1));
       else
         surfaces.push_back(surface);
     }
     if (backward_) return;
-    results_.set("token", all.to(device));
-    results_.set("length", lengths.to(device));
-    results_.set("unknown", unknown.to(device));
     results_.set("surface", batch > 0 ? at::cat(surfaces)
                                       : at::empty({0, setting_.size("cells")}, inputs_["embedding"].options()));
   }
 
-  const TextRows texts_;
-  const Vocabulary vocabulary_;
   const std::int64_t model_, heads_;
 };
 

@@ -1,5 +1,6 @@
 // What loops and kernels of the text encoder (C18) take, between its products and its attention. All matrices are
-// contiguous; texts lie one after the other without padding, `rows` tokens in all. No CUDA headers.
+// contiguous: `rows` tokens, on the CPU those of all texts without padding, on a card max_length of each text, so that
+// no count need be known to the host; what lies past a text's end there has no gradient. No CUDA headers.
 #pragma once
 
 #include <cmath>
@@ -11,7 +12,7 @@
 
 namespace twinbench::energy_flow {
 
-// Tokens and where their texts lie, made ahead of the run.
+// Tokens and where their texts lie.
 struct TokenRows {
   const std::int32_t *id = nullptr, *place = nullptr;         // [rows]: in the vocabulary, in the text
   const std::int32_t* text = nullptr;                         // [rows]: whose it is
@@ -83,15 +84,20 @@ struct MeanArguments {
   Real* grad_x = nullptr;              // [rows, width]
 };
 
-// sums[i] = sum of first[row] + second[row] over the rows list[begin[i]] ... list[begin[i + 1]], in this order: the
-// gradient of a table of which rows were taken.
+// sums[i] = sum of first[row] + second[row] over the tokens whose entry is i, in ascending order: the gradient of a table
+// of which rows were taken.
 template <class Real>
 struct TableGradient {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
-  std::int64_t entries = 0, width = 0;
-  const std::int32_t *begin = nullptr, *list = nullptr;
+  std::int64_t rows = 0, entries = 0, width = 0;
+  TokenRows tokens = {};
+  const std::int32_t* entry = nullptr;  // [rows]: the tokens' id or place
   const Real *first = nullptr, *second = nullptr;
   Real* sums = nullptr;  // [entries, width]
 };
+
+TWINBENCH_HOST_DEVICE bool is_of_text(const TokenRows& tokens, std::int64_t row) {
+  return tokens.place[row] < tokens.length[tokens.text[row]];
+}
 
 }  // namespace twinbench::energy_flow

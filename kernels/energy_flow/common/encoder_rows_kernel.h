@@ -45,7 +45,9 @@ struct EncoderMeanBack {
   TWINBENCH_DEVICE void operator()(Block& block, const MeanArguments<float>& a) const {
     for (std::int64_t i = simt::global_index(block); i < a.rows * a.width; i += simt::global_count(block)) {
       const std::int64_t text = a.tokens.text[i / a.width];
-      a.grad_x[i] = a.gradient[text * a.width + i % a.width] / static_cast<float>(a.tokens.length[text]);
+      a.grad_x[i] = is_of_text(a.tokens, i / a.width)
+                        ? a.gradient[text * a.width + i % a.width] / static_cast<float>(a.tokens.length[text])
+                        : 0.0f;
     }
   }
 };
@@ -73,10 +75,9 @@ struct EncoderTableGradient {
     if (column >= a.width) return;
     for (std::int64_t entry = block.index().y; entry < a.entries; entry += block.grid().y) {
       float sum = 0.0f;
-      for (std::int32_t i = a.begin[entry]; i < a.begin[entry + 1]; ++i) {
-        const std::int64_t at = a.list[i] * a.width + column;
-        sum += a.first[at] + a.second[at];
-      }
+      for (std::int64_t row = 0; row < a.rows; ++row)
+        if (a.entry[row] == entry && is_of_text(a.tokens, row))
+          sum += a.first[row * a.width + column] + a.second[row * a.width + column];
       a.sums[entry * a.width + column] = sum;
     }
   }

@@ -9,7 +9,6 @@ namespace {
 using simt::Buffer;
 using simt::Floats;
 using simt::spread;
-using Integers = simt::GuardedBuffer<std::int32_t>;
 
 struct Shape {
   std::int64_t rows, width;
@@ -126,7 +125,6 @@ TEST(EncoderTexts, TokensAreEmbeddedAveragedAndSummedBack) {
   constexpr std::int64_t kRows = 9, kWidth = 261, kEntries = 5, kTexts = 3;
   const std::int32_t id[kRows] = {3, 0, 4, 3, 2, 4, 3, 0, 4}, place[kRows] = {0, 1, 2, 0, 1, 2, 3, 0, 1};
   const std::int32_t text[kRows] = {0, 0, 0, 1, 1, 1, 1, 2, 2}, first[kTexts] = {0, 3, 7}, length[kTexts] = {3, 4, 2};
-  const std::int32_t begin[kEntries + 1] = {0, 2, 2, 3, 6, 9}, list[kRows] = {1, 7, 4, 0, 3, 6, 2, 5, 8};
   const TokenRows tokens{id, place, text, first, length};
   const Floats embedding = spread(kEntries * kWidth, 1), position = spread(4 * kWidth, 2),
                gradient = spread(kTexts * kWidth, 3), other = spread(kRows * kWidth, 4);
@@ -156,10 +154,11 @@ TEST(EncoderTexts, TokensAreEmbeddedAveragedAndSummedBack) {
                                         .out = {means.data(), nullptr},
                                         .gradient = gradients.data(),
                                         .grad_x = grad_rows.data()};
-    const TableGradient<float> summed{.entries = kEntries,
+    const TableGradient<float> summed{.rows = kRows,
+                                      .entries = kEntries,
                                       .width = kWidth,
-                                      .begin = begin,
-                                      .list = list,
+                                      .tokens = tokens,
+                                      .entry = id,
                                       .first = grad_rows.data(),
                                       .second = others.data(),
                                       .sums = table.data()};

@@ -103,25 +103,31 @@ TWINBENCH_CPU_CLONES void norm_back_rows(const ResidualNorm<Real>& a, std::int64
   }
 }
 
+// Rows in blocks, whose sums are added: thousands one after the other would lose digits.
 template <class Real>
 TWINBENCH_CPU_CLONES void norm_columns(const ResidualNorm<Real>& a, std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t kColumns = 64, kRows = 64;
   for (Real* sums : {a.grad_bias, a.grad_gain, a.grad_shift}) std::fill(sums + begin, sums + end, Real(0));
-  for (std::int64_t row = 0; row < a.rows; ++row) {
-    const std::int64_t start = row * a.width;
-    const Real *__restrict gradient = a.gradient + start, *__restrict normal = a.normal + start;
-    const Real* __restrict other = a.other_gradient ? a.other_gradient + start : nullptr;
-    Real *__restrict gain = a.grad_gain, *__restrict shift = a.grad_shift;
-    add_row(a.grad_sum.plain + start + begin, a.grad_bias + begin, end - begin);
-    if (other) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        gain[i] += (gradient[i] + other[i]) * normal[i];
-        shift[i] += gradient[i] + other[i];
+  for (std::int64_t first = begin; first < end; first += kColumns) {
+    const std::int64_t count = std::min(kColumns, end - first);
+    for (std::int64_t block = 0; block < a.rows; block += kRows) {
+      Real bias[kColumns] = {}, gain[kColumns] = {}, shift[kColumns] = {};
+      for (std::int64_t row = block; row < std::min(a.rows, block + kRows); ++row) {
+        const std::int64_t start = row * a.width + first;
+        const Real *__restrict sum = a.grad_sum.plain + start, *__restrict normal = a.normal + start;
+        const Real *gradient = a.gradient + start, *other = a.other_gradient ? a.other_gradient + start : nullptr;
+        Real both[kColumns];
+        for (std::int64_t i = 0; i < count; ++i) both[i] = gradient[i];
+        for (std::int64_t i = 0; other && i < count; ++i) both[i] += other[i];
+        for (std::int64_t i = 0; i < count; ++i) {
+          bias[i] += sum[i];
+          gain[i] += both[i] * normal[i];
+          shift[i] += both[i];
+        }
       }
-    } else {
-      for (std::int64_t i = begin; i < end; ++i) {
-        gain[i] += gradient[i] * normal[i];
-        shift[i] += gradient[i];
-      }
+      add_row(bias, a.grad_bias + first, count);
+      add_row(gain, a.grad_gain + first, count);
+      add_row(shift, a.grad_shift + first, count);
     }
   }
 }
@@ -148,15 +154,15 @@ TWINBENCH_CPU_CLONES void mean_back_rows(const MeanArguments<Real>& a, std::int6
   }
 }
 
+// Columns [begin, end): a sum belongs to one thread.
 template <class Real>
-TWINBENCH_CPU_CLONES void table_rows(const TableGradient<Real>& a, std::int64_t begin, std::int64_t end) {
-  for (std::int64_t entry = begin; entry < end; ++entry) {
-    Real* __restrict sums = a.sums + entry * a.width;
-    std::fill_n(sums, a.width, Real(0));
-    for (std::int32_t at = a.begin[entry]; at < a.begin[entry + 1]; ++at) {
-      const Real *__restrict first = a.first + a.list[at] * a.width, *__restrict second = a.second + a.list[at] * a.width;
-      for (std::int64_t i = 0; i < a.width; ++i) sums[i] += first[i] + second[i];
-    }
+TWINBENCH_CPU_CLONES void table_columns(const TableGradient<Real>& a, std::int64_t begin, std::int64_t end) {
+  for (std::int64_t entry = 0; entry < a.entries; ++entry)
+    std::fill(a.sums + entry * a.width + begin, a.sums + entry * a.width + end, Real(0));
+  for (std::int64_t row = 0; row < a.rows; ++row) {
+    const Real *__restrict first = a.first + row * a.width, *__restrict second = a.second + row * a.width;
+    Real* __restrict sums = a.sums + a.entry[row] * a.width;
+    for (std::int64_t i = begin; i < end; ++i) sums[i] += first[i] + second[i];
   }
 }
 
@@ -166,7 +172,7 @@ template <class Real>
 CpuTextEncoder<Real>::CpuTextEncoder(const NamedTensors& inputs, const Setting& setting, const at::Tensor& surface,
                                      const NamedTensors& gradients)
     : TextEncoderPass<Real>(inputs, setting, at::kFloat, surface, gradients),
-      attention_(setting.size("batch") * setting.size("heads"), this->tokens().longest, this->tokens().longest,
+      attention_(setting.size("batch") * setting.size("heads"), setting.size("max_length"), setting.size("max_length"),
                  setting.size("head_width"), setting.backward()) {
   this->refresh();
 }
@@ -212,7 +218,8 @@ void CpuTextEncoder<Real>::column_sums(const at::Tensor& rows, const at::Tensor&
 }
 template <class Real>
 void CpuTextEncoder<Real>::table_gradient(const TableGradient<Real>& table) {
-  over_rows(table.entries, table.width, [&](auto begin, auto end) { table_rows(table, begin, end); });
+  over_columns(table.rows + table.entries, table.width,
+               [&](auto begin, auto end) { table_columns(table, begin, end); });
 }
 template <class Real>
 void CpuTextEncoder<Real>::round(const Operand& operand) {

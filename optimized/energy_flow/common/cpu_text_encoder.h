@@ -26,6 +26,7 @@ class CpuTextEncoder final : public TextEncoderPass<Real> {
   void activate_back(const kernels::ActivationLayer<Real>& layer) override;
   void column_sums(const at::Tensor& rows, const at::Tensor& sums) override;
   void table_gradient(const TableGradient<Real>& table) override;
+  void clear_padding(const at::Tensor&) override {}  // there is none
   void round(const Operand& operand) override;
   void finish(const Operand& operand) override { round(operand); }
 

@@ -22,14 +22,16 @@ TextEncoderPass<Real>::TextEncoderPass(const NamedTensors& inputs, const Setting
       ff_(setting.size("ff")),
       cells_(setting.size("cells")),
       tokens_(inputs, setting),
+      positions_(setting.size("positions")),
+      vocabulary_(setting.size("vocabulary")),
       operand_type_(operand_type),
       inputs_(inputs),
       gradients_(gradients),
       options_(inputs["embedding"].options()),
       surface_out_(surface) {
-  x_ = operand(tokens_.count, model_);
-  product_ = matrix(tokens_.count, model_);
-  embed_ = {.rows = tokens_.count,
+  x_ = operand(tokens_.capacity(), model_);
+  product_ = matrix(tokens_.capacity(), model_);
+  embed_ = {.rows = tokens_.capacity(),
             .width = model_,
             .tokens = tokens_.rows(),
             .embedding = given_values("embedding"),
@@ -88,7 +90,7 @@ template <class Real>
 ResidualNorm<Real> TextEncoderPass<Real>::residual_norm(const Operand& x, const Linear& linear, const std::string& gain,
                                                         const std::string& shift, const Operand& out,
                                                         const std::string& bias) {
-  ResidualNorm<Real> step{.rows = tokens_.count,
+  ResidualNorm<Real> step{.rows = tokens_.capacity(),
                           .width = model_,
                           .x = data<Real>(x.exact),
                           .product = data<Real>(product_),
@@ -97,8 +99,8 @@ ResidualNorm<Real> TextEncoderPass<Real>::residual_norm(const Operand& x, const 
                           .shift = given_values(shift),
                           .out = stored(out)};
   if (!backward_) return step;
-  step.normal = data<Real>(matrix(tokens_.count, model_));
-  step.inverse = data<Real>(matrix(tokens_.count, 1));
+  step.normal = data<Real>(matrix(tokens_.capacity(), model_));
+  step.inverse = data<Real>(matrix(tokens_.capacity(), 1));
   step.gradient = data<Real>(grad_branch_);
   step.grad_bias = gradient(bias);
   step.grad_gain = gradient(gain);
@@ -112,16 +114,16 @@ void TextEncoderPass<Real>::prepare(Layer& layer, const Operand& x, const std::s
   layer.out = linear("out", suffix);
   layer.ff_in = linear("ff_in", suffix);
   layer.ff_out = linear("ff_out", suffix);
-  layer.rows = matrix(tokens_.count, 3 * model_);
-  layer.before = matrix(tokens_.count, ff_);
-  layer.attended = operand(tokens_.count, model_);
-  layer.between = operand(tokens_.count, model_);
-  layer.hidden = operand(tokens_.count, ff_);
-  layer.x = operand(tokens_.count, model_);
+  layer.rows = matrix(tokens_.capacity(), 3 * model_);
+  layer.before = matrix(tokens_.capacity(), ff_);
+  layer.attended = operand(tokens_.capacity(), model_);
+  layer.between = operand(tokens_.capacity(), model_);
+  layer.hidden = operand(tokens_.capacity(), ff_);
+  layer.x = operand(tokens_.capacity(), model_);
   layer.first = residual_norm(x, layer.out, "gain_1" + suffix, "shift_1" + suffix, layer.between, "out_bias" + suffix);
   layer.second =
       residual_norm(layer.between, layer.ff_out, "gain_2" + suffix, "shift_2" + suffix, layer.x, "ff_out_bias" + suffix);
-  const std::int64_t width = model_ / heads_;
+  const std::int64_t width = model_ / heads_, most = texts_ > 0 ? tokens_.capacity() / texts_ : 0;
   const auto part = [&](const at::Tensor& rows, std::int64_t number) {
     return HeadRows<Real>{data<Real>(rows) + number * model_, 0, width, 3 * model_};
   };
@@ -131,8 +133,8 @@ void TextEncoderPass<Real>::prepare(Layer& layer, const Operand& x, const std::s
   const TokenRows tokens = tokens_.rows();
   layer.attention = {.batch = static_cast<int>(texts_),
                      .heads = static_cast<int>(heads_),
-                     .queries = static_cast<int>(tokens_.longest),
-                     .keys = static_cast<int>(tokens_.longest),
+                     .queries = static_cast<int>(most),
+                     .keys = static_cast<int>(most),
                      .width = static_cast<int>(width),
                      .scale = static_cast<Real>(1 / std::sqrt(static_cast<double>(width))),
                      .round = round_,
@@ -143,14 +145,14 @@ void TextEncoderPass<Real>::prepare(Layer& layer, const Operand& x, const std::s
                      .length = tokens.length,
                      .out = {data<Real>(layer.attended.exact), 0, width, model_}};
   if (!backward_) return;
-  layer.grad_second = operand(tokens_.count, model_);
-  layer.grad_before = operand(tokens_.count, ff_);
-  layer.grad_first = operand(tokens_.count, model_);
-  layer.grad_rows = operand(tokens_.count, 3 * model_);
+  layer.grad_second = operand(tokens_.capacity(), model_);
+  layer.grad_before = operand(tokens_.capacity(), ff_);
+  layer.grad_first = operand(tokens_.capacity(), model_);
+  layer.grad_rows = operand(tokens_.capacity(), 3 * model_);
   layer.second.grad_sum = stored(layer.grad_second);
   layer.first.grad_sum = stored(layer.grad_first);
   layer.first.other_gradient = data<Real>(layer.grad_second.exact);  // past the feed-forward part
-  const std::int64_t statistics = texts_ * heads_ * tokens_.longest;
+  const std::int64_t statistics = texts_ * heads_ * most;
   Attention<Real>& a = layer.attention;
   a.largest = data<Real>(matrix(1, statistics));
   a.denominator = data<Real>(matrix(1, statistics));
@@ -168,7 +170,7 @@ void TextEncoderPass<Real>::prepare_projection() {
   mean_operand_ = operand(texts_, model_);
   normal_ = operand(texts_, model_);
   projected_ = matrix(texts_, model_);
-  mean_ = {.rows = tokens_.count,
+  mean_ = {.rows = tokens_.capacity(),
            .texts = texts_,
            .width = model_,
            .tokens = tokens_.rows(),
@@ -205,9 +207,9 @@ void TextEncoderPass<Real>::prepare_projection() {
 
 template <class Real>
 void TextEncoderPass<Real>::prepare_backward() {
-  grad_branch_ = matrix(tokens_.count, model_);
-  grad_hidden_ = matrix(tokens_.count, ff_);
-  grad_attended_ = matrix(tokens_.count, model_);
+  grad_branch_ = matrix(tokens_.capacity(), model_);
+  grad_hidden_ = matrix(tokens_.capacity(), ff_);
+  grad_attended_ = matrix(tokens_.capacity(), model_);
 }
 
 template <class Real>
@@ -216,26 +218,36 @@ void TextEncoderPass<Real>::refresh() {
 }
 
 template <class Real>
+void TextEncoderPass<Real>::count_rows() {
+  const std::int64_t rows = tokens_.count();
+  embed_.rows = mean_.rows = rows;
+  for (Layer& layer : layers_) layer.first.rows = layer.second.rows = rows;
+}
+
+template <class Real>
 void TextEncoderPass<Real>::forward() {
   if (texts_ == 0) return;
+  tokens_.read();
+  count_rows();
   embed(embed_);
   finish(x_);
   const Operand* x = &x_;
   for (Layer& layer : layers_) {
     times(*x, layer.qkv, layer.rows);
-    elements({.rows = tokens_.count,
+    elements({.rows = tokens_.count(),
               .width = 3 * model_,
               .step = EncoderStep::kBias,
               .product = data<Real>(layer.rows),
               .bias = layer.qkv.bias,
               .out = {.plain = data<Real>(layer.rows)}});
+    clear_padding(layer.attended.exact);
     attend(layer.attention);
     round(layer.attended);
     times(layer.attended, layer.out, product_);
     norm(layer.first);
     finish(layer.between);
     times(layer.between, layer.ff_in, layer.before);
-    elements({.rows = tokens_.count,
+    elements({.rows = tokens_.count(),
               .width = ff_,
               .step = EncoderStep::kGelu,
               .product = data<Real>(layer.before),
@@ -277,17 +289,18 @@ void TextEncoderPass<Real>::backward() {
         i + 1 < layers_.size() ? data<Real>(layers_[i + 1].grad_first.exact) : nullptr;
     layer_back(layers_[i], i == 0 ? x_ : layers_[i - 1].x);
   }
-  const auto table = [&](const char* name, const TakenRows& taken) {
-    table_gradient({.entries = taken.begin.numel() - 1,
+  const auto table = [&](const char* name, std::int64_t entries, const std::int32_t* entry) {
+    table_gradient({.rows = tokens_.count(),
+                    .entries = entries,
                     .width = model_,
-                    .begin = data<std::int32_t>(taken.begin),
-                    .list = data<std::int32_t>(taken.list),
+                    .tokens = tokens_.rows(),
+                    .entry = entry,
                     .first = data<Real>(grad_branch_),
                     .second = data<Real>(layers_.front().grad_first.exact),
-                    .sums = gradient(name)});
+                    .sums = data<Real>(gradients_[name])});
   };
-  table("embedding", tokens_.words);
-  table("position", tokens_.places);
+  table("grad_embedding", vocabulary_, tokens_.rows().id);
+  table("grad_position", positions_, tokens_.rows().place);
 }
 
 template <class Real>
@@ -295,7 +308,7 @@ void TextEncoderPass<Real>::layer_back(Layer& layer, const Operand& x) {
   norm_back(layer.second);
   finish(layer.grad_second);
   times_back(layer.grad_second, layer.hidden, layer.ff_out, grad_hidden_);
-  elements({.rows = tokens_.count,
+  elements({.rows = tokens_.count(),
             .width = ff_,
             .step = EncoderStep::kGeluBack,
             .product = data<Real>(layer.before),
@@ -303,14 +316,15 @@ void TextEncoderPass<Real>::layer_back(Layer& layer, const Operand& x) {
             .gradient = strided_rows<Real>(grad_hidden_),
             .out = stored(layer.grad_before)});
   finish(layer.grad_before);
-  column_sums(layer.grad_before.exact, layer.ff_in.grad_bias);
+  column_sums(used(layer.grad_before.exact), layer.ff_in.grad_bias);
   times_back(layer.grad_before, layer.between, layer.ff_in, grad_branch_);
   norm_back(layer.first);
   finish(layer.grad_first);
   times_back(layer.grad_first, layer.attended, layer.out, grad_attended_);
+  clear_padding(layer.grad_rows.exact);
   attend_back(layer.attention);
   round(layer.grad_rows);
-  column_sums(layer.grad_rows.exact, layer.qkv.grad_bias);
+  column_sums(used(layer.grad_rows.exact), layer.qkv.grad_bias);
   times_back(layer.grad_rows, x, layer.qkv, grad_branch_);
 }
 

@@ -14,7 +14,7 @@
 
 namespace twinbench::energy_flow {
 
-// Set up once for the texts of the inputs; forward(), backward() and refresh() allocate nothing.
+// Set up once for so many texts, whose tokens every forward() reads; forward(), backward() and refresh() allocate nothing.
 template <class Real>
 class TextEncoderPass {
  public:
@@ -23,7 +23,6 @@ class TextEncoderPass {
   void forward();           // -> surface
   void backward();          // after forward(): grad_<parameter>
   void refresh();           // the weights have changed in place
-  const TextTokens& tokens() const { return tokens_; }
 
  protected:
   // A matrix, and as the products take it: in bf16 mode rounded, in memory of its own; else the same.
@@ -49,19 +48,21 @@ class TextEncoderPass {
   virtual void activate_back(const kernels::ActivationLayer<Real>& layer) = 0;
   virtual void column_sums(const at::Tensor& rows, const at::Tensor& sums) = 0;
   virtual void table_gradient(const TableGradient<Real>& table) = 0;
+  virtual void clear_padding(const at::Tensor& rows) = 0;  // before attention, which leaves them as they are
   virtual void round(const Operand& operand) = 0;  // where it has a factor of its own
   // After a step that wrote `operand`: the same on a path whose steps do not store factors themselves.
   virtual void finish(const Operand& operand) = 0;
 
   const bool round_, backward_;
   const std::int64_t texts_, model_, heads_, ff_, cells_;
-  const TextTokens tokens_;
+  TextTokens tokens_;
+  const std::int64_t positions_, vocabulary_;
 
  private:
   struct Linear {
     Operand weight;
     const Real* bias = nullptr;
-    at::Tensor grad_weight, grad_bias;
+    at::Tensor grad_weight = {}, grad_bias = {};
   };
   struct Layer {
     Linear qkv, out, ff_in, ff_out;
@@ -84,12 +85,18 @@ class TextEncoderPass {
   void prepare_projection();
   void prepare_backward();
   void times(const Operand& x, const Linear& linear, const at::Tensor& out) {
-    multiply(out, x.factor, linear.weight.factor.t());
+    multiply(used(out), used(x.factor), linear.weight.factor.t());
   }
   void times_back(const Operand& gradient, const Operand& x, const Linear& linear, const at::Tensor& grad_x) {
-    multiply(linear.grad_weight, gradient.factor.t(), x.factor);
-    multiply(grad_x, gradient.factor, linear.weight.factor);
+    multiply(linear.grad_weight, used(gradient.factor).t(), used(x.factor));
+    multiply(used(grad_x), used(gradient.factor), linear.weight.factor);
   }
+  // Of rows that are tokens' those of this run; of texts' all.
+  at::Tensor used(const at::Tensor& rows) const {
+    return rows.size(0) == tokens_.capacity() && tokens_.count() < tokens_.capacity() ? rows.narrow(0, 0, tokens_.count())
+                                                                                      : rows;
+  }
+  void count_rows();
   void layer_back(Layer& layer, const Operand& x);
 
   const at::ScalarType operand_type_;

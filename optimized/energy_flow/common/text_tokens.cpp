@@ -1,74 +1,55 @@
 // Texts as token rows.
 #include "optimized/energy_flow/common/text_tokens.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
-#include <algorithm>
-#include <vector>
-
 #include "optimized/common/tensors.h"
-#include "src/energy_flow/common/text_rows.h"
+#include "src/energy_flow/common/token_batch.h"
 
 namespace twinbench::energy_flow {
-namespace {
 
-at::Tensor on_device(const std::vector<std::int32_t>& values, const Setting& setting) {
-  at::Tensor tensor = at::empty({static_cast<std::int64_t>(values.size())}, at::kInt);
-  std::copy(values.begin(), values.end(), data<std::int32_t>(tensor));
-  return tensor.to(setting.device);
-}
-
-TakenRows taken_rows(const std::vector<std::int32_t>& entry_of_token, std::int64_t entries, const Setting& setting) {
-  std::vector<std::int32_t> begin(static_cast<std::size_t>(entries) + 1), list(entry_of_token.size());
-  for (const std::int32_t entry : entry_of_token) ++begin[static_cast<std::size_t>(entry) + 1];
-  for (std::size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
-  std::vector<std::int32_t> next(begin.begin(), begin.end() - 1);
-  for (std::size_t i = 0; i < entry_of_token.size(); ++i)
-    list[static_cast<std::size_t>(next[static_cast<std::size_t>(entry_of_token[i])]++)] = static_cast<std::int32_t>(i);
-  return {on_device(begin, setting), on_device(list, setting)};
-}
-
-}  // namespace
-
-TextTokens::TextTokens(const NamedTensors& inputs, const Setting& setting) {
-  const TextRows texts(inputs);
-  const Vocabulary vocabulary = vocabulary_of(inputs, setting.size("longest_word"));
-  const std::int64_t most = setting.size("max_length");
-  std::vector<std::int32_t> ids, places, whose, firsts, lengths, unknowns;
-  at::Tensor all = at::zeros({texts.size(), most}, at::kLong);
-  for (std::int64_t b = 0; b < texts.size(); ++b) {
-    const Tokens tokens = tokens_of(texts[b], vocabulary, most);
-    firsts.push_back(static_cast<std::int32_t>(ids.size()));
-    lengths.push_back(static_cast<std::int32_t>(tokens.ids.size()));
-    unknowns.push_back(static_cast<std::int32_t>(tokens.unknown));
-    std::copy(tokens.ids.begin(), tokens.ids.end(), data<std::int64_t>(all) + b * most);
-    for (std::int32_t i = 0; i < lengths.back(); ++i) {
-      places.push_back(i);
-      whose.push_back(static_cast<std::int32_t>(b));
-    }
-    ids.insert(ids.end(), tokens.ids.begin(), tokens.ids.end());
-    longest = std::max<std::int64_t>(longest, lengths.back());
+TextTokens::TextTokens(const NamedTensors& inputs, const Setting& setting)
+    : packed_(!setting.device.takes_cuda_path()),
+      texts_(setting.size("batch")),
+      most_(setting.size("max_length")),
+      capacity_(texts_ * most_),
+      count_(capacity_),
+      token_(inputs["token"].contiguous()),
+      length_(inputs["length"].contiguous()) {
+  check_tokens(inputs, setting);
+  at::Tensor place = at::zeros({capacity_}, at::kInt), text = at::zeros({capacity_}, at::kInt);
+  at::Tensor first = at::zeros({texts_}, at::kInt);
+  for (std::int64_t row = 0; row < capacity_; ++row) {
+    data<std::int32_t>(place)[row] = static_cast<std::int32_t>(row % most_);
+    data<std::int32_t>(text)[row] = static_cast<std::int32_t>(row / most_);
   }
-  count = static_cast<std::int64_t>(ids.size());
-  token = all.to(setting.device);
-  length = on_device(lengths, setting);
-  unknown = on_device(unknowns, setting);
-  id = on_device(ids, setting);
-  place = on_device(places, setting);
-  text = on_device(whose, setting);
-  first_row = on_device(firsts, setting);
-  if (!setting.backward()) return;
-  words = taken_rows(ids, setting.size("vocabulary"), setting);
-  this->places = taken_rows(places, setting.size("positions"), setting);
+  for (std::int64_t b = 0; b < texts_; ++b) data<std::int32_t>(first)[b] = static_cast<std::int32_t>(b * most_);
+  place_ = place.to(setting.device);
+  text_ = text.to(setting.device);
+  first_row_ = first.to(setting.device);
+  id_ = packed_ ? at::zeros({capacity_}, at::kInt) : token_.view({capacity_});
+}
+
+void TextTokens::read() {
+  if (!packed_) return;
+  const std::int32_t *const ids = data<std::int32_t>(token_), *const lengths = data<std::int32_t>(length_);
+  count_ = 0;
+  for (std::int64_t b = 0; b < texts_; ++b) {
+    data<std::int32_t>(first_row_)[b] = static_cast<std::int32_t>(count_);
+    for (std::int32_t i = 0; i < lengths[b]; ++i, ++count_) {
+      data<std::int32_t>(id_)[count_] = ids[b * most_ + i];
+      data<std::int32_t>(place_)[count_] = i;
+      data<std::int32_t>(text_)[count_] = static_cast<std::int32_t>(b);
+    }
+  }
 }
 
 TokenRows TextTokens::rows() const {
-  return {.id = data<std::int32_t>(id),
-          .place = data<std::int32_t>(place),
-          .text = data<std::int32_t>(text),
-          .first_row = data<std::int32_t>(first_row),
-          .length = data<std::int32_t>(length)};
+  return {.id = data<std::int32_t>(id_),
+          .place = data<std::int32_t>(place_),
+          .text = data<std::int32_t>(text_),
+          .first_row = data<std::int32_t>(first_row_),
+          .length = data<std::int32_t>(length_)};
 }
 
 }  // namespace twinbench::energy_flow

@@ -1,4 +1,5 @@
-// A batch of texts as token rows without padding, made ahead of the runs, where the loader does it.
+// A batch of texts as token rows, read anew by every run: on the CPU without padding, on a card padded, so that nothing
+// need be known to the host.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,20 +10,22 @@
 
 namespace twinbench::energy_flow {
 
-// Rows of a table that were taken, and by which tokens: entries [begin[i], begin[i + 1]) of the list.
-struct TakenRows {
-  at::Tensor begin, list;  // int32, [entries + 1], [tokens]
-};
-
-struct TextTokens {
-  // Reads `text`, `text_length` and the words of the inputs. Lies on the setting's device.
+class TextTokens {
+ public:
+  // Throws kOutOfRange for ids and lengths that are none.
   TextTokens(const NamedTensors& inputs, const Setting& setting);
 
+  void read();  // the inputs, as they are now
   TokenRows rows() const;
-  std::int64_t count = 0, longest = 0;            // tokens of all texts, of the longest
-  at::Tensor token, length, unknown;              // as the component returns them: [batch, max_length] int64, int32
-  at::Tensor id, place, text, first_row;          // int32
-  TakenRows words, places;                        // of the embedding and of the positions
+  std::int64_t count() const { return count_; }        // rows of this run
+  std::int64_t capacity() const { return capacity_; }  // of any run
+
+ private:
+  const bool packed_;
+  const std::int64_t texts_, most_, capacity_;
+  std::int64_t count_;
+  at::Tensor token_, length_;                // the inputs
+  at::Tensor id_, place_, text_, first_row_;  // int32
 };
 
 }  // namespace twinbench::energy_flow

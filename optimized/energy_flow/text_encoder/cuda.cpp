@@ -36,6 +36,7 @@ class CudaPass final : public TextEncoderPass<float> {
                                 stream());
   }
   void table_gradient(const TableGradient<float>& table) override { launch_table_gradient(table, stream()); }
+  void clear_padding(const at::Tensor& rows) override { rows.zero_(); }
   void round(const Operand& operand) override {
     if (!operand.rounds()) return;
     kernels::launch_round_to_bf16({.values = data<float>(operand.exact),

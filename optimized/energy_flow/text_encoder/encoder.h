@@ -18,11 +18,7 @@ class Encoder final : public Runnable {
         texts_(setting.size("batch")),
         results_(zero_results(forward_of(setting))),
         gradients_(backward_ ? zero_results(setting) : NamedTensors()),
-        pass_(inputs, setting, results_["surface"], gradients_) {
-    results_.set("token", pass_.tokens().token);
-    results_.set("length", pass_.tokens().length);
-    results_.set("unknown", pass_.tokens().unknown);
-  }
+        pass_(inputs, setting, results_["surface"], gradients_) {}
 
   void run() override {
     if (texts_ == 0) return;
@@ -36,8 +32,7 @@ class Encoder final : public Runnable {
  private:
   const bool backward_;
   const std::int64_t texts_;
-  NamedTensors results_;
-  const NamedTensors gradients_;
+  const NamedTensors results_, gradients_;
   Pass pass_;
 };
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "src/energy_flow/common/text_rows.h"
+#include "src/energy_flow/common/token_batch.h"
 #include "src/operand_bytes.h"
 #include "src/spec_parts.h"
 
@@ -28,16 +28,12 @@ Signature signature() {
   const Tolerance surface{Tolerance::Kind::kBound, {2e-5, 2e-6}, {3e-2, 1e-2}, "C18"};
   Signature s{
       .derived = {{"model", Expression("heads * head_width")},
-                  {"positions", Expression("4 * max_length"), true},
-                  {"text_bytes", Expression("(max_length + 4) * (longest_word + 1)"), true}},
+                  {"positions", Expression("4 * max_length"), true}},
       .options = {of_inputs(choice_option("texts", {"ragged", "edges", "identical", "empty"}, "ragged",
-                                          "texts of many lengths; the edge cases in turn; one text; no word at all"))},
-      .inputs = text_row_inputs(),
-      .outputs = {exact_output("token", "batch, max_length", Element::kInt64),
-                  exact_output("length", "batch", Element::kInt32), exact_output("unknown", "batch", Element::kInt32),
-                  output("surface", "batch, cells", surface).with_gradient(20)},
+                                          "texts of many lengths; without a word, of one, too long, unknown, in turn; one text; no word at all"))},
+      .inputs = token_inputs(),
+      .outputs = {output("surface", "batch, cells", surface).with_gradient(20)},
   };
-  for (InputSpec& words : word_inputs()) s.inputs.push_back(words);
   // Gains and shifts start at 1 and 0 in training; here they are spread, so that dropping one shows.
   s.inputs.push_back(bias("embedding", "vocabulary, model", from_case(1, 0.5)));
   s.inputs.push_back(bias("position", "positions, model", normal(2, 0.5)));
@@ -78,39 +74,36 @@ std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
   return x ^ x >> 29;
 }
 
-std::string text_of_kind(const NamedTensors& inputs, const Setting& s, std::int64_t kind, std::uint64_t seed) {
-  if (texts_of(s) == Texts::kEdges && kind % 6 == 1) return " \t ";
-  if (texts_of(s) == Texts::kEdges && kind % 6 == 2) return "?";
-  if (texts_of(s) == Texts::kEdges && kind % 6 == 5) return std::string("a\0b", 3);
-  const WordTable words(inputs, s.size("longest_word"));
-  std::string text;
-  for (std::int64_t i = 0; i < words_of(s, kind); ++i) {
-    const std::uint64_t drawn = mixed(seed * 131 + (texts_of(s) == Texts::kIdentical ? 0 : static_cast<std::uint64_t>(kind)),
-                                      static_cast<std::uint64_t>(i));
-    if (i > 0) text += ' ';
-    const bool unknown = drawn % 13 == 5 || (texts_of(s) == Texts::kEdges && kind % 6 == 4);
-    std::string word(unknown ? "#" : words.word(kFirstWord + static_cast<std::int64_t>(drawn >> 8) %
-                                                                 (s.size("vocabulary") - kFirstWord)));
-    if (drawn % 5 == 0 && word[0] >= 'a' && word[0] <= 'z') word[0] = static_cast<char>(word[0] - 'a' + 'A');
-    text += word;
+void finish_inputs(NamedTensors& inputs, const Setting& s, std::uint64_t seed) {
+  const std::int64_t batch = s.size("batch"), most = s.size("max_length");
+  auto* const ids = inputs["token"].mutable_data_ptr<std::int32_t>();
+  for (std::int64_t sample = 0; sample < batch; ++sample) {
+    const std::int64_t kind = (sample + static_cast<std::int64_t>(seed % 1024)) % batch;
+    const std::uint64_t text = texts_of(s) == Texts::kIdentical ? seed * 131 : seed * 131 + static_cast<std::uint64_t>(kind);
+    std::int32_t* const row = ids + sample * most;
+    std::fill(row, row + most, kPadToken);
+    std::int64_t count = 0;
+    row[count++] = kClassToken;
+    for (std::int64_t i = 0; i < words_of(s, kind) && count < most - 1; ++i) {
+      const std::uint64_t drawn = mixed(text, static_cast<std::uint64_t>(i));
+      const bool unknown = drawn % 13 == 5 || (texts_of(s) == Texts::kEdges && kind % 6 == 4);
+      const auto words = static_cast<std::uint64_t>(s.size("vocabulary") - kFirstWord);
+      row[count++] = unknown ? kUnknownToken : kFirstWord + static_cast<std::int32_t>((drawn >> 8) % words);
+    }
+    if (count == 1) row[count++] = kEmptyToken;
+    row[count++] = kEndToken;
+    inputs["length"].mutable_data_ptr<std::int32_t>()[sample] = static_cast<std::int32_t>(count);
   }
-  return text;
-}
-
-void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t seed) {
-  draw_words(inputs, setting.size("vocabulary"), setting.size("longest_word"), seed);
-  const std::int64_t batch = setting.size("batch");
-  std::vector<std::string> texts;
-  for (std::int64_t sample = 0; sample < batch; ++sample)
-    texts.push_back(text_of_kind(inputs, setting, (sample + static_cast<std::int64_t>(seed % 1024)) % batch, seed));
-  set_text_rows(inputs, texts, setting.size("text_bytes"));
 }
 
 // ---- counts ---------------------------------------------------------------------------------------------------------
 
+// The concatenation at the end; with the tape, a sum of every parameter's gradients for each text but the first.
 std::int64_t baseline_dispatches(const Setting& s) {
   const std::int64_t batch = s.size("batch"), layers = s.size("layers");
-  return s.backward() ? batch * (60 * layers + 40) : batch * (24 * layers + 12);
+  if (batch == 0) return 0;
+  if (!s.backward()) return batch * (13 * layers + 8) + 1;
+  return batch * (37 * layers + 21) + (batch - 1) * (12 * layers + 8);
 }
 std::int64_t optimized_dispatches(const Setting& s) {
   if (s.size("batch") == 0) return 0;
@@ -141,22 +134,6 @@ Cost cost(const Setting& s) {
   return {bytes + 4 * (rows + weights + vectors + (vocabulary + positions) * model), 3 * flops};
 }
 
-std::string broken_tokens(const NamedTensors&, const NamedTensors& outputs, const Setting& s) {
-  if (s.backward()) return "";
-  const at::Tensor tokens = outputs["token"].cpu(), lengths = outputs["length"].cpu();
-  for (std::int64_t b = 0; b < s.size("batch"); ++b) {
-    const std::int64_t length = lengths[b].item<std::int32_t>();
-    if (length < kFewestTokensOfText || length > s.size("max_length")) return "a length is outside 3 .. max_length";
-    for (std::int64_t i = 0; i < s.size("max_length"); ++i) {
-      const auto id = tokens[b][i].item<std::int64_t>();
-      if (id < 0 || id >= s.size("vocabulary")) return "an id is none of the vocabulary's";
-      if ((i == 0) != (id == kClassToken)) return "the start is not the first token alone";
-      if ((i + 1 == length) != (id == kEndToken)) return "the end is not the last token alone";
-      if ((i >= length) != (id == kPadToken)) return "padding is not what follows the end";
-    }
-  }
-  return "";
-}
 std::string beyond_one(const NamedTensors&, const NamedTensors& outputs, const Setting& s) {
   if (s.backward() || outputs["surface"].numel() == 0) return "";
   return outputs["surface"].abs().max().item<double>() <= 1 ? "" : "a cell lies beyond 1";
@@ -172,19 +149,19 @@ ComponentSpec make_spec() {
                 {"forward_calls.energy_flow.text_encoder", "", [](const Setting& s) { return s.size("batch"); },
                  [](const Setting& s) { return std::int64_t{s.size("batch") > 0}; }}};
   spec.cost = cost;
-  spec.most_launches = [](const Setting& s) { return std::min<std::int64_t>(40, 9 * s.size("layers") + 6); };
-  spec.invariants = {{"a text's tokens begin and end as they should, and padding follows", broken_tokens},
-                     {"cells lie within 1", beyond_one}};
-  spec.refusals = {{"a text longer than its row",
-                    [](NamedTensors& inputs, Setting& setting) {
-                      inputs["text_length"].mutable_data_ptr<std::int64_t>()[0] = setting.size("text_bytes") + 1;
-                    },
-                    ErrorKind::kOutOfRange, "text_length"},
-                   {"a word's bytes beyond the table",
-                    [](NamedTensors& inputs, Setting& setting) {
-                      inputs["word_offsets"].mutable_data_ptr<std::int64_t>()[setting.size("vocabulary")] += 1;
-                    },
-                    ErrorKind::kCorrupt, "word_offsets"}};
+  spec.most_launches = [](const Setting& s) { return (s.dtype == Dtype::kBf16 ? 10 : 9) * s.size("layers") + 6; };
+  spec.invariants = {{"cells lie within 1", beyond_one}};
+  spec.refusals = {
+      {"a text longer than its row",
+       [](NamedTensors& inputs, Setting& setting) {
+         inputs["length"].mutable_data_ptr<std::int32_t>()[0] = static_cast<std::int32_t>(setting.size("max_length")) + 1;
+       },
+       ErrorKind::kOutOfRange, "length"},
+      {"an id beyond the vocabulary",
+       [](NamedTensors& inputs, Setting& setting) {
+         inputs["token"].mutable_data_ptr<std::int32_t>()[0] = static_cast<std::int32_t>(setting.size("vocabulary"));
+       },
+       ErrorKind::kOutOfRange, "token"}};
   return spec;
 }
 
