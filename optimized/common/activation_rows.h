@@ -22,7 +22,8 @@ TWINBENCH_CPU_CLONES static void activate_backward_rows(const kernels::Activatio
   for (std::int64_t row = begin; row < end; ++row) kernels::activation_backward_row(layer, row);
 }
 
-// Column sums over the rows, in row order, for columns [begin, end); with `round` grad_product becomes an operand there.
+// Column sums over the rows, in row order, for columns [begin, end); with `round` grad_product becomes an operand
+// there.
 template <class Real>
 TWINBENCH_CPU_CLONES static void sum_layer_columns(const kernels::ActivationLayer<Real>& layer, std::int64_t begin,
                                                    std::int64_t end, bool round) {

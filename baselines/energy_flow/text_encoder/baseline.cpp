@@ -15,9 +15,7 @@ namespace {
 class Baseline final : public TapeBaseline {
  public:
   Baseline(const NamedTensors& inputs, const Setting& setting)
-      : TapeBaseline(inputs, setting),
-        model_(setting.size("model")),
-        heads_(setting.size("heads")) {
+      : TapeBaseline(inputs, setting), model_(setting.size("model")), heads_(setting.size("heads")) {
     check_tokens(inputs, setting);
     make_leaves();
   }

@@ -1,5 +1,4 @@
-// energy_flow.text_encoder, library: the padded batch through LibTorch's own layers and its fused attention with a mask,
-// as its TransformerEncoder does it.
+// energy_flow.text_encoder, library: the padded batch through LibTorch's own layers and its fused attention, masked.
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -16,7 +15,9 @@ namespace {
 class Library final : public TapeBaseline {
  public:
   Library(const NamedTensors& inputs, const Setting& setting)
-      : TapeBaseline(inputs, setting, Way::kLibrary), model_(setting.size("model")), heads_(setting.size("heads")),
+      : TapeBaseline(inputs, setting, Way::kLibrary),
+        model_(setting.size("model")),
+        heads_(setting.size("heads")),
         longest_(setting.size("max_length")) {
     check_tokens(inputs, setting);
     make_leaves();
@@ -27,9 +28,8 @@ class Library final : public TapeBaseline {
 
   at::Tensor attended(const at::Tensor& qkv, const at::Tensor& tokens) const {
     const std::int64_t batch = tokens.size(0);
-    const at::Tensor parts = baseline_operand(qkv, round_)
-                                 .view({batch, longest_, 3, heads_, model_ / heads_})
-                                 .permute({2, 0, 3, 1, 4});
+    const at::Tensor parts =
+        baseline_operand(qkv, round_).view({batch, longest_, 3, heads_, model_ / heads_}).permute({2, 0, 3, 1, 4});
     const at::Tensor taken = tokens.view({batch, 1, 1, longest_});
     const at::Tensor mixed = at::scaled_dot_product_attention(parts[0], parts[1], parts[2], taken);
     return baseline_gradient(mixed, round_).transpose(1, 2).reshape({batch * longest_, model_});

@@ -14,8 +14,8 @@ namespace twinbench::energy_flow {
 
 // Tokens and where their texts lie.
 struct TokenRows {
-  const std::int32_t *id = nullptr, *place = nullptr;         // [rows]: in the vocabulary, in the text
-  const std::int32_t* text = nullptr;                         // [rows]: whose it is
+  const std::int32_t *id = nullptr, *place = nullptr;          // [rows]: in the vocabulary, in the text
+  const std::int32_t *text = nullptr;                          // [rows]: whose it is
   const std::int32_t *first_row = nullptr, *length = nullptr;  // [texts]
 };
 
@@ -27,6 +27,14 @@ struct EmbedArguments {
   TokenRows tokens = {};
   const Real *embedding = nullptr, *position = nullptr;
   kernels::Operands<Real> out = {};
+};
+
+// Zeros past the end of every text, where attention writes nothing.
+struct ClearArguments {
+  kernels::DesignatedOnly designated = kernels::DesignatedOnly();
+  std::int64_t rows = 0, width = 0;
+  TokenRows tokens = {};
+  float *values = nullptr;  // [rows, width]
 };
 
 // What one element of a layer does with its product and its bias.
@@ -42,9 +50,9 @@ struct ElementArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
   std::int64_t rows = 0, width = 0;
   EncoderStep step = EncoderStep::kBias;
-  const Real *product = nullptr, *bias = nullptr;    // [rows, width]; of kTanhBack the value; [width]
-  kernels::StridedRows<Real> gradient = {};          // [rows, width]
-  kernels::Operands<Real> out = {};                  // may be the product
+  const Real *product = nullptr, *bias = nullptr;  // [rows, width]; of kTanhBack the value; [width]
+  kernels::StridedRows<Real> gradient = {};        // [rows, width]
+  kernels::Operands<Real> out = {};                // may be the product
 };
 template <class Real>
 TWINBENCH_HOST_DEVICE Real encoder_element(EncoderStep step, Real product, Real bias, Real gradient) {
@@ -66,9 +74,9 @@ struct ResidualNorm {
   const Real *x = nullptr, *product = nullptr, *bias = nullptr, *gain = nullptr, *shift = nullptr;
   kernels::Operands<Real> out = {};
   // Backward only, else null.
-  Real *normal = nullptr, *inverse = nullptr;               // [rows, width], [rows]
-  const Real *gradient = nullptr, *other_gradient = nullptr;  // of out: their sum; the second may be null
-  kernels::Operands<Real> grad_sum = {};                    // of what is normalised
+  Real *normal = nullptr, *inverse = nullptr;                              // [rows, width], [rows]
+  const Real *gradient = nullptr, *other_gradient = nullptr;               // of out: their sum; the second may be null
+  kernels::Operands<Real> grad_sum = {};                                   // of what is normalised
   Real *grad_bias = nullptr, *grad_gain = nullptr, *grad_shift = nullptr;  // [width]
 };
 
@@ -78,25 +86,25 @@ struct MeanArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
   std::int64_t rows = 0, texts = 0, width = 0;
   TokenRows tokens = {};
-  const Real* x = nullptr;             // [rows, width]
-  kernels::Operands<Real> out = {};    // [texts, width]
-  const Real* gradient = nullptr;      // [texts, width], backward
-  Real* grad_x = nullptr;              // [rows, width]
+  const Real *x = nullptr;           // [rows, width]
+  kernels::Operands<Real> out = {};  // [texts, width]
+  const Real *gradient = nullptr;    // [texts, width], backward
+  Real *grad_x = nullptr;            // [rows, width]
 };
 
-// sums[i] = sum of first[row] + second[row] over the tokens whose entry is i, in ascending order: the gradient of a table
-// of which rows were taken.
+// sums[i] = sum of first[row] + second[row] over the tokens whose entry is i, in ascending order: the gradient of a
+// table of which rows were taken.
 template <class Real>
 struct TableGradient {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
   std::int64_t rows = 0, entries = 0, width = 0;
   TokenRows tokens = {};
-  const std::int32_t* entry = nullptr;  // [rows]: the tokens' id or place
+  const std::int32_t *entry = nullptr;  // [rows]: the tokens' id or place
   const Real *first = nullptr, *second = nullptr;
-  Real* sums = nullptr;  // [entries, width]
+  Real *sums = nullptr;  // [entries, width]
 };
 
-TWINBENCH_HOST_DEVICE bool is_of_text(const TokenRows& tokens, std::int64_t row) {
+TWINBENCH_HOST_DEVICE bool is_of_text(const TokenRows &tokens, std::int64_t row) {
   return tokens.place[row] < tokens.length[tokens.text[row]];
 }
 

@@ -13,7 +13,7 @@ namespace simt = kernels::simt;
 
 constexpr int kNormThreads = 256;  // a warp a row
 
-// Grid: striding blocks over all elements, for the three kernels of elements.
+// Grid: striding blocks over all elements, for the kernels of elements.
 struct EncoderEmbed {
   static constexpr int kMaxThreads = kernels::kElementThreads;
   template <class Block>
@@ -23,6 +23,15 @@ struct EncoderEmbed {
       const std::int64_t word = a.tokens.id[row], place = a.tokens.place[row];
       a.out.store(i, a.embedding[word * a.width + column] + a.position[place * a.width + column]);
     }
+  }
+};
+
+struct EncoderClear {
+  static constexpr int kMaxThreads = kernels::kElementThreads;
+  template <class Block>
+  TWINBENCH_DEVICE void operator()(Block& block, const ClearArguments& a) const {
+    for (std::int64_t i = simt::global_index(block); i < a.rows * a.width; i += simt::global_count(block))
+      if (!is_of_text(a.tokens, i / a.width)) a.values[i] = 0.0f;
   }
 };
 
@@ -132,9 +141,8 @@ struct EncoderNormBack {
     const float mean = simt::warp_sum(block, sum) / count, mean_normal = simt::warp_sum(block, with_normal) / count;
     const float inverse = a.inverse[row];
     for (std::int64_t i = simt::lane(block); i < a.width; i += simt::kWarpSize)
-      a.grad_sum.store(start + i,
-                       kernels::layer_norm_input_gradient(gradient_of_norm(a, start + i) * a.gain[i], mean,
-                                                          a.normal[start + i], mean_normal, inverse));
+      a.grad_sum.store(start + i, kernels::layer_norm_input_gradient(gradient_of_norm(a, start + i) * a.gain[i], mean,
+                                                                     a.normal[start + i], mean_normal, inverse));
   }
 };
 
@@ -152,7 +160,8 @@ struct EncoderNormColumns {
           };
           kernels::Floats<4> gradient = columns(a.gradient);
           if (a.other_gradient)
-            gradient = kernels::map(gradient, columns(a.other_gradient), [](float g, float other) { return g + other; });
+            gradient =
+                kernels::map(gradient, columns(a.other_gradient), [](float g, float other) { return g + other; });
           return kernels::ColumnTerms<3>{
               {columns(a.grad_sum.plain),
                kernels::map(gradient, columns(a.normal), [](float g, float normal) { return g * normal; }), gradient}};

@@ -10,6 +10,7 @@ namespace twinbench::energy_flow::text_encoder {
 // One kernel each; launch_attend_back and launch_norm_back two. Throw CudaError if a launch is refused. Without a text
 // none may be called.
 void launch_embed(const EmbedArguments<float>& arguments, kernels::Stream stream);
+void launch_clear(const ClearArguments& arguments, kernels::Stream stream);
 void launch_elements(const ElementArguments<float>& arguments, kernels::Stream stream);
 void launch_attend(const Attention<float>& attention, kernels::Stream stream);
 void launch_attend_back(const Attention<float>& attention, kernels::Stream stream);

@@ -11,6 +11,7 @@
 namespace twinbench::energy_flow::text_encoder {
 
 struct Embed : EncoderEmbed {};
+struct Clear : EncoderClear {};
 struct Elements : EncoderElements {};
 struct Attend : AttentionForward {};
 struct AttendQueriesBack : AttentionQueriesBack {};

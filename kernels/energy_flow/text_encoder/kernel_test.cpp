@@ -89,8 +89,8 @@ TEST_P(EncoderRows, ElementsMatchTheirFormulas) {
   const std::int64_t count = rows * width;
   const Floats product = spread(count, 1, 2), bias = spread(width, 2), gradient = spread(count, 3);
   const Buffer products(product), biases(bias), gradients(gradient);
-  for (const EncoderStep step : {EncoderStep::kBias, EncoderStep::kGelu, EncoderStep::kTanh, EncoderStep::kGeluBack,
-                                 EncoderStep::kTanhBack}) {
+  for (const EncoderStep step :
+       {EncoderStep::kBias, EncoderStep::kGelu, EncoderStep::kTanh, EncoderStep::kGeluBack, EncoderStep::kTanhBack}) {
     Floats expected(product.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const double g = double{gradient[i]};
@@ -171,6 +171,25 @@ TEST(EncoderTexts, TokensAreEmbeddedAveragedAndSummedBack) {
     simt::expect_close_to_scale(means, mean, 1e-5, "mean");
     simt::expect_close_to_scale(grad_rows, back, 1e-6, "grad_x");
     simt::expect_close_to_scale(table, sums, 1e-5, "sums");
+  }
+}
+
+// Two texts of three and one tokens in rows of four.
+TEST(EncoderTexts, WhatLiesPastATextIsCleared) {
+  constexpr std::int64_t kRows = 8, kWidth = 37;
+  const std::int32_t id[kRows] = {}, place[kRows] = {0, 1, 2, 3, 0, 1, 2, 3}, text[kRows] = {0, 0, 0, 0, 1, 1, 1, 1};
+  const std::int32_t first[2] = {0, 4}, length[2] = {3, 1};
+  for (const simt::Order order : simt::kAllOrders) {
+    const Floats before = spread(kRows * kWidth, 1);
+    const Buffer values(before);
+    const ClearArguments a{
+        .rows = kRows, .width = kWidth, .tokens = {id, place, text, first, length}, .values = values.data()};
+    simt::run_clean(Clear{}, kernels::striding_blocks(kRows * kWidth, kernels::kElementThreads),
+                    kernels::kElementThreads, order, a);
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      const std::size_t row = i / at(kWidth);
+      ASSERT_EQ(values[i], place[row] < length[text[row]] ? before[i] : 0.0f) << i;
+    }
   }
 }
 

@@ -29,6 +29,10 @@ void launch_embed(const EmbedArguments<float>& a, kernels::Stream stream) {
   simt::launch(Embed{}, elements(a.rows, a.width), kElementThreads, 0, stream, a);
 }
 
+void launch_clear(const ClearArguments& a, kernels::Stream stream) {
+  simt::launch(Clear{}, elements(a.rows, a.width), kElementThreads, 0, stream, a);
+}
+
 void launch_elements(const ElementArguments<float>& a, kernels::Stream stream) {
   simt::launch(Elements{}, elements(a.rows, a.width), kElementThreads, 0, stream, a);
 }

@@ -63,8 +63,8 @@ TWINBENCH_CPU_CLONES void norm_rows(const ResidualNorm<Real>& a, std::int64_t be
   const auto count = static_cast<Real>(a.width);
   for (std::int64_t row = begin; row < end; ++row) {
     const std::int64_t start = row * a.width;
-    const Real *__restrict x = a.x + start, *__restrict product = a.product + start, *__restrict bias = a.bias;
-    const Real *__restrict gain = a.gain, *__restrict shift = a.shift;
+    const Real* __restrict x = a.x + start, * __restrict product = a.product + start, * __restrict bias = a.bias;
+    const Real* __restrict gain = a.gain, * __restrict shift = a.shift;
     Real* __restrict out = a.out.plain + start;
     for (std::int64_t i = 0; i < a.width; ++i) out[i] = x[i] + (product[i] + bias[i]);
     const Real mean = kernels::row_sum<Real>(a.width, [=](std::int64_t i) { return out[i]; }) / count;
@@ -85,7 +85,7 @@ TWINBENCH_CPU_CLONES void norm_back_rows(const ResidualNorm<Real>& a, std::int64
   const auto count = static_cast<Real>(a.width);
   for (std::int64_t row = begin; row < end; ++row) {
     const std::int64_t start = row * a.width;
-    const Real *__restrict gradient = a.gradient + start, *__restrict normal = a.normal + start;
+    const Real* __restrict gradient = a.gradient + start, * __restrict normal = a.normal + start;
     const Real* __restrict gain = a.gain;
     Real* __restrict out = a.grad_sum.plain + start;
     if (a.other_gradient) {
@@ -114,7 +114,7 @@ TWINBENCH_CPU_CLONES void norm_columns(const ResidualNorm<Real>& a, std::int64_t
       Real bias[kColumns] = {}, gain[kColumns] = {}, shift[kColumns] = {};
       for (std::int64_t row = block; row < std::min(a.rows, block + kRows); ++row) {
         const std::int64_t start = row * a.width + first;
-        const Real *__restrict sum = a.grad_sum.plain + start, *__restrict normal = a.normal + start;
+        const Real* __restrict sum = a.grad_sum.plain + start, * __restrict normal = a.normal + start;
         const Real *gradient = a.gradient + start, *other = a.other_gradient ? a.other_gradient + start : nullptr;
         Real both[kColumns];
         for (std::int64_t i = 0; i < count; ++i) both[i] = gradient[i];
@@ -160,7 +160,7 @@ TWINBENCH_CPU_CLONES void table_columns(const TableGradient<Real>& a, std::int64
   for (std::int64_t entry = 0; entry < a.entries; ++entry)
     std::fill(a.sums + entry * a.width + begin, a.sums + entry * a.width + end, Real(0));
   for (std::int64_t row = 0; row < a.rows; ++row) {
-    const Real *__restrict first = a.first + row * a.width, *__restrict second = a.second + row * a.width;
+    const Real* __restrict first = a.first + row * a.width, * __restrict second = a.second + row * a.width;
     Real* __restrict sums = a.sums + a.entry[row] * a.width;
     for (std::int64_t i = begin; i < end; ++i) sums[i] += first[i] + second[i];
   }

@@ -121,8 +121,8 @@ void TextEncoderPass<Real>::prepare(Layer& layer, const Operand& x, const std::s
   layer.hidden = operand(tokens_.capacity(), ff_);
   layer.x = operand(tokens_.capacity(), model_);
   layer.first = residual_norm(x, layer.out, "gain_1" + suffix, "shift_1" + suffix, layer.between, "out_bias" + suffix);
-  layer.second =
-      residual_norm(layer.between, layer.ff_out, "gain_2" + suffix, "shift_2" + suffix, layer.x, "ff_out_bias" + suffix);
+  layer.second = residual_norm(layer.between, layer.ff_out, "gain_2" + suffix, "shift_2" + suffix, layer.x,
+                               "ff_out_bias" + suffix);
   const std::int64_t width = model_ / heads_, most = texts_ > 0 ? tokens_.capacity() / texts_ : 0;
   const auto part = [&](const at::Tensor& rows, std::int64_t number) {
     return HeadRows<Real>{data<Real>(rows) + number * model_, 0, width, 3 * model_};
@@ -285,8 +285,7 @@ void TextEncoderPass<Real>::backward() {
   mean_back(mean_);
   for (std::size_t i = layers_.size(); i-- > 0;) {
     // Past the layer's attention, where there is a layer above.
-    layers_[i].second.other_gradient =
-        i + 1 < layers_.size() ? data<Real>(layers_[i + 1].grad_first.exact) : nullptr;
+    layers_[i].second.other_gradient = i + 1 < layers_.size() ? data<Real>(layers_[i + 1].grad_first.exact) : nullptr;
     layer_back(layers_[i], i == 0 ? x_ : layers_[i - 1].x);
   }
   const auto table = [&](const char* name, std::int64_t entries, const std::int32_t* entry) {

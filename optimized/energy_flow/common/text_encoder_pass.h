@@ -14,15 +14,15 @@
 
 namespace twinbench::energy_flow {
 
-// Set up once for so many texts, whose tokens every forward() reads; forward(), backward() and refresh() allocate nothing.
+// Set up once for so many texts, whose tokens every forward() reads; no run allocates, nor does refresh().
 template <class Real>
 class TextEncoderPass {
  public:
   virtual ~TextEncoderPass() = default;
 
-  void forward();           // -> surface
-  void backward();          // after forward(): grad_<parameter>
-  void refresh();           // the weights have changed in place
+  void forward();   // -> surface
+  void backward();  // after forward(): grad_<parameter>
+  void refresh();   // the weights have changed in place
 
  protected:
   // A matrix, and as the products take it: in bf16 mode rounded, in memory of its own; else the same.
@@ -49,7 +49,7 @@ class TextEncoderPass {
   virtual void column_sums(const at::Tensor& rows, const at::Tensor& sums) = 0;
   virtual void table_gradient(const TableGradient<Real>& table) = 0;
   virtual void clear_padding(const at::Tensor& rows) = 0;  // before attention, which leaves them as they are
-  virtual void round(const Operand& operand) = 0;  // where it has a factor of its own
+  virtual void round(const Operand& operand) = 0;          // where it has a factor of its own
   // After a step that wrote `operand`: the same on a path whose steps do not store factors themselves.
   virtual void finish(const Operand& operand) = 0;
 
@@ -93,8 +93,9 @@ class TextEncoderPass {
   }
   // Of rows that are tokens' those of this run; of texts' all.
   at::Tensor used(const at::Tensor& rows) const {
-    return rows.size(0) == tokens_.capacity() && tokens_.count() < tokens_.capacity() ? rows.narrow(0, 0, tokens_.count())
-                                                                                      : rows;
+    return rows.size(0) == tokens_.capacity() && tokens_.count() < tokens_.capacity()
+               ? rows.narrow(0, 0, tokens_.count())
+               : rows;
   }
   void count_rows();
   void layer_back(Layer& layer, const Operand& x);

@@ -24,7 +24,7 @@ class TextTokens {
   const bool packed_;
   const std::int64_t texts_, most_, capacity_;
   std::int64_t count_;
-  at::Tensor token_, length_;                // the inputs
+  at::Tensor token_, length_;                 // the inputs
   at::Tensor id_, place_, text_, first_row_;  // int32
 };
 

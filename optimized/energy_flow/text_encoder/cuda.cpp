@@ -1,6 +1,6 @@
-// Optimized energy_flow.text_encoder on CUDA: library products over the tokens of all texts, fused kernels between them.
-#include "kernels/energy_flow/text_encoder/arguments.h"
+// Optimized energy_flow.text_encoder on CUDA: library products over the tokens of all texts, kernels between them.
 #include "optimized/common/cuda.h"
+#include "kernels/energy_flow/text_encoder/arguments.h"
 #include "optimized/energy_flow/common/text_encoder_pass.h"
 #include "optimized/energy_flow/text_encoder/encoder.h"
 
@@ -36,7 +36,10 @@ class CudaPass final : public TextEncoderPass<float> {
                                 stream());
   }
   void table_gradient(const TableGradient<float>& table) override { launch_table_gradient(table, stream()); }
-  void clear_padding(const at::Tensor& rows) override { rows.zero_(); }
+  void clear_padding(const at::Tensor& rows) override {
+    launch_clear({.rows = rows.size(0), .width = rows.size(1), .tokens = tokens_.rows(), .values = data<float>(rows)},
+                 stream());
+  }
   void round(const Operand& operand) override {
     if (!operand.rounds()) return;
     kernels::launch_round_to_bf16({.values = data<float>(operand.exact),

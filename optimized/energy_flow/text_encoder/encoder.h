@@ -4,8 +4,8 @@
 #include <ATen/core/grad_mode.h>
 
 #include "optimized/common/tensors.h"
-#include "src/component.h"
 #include "src/common/forward_call.h"
+#include "src/component.h"
 
 namespace twinbench::energy_flow::text_encoder {
 

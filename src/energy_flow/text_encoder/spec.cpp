@@ -27,10 +27,10 @@ void add_linear(std::vector<InputSpec>& list, const std::string& name, const std
 Signature signature() {
   const Tolerance surface{Tolerance::Kind::kBound, {2e-5, 2e-6}, {3e-2, 1e-2}, "C18"};
   Signature s{
-      .derived = {{"model", Expression("heads * head_width")},
-                  {"positions", Expression("4 * max_length"), true}},
-      .options = {of_inputs(choice_option("texts", {"ragged", "edges", "identical", "empty"}, "ragged",
-                                          "texts of many lengths; without a word, of one, too long, unknown, in turn; one text; no word at all"))},
+      .derived = {{"model", Expression("heads * head_width")}, {"positions", Expression("4 * max_length"), true}},
+      .options = {of_inputs(choice_option(
+          "texts", {"ragged", "edges", "identical", "empty"}, "ragged",
+          "texts of many lengths; without a word, of one, too long, unknown, in turn; one text; no word at all"))},
       .inputs = token_inputs(),
       .outputs = {output("surface", "batch, cells", surface).with_gradient(20)},
   };
@@ -79,7 +79,8 @@ void finish_inputs(NamedTensors& inputs, const Setting& s, std::uint64_t seed) {
   auto* const ids = inputs["token"].mutable_data_ptr<std::int32_t>();
   for (std::int64_t sample = 0; sample < batch; ++sample) {
     const std::int64_t kind = (sample + static_cast<std::int64_t>(seed % 1024)) % batch;
-    const std::uint64_t text = texts_of(s) == Texts::kIdentical ? seed * 131 : seed * 131 + static_cast<std::uint64_t>(kind);
+    const std::uint64_t text =
+        texts_of(s) == Texts::kIdentical ? seed * 131 : seed * 131 + static_cast<std::uint64_t>(kind);
     std::int32_t* const row = ids + sample * most;
     std::fill(row, row + most, kPadToken);
     std::int64_t count = 0;
@@ -149,19 +150,20 @@ ComponentSpec make_spec() {
                 {"forward_calls.energy_flow.text_encoder", "", [](const Setting& s) { return s.size("batch"); },
                  [](const Setting& s) { return std::int64_t{s.size("batch") > 0}; }}};
   spec.cost = cost;
-  spec.most_launches = [](const Setting& s) { return (s.dtype == Dtype::kBf16 ? 10 : 9) * s.size("layers") + 6; };
+  spec.most_launches = [](const Setting& s) { return (s.dtype == Dtype::kBf16 ? 11 : 10) * s.size("layers") + 6; };
   spec.invariants = {{"cells lie within 1", beyond_one}};
-  spec.refusals = {
-      {"a text longer than its row",
-       [](NamedTensors& inputs, Setting& setting) {
-         inputs["length"].mutable_data_ptr<std::int32_t>()[0] = static_cast<std::int32_t>(setting.size("max_length")) + 1;
-       },
-       ErrorKind::kOutOfRange, "length"},
-      {"an id beyond the vocabulary",
-       [](NamedTensors& inputs, Setting& setting) {
-         inputs["token"].mutable_data_ptr<std::int32_t>()[0] = static_cast<std::int32_t>(setting.size("vocabulary"));
-       },
-       ErrorKind::kOutOfRange, "token"}};
+  spec.refusals = {{"a text longer than its row",
+                    [](NamedTensors& inputs, Setting& setting) {
+                      inputs["length"].mutable_data_ptr<std::int32_t>()[0] =
+                          static_cast<std::int32_t>(setting.size("max_length")) + 1;
+                    },
+                    ErrorKind::kOutOfRange, "length"},
+                   {"an id beyond the vocabulary",
+                    [](NamedTensors& inputs, Setting& setting) {
+                      inputs["token"].mutable_data_ptr<std::int32_t>()[0] =
+                          static_cast<std::int32_t>(setting.size("vocabulary"));
+                    },
+                    ErrorKind::kOutOfRange, "token"}};
   return spec;
 }
 
