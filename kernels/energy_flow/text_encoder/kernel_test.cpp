@@ -164,9 +164,9 @@ TEST(EncoderTexts, TokensAreEmbeddedAveragedAndSummedBack) {
                                       .sums = table.data()};
     constexpr int kThreads = kernels::kElementThreads;
     simt::run_clean(Embed{}, kernels::striding_blocks(kRows * kWidth, kThreads), kThreads, order, embed);
-    simt::run_clean(Mean{}, kernels::row_pieces(kTexts, kWidth, kThreads), kThreads, order, averaged);
+    simt::run_clean(Mean{}, {kernels::blocks_of(kWidth, kThreads), kTexts}, kThreads, order, averaged);
     simt::run_clean(MeanBack{}, kernels::striding_blocks(kRows * kWidth, kThreads), kThreads, order, averaged);
-    simt::run_clean(TableSums{}, kernels::row_pieces(kEntries, kWidth, kThreads), kThreads, order, summed);
+    simt::run_clean(TableSums{}, {kernels::blocks_of(kWidth, kThreads), kEntries}, kThreads, order, summed);
     simt::expect_close_to_scale(rows, x, 1e-6, "x");
     simt::expect_close_to_scale(means, mean, 1e-5, "mean");
     simt::expect_close_to_scale(grad_rows, back, 1e-6, "grad_x");
