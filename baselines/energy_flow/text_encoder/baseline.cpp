@@ -5,6 +5,7 @@
 
 #include "baselines/common/layers.h"
 #include "baselines/common/tape.h"
+#include "baselines/energy_flow/common/encoder_dropout.h"
 #include "src/common/forward_call.h"
 #include "src/energy_flow/common/token_batch.h"
 #include "src/rounding.h"
@@ -15,7 +16,10 @@ namespace {
 class Baseline final : public TapeBaseline {
  public:
   Baseline(const NamedTensors& inputs, const Setting& setting)
-      : TapeBaseline(inputs, setting), model_(setting.size("model")), heads_(setting.size("heads")) {
+      : TapeBaseline(inputs, setting),
+        model_(setting.size("model")),
+        heads_(setting.size("heads")),
+        dropout_(inputs, setting) {
     check_tokens(inputs, setting);
     make_leaves();
   }
@@ -37,17 +41,25 @@ class Baseline final : public TapeBaseline {
     return baseline_gradient(mixed, round_).transpose(0, 1).reshape({qkv.size(0), model_});
   }
 
-  at::Tensor encoded(const at::Tensor& ids) const {
+  // [tokens, width] of sample `sample` as a site of dropout leaves them (C18, 0.6). ATen has generators of its own
+  // only: the factors are drawn on the host.
+  at::Tensor dropped(const at::Tensor& values, std::int64_t sample, std::int64_t site) const {
+    return dropout_.on() ? values.mul(dropout_.factors(values, sample, site)) : values;
+  }
+
+  at::Tensor encoded(const at::Tensor& ids, std::int64_t b) const {
     at::Tensor x = inputs_["embedding"].index_select(0, ids) + inputs_["position"].narrow(0, 0, ids.numel());
     for (std::int64_t i = 0; i < setting_.size("layers"); ++i) {
       const at::Tensor mixed = attended(linear(x, of("qkv_weight", i), of("qkv_bias", i)));
-      x = layer_norm(x + linear(mixed, of("out_weight", i), of("out_bias", i)), of("gain_1", i), of("shift_1", i));
+      x = layer_norm(x + dropped(linear(mixed, of("out_weight", i), of("out_bias", i)), b, 2 * i), of("gain_1", i),
+                     of("shift_1", i));
       const at::Tensor hidden = at::gelu(linear(x, of("ff_in_weight", i), of("ff_in_bias", i)));
-      x = layer_norm(x + linear(hidden, of("ff_out_weight", i), of("ff_out_bias", i)), of("gain_2", i),
-                     of("shift_2", i));
+      x = layer_norm(x + dropped(linear(hidden, of("ff_out_weight", i), of("ff_out_bias", i)), b, 2 * i + 1),
+                     of("gain_2", i), of("shift_2", i));
     }
     const at::Tensor mean = x.mean(0, true);
-    const at::Tensor projected = at::gelu(linear(mean, "projection_weight", "projection_bias"));
+    const at::Tensor projected =
+        dropped(at::gelu(linear(mean, "projection_weight", "projection_bias")), b, 2 * setting_.size("layers"));
     const at::Tensor normal = layer_norm(projected, "gain_last", "shift_last");
     return linear(normal, "surface_weight", "surface_bias").tanh();
   }
@@ -59,7 +71,7 @@ class Baseline final : public TapeBaseline {
     for (std::int64_t b = 0; b < batch; ++b) {
       announce_forward_call("energy_flow.text_encoder");
       const at::Tensor ids = inputs_["token"].select(0, b).narrow(0, 0, lengths.const_data_ptr<std::int32_t>()[b]);
-      const at::Tensor surface = encoded(ids);
+      const at::Tensor surface = encoded(ids, b);
       if (backward_)
         root(surface, inputs_["grad_surface"].narrow(0, b, 1));
       else
@@ -71,6 +83,7 @@ class Baseline final : public TapeBaseline {
   }
 
   const std::int64_t model_, heads_;
+  const EncoderDropout dropout_;
 };
 
 }  // namespace

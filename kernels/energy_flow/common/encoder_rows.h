@@ -9,6 +9,7 @@
 #include "kernels/common/arguments.h"
 #include "kernels/common/layer_norm.h"
 #include "kernels/common/math.h"
+#include "kernels/energy_flow/common/dropout.h"
 
 namespace twinbench::energy_flow {
 
@@ -40,9 +41,9 @@ struct ClearArguments {
 // What one element of a layer does with its product and its bias.
 enum class EncoderStep {
   kBias,      // out = product + bias
-  kGelu,      // out = GELU(product + bias)
+  kGelu,      // out = dropped GELU(product + bias)
   kTanh,      // out = tanh(product + bias)
-  kGeluBack,  // out = gradient * GELU'(product + bias)
+  kGeluBack,  // out = dropped gradient * GELU'(product + bias)
   kTanhBack,  // out = gradient * (1 - value^2)
 };
 template <class Real>
@@ -52,6 +53,7 @@ struct ElementArguments {
   EncoderStep step = EncoderStep::kBias;
   const Real *product = nullptr, *bias = nullptr;  // [rows, width]; of kTanhBack the value; [width]
   kernels::StridedRows<Real> gradient = {};        // [rows, width]
+  Dropout<Real> dropout = {};                      // of kGelu and kGeluBack: rows are samples
   kernels::Operands<Real> out = {};                // may be the product
 };
 template <class Real>
@@ -66,18 +68,29 @@ TWINBENCH_HOST_DEVICE Real encoder_element(EncoderStep step, Real product, Real 
   return gradient * kernels::tanh_derivative_from_output(product);
 }
 
-// out = LN(x + product + bias), row by row, and its way back.
+// out = LN(x + dropped(product + bias)), row by row, and its way back. Without a product: LN(x).
 template <class Real>
 struct ResidualNorm {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
   std::int64_t rows = 0, width = 0;
   const Real *x = nullptr, *product = nullptr, *bias = nullptr, *gain = nullptr, *shift = nullptr;
   kernels::Operands<Real> out = {};
+  TokenRows tokens = {};  // of the rows
+  Dropout<Real> dropout = {};
   // Backward only, else null.
   Real *normal = nullptr, *inverse = nullptr;                              // [rows, width], [rows]
   const Real *gradient = nullptr, *other_gradient = nullptr;               // of out: their sum; the second may be null
-  kernels::Operands<Real> grad_sum = {};                                   // of what is normalised
-  Real *grad_bias = nullptr, *grad_gain = nullptr, *grad_shift = nullptr;  // [width]
+  Real *grad_sum = nullptr;                                                // of what is normalised
+  kernels::Operands<Real> grad_product = {};                               // plain: null where it is grad_sum
+  Real *grad_bias = nullptr, *grad_gain = nullptr, *grad_shift = nullptr;  // [width]; without a product no bias
+
+  TWINBENCH_HOST_DEVICE Real kept(Real value, std::int64_t row, std::int64_t column) const {
+    return dropout.on ? dropout.kept(value, tokens.text[row], tokens.place[row] * width + column) : value;
+  }
+  TWINBENCH_HOST_DEVICE Real summand(std::int64_t row, std::int64_t column) const {
+    const std::int64_t at = row * width + column;
+    return product ? x[at] + kept(product[at] + bias[column], row, column) : x[at];
+  }
 };
 
 // out[text] = mean over its tokens of x; back: grad[token] = gradient[text] / length.
@@ -93,15 +106,17 @@ struct MeanArguments {
 };
 
 // sums[i] = sum of first[row] + second[row] over the tokens whose entry is i, in ascending order: the gradient of a
-// table of which rows were taken.
+// table of which rows were taken. On a card the tokens are sorted by entry first: order [rows] holds those of entry i
+// from end[i - 1] to end[i], the first from 0.
 template <class Real>
 struct TableGradient {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
-  std::int64_t rows = 0, entries = 0, width = 0;
+  std::int64_t rows = 0, texts = 0, entries = 0, width = 0;
   TokenRows tokens = {};
   const std::int32_t *entry = nullptr;  // [rows]: the tokens' id or place
   const Real *first = nullptr, *second = nullptr;
-  Real *sums = nullptr;  // [entries, width]
+  Real *sums = nullptr;                           // [entries, width]
+  std::int32_t *order = nullptr, *end = nullptr;  // [rows], [entries]: of a card's ids
 };
 
 TWINBENCH_HOST_DEVICE bool is_of_text(const TokenRows &tokens, std::int64_t row) {

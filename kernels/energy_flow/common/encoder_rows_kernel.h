@@ -43,7 +43,8 @@ struct EncoderElements {
       const std::int64_t row = i / a.width, column = i % a.width;
       const float bias = a.bias ? a.bias[column] : 0.0f;
       const float gradient = a.gradient.data ? a.gradient.at(row, column) : 0.0f;
-      a.out.store(i, encoder_element(a.step, a.product[i], bias, gradient));
+      const float value = encoder_element(a.step, a.product[i], bias, gradient);
+      a.out.store(i, a.dropout.on ? a.dropout.kept(value, row, column) : value);
     }
   }
 };
@@ -75,23 +76,6 @@ struct EncoderMean {
   }
 };
 
-// Grid: as above, entries of the table along y, striding.
-struct EncoderTableGradient {
-  static constexpr int kMaxThreads = kernels::kElementThreads;
-  template <class Block>
-  TWINBENCH_DEVICE void operator()(Block& block, const TableGradient<float>& a) const {
-    const std::int64_t column = simt::global_index(block);
-    if (column >= a.width) return;
-    for (std::int64_t entry = block.index().y; entry < a.entries; entry += block.grid().y) {
-      float sum = 0.0f;
-      for (std::int64_t row = 0; row < a.rows; ++row)
-        if (a.entry[row] == entry && is_of_text(a.tokens, row))
-          sum += a.first[row * a.width + column] + a.second[row * a.width + column];
-      a.sums[entry * a.width + column] = sum;
-    }
-  }
-};
-
 // Grid: warp_blocks, a warp a row.
 struct EncoderNorm {
   static constexpr int kMaxThreads = kNormThreads;
@@ -99,19 +83,17 @@ struct EncoderNorm {
   TWINBENCH_DEVICE void operator()(Block& block, const ResidualNorm<float>& a) const {
     const std::int64_t row = simt::global_index(block) / simt::kWarpSize;
     if (row >= a.rows) return;  // the whole warp
-    const float* const x = a.x + row * a.width;
-    const float* const product = a.product + row * a.width;
     const auto count = static_cast<float>(a.width);
     float sum = 0.0f, squares = 0.0f;
-    for (std::int64_t i = simt::lane(block); i < a.width; i += simt::kWarpSize) sum += x[i] + (product[i] + a.bias[i]);
+    for (std::int64_t i = simt::lane(block); i < a.width; i += simt::kWarpSize) sum += a.summand(row, i);
     const float mean = simt::warp_sum(block, sum) / count;
     for (std::int64_t i = simt::lane(block); i < a.width; i += simt::kWarpSize) {
-      const float away = x[i] + (product[i] + a.bias[i]) - mean;
+      const float away = a.summand(row, i) - mean;
       squares = kernels::multiply_add(away, away, squares);
     }
     const float inverse = kernels::inverse_deviation(simt::warp_sum(block, squares) / count);
     for (std::int64_t i = simt::lane(block); i < a.width; i += simt::kWarpSize) {
-      const float normal = kernels::normalized(x[i] + (product[i] + a.bias[i]), mean, inverse);
+      const float normal = kernels::normalized(a.summand(row, i), mean, inverse);
       if (a.normal) a.normal[row * a.width + i] = normal;
       a.out.store(row * a.width + i, kernels::scaled(normal, a.gain[i], a.shift[i]));
     }
@@ -131,18 +113,21 @@ struct EncoderNormBack {
     const std::int64_t row = simt::global_index(block) / simt::kWarpSize;
     if (row >= a.rows) return;  // the whole warp
     const std::int64_t start = row * a.width;
-    float sum = 0.0f, with_normal = 0.0f;
+    float total = 0.0f, with_normal = 0.0f;
     for (std::int64_t i = simt::lane(block); i < a.width; i += simt::kWarpSize) {
       const float gradient = gradient_of_norm(a, start + i) * a.gain[i];
-      sum += gradient;
+      total += gradient;
       with_normal = kernels::multiply_add(gradient, a.normal[start + i], with_normal);
     }
     const auto count = static_cast<float>(a.width);
-    const float mean = simt::warp_sum(block, sum) / count, mean_normal = simt::warp_sum(block, with_normal) / count;
+    const float mean = simt::warp_sum(block, total) / count, mean_normal = simt::warp_sum(block, with_normal) / count;
     const float inverse = a.inverse[row];
-    for (std::int64_t i = simt::lane(block); i < a.width; i += simt::kWarpSize)
-      a.grad_sum.store(start + i, kernels::layer_norm_input_gradient(gradient_of_norm(a, start + i) * a.gain[i], mean,
-                                                                     a.normal[start + i], mean_normal, inverse));
+    for (std::int64_t i = simt::lane(block); i < a.width; i += simt::kWarpSize) {
+      const float sum = kernels::layer_norm_input_gradient(gradient_of_norm(a, start + i) * a.gain[i], mean,
+                                                           a.normal[start + i], mean_normal, inverse);
+      a.grad_sum[start + i] = sum;
+      a.grad_product.store(start + i, a.kept(sum, row, i));
+    }
   }
 };
 
@@ -151,7 +136,8 @@ struct EncoderNormColumns {
   static constexpr int kMaxThreads = kernels::kSumThreads;
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const ResidualNorm<float>& a) const {
-    const bool wide = kernels::allows_four(a.width, a.grad_sum.plain, a.gradient, a.other_gradient, a.normal);
+    const float* const product = a.grad_product.plain ? a.grad_product.plain : a.grad_sum;
+    const bool wide = kernels::allows_four(a.width, product, a.gradient, a.other_gradient, a.normal);
     kernels::sum_columns<3>(
         block, a.rows, a.width,
         [&](std::int64_t row, std::int64_t column) {
@@ -163,11 +149,11 @@ struct EncoderNormColumns {
             gradient =
                 kernels::map(gradient, columns(a.other_gradient), [](float g, float other) { return g + other; });
           return kernels::ColumnTerms<3>{
-              {columns(a.grad_sum.plain),
+              {columns(product),
                kernels::map(gradient, columns(a.normal), [](float g, float normal) { return g * normal; }), gradient}};
         },
         [&](std::int64_t column, const float* sums) {
-          a.grad_bias[column] = sums[0];
+          if (a.grad_bias) a.grad_bias[column] = sums[0];
           a.grad_gain[column] = sums[1];
           a.grad_shift[column] = sums[2];
         });

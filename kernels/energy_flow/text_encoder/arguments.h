@@ -7,8 +7,8 @@
 
 namespace twinbench::energy_flow::text_encoder {
 
-// One kernel each; launch_attend_back and launch_norm_back two. Throw CudaError if a launch is refused. Without a text
-// none may be called.
+// One kernel each; launch_attend_back, launch_norm_back and launch_table_gradient two. Throw CudaError if a launch is
+// refused. Without a text none may be called.
 void launch_embed(const EmbedArguments<float>& arguments, kernels::Stream stream);
 void launch_clear(const ClearArguments& arguments, kernels::Stream stream);
 void launch_elements(const ElementArguments<float>& arguments, kernels::Stream stream);
@@ -18,6 +18,7 @@ void launch_norm(const ResidualNorm<float>& arguments, kernels::Stream stream);
 void launch_norm_back(const ResidualNorm<float>& arguments, kernels::Stream stream);
 void launch_mean(const MeanArguments<float>& arguments, kernels::Stream stream);
 void launch_mean_back(const MeanArguments<float>& arguments, kernels::Stream stream);
-void launch_table_gradient(const TableGradient<float>& arguments, kernels::Stream stream);
+void launch_table_gradient(const TableGradient<float>& arguments, kernels::Stream stream);  // of ids
+void launch_place_gradient(const TableGradient<float>& arguments, kernels::Stream stream);
 
 }  // namespace twinbench::energy_flow::text_encoder

@@ -5,6 +5,7 @@
 #include "kernels/energy_flow/common/attention_back_kernel.h"
 #include "kernels/energy_flow/common/attention_kernel.h"
 #include "kernels/energy_flow/common/encoder_rows_kernel.h"
+#include "kernels/energy_flow/common/token_sums_kernel.h"
 #include "kernels/energy_flow/text_encoder/arguments.h"
 #include "kernels/energy_flow/text_encoder/math.h"
 
@@ -21,6 +22,8 @@ struct NormBack : EncoderNormBack {};
 struct NormColumns : EncoderNormColumns {};
 struct Mean : EncoderMean {};
 struct MeanBack : EncoderMeanBack {};
-struct TableSums : EncoderTableGradient {};
+struct SortTokens : EncoderSortTokens {};
+struct TableSums : EncoderTableSums {};
+struct PlaceSums : EncoderPlaceSums {};
 
 }  // namespace twinbench::energy_flow::text_encoder

@@ -68,7 +68,7 @@ TEST_P(EncoderRows, NormAndItsBackwardMatchPlainLoops) {
                                 .inverse = inverse.data(),
                                 .gradient = gradients.data(),
                                 .other_gradient = others.data(),
-                                .grad_sum = {sums.data(), nullptr},
+                                .grad_sum = sums.data(),
                                 .grad_bias = grad_bias.data(),
                                 .grad_gain = grad_gain.data(),
                                 .grad_shift = grad_shift.data()};
@@ -128,7 +128,8 @@ TEST(EncoderTexts, TokensAreEmbeddedAveragedAndSummedBack) {
   const TokenRows tokens{id, place, text, first, length};
   const Floats embedding = spread(kEntries * kWidth, 1), position = spread(4 * kWidth, 2),
                gradient = spread(kTexts * kWidth, 3), other = spread(kRows * kWidth, 4);
-  Floats x(at(kRows * kWidth)), mean(at(kTexts * kWidth)), back(x.size()), sums(embedding.size());
+  Floats x(at(kRows * kWidth)), mean(at(kTexts * kWidth)), back(x.size()), sums(embedding.size()),
+      of_places(position.size());
   for (std::int64_t row = 0; row < kRows; ++row)
     for (std::int64_t i = 0; i < kWidth; ++i) {
       const std::size_t here = at(row * kWidth + i), of_text = at(text[row] * kWidth + i);
@@ -136,6 +137,7 @@ TEST(EncoderTexts, TokensAreEmbeddedAveragedAndSummedBack) {
       mean[of_text] += x[here] / static_cast<float>(length[text[row]]);
       back[here] = gradient[of_text] / static_cast<float>(length[text[row]]);
       sums[at(id[row] * kWidth + i)] += back[here] + other[here];
+      of_places[at(place[row] * kWidth + i)] += back[here] + other[here];
     }
   const Buffer words(embedding), places(position), gradients(gradient), others(other);
   for (const simt::Order order : simt::kAllOrders) {
@@ -154,23 +156,113 @@ TEST(EncoderTexts, TokensAreEmbeddedAveragedAndSummedBack) {
                                         .out = {means.data(), nullptr},
                                         .gradient = gradients.data(),
                                         .grad_x = grad_rows.data()};
-    const TableGradient<float> summed{.rows = kRows,
-                                      .entries = kEntries,
-                                      .width = kWidth,
-                                      .tokens = tokens,
-                                      .entry = id,
-                                      .first = grad_rows.data(),
-                                      .second = others.data(),
-                                      .sums = table.data()};
+    const Buffer places_summed(position.size());
+    const simt::GuardedBuffer<std::int32_t> order_of_tokens(kRows), end(kEntries);
+    TableGradient<float> summed{.rows = kRows,
+                                .texts = kTexts,
+                                .entries = kEntries,
+                                .width = kWidth,
+                                .tokens = tokens,
+                                .entry = id,
+                                .first = grad_rows.data(),
+                                .second = others.data(),
+                                .sums = table.data(),
+                                .order = order_of_tokens.data(),
+                                .end = end.data()};
     constexpr int kThreads = kernels::kElementThreads;
     simt::run_clean(Embed{}, kernels::striding_blocks(kRows * kWidth, kThreads), kThreads, order, embed);
     simt::run_clean(Mean{}, {kernels::blocks_of(kWidth, kThreads), kTexts}, kThreads, order, averaged);
     simt::run_clean(MeanBack{}, kernels::striding_blocks(kRows * kWidth, kThreads), kThreads, order, averaged);
-    simt::run_clean(TableSums{}, {kernels::blocks_of(kWidth, kThreads), kEntries}, kThreads, order, summed);
+    simt::run_clean(SortTokens{}, 1, kSortThreads, order, summed);
+    simt::run_clean(TableSums{}, kEntries, kThreads, order, summed);
+    summed.entries = 4;
+    summed.entry = place;
+    summed.sums = places_summed.data();
+    simt::run_clean(PlaceSums{}, {kernels::blocks_of(kWidth, kThreads), 4}, kThreads, order, summed);
     simt::expect_close_to_scale(rows, x, 1e-6, "x");
     simt::expect_close_to_scale(means, mean, 1e-5, "mean");
     simt::expect_close_to_scale(grad_rows, back, 1e-6, "grad_x");
     simt::expect_close_to_scale(table, sums, 1e-5, "sums");
+    simt::expect_close_to_scale(places_summed, of_places, 1e-5, "sums of places");
+  }
+}
+
+// More tokens of one entry than a block has threads, and more entries: the order is that of the tokens.
+TEST(EncoderTexts, TokensAreSortedByTheirEntries) {
+  constexpr std::int64_t kRows = 1500, kEntries = 2100;
+  std::vector<std::int32_t> id(kRows), place(kRows), text(kRows, 0), order_expected;
+  for (std::size_t row = 0; row < id.size(); ++row) {
+    id[row] = static_cast<std::int32_t>(row % 3 == 0 ? row * 7 % kEntries : row % 3 == 1 ? 40 : 2099);
+    place[row] = row % 11 == 5 ? 2000 : 0;  // some past the text's end
+  }
+  const std::int32_t first[1] = {0}, length[1] = {1};
+  for (std::int32_t entry = 0; entry < kEntries; ++entry)
+    for (std::size_t row = 0; row < id.size(); ++row)
+      if (id[row] == entry && place[row] == 0) order_expected.push_back(static_cast<std::int32_t>(row));
+  const Floats value = spread(kRows, 1), zeros(at(kRows));
+  Floats sums(at(kEntries));
+  for (const std::int32_t row : order_expected) sums[at(id[at(row)])] += value[at(row)];
+  const Buffer values(value), none(zeros);
+  for (const simt::Order order : simt::kAllOrders) {
+    const simt::GuardedBuffer<std::int32_t> sorted(at(kRows)), end(at(kEntries));
+    const Buffer result(at(kEntries));
+    const TableGradient<float> a{.rows = kRows,
+                                 .texts = 1,
+                                 .entries = kEntries,
+                                 .width = 1,
+                                 .tokens = {id.data(), place.data(), text.data(), first, length},
+                                 .entry = id.data(),
+                                 .first = values.data(),
+                                 .second = none.data(),
+                                 .sums = result.data(),
+                                 .order = sorted.data(),
+                                 .end = end.data()};
+    simt::run_clean(SortTokens{}, 1, kSortThreads, order, a);
+    simt::run_clean(TableSums{}, 300, kernels::kElementThreads, order, a);
+    for (std::size_t i = 0; i < order_expected.size(); ++i) ASSERT_EQ(sorted[i], order_expected[i]) << i;
+    for (std::size_t i = 0; i < sums.size(); ++i) ASSERT_EQ(result[i], sums[i]) << i;
+  }
+}
+
+// Dropout's factors are drawn by sample, element and site: a norm whose rows are one sample's tokens in turn.
+TEST(EncoderTexts, DropoutGoesBySampleAndElement) {
+  constexpr std::int64_t kRows = 3, kWidth = 40;
+  const std::int32_t id[kRows] = {}, place[kRows] = {0, 1, 0}, text[kRows] = {0, 0, 1}, first[2] = {0, 2},
+                     length[2] = {2, 1};
+  const std::int64_t key[2] = {9, 4};
+  const Floats product = spread(kRows * kWidth, 1), zero(at(kRows * kWidth)), one(at(kWidth), 1.0f);
+  const Dropout<float> dropout{
+      .on = true, .seed = 77, .attempt = 5, .site = 3, .rate = 0.25f, .scale = 1 / 0.75f, .sample_key = key};
+  Floats expected(product.size());
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    std::vector<double> values;
+    for (std::int64_t i = 0; i < kWidth; ++i) {
+      const PhiloxWords words = philox(77, static_cast<std::uint32_t>(place[row] * kWidth + i),
+                                       static_cast<std::uint32_t>(key[text[row]]), 5, 2u << 16 | 3u);
+      const bool kept = (words.w[0] >> 8) + 1 > 0.25 * 16777216;
+      values.push_back(kept ? double{product[at(row * kWidth + i)]} / 0.75 : 0.0);
+    }
+    const double mean = sum_of(kWidth, [&](auto i) { return values[at(i)]; }) / kWidth;
+    const double variance =
+        sum_of(kWidth, [&](auto i) { return (values[at(i)] - mean) * (values[at(i)] - mean); }) / kWidth;
+    for (std::int64_t i = 0; i < kWidth; ++i)
+      expected[at(row * kWidth + i)] = static_cast<float>((values[at(i)] - mean) / std::sqrt(variance + 1e-5));
+  }
+  const Buffer products(product), zeros(zero), ones(one);
+  for (const simt::Order order : simt::kAllOrders) {
+    const Buffer out(product.size());
+    const ResidualNorm<float> a{.rows = kRows,
+                                .width = kWidth,
+                                .x = zeros.data(),
+                                .product = products.data(),
+                                .bias = zeros.data(),
+                                .gain = ones.data(),
+                                .shift = zeros.data(),
+                                .out = {out.data(), nullptr},
+                                .tokens = {id, place, text, first, length},
+                                .dropout = dropout};
+    simt::run_clean(Norm{}, kernels::warp_blocks(kRows, kNormThreads), kNormThreads, order, a);
+    simt::expect_close_to_scale(out, expected, 1e-5, "out");
   }
 }
 

@@ -66,7 +66,12 @@ void launch_mean_back(const MeanArguments<float>& a, kernels::Stream stream) {
 }
 
 void launch_table_gradient(const TableGradient<float>& a, kernels::Stream stream) {
-  simt::launch(TableSums{}, columns_of(a.entries, a.width), kElementThreads, 0, stream, a);
+  simt::launch(SortTokens{}, dim3{1, 1, 1}, kSortThreads, 0, stream, a);
+  simt::launch(TableSums{}, simt::grid(kernels::striding_blocks(a.entries, 1)), kElementThreads, 0, stream, a);
+}
+
+void launch_place_gradient(const TableGradient<float>& a, kernels::Stream stream) {
+  simt::launch(PlaceSums{}, columns_of(a.entries, a.width), kElementThreads, 0, stream, a);
 }
 
 }  // namespace twinbench::energy_flow::text_encoder

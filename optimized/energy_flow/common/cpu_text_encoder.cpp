@@ -2,7 +2,6 @@
 #include "optimized/energy_flow/common/cpu_text_encoder.h"
 
 #include "kernels/common/rows.h"
-#include "optimized/common/activation_rows.h"
 #include "optimized/common/rows.h"
 
 namespace twinbench::energy_flow {
@@ -45,6 +44,8 @@ inline __attribute__((always_inline)) void element_rows_of(const ElementArgument
       if (step == EncoderStep::kGeluBack) g = gradient[i];
       out[i] = encoder_element(step, product[i], b, g);
     }
+    if ((step == EncoderStep::kGelu || step == EncoderStep::kGeluBack) && a.dropout.on)
+      for (std::int64_t i = 0; i < a.width; ++i) out[i] = a.dropout.kept(out[i], row, i);
   }
 }
 template <class Real>
@@ -63,10 +64,15 @@ TWINBENCH_CPU_CLONES void norm_rows(const ResidualNorm<Real>& a, std::int64_t be
   const auto count = static_cast<Real>(a.width);
   for (std::int64_t row = begin; row < end; ++row) {
     const std::int64_t start = row * a.width;
-    const Real* __restrict x = a.x + start, * __restrict product = a.product + start, * __restrict bias = a.bias;
+    const Real* __restrict x = a.x + start, * __restrict bias = a.bias;
     const Real* __restrict gain = a.gain, * __restrict shift = a.shift;
     Real* __restrict out = a.out.plain + start;
-    for (std::int64_t i = 0; i < a.width; ++i) out[i] = x[i] + (product[i] + bias[i]);
+    if (a.dropout.on || !a.product) {
+      for (std::int64_t i = 0; i < a.width; ++i) out[i] = a.summand(row, i);
+    } else {
+      const Real* __restrict product = a.product + start;
+      for (std::int64_t i = 0; i < a.width; ++i) out[i] = x[i] + (product[i] + bias[i]);
+    }
     const Real mean = kernels::row_sum<Real>(a.width, [=](std::int64_t i) { return out[i]; }) / count;
     const Real squares = kernels::row_sum<Real>(a.width, [=](std::int64_t i) {
       const Real away = out[i] - mean;
@@ -87,7 +93,7 @@ TWINBENCH_CPU_CLONES void norm_back_rows(const ResidualNorm<Real>& a, std::int64
     const std::int64_t start = row * a.width;
     const Real* __restrict gradient = a.gradient + start, * __restrict normal = a.normal + start;
     const Real* __restrict gain = a.gain;
-    Real* __restrict out = a.grad_sum.plain + start;
+    Real* __restrict out = a.grad_sum + start;
     if (a.other_gradient) {
       const Real* __restrict other = a.other_gradient + start;
       for (std::int64_t i = 0; i < a.width; ++i) out[i] = (gradient[i] + other[i]) * gain[i];
@@ -100,6 +106,8 @@ TWINBENCH_CPU_CLONES void norm_back_rows(const ResidualNorm<Real>& a, std::int64
     const Real inverse = a.inverse[row];
     for (std::int64_t i = 0; i < a.width; ++i)
       out[i] = kernels::layer_norm_input_gradient(out[i], mean, normal[i], mean_normal, inverse);
+    for (std::int64_t i = 0; a.grad_product.plain && i < a.width; ++i)
+      a.grad_product.plain[start + i] = a.kept(out[i], row, i);
   }
 }
 
@@ -107,14 +115,16 @@ TWINBENCH_CPU_CLONES void norm_back_rows(const ResidualNorm<Real>& a, std::int64
 template <class Real>
 TWINBENCH_CPU_CLONES void norm_columns(const ResidualNorm<Real>& a, std::int64_t begin, std::int64_t end) {
   constexpr std::int64_t kColumns = 64, kRows = 64;
-  for (Real* sums : {a.grad_bias, a.grad_gain, a.grad_shift}) std::fill(sums + begin, sums + end, Real(0));
+  const Real* const product = a.grad_product.plain ? a.grad_product.plain : a.grad_sum;
+  for (Real* sums : {a.grad_bias, a.grad_gain, a.grad_shift})
+    if (sums) std::fill(sums + begin, sums + end, Real(0));
   for (std::int64_t first = begin; first < end; first += kColumns) {
     const std::int64_t count = std::min(kColumns, end - first);
     for (std::int64_t block = 0; block < a.rows; block += kRows) {
       Real bias[kColumns] = {}, gain[kColumns] = {}, shift[kColumns] = {};
       for (std::int64_t row = block; row < std::min(a.rows, block + kRows); ++row) {
         const std::int64_t start = row * a.width + first;
-        const Real* __restrict sum = a.grad_sum.plain + start, * __restrict normal = a.normal + start;
+        const Real* __restrict sum = product + start, * __restrict normal = a.normal + start;
         const Real *gradient = a.gradient + start, *other = a.other_gradient ? a.other_gradient + start : nullptr;
         Real both[kColumns];
         for (std::int64_t i = 0; i < count; ++i) both[i] = gradient[i];
@@ -125,7 +135,7 @@ TWINBENCH_CPU_CLONES void norm_columns(const ResidualNorm<Real>& a, std::int64_t
           shift[i] += both[i];
         }
       }
-      add_row(bias, a.grad_bias + first, count);
+      if (a.grad_bias) add_row(bias, a.grad_bias + first, count);
       add_row(gain, a.grad_gain + first, count);
       add_row(shift, a.grad_shift + first, count);
     }
@@ -202,15 +212,6 @@ void CpuTextEncoder<Real>::mean(const MeanArguments<Real>& step) {
 template <class Real>
 void CpuTextEncoder<Real>::mean_back(const MeanArguments<Real>& step) {
   over_rows(step.rows, step.width, [&](auto begin, auto end) { mean_back_rows(step, begin, end); });
-}
-template <class Real>
-void CpuTextEncoder<Real>::activate(const kernels::ActivationLayer<Real>& layer) {
-  over_rows(layer.rows, layer.width, [&](auto begin, auto end) { activate_rows(layer, begin, end, this->round_); });
-}
-template <class Real>
-void CpuTextEncoder<Real>::activate_back(const kernels::ActivationLayer<Real>& layer) {
-  over_rows(layer.rows, layer.width, [&](auto begin, auto end) { activate_backward_rows(layer, begin, end); });
-  over_columns(layer.rows, layer.width, [&](auto begin, auto end) { sum_layer_columns(layer, begin, end, false); });
 }
 template <class Real>
 void CpuTextEncoder<Real>::column_sums(const at::Tensor& rows, const at::Tensor& sums) {

@@ -22,10 +22,9 @@ class CpuTextEncoder final : public TextEncoderPass<Real> {
   void attend_back(const Attention<Real>& attention) override { attention_.backward(attention); }
   void mean(const MeanArguments<Real>& step) override;
   void mean_back(const MeanArguments<Real>& step) override;
-  void activate(const kernels::ActivationLayer<Real>& layer) override;
-  void activate_back(const kernels::ActivationLayer<Real>& layer) override;
   void column_sums(const at::Tensor& rows, const at::Tensor& sums) override;
   void table_gradient(const TableGradient<Real>& table) override;
+  void place_gradient(const TableGradient<Real>& table) override { table_gradient(table); }
   void clear_padding(const at::Tensor&) override {}  // there is none
   void round(const Operand& operand) override;
   void finish(const Operand& operand) override { round(operand); }

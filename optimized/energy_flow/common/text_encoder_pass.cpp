@@ -29,6 +29,7 @@ TextEncoderPass<Real>::TextEncoderPass(const NamedTensors& inputs, const Setting
       gradients_(gradients),
       options_(inputs["embedding"].options()),
       surface_out_(surface) {
+  prepare_dropout(setting);
   x_ = operand(tokens_.capacity(), model_);
   product_ = matrix(tokens_.capacity(), model_);
   embed_ = {.rows = tokens_.capacity(),
@@ -89,7 +90,7 @@ auto TextEncoderPass<Real>::linear(const std::string& name, const std::string& s
 template <class Real>
 ResidualNorm<Real> TextEncoderPass<Real>::residual_norm(const Operand& x, const Linear& linear, const std::string& gain,
                                                         const std::string& shift, const Operand& out,
-                                                        const std::string& bias) {
+                                                        const std::string& bias, std::int64_t site) {
   ResidualNorm<Real> step{.rows = tokens_.capacity(),
                           .width = model_,
                           .x = data<Real>(x.exact),
@@ -97,7 +98,9 @@ ResidualNorm<Real> TextEncoderPass<Real>::residual_norm(const Operand& x, const 
                           .bias = linear.bias,
                           .gain = given_values(gain),
                           .shift = given_values(shift),
-                          .out = stored(out)};
+                          .out = stored(out),
+                          .tokens = tokens_.rows(),
+                          .dropout = dropout(site)};
   if (!backward_) return step;
   step.normal = data<Real>(matrix(tokens_.capacity(), model_));
   step.inverse = data<Real>(matrix(tokens_.capacity(), 1));
@@ -106,6 +109,26 @@ ResidualNorm<Real> TextEncoderPass<Real>::residual_norm(const Operand& x, const 
   step.grad_gain = gradient(gain);
   step.grad_shift = gradient(shift);
   return step;
+}
+
+template <class Real>
+void TextEncoderPass<Real>::prepare_dropout(const Setting& setting) {
+  const double rate = setting.option("dropout");
+  const at::Tensor keys = inputs_["sample_key"].contiguous();
+  kept_.push_back(keys);
+  dropout_ = {.on = rate > 0,
+              .seed = static_cast<std::uint64_t>(setting.option("seed")),
+              .attempt = static_cast<std::uint32_t>(setting.option("attempt")),
+              .rate = static_cast<float>(rate),
+              .scale = static_cast<Real>(1 / (1 - rate)),
+              .sample_key = keys.const_data_ptr<std::int64_t>()};
+}
+
+template <class Real>
+Dropout<Real> TextEncoderPass<Real>::dropout(std::int64_t site) const {
+  Dropout<Real> result = dropout_;
+  result.site = static_cast<std::uint32_t>(site);
+  return result;
 }
 
 template <class Real>
@@ -120,9 +143,11 @@ void TextEncoderPass<Real>::prepare(Layer& layer, const Operand& x, const std::s
   layer.between = operand(tokens_.capacity(), model_);
   layer.hidden = operand(tokens_.capacity(), ff_);
   layer.x = operand(tokens_.capacity(), model_);
-  layer.first = residual_norm(x, layer.out, "gain_1" + suffix, "shift_1" + suffix, layer.between, "out_bias" + suffix);
+  const std::int64_t site = 2 * (&layer - layers_.data());
+  layer.first =
+      residual_norm(x, layer.out, "gain_1" + suffix, "shift_1" + suffix, layer.between, "out_bias" + suffix, site);
   layer.second = residual_norm(layer.between, layer.ff_out, "gain_2" + suffix, "shift_2" + suffix, layer.x,
-                               "ff_out_bias" + suffix);
+                               "ff_out_bias" + suffix, site + 1);
   const std::int64_t width = model_ / heads_, most = texts_ > 0 ? tokens_.capacity() / texts_ : 0;
   const auto part = [&](const at::Tensor& rows, std::int64_t number) {
     return HeadRows<Real>{data<Real>(rows) + number * model_, 0, width, 3 * model_};
@@ -149,9 +174,15 @@ void TextEncoderPass<Real>::prepare(Layer& layer, const Operand& x, const std::s
   layer.grad_before = operand(tokens_.capacity(), ff_);
   layer.grad_first = operand(tokens_.capacity(), model_);
   layer.grad_rows = operand(tokens_.capacity(), 3 * model_);
-  layer.second.grad_sum = stored(layer.grad_second);
-  layer.first.grad_sum = stored(layer.grad_first);
-  layer.first.other_gradient = data<Real>(layer.grad_second.exact);  // past the feed-forward part
+  const auto back = [&](ResidualNorm<Real>& norm, const Operand& of_product, at::Tensor& of_sum) {
+    of_sum = dropout_.on ? matrix(tokens_.capacity(), model_) : of_product.exact;
+    norm.grad_sum = data<Real>(of_sum);
+    norm.grad_product = stored(of_product);
+    if (!dropout_.on) norm.grad_product.plain = nullptr;
+  };
+  back(layer.first, layer.grad_first, layer.grad_sum_first);
+  back(layer.second, layer.grad_second, layer.grad_sum_second);
+  layer.first.other_gradient = data<Real>(layer.grad_sum_second);  // past the feed-forward part
   const std::int64_t statistics = texts_ * heads_ * most;
   Attention<Real>& a = layer.attention;
   a.largest = data<Real>(matrix(1, statistics));
@@ -176,13 +207,20 @@ void TextEncoderPass<Real>::prepare_projection() {
            .tokens = tokens_.rows(),
            .x = data<Real>(layers_.back().x.exact),
            .out = stored(mean_operand_)};
-  activation_ = {.rows = texts_,
-                 .width = model_,
-                 .bias = projection_.bias,
-                 .gain = given_values("gain_last"),
-                 .shift = given_values("shift_last"),
-                 .product = data<Real>(projected_),
-                 .hidden = operands<Real>(normal_.factor)};
+  activated_ = matrix(texts_, model_);
+  gelu_ = {.rows = texts_,
+           .width = model_,
+           .step = EncoderStep::kGelu,
+           .product = data<Real>(projected_),
+           .bias = projection_.bias,
+           .dropout = dropout(2 * static_cast<std::int64_t>(layers_.size())),
+           .out = {.plain = data<Real>(activated_)}};
+  last_ = {.rows = texts_,
+           .width = model_,
+           .x = data<Real>(activated_),
+           .gain = given_values("gain_last"),
+           .shift = given_values("shift_last"),
+           .out = stored(normal_)};
   tanh_ = {.rows = texts_,
            .width = cells_,
            .step = EncoderStep::kTanh,
@@ -194,13 +232,13 @@ void TextEncoderPass<Real>::prepare_projection() {
   grad_projected_ = operand(texts_, model_);
   grad_normal_ = matrix(texts_, model_);
   grad_mean_ = matrix(texts_, model_);
-  activation_.normal = data<Real>(matrix(texts_, model_));
-  activation_.inverse = data<Real>(matrix(texts_, 1));
-  activation_.grad_hidden = data<Real>(grad_normal_);
-  activation_.grad_product = stored(grad_projected_);
-  activation_.grad_bias = gradient("projection_bias");
-  activation_.grad_gain = gradient("gain_last");
-  activation_.grad_shift = gradient("shift_last");
+  grad_activated_ = matrix(texts_, model_);
+  last_.normal = data<Real>(matrix(texts_, model_));
+  last_.inverse = data<Real>(matrix(texts_, 1));
+  last_.gradient = data<Real>(grad_normal_);
+  last_.grad_sum = data<Real>(grad_activated_);
+  last_.grad_gain = gradient("gain_last");
+  last_.grad_shift = gradient("shift_last");
   mean_.gradient = data<Real>(grad_mean_);
   mean_.grad_x = data<Real>(grad_branch_);
 }
@@ -262,7 +300,9 @@ void TextEncoderPass<Real>::forward() {
   mean(mean_);
   finish(mean_operand_);
   times(mean_operand_, projection_, projected_);
-  activate(activation_);
+  elements(gelu_);
+  norm(last_);
+  finish(normal_);
   times(normal_, surface_, surface_out_);
   elements(tanh_);
 }
@@ -279,27 +319,37 @@ void TextEncoderPass<Real>::backward() {
   finish(grad_surface_);
   column_sums(grad_surface_.exact, surface_.grad_bias);
   times_back(grad_surface_, normal_, surface_, grad_normal_);
-  activate_back(activation_);
+  norm_back(last_);
+  elements({.rows = texts_,
+            .width = model_,
+            .step = EncoderStep::kGeluBack,
+            .product = gelu_.product,
+            .bias = gelu_.bias,
+            .gradient = strided_rows<Real>(grad_activated_),
+            .dropout = gelu_.dropout,
+            .out = stored(grad_projected_)});
   finish(grad_projected_);
+  column_sums(grad_projected_.exact, projection_.grad_bias);
   times_back(grad_projected_, mean_operand_, projection_, grad_mean_);
   mean_back(mean_);
   for (std::size_t i = layers_.size(); i-- > 0;) {
     // Past the layer's attention, where there is a layer above.
-    layers_[i].second.other_gradient = i + 1 < layers_.size() ? data<Real>(layers_[i + 1].grad_first.exact) : nullptr;
+    layers_[i].second.other_gradient = i + 1 < layers_.size() ? data<Real>(layers_[i + 1].grad_sum_first) : nullptr;
     layer_back(layers_[i], i == 0 ? x_ : layers_[i - 1].x);
   }
   const auto table = [&](const char* name, std::int64_t entries, const std::int32_t* entry) {
-    table_gradient({.rows = tokens_.count(),
-                    .entries = entries,
-                    .width = model_,
-                    .tokens = tokens_.rows(),
-                    .entry = entry,
-                    .first = data<Real>(grad_branch_),
-                    .second = data<Real>(layers_.front().grad_first.exact),
-                    .sums = data<Real>(gradients_[name])});
+    return TableGradient<Real>{.rows = tokens_.count(),
+                               .texts = texts_,
+                               .entries = entries,
+                               .width = model_,
+                               .tokens = tokens_.rows(),
+                               .entry = entry,
+                               .first = data<Real>(grad_branch_),
+                               .second = data<Real>(layers_.front().grad_sum_first),
+                               .sums = data<Real>(gradients_[name])};
   };
-  table("grad_embedding", vocabulary_, tokens_.rows().id);
-  table("grad_position", positions_, tokens_.rows().place);
+  table_gradient(table("grad_embedding", vocabulary_, tokens_.rows().id));
+  place_gradient(table("grad_position", positions_, tokens_.rows().place));
 }
 
 template <class Real>

@@ -44,10 +44,9 @@ class TextEncoderPass {
   virtual void attend_back(const Attention<Real>& attention) = 0;
   virtual void mean(const MeanArguments<Real>& step) = 0;
   virtual void mean_back(const MeanArguments<Real>& step) = 0;
-  virtual void activate(const kernels::ActivationLayer<Real>& layer) = 0;
-  virtual void activate_back(const kernels::ActivationLayer<Real>& layer) = 0;
   virtual void column_sums(const at::Tensor& rows, const at::Tensor& sums) = 0;
-  virtual void table_gradient(const TableGradient<Real>& table) = 0;
+  virtual void table_gradient(const TableGradient<Real>& table) = 0;  // of ids
+  virtual void place_gradient(const TableGradient<Real>& table) = 0;
   virtual void clear_padding(const at::Tensor& rows) = 0;  // before attention, which leaves them as they are
   virtual void round(const Operand& operand) = 0;          // where it has a factor of its own
   // After a step that wrote `operand`: the same on a path whose steps do not store factors themselves.
@@ -68,7 +67,8 @@ class TextEncoderPass {
     Linear qkv, out, ff_in, ff_out;
     at::Tensor rows, before;               // [tokens, 3 model], [tokens, ff]: products
     Operand attended, between, hidden, x;  // attention's result; after the first norm; GELU's; after the second
-    Operand grad_first, grad_second, grad_before, grad_rows;
+    Operand grad_first, grad_second, grad_before, grad_rows;  // the first two of the products
+    at::Tensor grad_sum_first, grad_sum_second;               // of the residuals: without dropout the same
     Attention<Real> attention;
     ResidualNorm<Real> first, second;
   };
@@ -80,7 +80,10 @@ class TextEncoderPass {
   Linear linear(const std::string& name, const std::string& suffix);
   Real* gradient(const std::string& name) const;
   ResidualNorm<Real> residual_norm(const Operand& x, const Linear& linear, const std::string& gain,
-                                   const std::string& shift, const Operand& out, const std::string& bias);
+                                   const std::string& shift, const Operand& out, const std::string& bias,
+                                   std::int64_t site);
+  void prepare_dropout(const Setting& setting);
+  Dropout<Real> dropout(std::int64_t site) const;
   void prepare(Layer& layer, const Operand& x, const std::string& suffix);
   void prepare_projection();
   void prepare_backward();
@@ -110,9 +113,11 @@ class TextEncoderPass {
   MeanArguments<Real> mean_;
   Operand mean_operand_, grad_projected_, grad_surface_;
   Linear projection_, surface_;
-  kernels::ActivationLayer<Real> activation_;
-  at::Tensor projected_, grad_normal_, surface_out_;
+  ElementArguments<Real> gelu_;
+  ResidualNorm<Real> last_;
+  at::Tensor projected_, activated_, grad_activated_, grad_normal_, surface_out_;
   Operand normal_;
+  Dropout<Real> dropout_;
   at::Tensor product_, grad_mean_, grad_branch_, grad_hidden_, grad_attended_;  // shared by the layers
   ElementArguments<Real> tanh_;
   std::vector<at::Tensor> kept_;  // what the arguments point into

@@ -15,14 +15,15 @@ class TextTokens {
   // Throws kOutOfRange for ids and lengths that are none.
   TextTokens(const NamedTensors& inputs, const Setting& setting);
 
-  void read();  // the inputs, as they are now
+  // The inputs, as they are now. On the CPU throws as at set-up; a card's ids are not looked at again.
+  void read();
   TokenRows rows() const;
   std::int64_t count() const { return count_; }        // rows of this run
   std::int64_t capacity() const { return capacity_; }  // of any run
 
  private:
   const bool packed_;
-  const std::int64_t texts_, most_, capacity_;
+  const std::int64_t texts_, most_, vocabulary_, capacity_;
   std::int64_t count_;
   at::Tensor token_, length_;                 // the inputs
   at::Tensor id_, place_, text_, first_row_;  // int32

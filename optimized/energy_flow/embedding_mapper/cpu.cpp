@@ -11,6 +11,33 @@
 namespace twinbench::energy_flow::embedding_mapper {
 namespace {
 
+using kernels::ActivationLayer;
+
+template <class Real>
+TWINBENCH_CPU_CLONES void activate_backward_rows(const ActivationLayer<Real>& layer, std::int64_t begin,
+                                                 std::int64_t end) {
+  for (std::int64_t row = begin; row < end; ++row) kernels::activation_backward_row(layer, row);
+}
+
+// Column sums over the rows, in row order, for columns [begin, end); then grad_product becomes an operand there.
+template <class Real>
+TWINBENCH_CPU_CLONES void sum_layer_columns(const ActivationLayer<Real>& layer, std::int64_t begin, std::int64_t end,
+                                            bool round) {
+  for (Real* sums : {layer.grad_bias, layer.grad_gain, layer.grad_shift}) std::fill(sums + begin, sums + end, Real(0));
+  for (std::int64_t row = 0; row < layer.rows; ++row) {
+    const std::int64_t at = row * layer.width;
+    Real* product = layer.grad_product.plain + at;
+    const Real* __restrict gradient = layer.grad_hidden + at, * __restrict normal = layer.normal + at;
+    Real* __restrict gain = layer.grad_gain, * __restrict shift = layer.grad_shift;
+    add_row(product + begin, layer.grad_bias + begin, end - begin);
+    for (std::int64_t i = begin; i < end; ++i) {
+      gain[i] += gradient[i] * normal[i];
+      shift[i] += gradient[i];
+    }
+    if (round) round_in_place(product + begin, end - begin);
+  }
+}
+
 template <class Real>
 TWINBENCH_CPU_CLONES void surface_rows(const SurfaceArguments<Real>& s, std::int64_t begin, std::int64_t end) {
   const Real scale = *s.scale, offset = *s.offset;

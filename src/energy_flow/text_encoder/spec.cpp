@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "src/energy_flow/common/flow_lives.h"
 #include "src/energy_flow/common/token_batch.h"
 #include "src/operand_bytes.h"
 #include "src/spec_parts.h"
@@ -31,12 +32,13 @@ Signature signature() {
       .options = {of_inputs(choice_option(
           "texts", {"ragged", "edges", "identical", "empty"}, "ragged",
           "texts of many lengths; without a word, of one, too long, unknown, in turn; one text; no word at all"))},
-      .inputs = token_inputs(),
+      // Gains and shifts start at 1 and 0 in training; here they are spread, so that dropping one shows.
+      .inputs = {bias("embedding", "vocabulary, model", from_case(1, 0.5)),
+                 bias("position", "positions, model", normal(2, 0.5))},
       .outputs = {output("surface", "batch, cells", surface).with_gradient(20)},
   };
-  // Gains and shifts start at 1 and 0 in training; here they are spread, so that dropping one shows.
-  s.inputs.push_back(bias("embedding", "vocabulary, model", from_case(1, 0.5)));
-  s.inputs.push_back(bias("position", "positions, model", normal(2, 0.5)));
+  for (const InputSpec& one : token_inputs()) s.inputs.push_back(one);
+  s.inputs.push_back(keys("sample_key", "batch"));
   std::vector<InputSpec> layer, last;
   add_linear(layer, "qkv", "3 * model", "model", 32);
   add_linear(layer, "out", "model", "model", 34);
@@ -75,6 +77,7 @@ std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
 }
 
 void finish_inputs(NamedTensors& inputs, const Setting& s, std::uint64_t seed) {
+  draw_sample_keys(inputs, seed);
   const std::int64_t batch = s.size("batch"), most = s.size("max_length");
   auto* const ids = inputs["token"].mutable_data_ptr<std::int32_t>();
   for (std::int64_t sample = 0; sample < batch; ++sample) {
@@ -99,12 +102,14 @@ void finish_inputs(NamedTensors& inputs, const Setting& s, std::uint64_t seed) {
 
 // ---- counts ---------------------------------------------------------------------------------------------------------
 
-// The concatenation at the end; with the tape, a sum of every parameter's gradients for each text but the first.
+// The concatenation at the end; with the tape, a sum of every parameter's gradients for each text but the first. A site
+// of dropout scales its factors and multiplies, back too.
 std::int64_t baseline_dispatches(const Setting& s) {
   const std::int64_t batch = s.size("batch"), layers = s.size("layers");
   if (batch == 0) return 0;
-  if (!s.backward()) return batch * (13 * layers + 8) + 1;
-  return batch * (37 * layers + 21) + (batch - 1) * (12 * layers + 8);
+  const std::int64_t dropped = s.option("dropout") > 0 ? batch * (2 * layers + 1) * (s.backward() ? 3 : 2) : 0;
+  if (!s.backward()) return batch * (13 * layers + 8) + 1 + dropped;
+  return batch * (37 * layers + 21) + (batch - 1) * (12 * layers + 8) + dropped;
 }
 std::int64_t optimized_dispatches(const Setting& s) {
   if (s.size("batch") == 0) return 0;
@@ -150,7 +155,7 @@ ComponentSpec make_spec() {
                 {"forward_calls.energy_flow.text_encoder", "", [](const Setting& s) { return s.size("batch"); },
                  [](const Setting& s) { return std::int64_t{s.size("batch") > 0}; }}};
   spec.cost = cost;
-  spec.most_launches = [](const Setting& s) { return (s.dtype == Dtype::kBf16 ? 11 : 10) * s.size("layers") + 6; };
+  spec.most_launches = [](const Setting& s) { return (s.dtype == Dtype::kBf16 ? 11 : 10) * s.size("layers") + 7; };
   spec.invariants = {{"cells lie within 1", beyond_one}};
   spec.refusals = {{"a text longer than its row",
                     [](NamedTensors& inputs, Setting& setting) {
