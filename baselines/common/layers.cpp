@@ -59,7 +59,21 @@ struct RoundedOperand : torch::autograd::Function<RoundedOperand> {
   }
 };
 
+struct RoundedGradient : torch::autograd::Function<RoundedGradient> {
+  static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& values) {
+    return values.view_as(values);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext*,
+                                                 const torch::autograd::variable_list& gradients) {
+    return {rounded(gradients[0], Dtype::kBf16)};
+  }
+};
+
 }  // namespace
+
+at::Tensor baseline_gradient(const at::Tensor& values, bool round) {
+  return round ? RoundedGradient::apply(values) : values;
+}
 
 at::Tensor baseline_operand(const at::Tensor& values, bool round) {
   return round ? RoundedOperand::apply(values) : values;

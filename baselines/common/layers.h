@@ -15,6 +15,8 @@ at::Tensor library_product(const at::Tensor& x, const at::Tensor& weight, bool r
 
 // The values as bf16 holds them where `round`; their gradient passes as it is.
 at::Tensor baseline_operand(const at::Tensor& values, bool round);
+// The values as they are; where `round`, their gradient as bf16 holds it: an operand of the products behind them.
+at::Tensor baseline_gradient(const at::Tensor& values, bool round);
 
 // While it lives, ATen computes GELU itself. oneDNN, its default, wakes every thread for as little as 32 values: 2 us
 // on an idle machine, milliseconds on a busy one. That would be a second sin beside the one this baseline is here to

@@ -308,7 +308,7 @@ def test_every_operator_is_among_the_cases():
     elsewhere = {
         "trainer2_fused_retrieval", "sem_cayley", "sem_selective_scan", "flow_placement", "flow_movement",
         "surface_collection", "output_collector", "spawn_admission", "adaptive_stop", "flow_compaction",
-        "fused_attention"}
+        "fused_attention", "text_encoder"}
     assert forward - elsewhere == {case.split()[0] for case in CASES} and len(names) == 4 * len(forward)
 
 

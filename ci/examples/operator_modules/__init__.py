@@ -4,6 +4,7 @@ A pair is made from the sizes and options of a case: `data` (the tensors of one 
 `module(*data)` and `operator(*data)`, which both return the trained results in the same order."""
 
 from operator_modules.attention import attention_pairs
+from operator_modules.encoder import encoder_pairs
 from operator_modules.flows import (
     admission_data, admission_pairs, admitted, collection_pairs, compacted, compaction_data, compaction_pairs,
     flow_step, flow_step_data, flow_step_pairs, placed_flows, placement_pairs, stop_data, stop_pairs, stopped)
@@ -27,6 +28,7 @@ PAIRS = {
     "energy_flow.output_collector": collector_pairs,
     "energy_flow.flow_compaction": compaction_pairs,
     "energy_flow.fused_attention": attention_pairs,
+    "energy_flow.text_encoder": encoder_pairs,
 }
 
 # Sizes that users have beside the cases of `twinbench list`.
