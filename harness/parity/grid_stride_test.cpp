@@ -115,6 +115,7 @@ void stride_one(const Component& component, const Setting& setting, Strides& str
     seen = watch.seen();
   }
   std::optional<Reference> reference;
+  bool told = true;  // close decisions may set all of a draw's results aside: the bits are compared all the same
   const auto breaks = [&](const std::string& what, const std::string& how) {
     if (!how.empty()) strides.broken.push_back(what + " in " + setting.input_case.name + ": " + how);
   };
@@ -133,14 +134,20 @@ void stride_one(const Component& component, const Setting& setting, Strides& str
           reference.emplace(component, setting, generated);
           CheckResult judged;  // parity on simt leaves out what takes it long
           reference->judge(uncut, judged);
-          breaks("uncut", judged.reason);
+          told = judged.reason.rfind("invalid case", 0) != 0;
+          if (told) breaks("uncut", judged.reason);
+        }
+        const bool sums = kSums.count(name) > 0;
+        if (sums && !told) {
+          strides.held[name].erase(blocks);
+          continue;
         }
         try {
           GridWatch::Cuts cuts;
           cuts[kernel][axis] = blocks;
           const GridWatch watch(cuts);
           breaks(name + " cut to " + std::to_string(blocks),
-                 difference(*reference, uncut, outputs_of_run(component, setting, inputs), kSums.count(name) > 0));
+                 difference(*reference, uncut, outputs_of_run(component, setting, inputs), sums));
         } catch (const Error& error) {
           breaks(name + " cut to " + std::to_string(blocks), error.what());
         }
