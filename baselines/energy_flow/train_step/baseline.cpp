@@ -12,11 +12,28 @@
 #include "baselines/energy_flow/common/taped_flows.h"
 #include "baselines/energy_flow/common/window_tensors.h"
 #include "src/energy_flow/common/training_window.h"
+#include "src/rounding.h"
 
 namespace twinbench::energy_flow::train_step {
 namespace {
 
 constexpr int kSnapshotsOfStep = 8;
+
+// In bf16 mode the weights that no window moves are rounded once, for all windows.
+NamedTensors with_operands(NamedTensors inputs, const Setting& s) {
+  for (const InputSpec& input : inputs_of(*s.signature, s))
+    if (input.role == Role::kWeight) inputs.set(input.name, rounded(inputs[input.name], s.rounds_as()));
+  return inputs;
+}
+// Nothing is left to round for whoever takes the flows' inputs.
+Signature without_weights(Signature signature) {
+  for (InputSpec& input : signature.inputs)
+    if (input.role == Role::kWeight) input.role = Role::kBias;
+  return signature;
+}
+bool is_operand(const std::string& parameter) {  // the recurrent layers stay fp32 (0.3)
+  return parameter.find("weight") != std::string::npos && !parameter.starts_with("weight_");
+}
 
 template <class Real>
 class Baseline final : public Runnable {
@@ -24,11 +41,12 @@ class Baseline final : public Runnable {
   using Flows = flow_backward::FlowsOnTape<Real>;
 
   Baseline(const NamedTensors& inputs, const Setting& s)
-      : inputs_(inputs),
+      : inputs_(with_operands(inputs, s)),
         s_(s),
+        of_flows_(without_weights(*s.signature)),
         window_(s),
         options_(inputs["input"].options()),
-        mapper_(inputs_, flow_forward::Operands::kAsTheyAre),
+        mapper_(inputs_, flow_forward::operands_of(s, false)),
         work_(at::zeros({kWorkColumns}, at::kLong)) {
     reset();
   }
@@ -44,16 +62,22 @@ class Baseline final : public Runnable {
     const at::NoGradGuard no_tape;
     const WithoutOneDnn plain_gelu;
     work_.zero_();
+    looks_ = static_cast<double>(counts_[kAttempts]) < s_.option("anomaly_steps");
+    anomaly_ = {-1, -1};
     losses_.assign(static_cast<std::size_t>(window_.micro_steps), 0.0);
     skipped_ = sanitised_ = back_ = 0;
     norm_ = 0, status_ = WindowStatus::kNothingToApply;
     tensors_.clear();
+    networks_ = inputs_;
+    for (const auto& [name, value] : tensors_.value)
+      networks_.set(name, is_operand(name) ? rounded(value, s_.rounds_as()) : value);
     for (std::int64_t i = 0, row = 0; i < window_.micro_steps; row += window_.rows_of(i++))
       if (window_.rows_of(i) > 0) micro_step(i, row);
     retained_.clear();
     if (window_.rows() > 0) end_window();
     work(kTapeLeft) = bytes_of(history_);
     history_.clear();  // a run is a process of its own: what it still holds ends with it
+    networks_ = {};
   }
 
   NamedTensors outputs() override {
@@ -72,12 +96,18 @@ class Baseline final : public Runnable {
             {"norm", at::full({1}, norm_, options_.dtype(at::kDouble))},
             {"counts", at::tensor(counts_, at::kLong).to(place)},
             {"record", at::tensor({skipped_, sanitised_, static_cast<std::int64_t>(status_)}, at::kLong).to(place)},
+            {"anomaly", at::tensor(anomaly_, at::kLong).to(place)},
             {"work", work_.to(place)}};
   }
 
  private:
   using Tape = std::vector<flow_forward::TapedStep>;
 
+  // No rounding comes near to it.
+  static bool is_finite(double value) {
+    const std::int64_t finite = std::isfinite(value);
+    return decided(finite, 1 - finite, 1) != 0;
+  }
   std::int64_t& work(Work column) { return work_.mutable_data_ptr<std::int64_t>()[column]; }
   static std::int64_t bytes_of(const std::vector<Tape>& tapes) {
     std::int64_t bytes = 0;
@@ -94,33 +124,48 @@ class Baseline final : public Runnable {
     time();
     const at::Tensor x = sanitised(inputs_["input"].narrow(0, row, rows)),
                      y = sanitised(inputs_["target"].narrow(0, row, rows));
+    look(i, kInputStage, x), look(i, kTargetStage, y);
     const at::Tensor energies = mapped(x), keys = inputs_["sample_key"].narrow(0, row, rows);
     Flows flows = flows_of(energies, keys);
     flows.forward();
     note(flows, rows);
-    const at::Tensor target = mapped(y), difference = at::sub(flows.surface(), target);
+    const at::Tensor target = mapped(y);
+    look(i, kEnergyStage, energies), look(i, kGoalStage, target), look(i, kSurfaceStage, flows.surface());
+    const at::Tensor difference = at::sub(flows.surface(), target);
     const at::Tensor energy = at::mean(at::mul(difference, difference)), text = at::zeros({}, options_);
     if (s_.on("repeated_forward")) again(x, keys);
     const at::Tensor total = at::add(energy, text);
+    look(i, kLossStage, total);
     time();
     if (s_.on("eager_messages")) write_message(flows.surface(), {energy, text, total});
     for (int twice = 0; s_.on("separate_metrics") && twice < 2; ++twice)
       for (const at::Tensor& loss : {energy, text, total}) logged_ += loss.template item<double>();
     losses_[static_cast<std::size_t>(i)] = total.template item<double>();
-    if (std::isfinite(losses_[static_cast<std::size_t>(i)]))
-      backward(flows, difference, window_.share_of(i));
+    if (is_finite(losses_[static_cast<std::size_t>(i)]))
+      backward(flows, difference, window_.share_of(i)), look_at_gradients(i);
     else
       ++skipped_;
     for (int n = 0; s_.on("memory_snapshots") && n < kSnapshotsOfStep; ++n) snapshot();
     if (s_.on("trim_every_step")) trim();
   }
 
+  // Whether all are numbers, one read each.
+  void look(std::int64_t i, std::int64_t stage, const at::Tensor& values) {
+    if (!looks_) return;
+    ++work(kFiniteChecks);
+    if (!at::all(at::isfinite(values)).template item<bool>() && anomaly_[kAnomalyStage] < 0) anomaly_ = {i, stage};
+  }
+  void look_at_gradients(std::int64_t i) {
+    for (std::size_t p = 0; p < tensors_.gradient.size(); ++p)
+      look(i, kGradientStage + static_cast<std::int64_t>(p), tensors_.gradient[p]);
+  }
+
   Flows flows_of(const at::Tensor& energies, const at::Tensor& keys) const {
-    NamedTensors inputs = inputs_;
-    for (const auto& [name, value] : tensors_.value) inputs.set(name, value);
+    NamedTensors inputs = networks_;
     inputs.set("initial_energy", energies), inputs.set("sample_key", keys);
-    return Flows(inputs, flow_setting(s_, energies.size(0), counts_[kAttempts], counts_[kApplied]),
-                 tensors_.by_gradient());
+    Setting setting = flow_setting(s_, energies.size(0), counts_[kAttempts], counts_[kApplied]);
+    setting.signature = &of_flows_;
+    return Flows(inputs, setting, tensors_.by_gradient());
   }
   void note(Flows& flows, std::int64_t rows) {
     std::int64_t of[flow_backward::kWorkColumns] = {};
@@ -172,7 +217,7 @@ class Baseline final : public Runnable {
     if (back_ > 0) {
       const double factor = window_.rescaling() / loss_scale();
       norm_ = s_.on("tensor_by_tensor") ? norm_by_tensor(tensors_, factor) : norm_of_all(tensors_, factor);
-      status_ = std::isfinite(norm_) ? WindowStatus::kApplied : WindowStatus::kNotFinite;
+      status_ = is_finite(norm_) ? WindowStatus::kApplied : WindowStatus::kNotFinite;
     }
     const bool applied = status_ == WindowStatus::kApplied;
     if (applied) {
@@ -192,7 +237,7 @@ class Baseline final : public Runnable {
   void move_scale() {
     if (status_ == WindowStatus::kNotFinite) {
       counts_[kScaleExponent] = std::max<std::int64_t>(counts_[kScaleExponent] - 1, 0), counts_[kGoodSteps] = 0;
-    } else if (status_ == WindowStatus::kApplied && ++counts_[kGoodSteps] >= kGoodStepsToDouble) {
+    } else if (status_ == WindowStatus::kApplied && ++counts_[kGoodSteps] >= s_.option("good_windows")) {
       counts_[kScaleExponent] = std::min(counts_[kScaleExponent] + 1, kMostExponent), counts_[kGoodSteps] = 0;
     }
   }
@@ -217,12 +262,15 @@ class Baseline final : public Runnable {
 
   NamedTensors inputs_;
   const Setting s_;
+  const Signature of_flows_;
   const Window window_;
   const at::TensorOptions options_;
   const flow_forward::Mapper mapper_;
   TrainedTensors tensors_;
+  NamedTensors networks_;  // as the window's products take them
   at::Tensor work_;
-  std::vector<std::int64_t> counts_;
+  std::vector<std::int64_t> counts_, anomaly_ = {-1, -1};
+  bool looks_ = false;
   std::vector<double> losses_;
   std::vector<Tape> retained_, history_;
   std::int64_t skipped_ = 0, sanitised_ = 0, back_ = 0;  // back_: micro-steps whose gradients are there

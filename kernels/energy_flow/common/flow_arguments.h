@@ -39,6 +39,7 @@ struct RowResults {
 struct HeadsArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
   carrier_heads::Rule<float> rule = {};
+  const float* scale = nullptr;  // [1]: the rule's, where the device works it out; null: the rule has it
   carrier_heads::Columns columns = {};
   std::int64_t flows = 0;  // the device's own count
   bool round = false;

@@ -81,6 +81,7 @@ struct HeadsBackArguments {
   StepRows tape = {};
   Adjoints adjoints = {};
   carrier_heads::Rule<float> rule = {};
+  const float* scale = nullptr;  // as the forward steps have it
   carrier_heads::Columns columns = {};
   const float *sums = nullptr, *bias = nullptr;  // [slots, columns.all] without bias, [columns.all]
   const float *energy_out_weight = nullptr, *displacement_out_weight = nullptr;

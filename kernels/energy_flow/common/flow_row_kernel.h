@@ -98,6 +98,7 @@ struct FinishRows {
   static TWINBENCH_DEVICE void run(Block& block, const Arguments& a, Keep keep) {
     HeadsArguments heads = a.heads;
     heads.flows = *a.total;
+    heads.rule = carrier_heads::with_scale(heads.rule, heads.scale);
     heads.rule.key.step = static_cast<std::uint32_t>(a.step_at_hand());
     const std::int64_t first = std::int64_t{block.index().x} * carrier_heads::kFlowsPerBlock;
     if (first >= heads.flows) return;  // the whole block

@@ -74,6 +74,13 @@ struct Rule {
   NoiseKey key = {};
 };
 
+// The same with the scale that the device has worked out, where there is one.
+template <class Real>
+TWINBENCH_HOST_DEVICE Rule<Real> with_scale(Rule<Real> rule, const Real* scale) {
+  if (scale != nullptr) rule.scale = *scale;
+  return rule;
+}
+
 // What the second layers gave one flow, biases included; gate and child are read in gate mode only.
 template <class Real>
 struct Sums {

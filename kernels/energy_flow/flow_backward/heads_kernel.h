@@ -98,7 +98,7 @@ struct HeadColumnsAs {
         .gate = 0.0f,
         .child = tape.second_sums[4 * slots + row]};
     const carrier_heads::SumGradients<float> grad = carrier_heads::finish_backward(
-        a.rule, sums, tape.requests[row],
+        carrier_heads::with_scale(a.rule, a.scale), sums, tape.requests[row],
         {.energy = a.adjoints.energy[slot],
          .displacement = {0.0f, 0.0f, 0.0f},
          .delta = {tape.slope_x[row] * a.adjoints.x[slot], tape.slope_y[row] * a.adjoints.y[slot], a.adjoints.z[slot]},

@@ -16,7 +16,8 @@ struct alignas(16) WindowState {
   std::int32_t skipped = 0, sanitised = 0;  // micro-steps without one; rows that were not fit
 };
 
-// The window's first kernel: state and sums are zeros, and each micro-step's gradient has its factor.
+// The window's first kernel: state and sums are zeros, each micro-step's gradient has its factor, and displacements
+// the scale that is due.
 struct BeginArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
   WindowState* state = nullptr;
@@ -25,6 +26,11 @@ struct BeginArguments {
   const float* shares = nullptr;                 // [micro_steps], without the loss scale
   const std::int64_t* exponent = nullptr;        // of the loss scale; null: there is none
   float *upstream = nullptr, *losses = nullptr;  // [micro_steps]
+  const std::int64_t* applied = nullptr;         // [1]: windows before this one
+  const float* scales = nullptr;                 // [last_scale + 1]
+  std::int64_t last_scale = 0;
+  float* scale = nullptr;           // [1]
+  std::int64_t* anomaly = nullptr;  // [2], becomes -1 and -1
 };
 void launch_begin(const BeginArguments& arguments, kernels::Stream stream);
 
@@ -38,6 +44,15 @@ struct StageArguments {
   std::int32_t* sanitised = nullptr;  // [1]: of the window
 };
 void launch_stage(const StageArguments& arguments, kernels::Stream stream);
+
+// Whether a stage's results are all numbers; the first stage of a window where they are not is noted.
+struct InspectArguments {
+  kernels::DesignatedOnly designated = kernels::DesignatedOnly();
+  const float* values = nullptr;  // [count]
+  std::int64_t count = 0, micro_step = 0, stage = 0;
+  std::int64_t* anomaly = nullptr;  // [2]: micro-step and stage; less than 0: none yet
+};
+void launch_inspect(const InspectArguments& arguments, kernels::Stream stream);
 
 // A micro-step's gradients to the window's, or nothing where its loss is no number.
 struct AccumulateArguments {
@@ -74,7 +89,7 @@ struct PackPiece {
 };
 constexpr std::int64_t kPackPiece = 2048;  // elements
 
-// The window's last kernel: packs from parameters that have moved, the counts, and what the host is told.
+// The window's last kernel: packs from parameters that have moved, the counts, the record.
 struct RenewArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
   const PackPiece* pieces = nullptr;  // [count]
@@ -84,9 +99,8 @@ struct RenewArguments {
   const std::int64_t* status = nullptr;  // the optimizer's, [1]
   // [5]: applied, skipped, attempts, exponent, good steps; the first two are the optimizer's.
   std::int64_t* counts = nullptr;
-  std::int64_t* record = nullptr;     // [2]: skipped micro-steps, sanitised rows
-  std::int64_t* published = nullptr;  // [2] in memory of both: applied windows; the window's number, last
-  std::int64_t number = 0;
+  std::int64_t* record = nullptr;  // [2]: skipped micro-steps, sanitised rows
+  std::int64_t good_windows = 0;   // after which the loss scale doubles
 };
 void launch_renew(const RenewArguments& arguments, kernels::Stream stream);
 

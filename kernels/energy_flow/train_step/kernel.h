@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "kernels/common/grid.h"
-#include "kernels/common/simt_host_memory.h"
 #include "kernels/common/simt_reduce.h"
 #include "kernels/common/vectors.h"
 #include "kernels/energy_flow/train_step/arguments.h"
@@ -34,7 +33,11 @@ struct Begin {
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const BeginArguments& a) const {
     const std::int64_t first = first_of(block), stride = stride_of(block);
-    if (first == 0) *a.state = {};
+    if (first == 0) {
+      *a.state = {};
+      a.anomaly[0] = a.anomaly[1] = -1;
+      *a.scale = a.scales[place_of_scale(*a.applied, a.last_scale)];
+    }
     for (std::int64_t i = first; i < a.count; i += stride) a.sums[i] = 0.0f;
     for (std::int64_t i = first; i < a.micro_steps; i += stride) {
       a.upstream[i] = static_cast<float>(scale_of(a.exponent) * static_cast<double>(a.shares[i]));
@@ -65,6 +68,21 @@ struct Stage {
       bad = simt::block_sum(block, bad);
       if (simt::thread_rank(block) == 0 && bad > 0) simt::atomic_add(block, a.sanitised, std::int32_t{1});
     }
+  }
+};
+
+// Grid: one block, so that there is one that notes.
+struct Inspect {
+  static constexpr int kMaxThreads = kThreads;
+
+  template <class Block>
+  TWINBENCH_DEVICE void operator()(Block& block, const InspectArguments& a) const {
+    int bad = 0;
+    for (std::int64_t i = simt::thread_rank(block); i < a.count; i += kThreads) bad |= is_number(a.values[i]) ? 0 : 1;
+    bad = simt::block_sum(block, bad);
+    if (simt::thread_rank(block) > 0 || bad == 0 || a.anomaly[1] >= 0) return;
+    a.anomaly[0] = a.micro_step;
+    a.anomaly[1] = a.stage;
   }
 };
 
@@ -118,15 +136,12 @@ struct Renew {
     }
     if (first_of(block) > 0) return;
     LossScale scale{a.counts[3], a.counts[4]};
-    move_scale(*a.status == kApplied, *a.status == kNotFinite, scale);
+    move_scale(*a.status == kApplied, *a.status == kNotFinite, a.good_windows, scale);
     ++a.counts[2];
     a.counts[3] = scale.exponent;
     a.counts[4] = scale.good_steps;
     a.record[0] = a.state->skipped;
     a.record[1] = a.state->sanitised;
-    a.published[0] = a.counts[0];
-    simt::visible_to_host(block);
-    a.published[1] = a.number;
   }
 
  private:

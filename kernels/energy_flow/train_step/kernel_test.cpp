@@ -23,7 +23,9 @@ TEST_P(TrainStepKernel, AWindowBeginsWithZerosAndScaledShares) {
     const GuardedBuffer<WindowState> state(std::vector<WindowState>{{1, 2, 3, 4, 5}}, "state", 16);
     const Buffer sums(simt::spread(count, 1)), shares(simt::Floats{0.5f, 0.25f, 1}), upstream(std::size_t{3}),
         losses(simt::Floats{7, 7, 7});
-    const GuardedBuffer<std::int64_t> exponent(Integers{3});
+    const GuardedBuffer<std::int64_t> exponent(Integers{3}), applied(Integers{119});
+    const Buffer scales(simt::Floats{4, 3, 2, 1}), scale(simt::Floats{0});
+    const GuardedBuffer<std::int64_t> anomaly(Integers{1, 2});
     simt::run_clean(Begin{}, 2, kThreads, order,
                     BeginArguments{.state = state.data(),
                                    .sums = sums.data(),
@@ -32,13 +34,21 @@ TEST_P(TrainStepKernel, AWindowBeginsWithZerosAndScaledShares) {
                                    .shares = shares.data(),
                                    .exponent = exponent.data(),
                                    .upstream = upstream.data(),
-                                   .losses = losses.data()});
+                                   .losses = losses.data(),
+                                   .applied = applied.data(),
+                                   .scales = scales.data(),
+                                   .last_scale = 3,
+                                   .scale = scale.data(),
+                                   .anomaly = anomaly.data()});
     for (std::int64_t i = 0; i < count; ++i) ASSERT_EQ(sums[i], 0.0f) << i;
     for (std::int64_t i = 0; i < 3; ++i) ASSERT_EQ(upstream[i], 8 * shares[i]);
     for (std::int64_t i = 0; i < 3; ++i) ASSERT_EQ(losses[i], 0.0f);
     EXPECT_EQ(state[0].contributed, 0);
     EXPECT_EQ(state[0].skipped, 0);
     EXPECT_EQ(state[0].loss_rows, 0.0);
+    EXPECT_EQ(scale[0], 2.0f);
+    EXPECT_EQ(anomaly[0], -1);
+    EXPECT_EQ(anomaly[1], -1);
   }
 }
 
@@ -69,6 +79,24 @@ TEST_P(TrainStepKernel, RowsAreMadeFitAndThoseThatWereNotAreCounted) {
       if (width > 1) EXPECT_EQ(to_target[2 * width], sanitises ? -10.0f : -kInfinity);
       EXPECT_EQ(to_input[2 * width], input[static_cast<std::size_t>(2 * width)]);
     }
+}
+
+TEST_P(TrainStepKernel, TheFirstStageThatIsNotAllNumbersIsNoted) {
+  for (const Order order : simt::kAllOrders)
+    for (const float last : {1.0f, kNan, -kInfinity})
+      for (const std::int64_t before : {-1, 3}) {
+        simt::Floats values = simt::spread(GetParam(), 1);
+        values.back() = last;
+        const Buffer of(values);
+        const GuardedBuffer<std::int64_t> anomaly(Integers{before, before});
+        simt::run_clean(
+            Inspect{}, 1, kThreads, order,
+            InspectArguments{
+                .values = of.data(), .count = GetParam(), .micro_step = 2, .stage = 5, .anomaly = anomaly.data()});
+        const bool noted = last != 1.0f && before < 0;
+        EXPECT_EQ(anomaly[0], noted ? 2 : before);
+        EXPECT_EQ(anomaly[1], noted ? 5 : before);
+      }
 }
 
 TEST_P(TrainStepKernel, GradientsOfALossThatIsNoNumberAreSelectedAway) {
@@ -126,7 +154,7 @@ TEST_P(TrainStepKernel, SumsGoToTheArenasPlaces) {
   }
 }
 
-TEST_P(TrainStepKernel, PacksAreMadeAgainAndTheHostIsTold) {
+TEST_P(TrainStepKernel, PacksAreMadeAgainAndTheCountsMoveOn) {
   for (const Order order : simt::kAllOrders)
     for (const std::int64_t status : {0, 1, 2}) {
       const std::int64_t count = GetParam();
@@ -144,7 +172,7 @@ TEST_P(TrainStepKernel, PacksAreMadeAgainAndTheHostIsTold) {
           "pieces", 8);
       const GuardedBuffer<WindowState> state(std::vector<WindowState>{{0, 0, 0, 2, 6}}, "state", 16);
       const GuardedBuffer<std::int64_t> told(Integers{status}), counts(Integers{11, 1, 12, 16, 1999}),
-          record(std::size_t{2}), published(std::size_t{2});
+          record(std::size_t{2});
       simt::run_clean(Renew{}, 1, kThreads, order,
                       RenewArguments{.pieces = pieces.data(),
                                      .count = 1,
@@ -153,8 +181,7 @@ TEST_P(TrainStepKernel, PacksAreMadeAgainAndTheHostIsTold) {
                                      .status = told.data(),
                                      .counts = counts.data(),
                                      .record = record.data(),
-                                     .published = published.data(),
-                                     .number = 9});
+                                     .good_windows = 2000});
       for (std::int64_t i = 0; i < count; ++i) {
         const float expected[] = {before[static_cast<std::size_t>(i)], kernels::round_to_bf16(arena[i]),
                                   arena[i] + arena[i + 1], arena[i]};
@@ -165,9 +192,12 @@ TEST_P(TrainStepKernel, PacksAreMadeAgainAndTheHostIsTold) {
       EXPECT_EQ(counts[4], status == 2 ? 1999 : 0);
       EXPECT_EQ(record[0], 2);
       EXPECT_EQ(record[1], 6);
-      EXPECT_EQ(published[0], 11);
-      EXPECT_EQ(published[1], 9);
     }
+}
+
+TEST(TrainStepScales, AreDueByTheWindowsThatWereApplied) {
+  const std::int64_t applied[] = {0, 99, 100, 109, 110, 119, 120, 130, 1000000}, place[] = {0, 0, 1, 1, 2, 2, 3, 3, 3};
+  for (int i = 0; i < 9; ++i) EXPECT_EQ(place_of_scale(applied[i], 3), place[i]) << applied[i];
 }
 
 INSTANTIATE_TEST_SUITE_P(Counts, TrainStepKernel, testing::Values(1, 5, 257, 1030),

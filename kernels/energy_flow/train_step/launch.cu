@@ -23,6 +23,9 @@ void launch_begin(const BeginArguments& a, kernels::Stream stream) {
 void launch_stage(const StageArguments& a, kernels::Stream stream) {
   simt::launch(Stage{}, simt::grid(kernels::striding_blocks(2 * a.rows, 1)), kThreads, 0, stream, a);
 }
+void launch_inspect(const InspectArguments& a, kernels::Stream stream) {
+  simt::launch(Inspect{}, simt::grid(1), kThreads, 0, stream, a);
+}
 void launch_accumulate(const AccumulateArguments& a, kernels::Stream stream) {
   simt::launch(Accumulate{}, grid_of(a.count), kThreads, 0, stream, a);
 }

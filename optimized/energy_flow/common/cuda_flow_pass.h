@@ -79,9 +79,10 @@ class CudaFlowPass : private TapedSteps {
         [](const NamedTensors& inputs, const Setting& setting) { return FlowPacks(inputs, setting, true).all(); },
         inputs_, setting_, arena);
   }
-  void set_exploration(float scale, std::uint32_t attempt) {
-    for (carrier_heads::Rule<float>* rule : {&a_.heads.rule, &heads_back_.rule})
-      rule->scale = scale, rule->key.attempt = attempt;
+  // By the training step: where kernels find the scale of displacements; the attempt in the noise's key.
+  void read_scale(const float* scale) { a_.heads.scale = heads_back_.scale = scale; }
+  void set_attempt(std::uint32_t attempt) {
+    for (carrier_heads::Rule<float>* rule : {&a_.heads.rule, &heads_back_.rule}) rule->key.attempt = attempt;
   }
   // Of the rows that come next, where their keys are not the first ones.
   void set_keys(const std::int64_t* keys) { a_.sample_key = keys; }

@@ -1,5 +1,6 @@
 // What the engines do not ask of energy_flow.optimizer: a run that is interrupted and resumed has the same bits; pieces
 // cover what has a gradient, once.
+#define TWINBENCH_SIMT  // as other tests of its unit
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

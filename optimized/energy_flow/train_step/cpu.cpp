@@ -20,7 +20,7 @@ namespace {
 
 using namespace flow_forward;
 
-static_assert(kMostScaleExponent == kMostExponent && kGoodStepsBeforeDoubling == kGoodStepsToDouble);
+static_assert(kMostScaleExponent == kMostExponent);
 
 constexpr std::int64_t kLeastPieces = 8;  // a thread's: 32,768 elements
 
@@ -48,10 +48,6 @@ class CpuStep final : public Plan {
   }
 
  private:
-  struct Stretch {
-    std::int64_t first, count;
-  };
-
   FlowPlaces places() {
     places_.initial_energy = mapper_.surface().narrow(0, 0, window_.micro_batch);
     return places_;
@@ -69,6 +65,8 @@ class CpuStep final : public Plan {
     std::fill_n(data<float>(window_sums_), window_sums_.numel(), 0.0f);
     std::fill_n(record(), std::int64_t{kRecord}, 0);
     std::fill_n(work(), std::int64_t{kWorkColumns}, 0);
+    std::fill_n(data<std::int64_t>(results_["anomaly"]), std::int64_t{kAnomalyColumns}, -1);
+    looks_ = looks();
     loss_sum_ = loss_rows_ = 0;
     contributed_ = 0;
   }
@@ -96,6 +94,12 @@ class CpuStep final : public Plan {
     std::copy_n(inputs_["sample_key"].const_data_ptr<std::int64_t>() + row, rows, data<std::int64_t>(keys_));
     mapper_.run();
     pass_.forward(rows);
+    const std::int64_t width = rows_.size(1), batch = window_.micro_batch;
+    look(i, kInputStage, data<float>(rows_), rows * width);
+    look(i, kTargetStage, data<float>(rows_) + batch * width, rows * width);
+    look(i, kEnergyStage, data<float>(mapper_.surface()), rows * cells);
+    look(i, kGoalStage, data<float>(mapper_.surface()) + batch * cells, rows * cells);
+    look(i, kSurfaceStage, data<float>(places_.surface), rows * cells);
     work()[kFlowForwards] += 1, work()[kFlowSamples] += rows, work()[kMapperSamples] += 2 * rows;
     work()[kTapePeak] = std::max(work()[kTapePeak], *data<std::int64_t>(places_.tape_bytes));
     const double share = window_.share_of(i) * loss_scale();
@@ -105,11 +109,27 @@ class CpuStep final : public Plan {
                                                          data<float>(places_.grad_surface),
                                                          static_cast<float>(2 * share / count), rows * cells) /
                               count);
+    look(i, kLossStage, &loss, 1);
     if (!is_number(loss)) return void(++record()[kSkippedMicro]);
     loss_sum_ += static_cast<double>(rows) * static_cast<double>(loss), loss_rows_ += static_cast<double>(rows);
     pass_.backward(rows);
     add_gradients(data<float>(pass_.sums()), data<float>(window_sums_), window_sums_.numel());
     ++contributed_;
+    if (looks_) look_at_gradients(i);
+  }
+
+  void look(std::int64_t i, std::int64_t stage, const float* values, std::int64_t count) {
+    if (!looks_) return;
+    ++work()[kFiniteChecks];
+    auto* const first = data<std::int64_t>(results_["anomaly"]);
+    if (first[kAnomalyStage] >= 0 || std::all_of(values, values + count, is_number)) return;
+    first[kAnomalyMicroStep] = i, first[kAnomalyStage] = stage;
+  }
+  void look_at_gradients(std::int64_t i) {
+    const float* const gradients = data<float>(results_["gradients"]);
+    gather_gradients(data<float>(results_["gradients"]));
+    std::int64_t stage = kGradientStage;
+    for (const Stretch& part : parts_) look(i, stage++, gradients + part.first, part.count);
   }
 
   // Rows of an input to the stage, from its row `to` on.
@@ -149,7 +169,8 @@ class CpuStep final : public Plan {
                  data<float>(results_["second_moment"]) + first, count, step, false);
     });
     LossScale scale{counts()[kScaleExponent], counts()[kGoodSteps]};
-    move_scale(outcome.status == optimizer::kWasApplied, outcome.status == optimizer::kWasNotFinite, scale);
+    move_scale(outcome.status == optimizer::kWasApplied, outcome.status == optimizer::kWasNotFinite,
+               static_cast<std::int64_t>(s_.option("good_windows")), scale);
     counts()[kApplied] = updates.applied, counts()[kSkippedSteps] = updates.skipped;
     counts()[kAttempts] = ++attempt_;
     counts()[kScaleExponent] = scale.exponent, counts()[kGoodSteps] = scale.good_steps;
@@ -196,6 +217,7 @@ class CpuStep final : public Plan {
   std::vector<double> partial_;
   double loss_sum_ = 0, loss_rows_ = 0;
   std::int64_t contributed_ = 0;
+  bool looks_ = false;
 };
 
 }  // namespace

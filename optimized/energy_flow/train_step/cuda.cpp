@@ -1,11 +1,10 @@
 // energy_flow.train_step, optimized on CUDA: a micro-step is a kernel that makes its rows fit, the mapper's three, the
 // flows' pass there and back, the losses' and one that adds its gradients where its loss is a number; a window ends
-// with four. Decisions stay on the device. Nothing is allocated and nothing copied to the host: the last kernel writes
-// there how many windows were applied, which the host looks at where displacements shrink with it.
+// with four. Decisions stay on the device, what follows from them as well: the host reads nothing, waits for nothing,
+// allocates nothing, and runs ahead by as many windows as it likes.
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <limits>
 
@@ -25,9 +24,7 @@ class CudaStep final : public Plan {
       : Plan(inputs, s),
         mapper_(networks_, s, rows_),
         pass_(of_flows(), flows(), places()),
-        sources_(pass_.train(arena_)),
-        published_(2 * sizeof(std::int64_t)),
-        applied_(first_applied_) {
+        sources_(pass_.train(arena_)) {
     for (const flow_forward::PackSource& source : sources_) first_packs_.push_back(source.pack.clone());
     prepare_window();
     prepare_end();
@@ -36,15 +33,14 @@ class CudaStep final : public Plan {
 
   void run() override {
     if (window_.rows() <= 0) return empty();
-    if (schedules()) wait_for_last();
-    pass_.set_exploration(scale_at(applied_), static_cast<std::uint32_t>(attempt_));
+    looks_ = looks();
+    pass_.set_attempt(static_cast<std::uint32_t>(attempt_));
     launch_begin(begin_, stream());
     for (std::int64_t i = 0, row = 0; i < window_.micro_steps; row += window_.rows_of(i++))
       if (window_.rows_of(i) > 0) micro_step(i, row);
     launch_gather(gather_, stream());
     optimizer::launch(update_, stream());
     ++attempt_;
-    renew_.number = ++number_;
     launch_renew(renew_, stream());
   }
 
@@ -73,7 +69,11 @@ class CudaStep final : public Plan {
     std::vector<float> shares;
     for (std::int64_t i = 0; i < window_.micro_steps; ++i) shares.push_back(static_cast<float>(window_.share_of(i)));
     const at::Tensor& sums = pass_.sums();
-    exponent_ = s_.on("loss_scaling") ? data<std::int64_t>(results_["counts"]) + kScaleExponent : nullptr;
+    const std::int64_t* const counts = data<std::int64_t>(results_["counts"]);
+    exponent_ = s_.on("loss_scaling") ? counts + kScaleExponent : nullptr;
+    const std::vector<float> scales = all_scales();
+    float* const scale = new_floats(1);
+    pass_.read_scale(scale);
     begin_ = {.state = state_,
               .sums = new_floats(sums.numel()),
               .count = sums.numel(),
@@ -81,7 +81,12 @@ class CudaStep final : public Plan {
               .shares = table(shares),
               .exponent = exponent_,
               .upstream = new_floats(window_.micro_steps),
-              .losses = data<float>(results_["losses"])};
+              .losses = data<float>(results_["losses"]),
+              .applied = counts + kApplied,
+              .scales = table(scales),
+              .last_scale = static_cast<std::int64_t>(scales.size()) - 1,
+              .scale = scale,
+              .anomaly = data<std::int64_t>(results_["anomaly"])};
     stage_ = {.to_input = data<float>(rows_),
               .to_target = data<float>(rows_) + window_.micro_batch * rows_.size(1),
               .width = rows_.size(1),
@@ -159,7 +164,18 @@ class CudaStep final : public Plan {
               .status = update_.status,
               .counts = update_.counts,
               .record = data<std::int64_t>(results_["record"]),
-              .published = static_cast<std::int64_t*>(published_.where())};
+              .good_windows = static_cast<std::int64_t>(s_.option("good_windows"))};
+  }
+
+  // Of displacements, until they shrink no more. The first decay is none yet.
+  std::vector<float> all_scales() const {
+    static_assert(kScaleSteps == kFirstDecay && kScaleEvery == kDecayEvery);
+    std::vector<float> scales = {scale_at(0), scale_at(kFirstDecay)};
+    for (std::int64_t applied = kFirstDecay + kDecayEvery;; applied += kDecayEvery) {
+      const float next = scale_at(applied);
+      if (next == scales.back()) return scales;
+      scales.push_back(next);
+    }
   }
 
   // Places put in the place of sums find their own way.
@@ -178,33 +194,40 @@ class CudaStep final : public Plan {
     mapper_.run(stream());
     pass_.set_keys(inputs_["sample_key"].const_data_ptr<std::int64_t>() + row);
     pass_.forward(rows);
+    const std::int64_t cells = places_.surface.size(1), batch = window_.micro_batch;
+    look(i, kInputStage, stage_.to_input, rows * stage_.width);
+    look(i, kTargetStage, stage_.to_target, rows * stage_.width);
+    look(i, kEnergyStage, data<float>(mapper_.surface()), rows * cells);
+    look(i, kGoalStage, data<float>(mapper_.surface()) + batch * cells, rows * cells);
+    look(i, kSurfaceStage, data<float>(places_.surface), rows * cells);
     losses_.energy.count = rows * places_.surface.size(1);
     losses_.upstream = begin_.upstream + i;
     losses_.losses.total = begin_.losses + i;
     losses::launch(losses_, stream());
+    look(i, kLossStage, begin_.losses + i, 1);
     pass_.backward();
     accumulate_.rows = rows, accumulate_.loss = begin_.losses + i;
     launch_accumulate(accumulate_, stream());
+    if (!looks_) return;
+    launch_gather(gather_, stream());
+    std::int64_t stage = kGradientStage;
+    for (const Stretch& part : parts_) look(i, stage++, gather_.gradients + part.first, part.count);
+  }
+
+  void look(std::int64_t i, std::int64_t stage, const float* values, std::int64_t count) const {
+    if (!looks_) return;
+    launch_inspect({.values = values, .count = count, .micro_step = i, .stage = stage, .anomaly = begin_.anomaly},
+                   stream());
   }
 
   // No row: no state moves, and no loss is one.
   void empty() {
+    results_["anomaly"].fill_(-1);
     results_["loss"].fill_(std::numeric_limits<float>::quiet_NaN());
     results_["record"].select(0, kStatus).fill_(static_cast<std::int64_t>(WindowStatus::kNothingToApply));
   }
 
-  // Whether displacements shrink with the number of windows that were applied.
-  bool schedules() const { return s_.option("smallest_scale") < s_.option("scale"); }
-  void wait_for_last() {
-    std::int64_t* const told = static_cast<std::int64_t*>(published_.where());
-    if (number_ == started_) return;  // none since the state was given
-    while (std::atomic_ref(told[1]).load(std::memory_order_acquire) != number_) {
-    }
-    applied_ = told[0];
-  }
   void restart() override {
-    started_ = number_;
-    applied_ = first_applied_;
     for (std::size_t i = 0; i < sources_.size(); ++i) sources_[i].pack.copy_(first_packs_[i]);
   }
 
@@ -212,9 +235,8 @@ class CudaStep final : public Plan {
   flow_backward::CudaFlowPass pass_;
   const std::vector<flow_forward::PackSource> sources_;
   std::vector<at::Tensor> first_packs_;  // as they are at reset
-  MemoryOfBoth published_;
-  std::int64_t applied_, number_ = 0, started_ = 0;
   std::vector<at::Tensor> kept_;
+  bool looks_ = false;
   WindowState* state_ = nullptr;
   const std::int64_t* exponent_ = nullptr;
   BeginArguments begin_;

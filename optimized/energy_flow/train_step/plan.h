@@ -41,6 +41,7 @@ class Plan : public Runnable {
     for (const InputSpec& one : trained_parameters(s)) {
       const at::Tensor& given = inputs[one.name];
       networks_.set(one.name, arena_.narrow(0, from, given.numel()).view(given.sizes()));
+      if (has_gradient(one.name, s)) parts_.push_back({from, given.numel()});
       if (has_gradient(one.name, s)) trained_ = from + given.numel();  // those without one are the last
       from += given.numel();
     }
@@ -80,12 +81,16 @@ class Plan : public Runnable {
     return parts;
   }
 
+  // The window at hand is looked through for what is no number.
+  bool looks() const { return static_cast<double>(attempt_) < s_.option("anomaly_steps"); }
+
   // The same packs, rules and attempt as at set-up.
   virtual void restart() = 0;
 
-  float scale_at(std::int64_t global_step) const {
+  // Of displacements, after so many windows.
+  float scale_at(std::int64_t applied) const {
     return static_cast<float>(
-        exploration_scale(static_cast<double>(global_step), s_.option("scale"), s_.option("smallest_scale")));
+        exploration_scale(static_cast<double>(applied), s_.option("scale"), s_.option("smallest_scale")));
   }
 
   NamedTensors inputs_;
@@ -95,8 +100,12 @@ class Plan : public Runnable {
   const at::Tensor arena_;
   NamedTensors networks_;  // parameters, the trained ones in the arena
   flow_forward::FlowPlaces places_;
-  at::Tensor rows_, keys_;    // of a micro-step: inputs, then targets, sanitised
-  std::int64_t trained_ = 0;  // elements of the arena that have a gradient
+  at::Tensor rows_, keys_;  // of a micro-step: inputs, then targets, sanitised
+  struct Stretch {
+    std::int64_t first, count;
+  };
+  std::vector<Stretch> parts_;                                        // of the arena: parameters that have a gradient
+  std::int64_t trained_ = 0;                                          // elements of the arena that have a gradient
   std::int64_t attempt_ = 0, first_attempt_ = 0, first_applied_ = 0;  // as it was at set-up
 
  private:

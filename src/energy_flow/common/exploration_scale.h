@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "src/setting.h"
 
 namespace twinbench::energy_flow {
 
+inline constexpr std::int64_t kFirstDecay = 100, kDecayEvery = 10;  // training steps
+
 inline double exploration_scale(double global_step, double scale, double smallest_scale) {
-  const double decays = std::floor((global_step - 100) / 10);
+  const double decays = std::floor((global_step - kFirstDecay) / kDecayEvery);
   return decays < 0 ? scale : std::max(smallest_scale, scale * std::pow(0.9, decays));
 }
 inline double exploration_scale(const Setting& setting) {

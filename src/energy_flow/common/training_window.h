@@ -31,7 +31,21 @@ enum Work : std::int64_t {
   kTapeLeft,
   kSnapshots,
   kDeviceSyncs,
+  kFiniteChecks,
   kWorkColumns
+};
+
+// Places of the output `anomaly`: of a window that is looked through, the first stage whose result is not all numbers,
+// and its micro-step; -1 and -1 where there is none. From kGradientStage on: each parameter's gradient, in their order.
+enum Anomaly : std::int64_t { kAnomalyMicroStep, kAnomalyStage, kAnomalyColumns };
+enum WindowStage : std::int64_t {
+  kInputStage,  // as staged, sanitised or not
+  kTargetStage,
+  kEnergyStage,  // mapped inputs
+  kGoalStage,    // mapped targets
+  kSurfaceStage,
+  kLossStage,
+  kGradientStage
 };
 
 constexpr std::int64_t kFirstExponent = 16, kMostExponent = 24, kGoodStepsToDouble = 2000;  // of the loss scale
@@ -78,6 +92,15 @@ inline std::vector<InputSpec> trained_parameters(const Setting& s) {
 }
 inline bool has_gradient(const std::string& parameter, const Setting& s) {
   return s.option("spawn") == 2 || !parameter.starts_with("child_");
+}
+
+// What an anomaly is reported as.
+inline std::string stage_name(std::int64_t stage, const Setting& s) {
+  constexpr const char* kNames[] = {"input", "target", "initial energies", "target surface", "surface", "loss"};
+  if (stage < 0) return "none";
+  if (stage < kGradientStage) return kNames[stage];
+  const std::vector<InputSpec> trained = trained_parameters(s);
+  return "gradient of " + trained.at(static_cast<std::size_t>(stage - kGradientStage)).name;
 }
 
 }  // namespace twinbench::energy_flow::train_step

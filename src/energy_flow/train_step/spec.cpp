@@ -43,6 +43,7 @@ Signature signature() {
                   {"elements", Expression(kElements)},
                   {"counted", Expression(std::to_string(std::int64_t{kCounts}))},
                   {"recorded", Expression(std::to_string(std::int64_t{kRecord}))},
+                  {"anomaly_columns", Expression(std::to_string(std::int64_t{kAnomalyColumns}))},
                   {"work_columns", Expression(std::to_string(std::int64_t{kWorkColumns}))}},
       .options = options,
       .inputs = {whole(data("input", "rows, embedding", from_case(1))),
@@ -55,7 +56,8 @@ Signature signature() {
                   result("second_moment", "elements", gradient), result("gradients", "elements", gradient),
                   result("loss", "1", loss).with_nan(), result("losses", "micro_steps", loss).with_nan(),
                   result("norm", "1", gradient).of(Element::kDouble).with_nan(), exact("counts", "counted"),
-                  exact("record", "recorded"), result("work", "work_columns", measured).of(Element::kInt64)},
+                  exact("record", "recorded"), exact("anomaly", "anomaly_columns"),
+                  result("work", "work_columns", measured).of(Element::kInt64)},
   };
   add_mapper(s);
   const std::size_t first = s.inputs.size();
@@ -109,7 +111,8 @@ std::int64_t reads(Variant variant, const NamedTensors& outputs, const Setting& 
   std::int64_t taken = 0;  // micro-steps with rows
   for (std::int64_t i = 0; i < window.micro_steps; ++i) taken += window.rows_of(i) > 0;
   const std::int64_t back = taken - told[kSkippedMicro], all = tensors(s);
-  const std::int64_t flows = 8 * of[kFlowSteps] + 5 * of[kPlacedFlows] + 4 * of[kCollectedFlows] + of[kStopTests];
+  const std::int64_t flows =
+      of[kFiniteChecks] + 8 * of[kFlowSteps] + 5 * of[kPlacedFlows] + 4 * of[kCollectedFlows] + of[kStopTests];
   const std::int64_t end = back == 0 ? 0 : s.on("tensor_by_tensor") ? 2 * all + 1 : 1;
   // A finite test of the loss each; sanitised rows of input and target.
   return flows + taken * (1 + (s.on("sanitise") ? 2 : 0)) + end +
@@ -179,15 +182,22 @@ ComponentSpec make_spec() {
   spec.finish_inputs = finish_inputs;
   spec.proof = {{"scalar_reads", "", [](const Setting&) { return std::int64_t{1}; }, nothing, reads}};
   spec.cost = cost;
+  // In a window that is looked through one for each stage and gradient, and one that gathers these.
   // Of a micro-step's flows 20 + 8 layers a step and what they begin and end with; six beside them; five a window.
   spec.most_launches = [](const Setting& s) {
-    return s.size("micro_steps") * (s.size("max_steps") * (20 + 8 * s.size("layers")) + 31) + 5;
+    const std::int64_t looked = s.option("applied") < s.option("anomaly_steps") ? 7 + tensors(s) : 0;
+    return s.size("micro_steps") * (s.size("max_steps") * (20 + 8 * s.size("layers")) + 31 + looked) + 5;
   };
   spec.invariants = {{"attempts and applied windows agree with the status", counted_wrong},
                      {"the window's loss is the row-weighted mean of finite ones", not_the_mean},
                      {"what is not applied moves nothing", moved_without_update}};
   spec.relations = {
       {"loss scaling by a power of two changes no bit", [](Setting s) { return with_switched(s, "loss_scaling"); }},
+      {"looked through or not, the window is the same",
+       [](Setting s) {
+         if (!s.on("sanitise")) return s;
+         return with_option(s, "anomaly_steps", s.option("anomaly_steps") > 2 ? 0 : 1e6);
+       }},
       {"a sin or none, the window is the same", [](Setting s) {
          for (const char* sin :
               {"eager_messages", "separate_metrics", "trim_every_step", "retained_tape", "attached_storage",
