@@ -12,11 +12,11 @@ constexpr std::size_t kTilesPerBlock = 8;
 
 }  // namespace
 
-FlowTape::FlowTape(const TileNetworks& networks, std::int64_t states, bool everything)
+FlowTape::FlowTape(const TileNetworks& networks, std::int64_t states, Keeps keeps)
     : state_((4 + states) * kLanes),
-      gates_(everything ? networks.kept_gates() : 0),
-      heads_(everything ? networks.kept_heads() : 0),
-      size_(state_ + 3 * kLanes + gates_ + heads_) {}
+      gates_(keeps == Keeps::kEverything ? networks.kept_gates() : 0),
+      heads_(keeps == Keeps::kEverything ? networks.kept_heads() : 0),
+      size_(state_ + (keeps == Keeps::kStart ? 1 : 3) * kLanes + gates_ + heads_) {}
 
 void FlowTape::clear() { steps_.clear(), tiles_.clear(); }
 
@@ -40,5 +40,10 @@ const TileStep& FlowTape::add(std::int64_t tile, std::uint32_t active) {
 }
 
 std::int64_t FlowTape::bytes() const { return static_cast<std::int64_t>(tiles_.size()) * size_ * 4; }
+
+std::int64_t FlowTape::bytes_for(std::int64_t tiles) const {
+  constexpr auto kBlock = static_cast<std::int64_t>(kTilesPerBlock);
+  return (tiles + kBlock - 1) / kBlock * kBlock * size_ * 4;
+}
 
 }  // namespace twinbench::energy_flow::flow_forward
