@@ -122,7 +122,7 @@ std::int64_t FlowPass::tape_bytes() const {
   return bytes;
 }
 
-// Of all samples, whose blocks stay theirs.
+// Of all samples, whose memory stays theirs.
 std::int64_t FlowPass::most_held(std::int64_t every, std::int64_t steps) const {
   const std::int64_t tiles = tiles_of(rules_), segments = (steps + every - 1) / every;
   const Sample& one = *flows_.front();

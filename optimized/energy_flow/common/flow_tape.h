@@ -29,8 +29,8 @@ class FlowTape {
 
   const std::vector<Step>& steps() const { return steps_; }
   const TileStep& operator[](std::size_t tile) const { return tiles_[tile]; }
-  std::int64_t bytes() const;                        // in use
-  std::int64_t bytes_for(std::int64_t tiles) const;  // of the blocks that hold so many tiles' steps
+  std::int64_t bytes() const;  // in use
+  std::int64_t bytes_for(std::int64_t tiles) const { return tiles * size_ * 4; }
 
  private:
   float* take();
@@ -38,7 +38,7 @@ class FlowTape {
   const std::int64_t state_, gates_, heads_, size_;  // floats of one tile's step
   std::vector<Step> steps_;
   std::vector<TileStep> tiles_;
-  std::vector<at::Tensor> blocks_;
+  std::vector<at::Tensor> memory_;
 };
 
 }  // namespace twinbench::energy_flow::flow_forward

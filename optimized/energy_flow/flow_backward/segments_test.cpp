@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "src/energy_flow/common/flow_work.h"
@@ -81,7 +82,7 @@ TEST_P(Segments, ABudgetTakesTheLongestThatFitsAndNamesWhatIsNeeded) {
   EXPECT_EQ(told(whole, kStepForwards), kSteps) << "all of it fits";
   double last = 1e9;
   for (const double share : {0.9, 0.6, 0.45}) {
-    const double budget = share * static_cast<double>(told(whole, kTapePeak));
+    const double budget = std::floor(share * static_cast<double>(told(whole, kTapePeak)));
     const NamedTensors of = outputs_of(setting_with(0, budget, GetParam()));
     expect_same_gradients(whole, of, std::to_string(share));
     const auto peak = static_cast<double>(told(of, kTapePeak));
@@ -108,7 +109,7 @@ TEST_P(Segments, ABudgetTakesTheLongestThatFitsAndNamesWhatIsNeeded) {
 
 // Samples that stop inside a segment, children on both sides of its border.
 TEST_P(Segments, RepeatWhoLivedAndWhoWasBorn) {
-  const Options lives = {{"spawn", 1},   {"scale", 2},          {"movement_threshold", 0.4},
+  const Options lives = {{"spawn", 1},   {"scale", 2},          {"movement_threshold", 0.1},
                          {"on_stop", 1}, {"projection_age", 5}, {"convergence_enabled", 1},
                          {"noise", 0.1}};
   Options kept = lives;
