@@ -121,7 +121,7 @@ def test_free_distances_would_show(folder):
 
 
 def work(folder, variant, case, *sizes):
-    names = ("steps", "tests", "placed", "children", "collected", "cells", "held", "left")
+    names = ("steps", "tests", "placed", "children", "collected", "cells", "held", "left", "peak", "computed")
     tensors = dumped(folder, f"energy_flow.flow_backward/{variant}/cpu/fp32/{case}", *sizes)
     return dict(zip(names, tensors["output.work"].tolist(), strict=True))
 

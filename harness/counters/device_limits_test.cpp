@@ -95,6 +95,24 @@ TEST(DeviceLimits, AWholeWayBackLaunchesByTheStepsThatWereIssued) {
     }
 }
 
+// Where states are kept every second step all but the last segment are issued once more (C31).
+TEST(DeviceLimits, SegmentsLaunchTheirStepsOnceMore) {
+  for (const char* input_case : {"tiny", "gate", "run_s", "long", "tiles"}) {
+    const Cell cell = find_cell(std::string("energy_flow.flow_backward/optimized/simt/fp32/") + input_case);
+    Setting setting = cell.setting();
+    setting.input_case.options["ckpt_every"] = 2;
+    const std::int64_t layers = setting.size("layers");
+    const CountedRun run = count_run(*cell.component, cell.variant, setting, 1);
+    const std::int64_t issued = run.counters.launches_by_kernel.at("energy_flow::flow_backward::NeuronBack"),
+                       again = (issued - 1) / 2;
+    EXPECT_EQ(run.counters.value("launches"),
+              9 + issued * (10 + 4 * layers) + (issued + 1) / 2 + again * (2 * (3 + layers) + 2))
+        << input_case;
+    EXPECT_LE(run.counters.value("launches"), issued * (20 + 8 * layers)) << "the specification's bound";
+    EXPECT_EQ(run.counters.value("products") + run.counters.dispatches + run.counters.allocations, 0) << input_case;
+  }
+}
+
 TEST(DeviceLimits, AChosenWayMayDispatchLessThanTheFormulaButNotMore) {
   const Cell cell = find_cell("energy_flow.energy_carrier/optimized/simt/bf16/one");
   CountedRun run = count_run(*cell.component, cell.variant, cell.setting(), 1);

@@ -33,8 +33,10 @@ inline namespace cuda_runtime {
 
 // Index of the way to take. `of` names what is done and its shape: measured once for it in a process, so that every
 // set-up of one shape takes the same way. The device and the stream must be the current ones. The first way is kept
-// unless another is at least `least_gain` times as quick.
-inline std::size_t choose(const std::string& of, const std::vector<Way>& ways, double least_gain = 1) {
+// unless another is at least `least_gain` times as quick. measure(run): seconds of a run, or kNotMeasured.
+using Measure = std::function<double(const std::function<void()>& run)>;
+inline std::size_t choose(const std::string& of, const std::vector<Way>& ways, double least_gain = 1,
+                          const Measure& measure = seconds_of) {
   if (ways.size() == 1) return 0;
   const auto names = [&ways] {
     std::vector<std::string> all;
@@ -53,7 +55,7 @@ inline std::size_t choose(const std::string& of, const std::vector<Way>& ways, d
   const std::lock_guard<std::mutex> lock(mutex);
   const std::string key = of + " on " + current_device();
   if (measured.count(key) == 0)
-    for (const Way& way : ways) measured[key].push_back(seconds_of(way.run));
+    for (const Way& way : ways) measured[key].push_back(measure(way.run));
   const std::vector<double>& times = measured[key];
   const bool known = times.front() != kNotMeasured;
   const auto seconds = [&](std::size_t i) { return known ? times[i] : ways[i].expected; };

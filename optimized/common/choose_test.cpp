@@ -36,6 +36,35 @@ TEST(Choose, TheFirstWayIsKeptWhereTheGainIsTooSmall) {
   EXPECT_EQ(choose("a test", kWays, 3.1), 0u);
 }
 
+// A clock that runs alone turn, ten of them a measurement.
+struct Turned {
+  double seconds = 0;
+  int runs = 0;
+  Way way(const std::string& name, double expected, double takes) {
+    return {name, expected, [this, takes] { seconds += takes, ++runs; }};
+  }
+  double operator()(const std::function<void()>& run) const {
+    const double start = seconds;
+    for (int i = 0; i < 10; ++i) run();
+    return (seconds - start) / 10;
+  }
+};
+
+TEST(Choose, WhatIsMeasuredDecidesWhateverWasExpectedAndOnceForAShape) {
+  Turned clock;
+  const ChoiceWatch watch;
+  const auto taken = [&](const std::string& of, double eager, double captured) {
+    return choose(of, {clock.way("eager", 1, eager), clock.way("captured", 9, captured)}, 1.05, std::cref(clock));
+  };
+  EXPECT_EQ(taken("steps that gain too little", 10.4e-6, 10e-6), 0u);
+  EXPECT_EQ(taken("steps that gain enough", 10.6e-6, 10e-6), 1u);
+  EXPECT_EQ(clock.runs, 40);
+  EXPECT_EQ(taken("steps that gain enough", 1e-6, 10e-6), 1u) << "nothing is measured again";
+  EXPECT_EQ(clock.runs, 40);
+  ASSERT_EQ(watch.made().size(), 3u);
+  EXPECT_EQ(watch.made()[1].why, "measured: eager 10.6 us, captured 10.0 us");
+}
+
 TEST(Choose, OneWayIsNoChoice) {
   const ChoiceWatch watch;
   EXPECT_EQ(choose("a test", {kWays[2]}), 0u);

@@ -42,7 +42,8 @@ struct Series {
   std::vector<std::int64_t> items;
   double broken_rules = 0;  // values at which a step breaks one
   std::string which_rules;
-  Readings counts;  // and readings, the run's own, of its first step at the last value
+  Readings counts;          // and readings, the run's own, of its first step at the last value
+  Readings least, largest;  // the same over all values
 };
 
 // At how many values a step takes less than nine tenths of the time at the value before.
@@ -89,6 +90,8 @@ void add_series(Findings& findings, Variant variant, const std::vector<std::int6
   findings.measures[prefix + "falls.seconds"] = {falls(series.seconds), ""};
   findings.measures[prefix + "broken_rules"] = {series.broken_rules, series.which_rules};
   for (const auto& [name, count] : series.counts) findings.measures[prefix + "run." + name] = {count, ""};
+  for (const auto& [name, count] : series.least) findings.measures[prefix + "least_run." + name] = {count, ""};
+  for (const auto& [name, count] : series.largest) findings.measures[prefix + "largest_run." + name] = {count, ""};
   row.timelines.push_back({{"name", "seconds"}, {"unit", "a step, by value"}, {"values", series.seconds}});
   auto& differing = findings.measures[prefix + "differing_values"];
   double count = 0;
@@ -122,6 +125,13 @@ Findings run(const Trial& trial) {
         series.which_rules += (series.which_rules.empty() ? "" : "; ") + std::to_string(value) + ": " + rule;
       series.counts = one->counters();
       series.counts.merge(one->readings());
+      for (const auto& [name, count] : series.counts) {
+        const auto over = [&, &name = name, &count = count](Readings& of, auto better) {
+          const auto [found, is_new] = of.try_emplace(name, count);
+          if (!is_new && better(count, found->second)) found->second = count;
+        };
+        over(series.least, std::less<>()), over(series.largest, std::greater<>());
+      }
       series.counters.push_back(counted(*one, 1, trial.device));
       series.seconds.push_back(median_step(*one, config.count("repeats"), trial.device));
     };
@@ -171,6 +181,10 @@ Experiment make_experiment() {
        false, Values::kAny},
       {"optimized.run.*", Half::kOptimized, "what the run counts and reads itself, by its first step at the last value",
        false, Values::kAny},
+      {"baseline.least_run.*", Half::kBaseline, "the same, the least over the values", false, Values::kAny},
+      {"optimized.least_run.*", Half::kOptimized, "the same, the least over the values", false, Values::kAny},
+      {"baseline.largest_run.*", Half::kBaseline, "the same, the largest over the values", false, Values::kAny},
+      {"optimized.largest_run.*", Half::kOptimized, "the same, the largest over the values", false, Values::kAny},
       {"baseline.differing_values", Half::kBaseline, "values at which results differ bit for bit from the first's"},
       {"optimized.differing_values", Half::kOptimized, "values at which results differ bit for bit from the first's"}};
   kind.check = check;

@@ -57,7 +57,7 @@ class FlowsOnTape : public FlowByFlow {
     }
   }
 
-  // Adds to what `of` [kWorkColumns] tells of the passes, but for the bytes of tapes.
+  // Adds to what `of` [kWorkColumns] tells of the passes, but for the bytes of tapes; the most steps of a sample.
   void count_work(std::int64_t* of) {
     of[kFlowSteps] += static_cast<std::int64_t>(flow_steps_);
     of[kStopTests] += stop_tests_;
@@ -68,6 +68,7 @@ class FlowsOnTape : public FlowByFlow {
       of[kChildren] += stats[kCreated] - placed;
       of[kCollectedFlows] += book(b).completed() + stats[kProjectedStop];
       of[kCellsReached] += stats[kCells];
+      of[kStepForwards] = std::max(of[kStepForwards], std::int64_t{stats[kSteps]});
     }
   }
 

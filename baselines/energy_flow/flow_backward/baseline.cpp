@@ -35,7 +35,7 @@ class Baseline final : public FlowsOnTape<Real> {
     const at::Tensor work = at::zeros({kWorkColumns}, at::kLong);
     auto* const of = work.mutable_data_ptr<std::int64_t>();
     this->count_work(of);
-    of[kTapeBytes] = held, of[kTapeLeft] = this->tape_bytes();
+    of[kTapeBytes] = of[kTapePeak] = held, of[kTapeLeft] = this->tape_bytes();
     this->host_results_.set("work", work);
     this->groups_.clear();
   }

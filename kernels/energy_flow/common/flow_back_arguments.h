@@ -48,6 +48,33 @@ struct TapedArguments {
 void launch_finish_taped(const TapedArguments& arguments, kernels::Stream stream);
 void launch_settle_taped(const TapedArguments& arguments, kernels::Stream stream);
 
+// Steps computed again from the states that every so many of them began with (C31): a row each, as steps list them.
+struct StartRows {
+  kernels::DesignatedOnly designated = kernels::DesignatedOnly();
+  float *x = nullptr, *y = nullptr, *z = nullptr, *energy = nullptr;  // [slots]
+  std::int32_t* age = nullptr;                                        // likewise
+};
+struct StartArguments {
+  kernels::DesignatedOnly designated = kernels::DesignatedOnly();
+  std::int64_t slots = 0;
+  const std::int32_t* total = nullptr;  // [1]: rows that there are
+  const std::int32_t* slot = nullptr;   // [slots]
+  flow_forward::SlotFields flows = {};
+  StartRows start = {};
+};
+void launch_keep_start(const StartArguments& arguments, kernels::Stream stream);  // from the flows
+void launch_take_start(const StartArguments& arguments, kernels::Stream stream);  // to the flows
+
+// Children that were admitted after a step once more, from what it left of their parents.
+struct BearArguments {
+  kernels::DesignatedOnly designated = kernels::DesignatedOnly();
+  std::int64_t slots = 0;
+  StepRows tape = {};
+  flow_forward::RowResults results = {};
+  flow_forward::SlotFields flows = {};
+};
+void launch_bear_again(const BearArguments& arguments, kernels::Stream stream);
+
 // A recurrent layer whose gates are kept: in the forward pass with the state, on the way back (no `out`) alone.
 struct GatesArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
@@ -165,7 +192,13 @@ struct NeuronBackArguments {
 };
 void launch_neuron_back(const NeuronBackArguments& arguments, kernels::Stream stream);
 
-// The gradients of the energies with which flows began, and the bytes of the steps' rows.
+// Bytes of a row: of every step, of one that begins a segment, and of each step of the segment at hand.
+struct TapeBytes {
+  kernels::DesignatedOnly designated = kernels::DesignatedOnly();
+  std::int64_t of_record = 0, of_start = 0, of_step = 0;
+};
+
+// The gradients of the energies with which flows began, and what the steps' rows hold.
 struct ReturnArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
   flow_forward::Slots slots = {};
@@ -173,9 +206,9 @@ struct ReturnArguments {
   const float* adjoint = nullptr;        // [slots]
   float* grad_energy = nullptr;          // [samples, cells]
   const std::int32_t* totals = nullptr;  // [steps]
-  std::int32_t steps = 0;
-  std::int64_t bytes_of_row = 0;
-  std::int64_t* tape_bytes = nullptr;  // [1]
+  std::int32_t steps = 0, every = 0;     // every: steps of a segment, at least one
+  TapeBytes bytes = {};
+  std::int64_t* tape_bytes = nullptr;  // [4]: after the forward half, after this, at most; steps computed forward
 };
 void launch_return(const ReturnArguments& arguments, kernels::Stream stream);
 

@@ -135,10 +135,22 @@ struct ReturnEnergies {
     for (std::int64_t sample = block.index().y; sample < a.slots.samples; sample += block.grid().y)
       if (number < a.placed) a.grad_energy[sample * a.cells + number] = a.adjoint[a.slots.first(sample) + number];
     if (block.index().x > 0 || block.index().y > 0) return;  // whole blocks
-    long long rows = 0;
-    for (std::int32_t step = thread; step < a.steps; step += kMaxThreads) rows += a.totals[step];
-    rows = simt::block_sum(block, rows);
-    if (thread == 0) *a.tape_bytes = rows * a.bytes_of_row;
+    long long kept = 0, largest = 0, last = 0;
+    for (std::int32_t first = thread * a.every; first < a.steps; first += kMaxThreads * a.every) {
+      long long rows = 0;
+      for (std::int32_t step = first; step < a.steps && step < first + a.every; ++step) rows += a.totals[step];
+      kept += rows * a.bytes.of_record + a.totals[first] * a.bytes.of_start;
+      last = rows * a.bytes.of_step;  // a thread's segments go up
+      largest = last > largest ? last : largest;
+      if (first + a.every < a.steps) last = 0;
+    }
+    kept = simt::block_sum(block, kept), last = simt::block_sum(block, last);
+    largest = simt::block_max(block, largest, 0LL);
+    if (thread > 0) return;
+    a.tape_bytes[0] = kept + last;
+    a.tape_bytes[1] = 0;
+    a.tape_bytes[2] = kept + largest;
+    a.tape_bytes[3] = a.steps == 0 ? 0 : a.steps + (a.steps - 1) / a.every * a.every;
   }
 };
 

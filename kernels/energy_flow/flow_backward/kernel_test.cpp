@@ -213,21 +213,26 @@ TEST(EndKernels, SurfacesGiveGradientsToDoneFlows) {
     // What is returned: of the flows that were placed.
     float* const start = l.floats(2 * a.cells(), 9);
     const float last = start[2 * a.cells() - 1];
-    simt::GuardedBuffer<std::int64_t> bytes(std::vector<std::int64_t>{-1});
+    simt::GuardedBuffer<std::int64_t> bytes(std::vector<std::int64_t>(4, -1));
     simt::run_clean(ReturnEnergies{}, {1, 2, 1}, kernels::kElementThreads, order,
                     ReturnArguments{.slots = a.slots,
                                     .placed = 19,
                                     .cells = a.cells(),
                                     .adjoint = gradient,
                                     .grad_energy = start,
-                                    .totals = l.integers({7, 5, 300}),
-                                    .steps = 2,
-                                    .bytes_of_row = 100,
+                                    .totals = l.integers({7, 300, 5, 11}),
+                                    .steps = 3,
+                                    .every = 2,
+                                    .bytes = {.of_record = 1, .of_start = 10, .of_step = 100},
                                     .tape_bytes = bytes.data()});
     for (std::int32_t i = 0; i < 38; ++i)
       ASSERT_EQ(start[i / 19 * a.cells() + i % 19], gradient[i / 19 * kEach + i % 19]) << i;
     EXPECT_EQ(start[2 * a.cells() - 1], last);
-    EXPECT_EQ(bytes[0], 1200);
+    // Of 312 rows, 12 of them at starts: the last segment's, and the largest one's. Two of three steps came again.
+    EXPECT_EQ(bytes[0], 312 + 120 + 500);
+    EXPECT_EQ(bytes[1], 0);
+    EXPECT_EQ(bytes[2], 312 + 120 + 30700);
+    EXPECT_EQ(bytes[3], 5);
   }
 }
 

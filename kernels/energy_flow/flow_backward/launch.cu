@@ -14,12 +14,19 @@
 #include "kernels/energy_flow/flow_backward/layer_kernel.h"
 #include "kernels/energy_flow/flow_backward/matrix_kernel.h"
 #include "kernels/energy_flow/flow_backward/neuron_kernel.h"
+#include "kernels/energy_flow/flow_backward/repeat_kernel.h"
 
 namespace twinbench::energy_flow::flow_backward {
 namespace {
 
 dim3 tiles(std::int64_t rows, int of_columns) {
   return simt::grid(kernels::blocks_of(rows, flow_forward::kTileFlows) * of_columns);
+}
+
+template <class Kernel, class Arguments>
+void launch_rows(Kernel kernel, const Arguments& a, kernels::Stream stream) {
+  simt::launch(kernel, simt::grid(kernels::striding_blocks(a.slots, kernels::kElementThreads)),
+               kernels::kElementThreads, 0, stream, a);
 }
 
 }  // namespace
@@ -37,6 +44,10 @@ void launch_finish_taped(const TapedArguments& a, kernels::Stream stream) {
 void launch_settle_taped(const TapedArguments& a, kernels::Stream stream) {
   simt::launch(SettleTaped{}, simt::grid(a.forward.slots.samples), flow_forward::kSampleThreads, 0, stream, a);
 }
+
+void launch_keep_start(const StartArguments& a, kernels::Stream stream) { launch_rows(KeepStart{}, a, stream); }
+void launch_take_start(const StartArguments& a, kernels::Stream stream) { launch_rows(TakeStart{}, a, stream); }
+void launch_bear_again(const BearArguments& a, kernels::Stream stream) { launch_rows(BearAgain{}, a, stream); }
 
 void launch_gates(const GatesArguments& a, kernels::Stream stream) {
   const auto start = [&](auto kernel) {

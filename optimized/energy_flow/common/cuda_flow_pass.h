@@ -51,6 +51,7 @@ class CudaFlowPass : private TapedSteps {
         {.forward = a_, .grad_surface = data<float>(places_.grad_surface), .grad_energy = adjoints_.energy}, stream());
     for (std::int32_t t = issued_; t-- > 0;) {
       const bool first = t + 1 == issued_;
+      if (segment_ > 0 && !first && (t + 1) % segment_ == 0) repeat_segment(t);
       if (by_graphs_)
         back_graphs_[2 * place_of(t) + first](stream());
       else
@@ -63,7 +64,8 @@ class CudaFlowPass : private TapedSteps {
                    .grad_energy = data<float>(places_.grad_initial_energy),
                    .totals = totals_,
                    .steps = issued_,
-                   .bytes_of_row = bytes_of_row(),
+                   .every = static_cast<std::int32_t>(segment_length()),
+                   .bytes = bytes_of_row(),
                    .tape_bytes = data<std::int64_t>(places_.tape_bytes)},
                   stream());
     if (issued_ == 0) return;  // all sums are zeros, as they were made
@@ -136,6 +138,17 @@ class CudaFlowPass : private TapedSteps {
   void both() {
     forward(samples_);
     if (taped_) backward();
+  }
+
+  // The segment that step t ends.
+  void repeat_segment(std::int32_t t) {
+    a_.clock = nullptr;  // whose step is the last one
+    for (std::int32_t again = t + 1 - static_cast<std::int32_t>(segment_); again <= t; ++again)
+      if (by_graphs_)
+        repeat_graphs_[place_of(again)](stream());
+      else
+        repeat(again, stream());
+    if (by_graphs_) a_.clock = clock_;
   }
 
   // Step t's way back; first: of the pass.
@@ -217,8 +230,7 @@ class CudaFlowPass : private TapedSteps {
   // Records each step's own graphs: there, up to the look before the next one, and back, as the pass's first or not.
   void capture() {
     const DeviceGuard device(setting_.device);
-    std::int32_t* const clock = new_integers(2);
-    a_.clock = clock;
+    a_.clock = clock_ = new_integers(2);
     const bool demanded = setting_.option("captured_steps") == 2;
     const std::string of = "flow steps there and back of " + std::to_string(slots_) + " slots, " +
                            std::to_string(layer_count_) + " layers of " + std::to_string(setting_.size("hidden"));
@@ -237,13 +249,18 @@ class CudaFlowPass : private TapedSteps {
           if (taped_)
             back_graphs_.push_back(kernels::captured_graph("way back of flow step " + std::to_string(t),
                                                            [&](kernels::Stream on) { walk_back(t, first, on); }));
+        if (segment_ == 0) continue;
+        a_.clock = nullptr;
+        repeat_graphs_.push_back(kernels::captured_graph("flow step " + std::to_string(t) + " once more",
+                                                         [&](kernels::Stream on) { repeat(t, on); }));
+        a_.clock = clock_;
       }
     });
     a_.clock = nullptr;
     if (!recorded) return;
-    const auto take = [this, clock](bool graphs) {
+    const auto take = [this](bool graphs) {
       starts_graphs_ = graphs;
-      a_.clock = graphs ? clock : nullptr;
+      a_.clock = graphs ? clock_ : nullptr;
     };
     // Kernels of a step, there and back, where everything is kept.
     const double launches = 6 + static_cast<double>(layer_count_) + (taped_ ? 6 + 4.0 * layer_count_ : 0);
@@ -381,7 +398,8 @@ class CudaFlowPass : private TapedSteps {
   std::vector<kernels::ColumnSumArguments> sums_;
   at::Tensor all_sums_;  // of matrices, of heads, of the neuron
   std::int64_t heads_from_ = 0, neuron_from_ = 0;
-  std::vector<std::function<void(kernels::Stream)>> graphs_, back_graphs_;  // back: [steps][2]
+  std::vector<std::function<void(kernels::Stream)>> graphs_, back_graphs_, repeat_graphs_;  // back: [steps][2]
+  std::int32_t* clock_ = nullptr;
   bool starts_graphs_ = false;
 };
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "optimized/energy_flow/common/flow_record.h"
+#include "optimized/energy_flow/common/segments.h"
 #include "src/energy_flow/common/flow_lives.h"
 
 namespace twinbench::energy_flow::flow_forward {
@@ -28,10 +30,13 @@ float* row(const at::Tensor& of, std::int64_t i) { return data<float>(of) + i * 
 
 }  // namespace
 
-// One sample: its flows, their tape, and what the loss says of each flow, at its place.
+// One sample: its flows, their tape, and what the loss says of each flow, at its place. Where states are kept every so
+// many steps, the tape is of one segment at a time, and the record of all steps.
 struct FlowPass::Sample {
   Sample(const Rules& rules, const TileNetworks& networks, std::int64_t states, bool taped, bool everything)
-      : flows(rules, networks, states), tape(networks, states, everything) {
+      : flows(rules, networks, states),
+        tape(networks, states, everything ? FlowTape::Keeps::kEverything : FlowTape::Keeps::kState),
+        starts(networks, states, FlowTape::Keeps::kStart) {
     if (!taped) return;
     const std::int64_t places = tiles_of(rules) * kLanes;
     for (auto [field, channels] : {std::pair(&position, std::int64_t{3}), std::pair(&energy, std::int64_t{1}),
@@ -39,8 +44,13 @@ struct FlowPass::Sample {
       *field = at::zeros({places * channels}, at::kFloat);
   }
 
+  std::int64_t bytes() const { return tape.bytes() + starts.bytes() + record.bytes(); }
+  void clear() { tape.clear(), starts.clear(), record.clear(); }
+
   SampleFlows flows;
-  FlowTape tape;
+  FlowTape tape, starts;
+  FlowRecord record;
+  std::int64_t most_held = 0, forwards = 0;   // bytes; steps that were computed
   at::Tensor position, energy, hidden, born;  // [tiles][channels][kLanes]
 };
 
@@ -55,8 +65,12 @@ FlowPass::FlowPass(const NamedTensors& inputs, const Setting& setting, FlowPlace
       gradients_(inputs, setting, networks_),
       parts_(samples_ == 1 ? std::clamp<std::int64_t>(tiles_of(rules_), 1, kMostPieces) : 1),
       products_of_tile_(kLanes * products_of_flow_step(setting)) {
+  const bool everything = taped_ && (setting.on("keep_everything") || setting.option("ckpt_every") > 0 ||
+                                     setting.option("tape_budget") > 0);
   for (std::int64_t b = 0; b < samples_; ++b)
-    flows_.push_back(std::make_unique<Sample>(rules_, networks_, states_, taped_, setting.on("keep_everything")));
+    flows_.push_back(std::make_unique<Sample>(rules_, networks_, states_, taped_, everything));
+  if (taped_ && samples_ > 0)
+    every_ = steps_between_states(setting, [&](std::int64_t every) { return most_held(every, most_steps(setting)); });
   const std::int64_t shares = pieces_of(samples_).number() * parts_;
   scratch_ = at::empty({shares, gradients_.scratch_size()}, at::kFloat);
   if (!taped_) return;
@@ -80,7 +94,7 @@ void FlowPass::forward(std::int64_t rows) {
   pieces_of(rows).each([this](std::int64_t piece, std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) forward_sample(b, piece);
   });
-  if (places_.tape_bytes.defined()) *data<std::int64_t>(places_.tape_bytes) = tape_bytes();
+  tell(kHeld, tape_bytes());
 }
 
 void FlowPass::backward(std::int64_t rows) {
@@ -94,12 +108,34 @@ void FlowPass::backward(std::int64_t rows) {
   for (std::int64_t share = pieces.number() * parts_; share < sums_.size(0); ++share)
     std::fill_n(row(sums_, share), sums_.size(1), 0.0f);
   sum_columns<float>(sums_, all_sums_, all_sums_.size(0));
+  std::int64_t most = 0, forwards = 0;
+  for (std::int64_t b = 0; b < rows; ++b) {
+    const Sample& sample = *flows_[static_cast<std::size_t>(b)];
+    most += sample.most_held, forwards = std::max(forwards, sample.forwards);
+  }
+  tell(kLeft, tape_bytes()), tell(kPeak, most), tell(kStepForwards, forwards);
 }
 
 std::int64_t FlowPass::tape_bytes() const {
   std::int64_t bytes = 0;
-  for (const auto& sample : flows_) bytes += sample->tape.bytes();
+  for (const auto& sample : flows_) bytes += sample->bytes();
   return bytes;
+}
+
+// Of all samples, whose memory stays theirs.
+std::int64_t FlowPass::most_held(std::int64_t every, std::int64_t steps) const {
+  const std::int64_t tiles = tiles_of(rules_), segments = (steps + every - 1) / every;
+  const Sample& one = *flows_.front();
+  return samples_ * (one.starts.bytes_for(segments * tiles) + one.tape.bytes_for(std::min(every, steps) * tiles) +
+                     steps * tiles * static_cast<std::int64_t>(sizeof(TileLife)));
+}
+
+void FlowPass::tell(TapeColumn column, std::int64_t value) const {
+  if (places_.tape_bytes.defined()) data<std::int64_t>(places_.tape_bytes)[column] = value;
+}
+
+std::uint32_t FlowPass::key_of(std::int64_t b) const {
+  return static_cast<std::uint32_t>(places_.sample_key.const_data_ptr<std::int64_t>()[b]);
 }
 
 // A sample that is alone is cut into parts of its live tiles. Which part's sums a tile adds to is told by its place
@@ -118,12 +154,13 @@ void FlowPass::over_parts(double products, const Body& body) const {
 void FlowPass::forward_sample(std::int64_t b, std::int64_t piece) {
   Sample& sample = *flows_[static_cast<std::size_t>(b)];
   SampleFlows& flows = sample.flows;
-  const auto key = static_cast<std::uint32_t>(places_.sample_key.const_data_ptr<std::int64_t>()[b]);
+  const std::uint32_t key = key_of(b);
   const auto stride = static_cast<std::size_t>(parts_);
-  sample.tape.clear();
+  sample.clear();
+  sample.most_held = sample.forwards = 0;
   flows.place(data<float>(places_.initial_energy) + b * rules_.cells());
   for (std::int32_t t = 0; flows.look(t), !flows.finished(); ++t) {
-    if (taped_) begin_step(sample);
+    if (taped_) begin_step(sample, t);
     over_parts(products_of_tile_ * static_cast<double>(flows.tiles()), [&](std::int64_t part) {
       float* const scratch = row(scratch_, piece + part);
       if (!taped_) {
@@ -131,10 +168,14 @@ void FlowPass::forward_sample(std::int64_t b, std::int64_t piece) {
         return;
       }
       const FlowTape::Step& step = sample.tape.steps().back();
-      for (std::size_t i = step.first + static_cast<std::size_t>(part); i < step.last; i += stride)
+      for (std::size_t i = step.first + static_cast<std::size_t>(part); i < step.last; i += stride) {
         flows.advance(sample.tape[i].tile, t, key, scratch, &sample.tape[i]);
+        if (every_ > 0) sample.record.note(i - step.first, sample.tape[i]);
+      }
     });
     flows.settle(t);
+    ++sample.forwards;
+    sample.most_held = std::max(sample.most_held, sample.bytes());
   }
   if (places_.surface.defined()) flows.collect(data<float>(places_.surface) + b * rules_.cells());
   if (places_.margin.defined()) data<float>(places_.margin)[b] = tells_margin_ ? flows.margin() : 1.0f;
@@ -142,20 +183,73 @@ void FlowPass::forward_sample(std::int64_t b, std::int64_t piece) {
     std::copy_n(flows.stats().data(), int{kStatistics}, data<std::int32_t>(places_.stats) + b * kStatistics);
 }
 
-// Room on the tape for every tile with a live flow.
-void FlowPass::begin_step(Sample& sample) const {
-  sample.tape.begin_step(sample.flows.created());
-  for (std::int64_t tile = 0; tile < sample.flows.tiles(); ++tile)
-    if (const std::uint32_t active = sample.flows.live_lanes(tile); active != 0) sample.tape.add(tile, active);
+// Room on the tape for every tile with a live flow. Of a step that begins a segment the states stay.
+void FlowPass::begin_step(Sample& sample, std::int32_t t) const {
+  const SampleFlows& flows = sample.flows;
+  const bool begins = every_ > 0 && t % every_ == 0;
+  if (begins) sample.tape.clear(), sample.starts.begin_step(flows.created());
+  sample.tape.begin_step(flows.created());
+  if (every_ > 0) sample.record.begin_step(flows.created());
+  for (std::int64_t tile = 0; tile < flows.tiles(); ++tile) {
+    const std::uint32_t active = flows.live_lanes(tile);
+    if (active == 0) continue;
+    sample.tape.add(tile, active);
+    if (every_ > 0) sample.record.add(tile, active);
+    if (begins) flows.keep_start(sample.starts.add(tile, active));
+  }
+}
+
+// The steps of a segment once more, from the states that it began with, of the flows and with the children that there
+// were: nothing is decided.
+void FlowPass::repeat(Sample& sample, std::size_t segment, std::uint32_t key, std::int64_t piece) {
+  SampleFlows& flows = sample.flows;
+  const FlowRecord& record = sample.record;
+  const auto every = static_cast<std::size_t>(every_), stride = static_cast<std::size_t>(parts_);
+  const FlowTape::Step start = sample.starts.steps()[segment];
+  for (std::size_t i = start.first; i < start.last; ++i) flows.take_start(sample.starts[i]);
+  sample.tape.clear();
+  for (std::size_t t = segment * every; t < (segment + 1) * every; ++t) {
+    const FlowTape::Step& of = record.steps[t];
+    if (t > segment * every)
+      for (std::int32_t child = record.steps[t - 1].created; child < of.created; ++child) flows.bear_again(child);
+    sample.tape.begin_step(of.created);
+    for (std::size_t i = of.first; i < of.last; ++i) {
+      sample.tape.add(record.tiles[i].tile, record.tiles[i].active);
+      flows.set_live(record.tiles[i].tile, record.tiles[i].active);
+    }
+    const FlowTape::Step& step = sample.tape.steps().back();
+    over_parts(products_of_tile_ * static_cast<double>(of.last - of.first), [&](std::int64_t part) {
+      for (std::size_t i = static_cast<std::size_t>(part); i < of.last - of.first; i += stride) {
+        const TileStep& tile = sample.tape[step.first + i];
+        flows.advance(tile.tile, static_cast<std::int32_t>(t), key, row(scratch_, piece + part), &tile);
+        record.recall(of.first + i, tile);
+      }
+    });
+    ++sample.forwards;
+  }
+  sample.most_held = std::max(sample.most_held, sample.bytes());
 }
 
 void FlowPass::backward_sample(std::int64_t b, std::int64_t piece) {
   Sample& sample = *flows_[static_cast<std::size_t>(b)];
-  const auto stride = static_cast<std::size_t>(parts_);
   for (const at::Tensor* of : {&sample.position, &sample.energy, &sample.hidden, &sample.born})
     std::fill_n(data<float>(*of), of->numel(), 0.0f);
   sample.flows.uncollect(data<float>(places_.grad_surface) + b * rules_.cells(), data<float>(sample.energy));
   std::int32_t created = sample.flows.created();
+  const std::size_t segments = every_ > 0 ? sample.starts.steps().size() : 1;
+  for (std::size_t left = segments; left-- > 0;) {
+    if (left + 1 < segments) repeat(sample, left, key_of(b), piece);  // the last one is as its steps left it
+    walk_back(sample, created, piece);
+  }
+  if (places_.grad_initial_energy.defined())
+    std::copy_n(data<float>(sample.energy), rules_.placed(),
+                data<float>(places_.grad_initial_energy) + b * rules_.cells());
+  sample.clear();
+}
+
+// Back over the steps that are on the tape. created: flows that there were after them, then before.
+void FlowPass::walk_back(Sample& sample, std::int32_t& created, std::int64_t piece) {
+  const auto stride = static_cast<std::size_t>(parts_);
   const FlowTape& tape = sample.tape;
   for (auto step = tape.steps().rbegin(); step != tape.steps().rend(); ++step) {
     for (std::int32_t child = step->created; child < created; ++child) return_child(sample, child);
@@ -167,10 +261,6 @@ void FlowPass::backward_sample(std::int64_t b, std::int64_t piece) {
       for (int c = 0; c < 4; ++c) at_place(sample.born, 4, sample.flows.parent(child), c) = 0;
     created = step->created;
   }
-  if (places_.grad_initial_energy.defined())
-    std::copy_n(data<float>(sample.energy), rules_.placed(),
-                data<float>(places_.grad_initial_energy) + b * rules_.cells());
-  sample.tape.clear();
 }
 
 void FlowPass::walk_back(const Sample& sample, const TileStep& step, std::int64_t share) {

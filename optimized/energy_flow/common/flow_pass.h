@@ -1,7 +1,7 @@
 // The flows of a batch there and back on the CPU (C16, C17), in two halves: tiles of flows go forward in cache, which
-// leaves their states on a tape, and back, computing again what lies between them. Nothing is allocated and nothing
-// read back after the first pass. Threads share the samples, or the tiles of a sample that is alone; sums of gradients
-// do not depend on their number.
+// leaves their states on a tape, and back, computing again what lies between them; of whole steps too, where states are
+// kept every so many steps alone (C31). Nothing is allocated and nothing read back after the first pass. Threads share
+// the samples, or the tiles of a sample that is alone; sums of gradients do not depend on their number.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -47,10 +47,15 @@ class FlowPass {
   void over_parts(double products, const Body& body) const;
   void forward_sample(std::int64_t b, std::int64_t piece);
   void backward_sample(std::int64_t b, std::int64_t piece);
-  void begin_step(Sample& sample) const;
+  void begin_step(Sample& sample, std::int32_t t) const;
+  void repeat(Sample& sample, std::size_t segment, std::uint32_t key, std::int64_t piece);
+  void walk_back(Sample& sample, std::int32_t& created, std::int64_t piece);
   void walk_back(const Sample& sample, const TileStep& step, std::int64_t share);
   void return_child(const Sample& sample, std::int64_t child) const;
   Pieces pieces_of(std::int64_t rows) const;
+  std::uint32_t key_of(std::int64_t b) const;
+  std::int64_t most_held(std::int64_t every, std::int64_t steps) const;
+  void tell(TapeColumn column, std::int64_t value) const;
 
   const FlowPlaces places_;
   const bool taped_, tells_margin_;
@@ -62,6 +67,7 @@ class FlowPass {
   const std::int64_t parts_;       // of a sample
   const double products_of_tile_;  // multiplications of its way through the networks
   std::vector<std::unique_ptr<Sample>> flows_;
+  std::int64_t every_ = 0;                // steps between kept states; 0: all of a step's are kept
   at::Tensor scratch_, sums_, all_sums_;  // [pieces * parts, floats] twice, [floats]
   std::vector<PackSource> sources_;
   at::Tensor arena_;

@@ -5,6 +5,10 @@
 
 namespace twinbench::energy_flow::flow_forward {
 
+// What a pass tells of its tape: bytes held when the forward half has ended, when the backward half has, and at most;
+// and how many steps were computed forward, again ones too.
+enum TapeColumn : std::int64_t { kHeld, kLeft, kPeak, kStepForwards, kTapeColumns };
+
 // What a pass reads and writes, contiguous, a row a sample. A tensor that is not defined is not asked for.
 struct FlowPlaces {
   at::Tensor initial_energy, sample_key;  // [samples, cells], int64 [samples]
@@ -12,7 +16,7 @@ struct FlowPlaces {
   at::Tensor stats = {};                  // int32 [samples, kStatistics]: likewise
   at::Tensor grad_surface = {};           // [samples, cells]: without it there is no tape and no way back
   at::Tensor grad_initial_energy = {};    // [samples, cells]
-  at::Tensor tape_bytes = {};             // int64 [1]: held when the forward half has ended
+  at::Tensor tape_bytes = {};             // int64 [kTapeColumns]
 };
 
 }  // namespace twinbench::energy_flow::flow_forward

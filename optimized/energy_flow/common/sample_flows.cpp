@@ -93,10 +93,14 @@ std::uint32_t SampleFlows::live_lanes(std::int64_t tile) const {
   return lanes;
 }
 
-void SampleFlows::keep_before(std::int64_t tile, const TileStep& step) const {
+void SampleFlows::keep_state(const TileStep& step) const {
   float* to = step.state;
   for (const Field* field : {&position_, &energy_, &hidden_})
-    to = std::copy_n(field->tile(tile), field->channels * kLanes, to);
+    to = std::copy_n(field->tile(step.tile), field->channels * kLanes, to);
+}
+
+void SampleFlows::keep_before(const TileStep& step) const {
+  keep_state(step);
   std::fill_n(step.replayed, 2 * kLanes, 0.0f);
   std::fill_n(step.replayed + 2 * kLanes, kLanes, 1.0f);
 }
@@ -115,7 +119,7 @@ void SampleFlows::advance(std::int64_t tile, std::int32_t t, std::uint32_t sampl
   const std::int32_t* const status = status_.data() + first;
   if (std::find(status, status + kLanes, flow_movement::kActive) == status + kLanes) return;
   TileIntent intent;
-  if (step != nullptr) keep_before(tile, *step);
+  if (step != nullptr) keep_before(*step);
   networks_.advance(position_.tile(tile), energy_.tile(tile), hidden_.tile(tile), scratch, intent,
                     step != nullptr ? step->kept : TileKept{});
   carrier_heads::Rule<float> rule = networks_.parameters().heads_rule;
@@ -183,12 +187,40 @@ void SampleFlows::admit(std::int64_t parent, std::int32_t count) {
   stats_[kDroppedSpawn] += count - admitted;
   for (std::int32_t ordinal = 0; ordinal < admitted; ++ordinal, ++span_, ++active_) {
     const auto at = static_cast<std::size_t>(span_);
-    for (int axis = 0; axis < 3; ++axis) position_.at(span_, axis) = before_.at(parent, axis);
-    energy_.at(span_) = child_energy_.at(parent);
-    hidden_.move(parent, span_);
+    bear(parent, span_);
     parent_[at] = static_cast<std::int32_t>(parent);
-    status_[at] = flow_movement::kActive, age_[at] = 0, number_[at] = stats_[kCreated]++;
+    status_[at] = flow_movement::kActive, number_[at] = stats_[kCreated]++;
   }
+}
+
+// Where the parent was before the step, with its state after it.
+void SampleFlows::bear(std::int64_t parent, std::int64_t child) {
+  for (int axis = 0; axis < 3; ++axis) position_.at(child, axis) = before_.at(parent, axis);
+  energy_.at(child) = child_energy_.at(parent);
+  hidden_.move(parent, child);
+  age_[static_cast<std::size_t>(child)] = 0;
+}
+
+void SampleFlows::keep_start(const TileStep& step) const {
+  keep_state(step);
+  // Steps, and so ages, are fewer than 65,536.
+  for (int lane = 0; lane < kLanes; ++lane)
+    step.replayed[lane] = static_cast<float>(age_[static_cast<std::size_t>(step.tile * kLanes + lane)]);
+}
+
+void SampleFlows::take_start(const TileStep& step) {
+  const float* from = step.state;
+  for (const Field* field : {&position_, &energy_, &hidden_}) {
+    std::copy_n(from, field->channels * kLanes, field->tile(step.tile));
+    from += field->channels * kLanes;
+  }
+  for (int lane = 0; lane < kLanes; ++lane)
+    age_[static_cast<std::size_t>(step.tile * kLanes + lane)] = static_cast<std::int32_t>(step.replayed[lane]);
+}
+
+void SampleFlows::set_live(std::int64_t tile, std::uint32_t active) {
+  for (int lane = 0; lane < kLanes; ++lane)
+    status_[static_cast<std::size_t>(tile * kLanes + lane)] = (active >> lane & 1) != 0 ? flow_movement::kActive : 0;
 }
 
 void SampleFlows::compact() {

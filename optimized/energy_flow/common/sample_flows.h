@@ -43,6 +43,13 @@ class SampleFlows {
   // What the step has decided: flows that end, children, places.
   void settle(std::int32_t t);
 
+  // Steps computed again: from what a tile was before the first of them (step.replayed: its flows' ages), by advance()
+  // of the flows that took part in each, and with the children that were admitted after it.
+  void keep_start(const TileStep& step) const;
+  void take_start(const TileStep& step);
+  void set_live(std::int64_t tile, std::uint32_t active);
+  void bear_again(std::int64_t child) { bear(parent_[static_cast<std::size_t>(child)], child); }
+
   void collect(float* surface);
   // In place of collect(): the gradients of the energies of the flows that were collected, at their places. Where live
   // flows are never moved together, a flow's place is its number.
@@ -75,8 +82,10 @@ class SampleFlows {
   void note(float margin) { margin_ = margin < margin_ ? margin : margin_; }
   void end(std::int64_t slot, const flow_movement::Flow<float>& flow);
   void admit(std::int64_t parent, std::int32_t count);
+  void bear(std::int64_t parent, std::int64_t child);
   void compact();
-  void keep_before(std::int64_t tile, const TileStep& step) const;
+  void keep_state(const TileStep& step) const;
+  void keep_before(const TileStep& step) const;
   void keep_after(std::int64_t slot, const carrier_heads::Results<float>& to, const TileStep& step) const;
   void sum_cells();
 

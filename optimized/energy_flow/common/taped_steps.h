@@ -1,6 +1,6 @@
 // The forward half of a pass of flows on CUDA (C16), whose steps leave each flow's state and what was decided of it on
 // a tape where there is a way back. The tape has room for every step that there can be, of which memory that no step
-// comes to is never touched.
+// comes to is never touched; or for the steps of one segment, and for the states that segments begin with (C31).
 #pragma once
 
 #include <ATen/ATen.h>
@@ -10,17 +10,12 @@
 #include "kernels/energy_flow/common/flow_back_arguments.h"
 #include "optimized/energy_flow/common/flow_places.h"
 #include "optimized/energy_flow/common/flow_steps.h"
+#include "optimized/energy_flow/common/segments.h"
 #include "src/energy_flow/common/flow_lives.h"
 
 namespace twinbench::energy_flow::flow_backward {
 
 using namespace flow_forward;  // the flows are those of the forward pass
-
-// Steps that there can be: without children no flow lives beyond its projection.
-inline std::int64_t most_steps(const Setting& s) {
-  const std::int64_t age = s.option("spawn") == 0 ? static_cast<std::int64_t>(s.option("projection_age")) : 0;
-  return age > 0 ? std::min(age, s.size("max_steps")) : s.size("max_steps");
-}
 
 class TapedSteps : protected FlowSteps {
  protected:
@@ -31,14 +26,17 @@ class TapedSteps : protected FlowSteps {
         setting_(setting),
         places_(places),
         taped_(places.grad_surface.defined()),
-        keeps_(taped_ && setting.on("keep_everything")),
         steps_(most_steps(setting)),
         slots_(a_.slots.all()),
         layer_count_(setting.size("layers")),
+        segment_(taped_ && slots_ > 0 ? steps_between_states(setting, [this](std::int64_t m) { return most_held(m); })
+                                      : 0),
+        keeps_(taped_ && (segment_ > 0 || setting.on("keep_everything"))),
         totals_(a_.total),
         rows_(a_.rows),
         requests_(a_.results.requests) {
-    const std::int64_t samples = a_.slots.samples, kept_steps = taped_ ? std::max<std::int64_t>(steps_, 1) : 2;
+    const std::int64_t samples = a_.slots.samples, all_steps = taped_ ? std::max<std::int64_t>(steps_, 1) : 2,
+                       kept_steps = segment_ > 0 ? segment_ : all_steps;
     a_.energies = data<float>(places_.initial_energy);
     a_.sample_key = places_.sample_key.const_data_ptr<std::int64_t>();
     a_.stats = places_.stats.defined() ? data<std::int32_t>(places_.stats) : new_integers(samples * kStatistics);
@@ -48,11 +46,13 @@ class TapedSteps : protected FlowSteps {
     a_.margin = tells ? data<float>(places_.margin) : new_floats({samples});
     if (places_.margin.defined() && !tells) places_.margin.fill_(1);
     if (places_.surface.defined()) a_.surface = data<float>(places_.surface);
-    states_ = room({kept_steps, layer_count_, slots_, heads_.stride});
+    states_ = room({kept_steps + (segment_ > 0 ? segments() : 0), layer_count_, slots_, heads_.stride});
     if (!taped_) return;
     fields_ = room({kept_steps, kFields, slots_});
-    births_ = new_integers(kept_steps * kBirths * slots_);
+    births_ = new_integers(all_steps * kBirths * slots_);
+    if (segment_ > 0) starts_ = room({segments(), 4, slots_}), ages_ = new_integers(segments() * slots_);
     gates_ = room({keeps_ ? kept_steps * layer_count_ : 1, slots_, 4, heads_.stride});
+    if (segment_ > 0) asked_again_ = new_integers(slots_);
     if (!keeps_) return;
     inputs_of_steps_ = new_floats({kept_steps, slots_, a_.input_stride});  // zeros in the padding
     sums_of_steps_ = room({kept_steps, slots_, heads_.columns});
@@ -70,17 +70,23 @@ class TapedSteps : protected FlowSteps {
     for (TileArguments& layer : layers_) layer.total = a_.total, layer.source = a_.rows.source;
     heads_.total = a_.total;
     if (!keeps_) return;
-    a_.input = inputs_of_steps_ + region * slots_ * a_.input_stride;
-    a_.heads.sums = heads_.out = sums_of_steps_ + region * slots_ * heads_.columns;
+    a_.input = inputs_of_steps_ + region_of(t) * slots_ * a_.input_stride;
+    a_.heads.sums = heads_.out = sums_of_steps_ + region_of(t) * slots_ * heads_.columns;
   }
+  // Where all that is kept of step t lies, one segment at a time.
+  std::int64_t region_of(std::int64_t t) const { return segment_ > 0 ? t % segment_ : t; }
 
-  // After step t. Without a tape two steps' states take turns.
+  // After step t. Without a tape two steps' states take turns. What a segment's last step leaves begins the next one,
+  // and stays.
   float* state(std::int32_t t, std::int64_t layer) const {
-    const std::int64_t region = taped_ ? std::max(t, 0) : (t + 2) % 2;
+    const bool stays = segment_ > 0 && (t + 1) % segment_ == 0;
+    const std::int64_t region = !taped_           ? (t + 2) % 2
+                                : stays && t >= 0 ? segment_ + t / segment_
+                                                  : region_of(std::max(t, 0));
     return states_ + (region * layer_count_ + layer) * slots_ * heads_.stride;
   }
   float* gates(std::int32_t t, std::int64_t layer) const {
-    return gates_ + (keeps_ ? t * layer_count_ + layer : 0) * slots_ * 4 * heads_.stride;
+    return gates_ + (keeps_ ? region_of(t) * layer_count_ + layer : 0) * slots_ * 4 * heads_.stride;
   }
 
   // Layer l's arguments at step t, from the state before it, of which rows that have none read nothing.
@@ -93,6 +99,30 @@ class TapedSteps : protected FlowSteps {
   }
 
   void step(std::int32_t t, kernels::Stream on) {
+    if (segment_ > 0 && t % segment_ == 0) launch_keep_start(start_of(t), on);
+    networks(t, on);
+    if (!taped_) {
+      launch_finish(a_, on);
+      return launch_settle(a_, on);
+    }
+    const TapedArguments taped{.forward = a_, .tape = tape(t)};
+    launch_finish_taped(taped, on);
+    launch_settle_taped(taped, on);
+  }
+
+  // Step t once more, with the rows and the children that it had: nothing is decided.
+  void repeat(std::int32_t t, kernels::Stream on) {
+    go_to(t);
+    if (t % segment_ == 0) launch_take_start(start_of(t), on);
+    networks(t, on);
+    TapedArguments taped{.forward = a_, .tape = tape(t)};
+    taped.forward.results.requests = asked_again_;
+    launch_finish_taped(taped, on);
+    if ((t + 1) % segment_ != 0)
+      launch_bear_again({.slots = slots_, .tape = tape(t), .results = a_.results, .flows = a_.flows}, on);
+  }
+
+  void networks(std::int32_t t, kernels::Stream on) {
     launch_neuron(a_, on);
     for (std::int64_t l = 0; l < layer_count_; ++l) {
       const TileArguments& layer = layer_at(t, l);
@@ -103,19 +133,12 @@ class TapedSteps : protected FlowSteps {
     }
     heads_.state = state(t, layer_count_ - 1);
     launch_head_products(heads_, on);
-    if (!taped_) {
-      launch_finish(a_, on);
-      return launch_settle(a_, on);
-    }
-    const TapedArguments taped{.forward = a_, .tape = tape(t)};
-    launch_finish_taped(taped, on);
-    launch_settle_taped(taped, on);
   }
 
   static constexpr std::int64_t kFields = 11, kBirths = 2;  // floats and integers of a row; slot, source, requests
 
   StepRows tape(std::int32_t t) const {
-    float* const fields = fields_ + t * kFields * slots_;
+    float* const fields = fields_ + region_of(t) * kFields * slots_;
     std::int32_t* const births = births_ + t * kBirths * slots_;
     return {.total = totals_ + t,
             .slot = rows_.slot + t * slots_,
@@ -132,15 +155,41 @@ class TapedSteps : protected FlowSteps {
             .children = births + slots_};
   }
 
-  std::int64_t bytes_of_row() const {
+  StartArguments start_of(std::int32_t t) const {
+    const std::int64_t number = t / segment_;
+    float* const fields = starts_ + number * 4 * slots_;
+    return {.slots = slots_,
+            .total = a_.total,
+            .slot = a_.rows.slot,
+            .flows = a_.flows,
+            .start = {.x = fields,
+                      .y = fields + slots_,
+                      .z = fields + 2 * slots_,
+                      .energy = fields + 3 * slots_,
+                      .age = ages_ + number * slots_}};
+  }
+  std::int64_t segments() const { return (steps_ + segment_ - 1) / segment_; }
+  std::int64_t segment_length() const { return segment_ > 0 ? segment_ : std::max<std::int64_t>(1, steps_); }
+
+  TapeBytes bytes_of_row() const { return bytes_of_row(segment_ > 0, keeps_); }
+  TapeBytes bytes_of_row(bool segments, bool keeps) const {
     const std::int64_t states = layer_count_ * heads_.stride;
-    return 4 * (kFields + kBirths + 3 + states + (keeps_ ? a_.input_stride + heads_.columns + 4 * states : 0));
+    return {.of_record = 4 * (kBirths + 3),
+            .of_start = segments ? 4 * (5 + states) : 0,
+            .of_step = 4 * (kFields + states + (keeps ? a_.input_stride + heads_.columns + 4 * states : 0))};
+  }
+  std::int64_t most_held(std::int64_t every) const {
+    const TapeBytes row = bytes_of_row(true, true);
+    const std::int64_t steps = std::max<std::int64_t>(1, steps_);
+    return slots_ * (steps * row.of_record + (steps + every - 1) / every * row.of_start + every * row.of_step);
   }
 
   const Setting setting_;
   const FlowPlaces places_;
-  const bool taped_, keeps_;
+  const bool taped_;
   const std::int64_t steps_, slots_, layer_count_;
+  const std::int64_t segment_;  // steps between kept states; 0: all are kept
+  const bool keeps_;
   std::int32_t* const totals_;                                   // [steps + 1]
   const FlowRows rows_;                                          // of the first step, then of the others
   std::int32_t* const requests_;                                 // likewise
@@ -149,6 +198,9 @@ class TapedSteps : protected FlowSteps {
   std::int32_t* births_ = nullptr;                               // [steps, kBirths, slots]
   float* gates_ = nullptr;                                       // of one layer of one step, or of all
   float *inputs_of_steps_ = nullptr, *sums_of_steps_ = nullptr;  // where everything is kept
+  float* starts_ = nullptr;                                      // [segments, 4, slots]: places and energies
+  std::int32_t* ages_ = nullptr;                                 // [segments, slots]
+  std::int32_t* asked_again_ = nullptr;                          // [slots], of nobody
 };
 
 }  // namespace twinbench::energy_flow::flow_backward

@@ -18,7 +18,7 @@ class Plan : public Runnable {
                                 .sample_key = inputs["sample_key"].contiguous()};
     if (backward_)
       of.grad_surface = inputs["grad_surface"].contiguous(), of.grad_initial_energy = results_["grad_initial_energy"],
-      of.tape_bytes = results_["work"].narrow(0, kTapeBytes, 1);
+      of.tape_bytes = results_["work"].narrow(0, kTapeBytes, flow_forward::kTapeColumns);
     else
       of.surface = results_["surface"], of.margin = results_["margin"];
     return of;

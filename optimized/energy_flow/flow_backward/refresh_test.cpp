@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "optimized/energy_flow/common/cuda_flow_pass.h"
 #include "optimized/energy_flow/common/flow_packs.h"
 #include "optimized/energy_flow/common/flow_pass.h"
 #include "src/registry.h"
@@ -91,6 +92,33 @@ TEST_P(Refresh, EachPackOfTheCudaPathIsAsIfItWereMadeAgain) {
   refresh(sources, of.arena);
   const std::vector<at::Tensor> expected = packs_of(of.inputs, of.setting);
   for (std::size_t i = 0; i < packs.size(); ++i) EXPECT_TRUE(packs[i].equal(expected[i])) << i;
+}
+
+// Recorded steps hold addresses (C32): what lies there is read anew, and the sums are where they were.
+TEST_P(Refresh, RecordedStepsTakeParametersThatHaveChanged) {
+  Trained of = trained(std::get<0>(GetParam()), std::get<1>(GetParam()));
+  of.setting.device = Device::simt();
+  of.setting.input_case.options["captured_steps"] = 2;
+  FlowPlaces places = places_of(of);
+  places.tape_bytes = at::zeros({kTapeColumns}, at::kLong);
+  const auto taken_of = [&](CudaFlowPass& pass) {
+    pass.forward(places.surface.size(0));
+    pass.backward();
+    return Taken{places.surface.clone(), pass.sums().clone()};
+  };
+  CudaFlowPass pass(of.inputs, of.setting, places);
+  const auto sources = pass.train(of.arena);
+  const Taken before = taken_of(pass);
+  const void* const sums = pass.sums().const_data_ptr();
+  change(of);
+  refresh(sources, of.arena);
+  const Taken after = taken_of(pass);
+  CudaFlowPass fresh(of.inputs, of.setting, places);
+  const Taken expected = taken_of(fresh);
+  EXPECT_FALSE(after.surface.equal(before.surface));
+  EXPECT_TRUE(after.surface.equal(expected.surface));
+  EXPECT_TRUE(after.sums.equal(expected.sums));
+  EXPECT_EQ(pass.sums().const_data_ptr(), sums);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, Refresh,

@@ -53,7 +53,7 @@ class Plan : public Runnable {
                .surface = at::zeros({batch, cells}, options),
                .grad_surface = at::zeros({batch, cells}, options),
                .grad_initial_energy = at::zeros({batch, cells}, options),
-               .tape_bytes = at::zeros({1}, options.dtype(at::kLong))};
+               .tape_bytes = at::zeros({flow_forward::kTapeColumns}, options.dtype(at::kLong))};
     for (const char* name : {"input", "target", "sample_key"}) inputs_.set(name, inputs_[name].contiguous());
     const at::Tensor counts = inputs["counts"].cpu().contiguous();
     first_attempt_ = attempt_ = counts.const_data_ptr<std::int64_t>()[kAttempts];

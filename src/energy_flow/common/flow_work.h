@@ -13,8 +13,10 @@ enum Work : std::int64_t {
   kChildren,
   kCollectedFlows,
   kCellsReached,
-  kTapeBytes,  // held when the forward pass has ended
-  kTapeLeft,   // held when the backward pass has
+  kTapeBytes,     // held when the forward pass has ended
+  kTapeLeft,      // held when the backward pass has
+  kTapePeak,      // held at most
+  kStepForwards,  // steps that were computed forward, again ones too
   kWorkColumns
 };
 

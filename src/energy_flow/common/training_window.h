@@ -77,7 +77,8 @@ inline Setting flow_setting(Setting s, std::int64_t samples, std::int64_t attemp
   s.input_case.pass = Pass::kBackward;
   s.input_case.options["attempt"] = static_cast<double>(attempt);
   s.input_case.options["global_step"] = static_cast<double>(global_step);
-  s.input_case.options["captured_steps"] = s.input_case.options["keep_everything"] = 0;
+  for (const char* option : {"captured_steps", "keep_everything", "ckpt_every", "tape_budget"})
+    s.input_case.options[option] = 0;
   return s;
 }
 

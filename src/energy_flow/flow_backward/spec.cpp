@@ -1,5 +1,6 @@
 // energy_flow.flow_backward (C17): from the gradient of the output surfaces to those of everything that flows are
-// carried by, through all of their steps.
+// carried by, through all of their steps. Checkpointing (C31) is part of it: without it nothing else is computed, its
+// baseline is this one, and what it must match is this optimized build in another setting.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -138,6 +139,8 @@ ComponentSpec make_spec() {
   spec.most_launches = [](const Setting& s) { return s.size("max_steps") * (8 + 3 * s.size("layers")) + 15; };
   spec.relations = {{"computed again or kept",
                      [](Setting s) { return with_option(s, "keep_everything", s.on("keep_everything") ? 0 : 1); }},
+                    {"states of every second step, or of all",
+                     [](Setting s) { return with_option(s, "ckpt_every", s.on("ckpt_every") ? 0 : 2); }},
                     {"steps as graphs, or launch by launch", issued_otherwise}};
   spec.refusals = {starts_on_a_plane()};
   return spec;

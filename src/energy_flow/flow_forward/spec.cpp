@@ -1,4 +1,6 @@
-// energy_flow.flow_forward (C16): from embeddings to output surfaces, through all of a batch's flows.
+// energy_flow.flow_forward (C16): from embeddings to output surfaces, through all of a batch's flows. Recorded steps
+// (C32) are part of it: they compute nothing, their baseline is this one, and what they must match is this optimized
+// build in another setting.
 #include <ATen/ATen.h>
 
 #include <algorithm>
