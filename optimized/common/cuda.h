@@ -17,6 +17,7 @@
 #include "optimized/common/tensors.h"
 #include "optimized/common/two_halves.h"
 #include "src/common/error.h"
+#include "src/stepwise.h"
 
 namespace twinbench {
 
@@ -84,10 +85,33 @@ class HalvesOnDevice final : public OnDevice<Path> {
   NamedTensors give_outputs() override { return this->path().give_outputs(); }
 };
 
+// Steps one by one, where the path takes them so.
+template <class Path>
+class StepsOnDevice final : public OnDevice<Path>, public Stepwise {
+ public:
+  using OnDevice<Path>::OnDevice;
+  void begin() override {
+    this->there([&] { this->path().begin(); });
+  }
+  void step() override {
+    this->there([&] { this->path().step(); });
+  }
+  NamedTensors state() override {
+    NamedTensors state;
+    this->there([&] { state = this->path().state(); });
+    return state;
+  }
+  void set_state(const NamedTensors& state) override {
+    this->there([&] { this->path().set_state(state); });
+  }
+};
+
 template <class Path>
 std::unique_ptr<Runnable> make_on_device(const NamedTensors& inputs, const Setting& setting) {
   if constexpr (std::is_base_of_v<TwoHalves, Path>)
     return std::make_unique<HalvesOnDevice<Path>>(inputs, setting);
+  else if constexpr (std::is_base_of_v<Stepwise, Path>)
+    return std::make_unique<StepsOnDevice<Path>>(inputs, setting);
   else
     return std::make_unique<OnDevice<Path>>(inputs, setting);
 }

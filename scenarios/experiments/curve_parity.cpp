@@ -96,6 +96,7 @@ Findings run(const Trial& trial) {
   VariantRow rows[2] = {{Variant::kBaseline, baseline->items(), 1, {}, {}, nlohmann::json::array()},
                         {Variant::kOptimized, optimized->items(), 1, {}, {}, nlohmann::json::array()}};
   double unfit = 0;
+  Readings least, largest;
   for (std::int64_t i = 0; i < config.count("steps"); ++i) {
     if (teacher_forced) {
       const auto state = baseline->state();
@@ -108,6 +109,10 @@ Findings run(const Trial& trial) {
     last = values_of(*baseline, config, "curves");
     const auto other = values_of(*optimized, config, "curves"), truth = values_of(*oracle, config, "curves");
     distances.push_back(least_distance(*oracle, config));
+    for (const auto& [name, value] : oracle->readings()) {
+      least[name] = std::min(least.emplace(name, value).first->second, value);
+      largest[name] = std::max(largest.emplace(name, value).first->second, value);
+    }
     if (i == 0) first = last;
     parity.push_back(worst_ratio(last, other, config));
     baseline_against_oracle.push_back(worst_ratio(truth, last, config));
@@ -121,6 +126,8 @@ Findings run(const Trial& trial) {
   measures["optimized.oracle_ratio"] = {most(against_oracle), ""};
   measures["optimized.last_ratio"] = {parity.back(), ""};
   measures["optimized.non_finite"] = {unfit, ""};
+  for (const auto& [name, value] : least) measures["oracle.least." + name] = {value, ""};
+  for (const auto& [name, value] : largest) measures["oracle.most." + name] = {value, ""};
   if (!config.texts("apart").empty())
     measures["oracle.least_distance"] = {*std::min_element(distances.begin(), distances.end()), ""};
   measures["baseline.oracle_ratio"] = {most(baseline_against_oracle), ""};
@@ -158,6 +165,9 @@ Experiment make_experiment() {
                    {"baseline.oracle_ratio", Half::kBaseline, "worst error / allowed against the fp64 oracle", false,
                     Values::kErrorRatio},
                    {"oracle.least_distance", Half::kNeither, "smallest max |a - b| of the pairs, over all steps"},
+                   {"oracle.least.*", Half::kNeither, "the smallest of a reading of the fp64 oracle, over all steps",
+                    false, Values::kAny},
+                   {"oracle.most.*", Half::kNeither, "the largest", false, Values::kAny},
                    {"baseline.travel", Half::kBaseline, "tolerances that the curve which moves least has moved", true,
                     Values::kTolerances}};
   kind.needs_state = true;

@@ -53,6 +53,14 @@ double falls(const std::vector<double>& seconds) {
   return count;
 }
 
+// At how many values fewer items than nine tenths are done in a second of those at the value before.
+double rate_falls(const Series& series) {
+  double count = 0;
+  const auto rate = [&](std::size_t i) { return static_cast<double>(series.items[i]) / series.seconds[i]; };
+  for (std::size_t i = 1; i < series.seconds.size(); ++i) count += rate(i) < 0.9 * rate(i - 1);
+  return count;
+}
+
 double median_step(TrainingRun& run, std::int64_t repeats, c10::Device device) {
   std::vector<double> seconds;
   for (std::int64_t i = 0; i < repeats; ++i) seconds.push_back(timed_step(run, device));
@@ -148,6 +156,9 @@ Findings run(const Trial& trial) {
   findings.measures["optimized.non_finite"] = {unfit, ""};
   add_series(findings, Variant::kBaseline, values, baseline, trial.device);
   add_series(findings, Variant::kOptimized, values, optimized, trial.device);
+  findings.measures["optimized.rate_falls"] = {rate_falls(optimized), ""};
+  findings.measures["gpu.rate_falls"] = {std::nullopt, "no GPU: the rate that counts is a card's"};
+  if (trial.device.is_cuda()) findings.measures["gpu.rate_falls"] = findings.measures["optimized.rate_falls"];
   findings.measures["last.time_ratio"] = {optimized.seconds.back() / baseline.seconds.back(), ""};
   return findings;
 }
@@ -170,6 +181,9 @@ Experiment make_experiment() {
        "the power of the swept value that a counter of a step, or its seconds, grows with", true, Values::kAny},
       {"baseline.falls.seconds", Half::kBaseline, "values at which a step takes less than 0.9 of the time before"},
       {"optimized.falls.seconds", Half::kOptimized, "values at which a step takes less than 0.9 of the time before"},
+      {"optimized.rate_falls", Half::kOptimized,
+       "values at which fewer items a second are done than 0.9 of the rate before"},
+      {"gpu.rate_falls", Half::kNeither, "the same, on a card alone"},
       {"last.time_ratio", Half::kNeither, "time of the optimized step over the baseline's, at the last value"},
       {"baseline.largest.*", Half::kBaseline, "a counter of a step, the largest over the values"},
       {"optimized.largest.*", Half::kOptimized, "a counter of a step, the largest over the values"},

@@ -10,11 +10,12 @@
 #include "scenarios/runner/config.h"
 #include "src/inputs.h"
 #include "src/registry.h"
+#include "src/stepwise.h"
 
 namespace twinbench {
 namespace {
 
-class ComponentRun final : public TrainingRun {
+class ComponentRun : public TrainingRun {
  public:
   ComponentRun(const Component& component, const Setting& setting, Variant variant, NamedTensors inputs,
                ReadResults read)
@@ -59,6 +60,9 @@ class ComponentRun final : public TrainingRun {
     return read_ ? read_(on_host(inputs_), on_host(runnable_->outputs()), setting_) : Readings();
   }
 
+ protected:
+  Runnable& runnable() { return *runnable_; }
+
  private:
   static NamedTensors on_host(const NamedTensors& tensors) {
     NamedTensors copies;
@@ -74,10 +78,34 @@ class ComponentRun final : public TrainingRun {
   std::unique_ptr<Runnable> runnable_;
 };
 
+// The component's steps one by one.
+class StepwiseRun final : public ComponentRun {
+ public:
+  StepwiseRun(const Component& component, const Setting& setting, Variant variant, const NamedTensors& inputs,
+              ReadResults read)
+      : ComponentRun(component, setting, variant, inputs, read), steps_(dynamic_cast<Stepwise*>(&runnable())) {
+    if (steps_ == nullptr)
+      throw Error(ErrorKind::kInternal, component.spec.id(), to_string(variant), "its source says that it is Stepwise");
+    steps_->begin();
+  }
+
+  void step() override { steps_->step(); }
+  NamedTensors state() override { return steps_->state(); }
+  void set_state(const NamedTensors& state) override { steps_->set_state(state); }
+  NamedTensors outputs() override {
+    NamedTensors all = ComponentRun::outputs();
+    for (const auto& [name, tensor] : state()) all.set(name, tensor);
+    return all;
+  }
+
+ private:
+  Stepwise* const steps_;
+};
+
 class ComponentWorkload final : public Workload {
  public:
-  ComponentWorkload(const std::string& id, const ScenarioConfig& config, Pass pass, ReadResults read)
-      : component_(find_component(id)), read_(read), seed_(config.seed) {
+  ComponentWorkload(const std::string& id, const ScenarioConfig& config, Pass pass, ReadResults read, bool stepwise)
+      : component_(find_component(id)), read_(read), stepwise_(stepwise), seed_(config.seed) {
     case_.pass = pass;
     case_.name = config.name;
     case_.sizes = config.sizes;
@@ -91,14 +119,15 @@ class ComponentWorkload final : public Workload {
     Setting setting{case_, run.dtype, run.device};
     if (run.items > 0 && !component_.spec.batch_size.empty())
       setting.input_case.sizes[component_.spec.batch_size] = std::min(run.items, items());
-    return std::make_unique<ComponentRun>(
-        component_, setting, run.variant,
-        placed_inputs(generated_inputs(component_.spec, setting, seed_), run.dtype, run.device), read_);
+    const auto inputs = placed_inputs(generated_inputs(component_.spec, setting, seed_), run.dtype, run.device);
+    if (stepwise_) return std::make_unique<StepwiseRun>(component_, setting, run.variant, inputs, read_);
+    return std::make_unique<ComponentRun>(component_, setting, run.variant, inputs, read_);
   }
 
  private:
   const Component& component_;
   ReadResults read_;
+  bool stepwise_;
   std::uint64_t seed_;
   Case case_;
 };
@@ -134,20 +163,34 @@ std::vector<Key> option_keys(const ComponentSpec& spec) {
   return keys;
 }
 
-RunSource component_source(const std::string& id, std::string summary, const Tolerance& step_tolerance, Pass pass,
-                           ReadResults read) {
+namespace {
+
+RunSource source_of(const std::string& id, std::string summary, const Tolerance& step_tolerance, Pass pass,
+                    ReadResults read, bool stepwise) {
   const ComponentSpec& spec = find_component(id).spec;
   RunSource source;
   source.summary = std::move(summary);
   source.sizes = size_keys(spec);
   source.options = option_keys(spec);
   source.components = {id};
-  source.gives_state = false;
+  source.gives_state = stepwise;
   source.step_tolerance = step_tolerance;
-  source.prepare = [id, pass, read](const ScenarioConfig& config) {
-    return std::make_unique<ComponentWorkload>(id, config, pass, read);
+  source.prepare = [id, pass, read, stepwise](const ScenarioConfig& config) {
+    return std::make_unique<ComponentWorkload>(id, config, pass, read, stepwise);
   };
   return source;
+}
+
+}  // namespace
+
+RunSource component_source(const std::string& id, std::string summary, const Tolerance& step_tolerance, Pass pass,
+                           ReadResults read) {
+  return source_of(id, std::move(summary), step_tolerance, pass, read, false);
+}
+
+RunSource stepwise_source(const std::string& id, std::string summary, const Tolerance& step_tolerance,
+                          ReadResults read) {
+  return source_of(id, std::move(summary), step_tolerance, Pass::kForward, read, true);
 }
 
 }  // namespace twinbench

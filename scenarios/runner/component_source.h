@@ -21,4 +21,9 @@ using ReadResults = Readings (*)(const NamedTensors& inputs, const NamedTensors&
 RunSource component_source(const std::string& id, std::string summary, const Tolerance& step_tolerance,
                            Pass pass = Pass::kForward, ReadResults read = nullptr);
 
+// One whose variants are Stepwise: a step is one of theirs, its state theirs, and so are its outputs, beside those that
+// the component returns.
+RunSource stepwise_source(const std::string& id, std::string summary, const Tolerance& step_tolerance,
+                          ReadResults read = nullptr);
+
 }  // namespace twinbench

@@ -32,6 +32,9 @@ struct Plan {
   bool breaks_rule = false;        // the optimized run breaks a rule of its own
   bool harmless_mistake = false;   // the mistake that a scenario plants changes nothing
   bool another_mistake = false;    // or gives a constant
+  bool slows_down = false;         // the optimized run takes time by the square of its items
+  double busy_share = 0.5;         // of a step's time that the optimized run's device works
+  double idle_step = 0;            // in this step it does not work at all
 };
 inline Plan plan;
 
@@ -57,6 +60,9 @@ class FakeRun final : public TrainingRun {
     if (optimized ? plan.per_item : !plan.baseline_is_clean && setting_.dtype != Dtype::kFp64)
       for (std::int64_t i = 0; i < items(); ++i) sum_ += at::add(energy_[i], 1.0).item<double>();
     if (optimized && plan.leaks) kept_.push_back(at::zeros({100}));
+    for (std::int64_t i = 0; optimized && plan.slows_down && i < items() * items() / 64; ++i) raw_.mul_(1.0);
+    time_.wall_s += 0.001;
+    if (steps_ != plan.idle_step) time_.busy_s += 0.001 * (optimized ? plan.busy_share : 0.25);
     for (int i = 0; optimized && plan.grows_dispatches && i < steps_; ++i) raw_.mul_(1.0);
   }
   NamedTensors state() override {
@@ -72,6 +78,7 @@ class FakeRun final : public TrainingRun {
   std::int64_t items() const override { return energy_.size(0); }
   // It falls as the energies rise, ever more slowly.
   Readings losses() override { return {{"loss", 1 / (1 + (items() == 0 ? 0 : energy_.mean().item<double>()))}}; }
+  std::optional<DeviceTime> device_time() override { return time_; }
   Readings readings() override { return {{"largest", items() == 0 ? 0 : energy_.max().item<double>()}}; }
   std::vector<std::string> broken_rules() override {
     if (mistaken_ && !plan.harmless_mistake) return {"the sum is conserved: it is not"};
@@ -86,6 +93,7 @@ class FakeRun final : public TrainingRun {
   std::vector<at::Tensor> kept_;
   double sum_ = 0;
   std::int64_t steps_ = 0;
+  DeviceTime time_;
 };
 
 class FakeWorkload final : public Workload {
@@ -116,7 +124,9 @@ inline Catalogue fake_catalogue() {
   source.options = {count_key("mistaken", 0, 1, "energies grow by half at every step").or_else(0)};
   source.step_tolerance = {Tolerance::Kind::kBound, {1e-4, 1e-5}, {3e-2, 1e-2}, "step"};
   source.prepare = prepare;
+  source.tells_device_time = true;
   all.runs.push_back(source);
+  source.tells_device_time = false;
   source.name = "stateless";
   source.gives_state = false;
   all.runs.push_back(source);

@@ -20,6 +20,11 @@ struct ScenarioConfig;
 
 using Readings = std::map<std::string, double>;  // {"loss": 0.31, "gradient_norm": 0.09}
 
+// A device's clock, and how long of it the device has worked.
+struct DeviceTime {
+  double wall_s = 0, busy_s = 0;
+};
+
 // One run of one variant. It begins at the step 0 that the scenario's file describes; every run of one workload begins
 // at the same, whatever its variant.
 class TrainingRun {
@@ -47,6 +52,8 @@ class TrainingRun {
   }  // what the run counts itself, since it was made: slots free, windows skipped
   // Figures of the last step's results by rules of its own: {"residual": 3e-7}.
   virtual Readings readings() { return {}; }
+  // Since it was made, of a run that knows this itself, as on a simulated device; what runs on a card is traced.
+  virtual std::optional<DeviceTime> device_time() { return std::nullopt; }
   // Rules of its own (a residual, a norm that is kept) that the results of the last step break, a sentence each.
   virtual std::vector<std::string> broken_rules() { return {}; }
 };
@@ -94,6 +101,7 @@ struct RunSource {
   std::vector<Variant> variants = {Variant::kBaseline, Variant::kOptimized};
   bool gives_state = true, gives_losses = false;  // state() and losses() are not empty
   bool gives_windows = false;                     // its runs are WindowRuns
+  bool tells_device_time = false;                 // device_time() is there
   Tolerance step_tolerance;                       // of one step's floating results, optimized against baseline
   std::function<std::unique_ptr<Workload>(const ScenarioConfig& config)> prepare;
 

@@ -23,14 +23,18 @@ FlowByFlow::FlowByFlow(const NamedTensors& inputs, const Setting& setting, const
   keep_recurrent_weights(inputs_, inputs, setting.size("layers"));
 }
 
-void FlowByFlow::live() {
+void FlowByFlow::start() {
   active_ = at::zeros({samples(), rules_.max_steps}, at::kInt);
   surface_ = at::zeros({samples(), rules_.width * rules_.height}, options_);
   books_.assign(static_cast<std::size_t>(samples()), {});
   flows_.assign(static_cast<std::size_t>(samples()), {});
   flow_steps_ = 0, stop_tests_ = 0;
-  const at::Tensor progress = at::empty({samples()}, options_.dtype(at::kLong));
   for (std::int64_t b = 0; b < samples(); ++b) place(b);
+}
+
+void FlowByFlow::live() {
+  start();
+  const at::Tensor progress = at::empty({samples()}, options_.dtype(at::kLong));
   for (std::int64_t t = 0; look(t, progress); ++t) step(t);
   for (std::int64_t b = 0; b < samples(); ++b) collect(b);
 }

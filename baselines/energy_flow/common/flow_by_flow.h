@@ -32,6 +32,12 @@ class FlowByFlow : public TapeBaseline {
 
   // From placement to the collection of all samples.
   void live();
+  // The same, one step at a time: placement; then, each time, the next step and the collection of copies. Between two
+  // of them the flows can be given to another variant, and taken from one (flow_standing.h).
+  void start_steps();
+  void take_step();
+  NamedTensors flows_between_steps();
+  void take_flows(const NamedTensors& state);
   NamedTensors outputs() override;
   at::Tensor stats() const;   // int32 [samples, statistics], on the host
   at::Tensor margin() const;  // fp64 [samples], on the host
@@ -52,6 +58,7 @@ class FlowByFlow : public TapeBaseline {
  private:
   using Live = std::vector<std::pair<std::int64_t, std::size_t>>;  // sample and place among its flows
 
+  void start();
   void place(std::int64_t b);
   bool look(std::int64_t t, at::Tensor progress);
   void end_sample(std::int64_t b);
@@ -68,6 +75,7 @@ class FlowByFlow : public TapeBaseline {
   std::vector<Book> books_;
   std::vector<std::vector<Flow>> flows_;        // by sample, in the order of their numbers
   std::vector<std::vector<Request>> requests_;  // of this step
+  std::int64_t steps_taken_ = 0;                // one at a time
 };
 
 }  // namespace twinbench::energy_flow::flow_forward

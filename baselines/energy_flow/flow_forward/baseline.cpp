@@ -7,13 +7,14 @@
 #include "baselines/energy_flow/common/flow_by_flow.h"
 #include "baselines/energy_flow/common/groups.h"
 #include "baselines/energy_flow/common/networks.h"
+#include "src/stepwise.h"
 #include "src/stored_states.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
 
 template <class Real>
-class Baseline final : public FlowByFlow {
+class Baseline final : public FlowByFlow, public Stepwise {
  public:
   Baseline(const NamedTensors& inputs, const Setting& setting)
       : FlowByFlow(inputs, setting, "embedding", static_cast<std::int64_t>(setting.option("baseline_chunk")),
@@ -23,9 +24,25 @@ class Baseline final : public FlowByFlow {
         layers_(RecurrentLayer::all(inputs_, setting.size("layers"))),
         heads_(inputs_, setting, operands_of(setting, false)) {}
 
+  void begin() override { take(Part::kPlacement); }
+  void step() override { take(Part::kStep); }
+  NamedTensors state() override { return flows_between_steps(); }
+  void set_state(const NamedTensors& state) override { take_flows(state); }
+
  private:
+  enum class Part { kAll, kPlacement, kStep };
+
+  // In the same way as a whole pass: by what run() turns off.
+  void take(Part part) {
+    part_ = part;
+    run();
+    part_ = Part::kAll;
+  }
   void compute() override {
-    live();
+    part_ == Part::kAll ? live() : part_ == Part::kStep ? take_step() : start_steps();
+    report();
+  }
+  void report() {
     host_results_ = {{"stats", stats()}, {"active", active()}, {"margin", margin()}};
     results_.set("surface", surface_);
   }
@@ -79,6 +96,7 @@ class Baseline final : public FlowByFlow {
   const std::vector<RecurrentLayer> layers_;
   const Heads heads_;
   at::Tensor carried_;
+  Part part_ = Part::kAll;
 };
 
 }  // namespace

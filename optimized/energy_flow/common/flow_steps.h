@@ -50,13 +50,10 @@ class FlowSteps {
   // the rows of step t are, before they are listed; step(t) issues the step itself. Returns how many were issued.
   template <typename GoTo, typename Step>
   std::int32_t issue(std::int64_t most, const GoTo& go_to, const Step& step) {
-    a_.pass = flag_.next_pass();
-    launch_place(a_, stream());
+    place();
     for (std::int32_t t = 0;; ++t) {
       go_to(t);
-      a_.step = t;
-      launch_look(a_, stream());
-      launch_list(a_, stream());
+      look(t);
       if (t == most || (polls_before(t) && flag_.raised())) return t;
       step(t);
     }
@@ -65,14 +62,23 @@ class FlowSteps {
   // The same with steps that were recorded: start(t) starts step t and the look before the next one. a_.clock is set.
   template <typename Start>
   std::int32_t start_steps(std::int64_t most, const Start& start) {
-    a_.pass = flag_.next_pass();
     a_.step = 0;
-    launch_place(a_, stream());
-    launch_look(a_, stream());
-    launch_list(a_, stream());
+    place();
+    look(0);
     std::int32_t t = 0;
     for (; t < most && !(polls_before(t) && flag_.raised()); ++t) start(t);
     return t;
+  }
+
+  // Parts of issue(): a pass begins, and its step t does.
+  void place() {
+    a_.pass = flag_.next_pass();
+    launch_place(a_, stream());
+  }
+  void look(std::int32_t t) {
+    a_.step = t;
+    launch_look(a_, stream());
+    launch_list(a_, stream());
   }
 
   const float* floats(const std::string& name) { return given<float>(inputs_, name); }

@@ -81,8 +81,12 @@ void SampleFlows::end(std::int64_t slot, const flow_movement::Flow<float>& flow)
   --active_;
   ++stats_[static_cast<std::size_t>(flow.outcome)];
   if (flow.status == flow_movement::kDoneZ0 || flow.status == flow_movement::kDoneZD)
-    ended_[static_cast<std::size_t>(ended_count_++)] = {flow.x,   flow.y, flow.energy, flow.distance,
-                                                        flow.age, 0,      0,           static_cast<std::int32_t>(slot)};
+    ended_[static_cast<std::size_t>(ended_count_++)] = {.x = flow.x,
+                                                        .y = flow.y,
+                                                        .energy = flow.energy,
+                                                        .distance = flow.distance,
+                                                        .age = flow.age,
+                                                        .number = number_[static_cast<std::size_t>(slot)]};
 }
 
 std::uint32_t SampleFlows::live_lanes(std::int64_t tile) const {
@@ -266,7 +270,7 @@ void SampleFlows::uncollect(const float* grad_surface, float* grad_energy) {
   for (std::int32_t i = 0; i < ended_count_; ++i) {
     const Ended& flow = ended_[static_cast<std::size_t>(i)];
     const rule::Cell& cell = cells_[static_cast<std::size_t>(flow.cell)];
-    grad_energy[flow.slot] = rule::energy_gradient(
+    grad_energy[flow.number] = rule::energy_gradient(
         flow.energy, rule::share_of(flow.weight, cell.largest_weight), rule::weight_factor(flow.distance, flow.age),
         rule::total_share(cell), rule::mean_energy(cell), grad_surface[flow.cell]);
   }
@@ -277,6 +281,7 @@ void SampleFlows::uncollect(const float* grad_surface, float* grad_energy) {
 void SampleFlows::collect(float* surface) {
   namespace rule = surface_collection;
   sum_cells();
+  stats_[kCells] = 0;
   for (std::int32_t s = 0; s < rules_.cells(); ++s) {
     rule::Cell& cell = cells_[static_cast<std::size_t>(s)];
     surface[s] = rule::mean_energy(cell);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/energy_flow/common/collection.h"
+#include "optimized/energy_flow/common/flow_records.h"
 #include "optimized/energy_flow/common/rules.h"
 #include "optimized/energy_flow/common/tile_networks.h"
 
@@ -51,13 +52,16 @@ class SampleFlows {
   void bear_again(std::int64_t child) { bear(parent_[static_cast<std::size_t>(child)], child); }
 
   void collect(float* surface);
-  // In place of collect(): the gradients of the energies of the flows that were collected, at their places. Where live
-  // flows are never moved together, a flow's place is its number.
+  // In place of collect(): the gradients of the energies of the flows that were collected, at their numbers.
   void uncollect(const float* grad_surface, float* grad_energy);
   std::int32_t created() const { return stats_[kCreated]; }
   std::int32_t parent(std::int64_t slot) const { return parent_[static_cast<std::size_t>(slot)]; }
   const std::array<std::int32_t, kStatistics>& stats() const { return stats_; }
   float margin() const { return margin_; }
+
+  // What stands between two steps, given to others, whose records are zeros, and taken from them.
+  void give(const FlowRecords& to) const;
+  void take(const FlowRecords& from);
 
  private:
   // [tiles][channels][kLanes]: the value of a flow's channel.
@@ -76,7 +80,7 @@ class SampleFlows {
     float x, y, energy, distance;
     std::int32_t age, cell;
     float weight;
-    std::int32_t slot;
+    std::int32_t number;
   };
 
   void note(float margin) { margin_ = margin < margin_ ? margin : margin_; }

@@ -11,14 +11,16 @@
 #include "optimized/energy_flow/common/sample_flows.h"
 #include "optimized/energy_flow/common/surface_mapper.h"
 #include "src/energy_flow/common/flow_lives.h"
+#include "src/stepwise.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
 
-class CpuForward final : public Runnable {
+class CpuForward final : public Runnable, public Stepwise {
  public:
   CpuForward(const NamedTensors& inputs, const Setting& setting)
-      : samples_(setting.size("samples")),
+      : setting_(setting),
+        samples_(setting.size("samples")),
         threads_(std::max<std::int64_t>(1, at::get_num_threads())),
         tells_margin_(!sets_decisions_aside(setting)),
         rules_(setting),
@@ -42,7 +44,33 @@ class CpuForward final : public Runnable {
 
   NamedTensors outputs() override { return results_; }
 
+  void begin() override {
+    mapper_.run();
+    steps_ = 0;
+    for (std::int64_t b = 0; b < samples_; ++b) place(b);
+  }
+  void step() override {
+    for (std::int64_t b = 0; b < samples_; ++b) {
+      if (!flows_of(b).finished()) goes_on(b, steps_, 1, 0);
+      report(b);
+    }
+    ++steps_;
+  }
+  NamedTensors state() override {
+    NamedTensors all = no_flows(setting_, at::kFloat);
+    for (std::int64_t b = 0; b < samples_; ++b) flows_of(b).give(FlowRecords::of(all, b));
+    all["steps"].fill_(steps_);
+    return all;
+  }
+  void set_state(const NamedTensors& state) override {
+    const NamedTensors all = in_floats(state);
+    for (std::int64_t b = 0; b < samples_; ++b) flows_of(b).take(FlowRecords::of(all, b));
+    steps_ = static_cast<std::int32_t>(all["steps"].item<std::int64_t>());
+  }
+
  private:
+  SampleFlows& flows_of(std::int64_t b) { return *flows_[static_cast<std::size_t>(b)]; }
+
   // Whole samples, a piece of them for every thread.
   void over_samples() {
     const std::int64_t each = (samples_ + threads_ - 1) / threads_;
@@ -54,22 +82,39 @@ class CpuForward final : public Runnable {
 
   // `pieces` share a sample's tiles; the first one's scratch is number `scratch`.
   void run_sample(std::int64_t b, std::int64_t pieces, std::int64_t scratch) {
-    SampleFlows& flows = *flows_[static_cast<std::size_t>(b)];
-    const auto key = static_cast<std::uint32_t>(sample_key_.const_data_ptr<std::int64_t>()[b]);
-    std::int32_t* const active = data<std::int32_t>(results_["active"]) + b * rules_.stop.max_steps;
-    std::fill_n(active, rules_.stop.max_steps, 0);
-    flows.place(data<float>(mapper_.surface()) + b * rules_.cells());
-    for (std::int32_t t = 0; flows.look(t), !flows.finished(); ++t) {
-      active[t] = flows.active();
-      step(flows, t, key, pieces, scratch);
-      flows.settle(t);
+    place(b);
+    for (std::int32_t t = 0; goes_on(b, t, pieces, scratch); ++t) {
     }
+    report(b);
+  }
+
+  void place(std::int64_t b) {
+    std::fill_n(active_of(b), rules_.stop.max_steps, 0);
+    flows_of(b).place(data<float>(mapper_.surface()) + b * rules_.cells());
+  }
+
+  std::int32_t* active_of(std::int64_t b) { return data<std::int32_t>(results_["active"]) + b * rules_.stop.max_steps; }
+
+  // Step t of a sample that has not finished; false where it finishes instead.
+  bool goes_on(std::int64_t b, std::int32_t t, std::int64_t pieces, std::int64_t scratch) {
+    SampleFlows& flows = flows_of(b);
+    flows.look(t);
+    if (flows.finished()) return false;
+    active_of(b)[t] = flows.active();
+    const auto key = static_cast<std::uint32_t>(sample_key_.const_data_ptr<std::int64_t>()[b]);
+    advance(flows, t, key, pieces, scratch);
+    flows.settle(t);
+    return true;
+  }
+
+  void report(std::int64_t b) {
+    SampleFlows& flows = flows_of(b);
     flows.collect(data<float>(results_["surface"]) + b * rules_.cells());
     std::copy_n(flows.stats().data(), int{kStatistics}, data<std::int32_t>(results_["stats"]) + b * kStatistics);
     data<float>(results_["margin"])[b] = tells_margin_ ? flows.margin() : 1.0f;
   }
 
-  void step(SampleFlows& flows, std::int32_t t, std::uint32_t key, std::int64_t pieces, std::int64_t scratch) {
+  void advance(SampleFlows& flows, std::int32_t t, std::uint32_t key, std::int64_t pieces, std::int64_t scratch) {
     const std::int64_t tiles = flows.tiles(), each = (tiles + pieces - 1) / pieces;
     const auto piece = [&](std::int64_t i) {
       float* const own = data<float>(scratch_) + (scratch + i) * scratch_.size(1);
@@ -82,6 +127,7 @@ class CpuForward final : public Runnable {
     });
   }
 
+  const Setting setting_;
   const std::int64_t samples_, threads_;
   const bool tells_margin_;
   const Rules rules_;
@@ -90,7 +136,8 @@ class CpuForward final : public Runnable {
   const at::Tensor sample_key_;
   NamedTensors results_;
   std::vector<std::unique_ptr<SampleFlows>> flows_;
-  at::Tensor scratch_;  // [threads, floats]
+  at::Tensor scratch_;      // [threads, floats]
+  std::int32_t steps_ = 0;  // taken, one at a time
 };
 
 }  // namespace

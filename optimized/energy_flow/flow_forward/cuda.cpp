@@ -11,16 +11,19 @@
 #include "optimized/common/cuda.h"
 #include "optimized/energy_flow/common/captured_steps.h"
 #include "optimized/energy_flow/common/device_mapper.h"
+#include "optimized/energy_flow/common/device_records.h"
 #include "optimized/energy_flow/common/flow_steps.h"
 #include "src/energy_flow/common/flow_lives.h"
+#include "src/stepwise.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
 
-class CudaForward final : public Runnable, private FlowSteps {
+class CudaForward final : public Runnable, public Stepwise, private FlowSteps {
  public:
   CudaForward(const NamedTensors& inputs, const Setting& setting)
       : FlowSteps(inputs, setting, Rules(setting), 1),
+        setting_(setting),
         results_(empty_results(setting)),
         mapper_(inputs, setting, inputs["embedding"].contiguous()) {
     a_.energies = data<float>(mapper_.surface());
@@ -42,14 +45,41 @@ class CudaForward final : public Runnable, private FlowSteps {
       start_steps(a_.stop.max_steps, [this](std::int32_t t) { graphs_.of_step(t)(stream()); });
     else
       issue(
-          a_.stop.max_steps, [](std::int32_t) {}, [this](std::int32_t t) { step(t, stream()); });
+          a_.stop.max_steps, [](std::int32_t) {}, [this](std::int32_t t) { issue_step(t, stream()); });
     launch_collect(a_, stream());
   }
 
   NamedTensors outputs() override { return results_; }
 
+  // Launch by launch, whatever captured_steps says.
+  void begin() override {
+    steps_ = 0;
+    if (a_.slots.samples == 0) return;
+    mapper_.run(stream());
+    place();
+  }
+  void step() override {
+    const std::int32_t t = steps_++;
+    if (a_.slots.samples == 0) return;
+    look(t);
+    issue_step(t, stream());
+    results_["stats"].select(1, kCells).zero_();
+    launch_collect(a_, stream());
+  }
+  NamedTensors state() override {
+    NamedTensors all = no_flows(setting_, at::kFloat);
+    if (a_.slots.samples > 0) DeviceRecords(a_, states_[steps_ % 2]).give(all);
+    all["steps"].fill_(steps_);
+    return all;
+  }
+  void set_state(const NamedTensors& state) override {
+    const NamedTensors all = in_floats(state);
+    steps_ = static_cast<std::int32_t>(all["steps"].item<std::int64_t>());
+    if (a_.slots.samples > 0) DeviceRecords(a_, states_[steps_ % 2]).take(all);
+  }
+
  private:
-  void step(std::int32_t t, kernels::Stream on) {
+  void issue_step(std::int32_t t, kernels::Stream on) {
     launch_neuron(a_, on);
     const float* const before = data<float>(states_[t % 2]);
     float* const after = data<float>(states_[(t + 1) % 2]);
@@ -78,16 +108,16 @@ class CudaForward final : public Runnable, private FlowSteps {
                            " layers of " + std::to_string(setting.size("hidden"));
     const bool demanded = setting.option("captured_steps") == 2;
     const auto children = static_cast<std::int64_t>(setting.option("spawn") > 0 ? setting.option("most_spawned") : 0);
-    const auto issue_step = [this](std::int64_t rows, std::int32_t t, kernels::Stream on) {
+    const auto issue = [this](std::int64_t rows, std::int32_t t, kernels::Stream on) {
       for_rows(rows);
       a_.step = 0;
-      step(t, on);
+      issue_step(t, on);
       a_.step = 1;
       launch_look(a_, on);
       launch_list(a_, on);
     };
     const bool recorded = record_graphs(of, demanded, [&] {
-      graphs_ = CapturedSteps({samples * a_.placed, slots, children}, a_.stop.max_steps, issue_step);
+      graphs_ = CapturedSteps({samples * a_.placed, slots, children}, a_.stop.max_steps, issue);
     });
     for_rows(slots);
     a_.clock = nullptr;
@@ -108,11 +138,13 @@ class CudaForward final : public Runnable, private FlowSteps {
     for (TileArguments& layer : layers_) layer.rows = rows;
   }
 
+  const Setting setting_;
   NamedTensors results_;
   const DeviceMapper mapper_;
   at::Tensor states_[2];  // [layers, slots, stride]: before a step, after it
   CapturedSteps graphs_;
   bool starts_graphs_ = false;
+  std::int32_t steps_ = 0;  // taken, one at a time
 };
 
 }  // namespace
