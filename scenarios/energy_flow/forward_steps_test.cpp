@@ -24,8 +24,7 @@ class ForwardSteps : public testing::TestWithParam<const char*> {
   std::unique_ptr<Runnable> make(const Kind& kind) {
     const Component& component = find_component("energy_flow.flow_forward");
     const auto& cases = component.spec.cases;
-    const auto found =
-        std::find_if(cases.begin(), cases.end(), [](const Case& one) { return one.name == GetParam(); });
+    const auto found = std::find_if(cases.begin(), cases.end(), [](const Case& one) { return one.name == GetParam(); });
     const Setting setting{*found, Dtype::kFp32, kind.device};
     steps_ = setting.input_case.sizes.at("max_steps");
     return component.make(

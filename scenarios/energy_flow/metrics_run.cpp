@@ -14,9 +14,7 @@ namespace {
 
 using Row = std::array<std::optional<double>, kMetrics>;
 
-std::optional<double> over(double part, double whole) {
-  return whole > 0 ? std::optional(part / whole) : std::nullopt;
-}
+std::optional<double> over(double part, double whole) { return whole > 0 ? std::optional(part / whole) : std::nullopt; }
 
 // A window's inputs, in fp64 on the CPU.
 struct Window {

@@ -59,8 +59,7 @@ Shares watch(TrainingRun& run, const Trial& trial, VariantRow& row) {
 
 void add_shares(Measures& measures, const std::string& prefix, const Shares& shares) {
   const auto put = [&](const char* name, const std::function<double()>& value) {
-    measures[prefix + name] =
-        shares.reason.empty() ? Measure{value(), ""} : Measure{std::nullopt, shares.reason};
+    measures[prefix + name] = shares.reason.empty() ? Measure{value(), ""} : Measure{std::nullopt, shares.reason};
   };
   const auto range = std::minmax_element(shares.each.begin(), shares.each.end());
   put("busy_mean", [&] {

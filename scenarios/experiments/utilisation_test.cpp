@@ -9,8 +9,7 @@ namespace {
 const std::vector<std::string> kBusy = {
     "measure: baseline.busy_mean, at_most: 0.3", "measure: optimized.busy_mean, at_least: 0.6",
     "measure: optimized.busy_spread, at_most: 0.1", "measure: optimized.non_finite, equals: 0"};
-const std::string kUtilisation =
-    scenario("utilisation", "windows: 8\nsteps_per_window: 2\nwarm_up_windows: 2", kBusy);
+const std::string kUtilisation = scenario("utilisation", "windows: 8\nsteps_per_window: 2\nwarm_up_windows: 2", kBusy);
 
 TEST(Utilisation, PassesADeviceThatIsBusyInEveryWindow) {
   const auto row = run(kUtilisation, {.busy_share = 0.8});
@@ -51,11 +50,10 @@ TEST(Utilisation, ASpreadNeedsWindows) {
 }
 
 TEST(Sweep, TellsARateThatFalls) {
-  const auto text = scenario("sweep", "over: items\nvalues: [64, 512, 2048]\nrepeats: 3",
-                             {"measure: optimized.rate_falls, equals: 0",
-                              "measure: baseline.exponent.scalar_reads, at_least: 0.9",
-                              "measure: optimized.exponent.scalar_reads, equals: 0",
-                              "measure: parity.worst_ratio, at_most: 1"});
+  const auto text =
+      scenario("sweep", "over: items\nvalues: [64, 512, 2048]\nrepeats: 3",
+               {"measure: optimized.rate_falls, equals: 0", "measure: baseline.exponent.scalar_reads, at_least: 0.9",
+                "measure: optimized.exponent.scalar_reads, equals: 0", "measure: parity.worst_ratio, at_most: 1"});
   EXPECT_EQ(verdict(run(text)), "pass");
   EXPECT_EQ(verdict(run(text, {.slows_down = true})), "optimized.rate_falls = 0");
 }

@@ -67,10 +67,10 @@ class DeviceRecords {
         data<float>(x)[slot] = one.position[3 * n], data<float>(y)[slot] = one.position[3 * n + 1];
         data<float>(z)[slot] = one.position[3 * n + 2], data<float>(energy)[slot] = one.energy[n];
         data<float>(distance)[slot] = one.distance[n], data<std::int32_t>(age)[slot] = one.age[n];
-        data<std::uint8_t>(status)[slot] = static_cast<std::uint8_t>(lives ? flow_movement::kActive
-                                                                     : one.standing[n] == kCollected
-                                                                         ? flow_movement::kDoneZ0
-                                                                         : flow_movement::kDead);
+        data<std::uint8_t>(status)[slot] =
+            static_cast<std::uint8_t>(lives                           ? flow_movement::kActive
+                                      : one.standing[n] == kCollected ? flow_movement::kDoneZ0
+                                                                      : flow_movement::kDead);
         if (!lives) continue;
         data<std::int32_t>(next)[first + count++] = static_cast<std::int32_t>(slot);
         states.select(1, slot).narrow(1, 0, from["hidden"].size(3)).copy_(from["hidden"][b][n]);
