@@ -23,11 +23,7 @@ dim3 tiles(std::int64_t rows, int of_columns) {
   return simt::grid(kernels::blocks_of(rows, flow_forward::kTileFlows) * of_columns);
 }
 
-template <class Kernel, class Arguments>
-void launch_rows(Kernel kernel, const Arguments& a, kernels::Stream stream) {
-  simt::launch(kernel, simt::grid(kernels::striding_blocks(a.slots, kernels::kElementThreads)),
-               kernels::kElementThreads, 0, stream, a);
-}
+dim3 threads_of_rows(std::int64_t rows) { return simt::grid(kernels::striding_blocks(rows, kernels::kElementThreads)); }
 
 }  // namespace
 
@@ -45,9 +41,17 @@ void launch_settle_taped(const TapedArguments& a, kernels::Stream stream) {
   simt::launch(SettleTaped{}, simt::grid(a.forward.slots.samples), flow_forward::kSampleThreads, 0, stream, a);
 }
 
-void launch_keep_start(const StartArguments& a, kernels::Stream stream) { launch_rows(KeepStart{}, a, stream); }
-void launch_take_start(const StartArguments& a, kernels::Stream stream) { launch_rows(TakeStart{}, a, stream); }
-void launch_bear_again(const BearArguments& a, kernels::Stream stream) { launch_rows(BearAgain{}, a, stream); }
+void launch_keep_start(const StartArguments& a, kernels::Stream stream) {
+  simt::launch(KeepStart{}, threads_of_rows(a.slots), kernels::kElementThreads, 0, stream, a);
+}
+
+void launch_take_start(const StartArguments& a, kernels::Stream stream) {
+  simt::launch(TakeStart{}, threads_of_rows(a.slots), kernels::kElementThreads, 0, stream, a);
+}
+
+void launch_bear_again(const BearArguments& a, kernels::Stream stream) {
+  simt::launch(BearAgain{}, threads_of_rows(a.slots), kernels::kElementThreads, 0, stream, a);
+}
 
 void launch_gates(const GatesArguments& a, kernels::Stream stream) {
   const auto start = [&](auto kernel) {
