@@ -290,6 +290,8 @@ void add_all(CLI::App& app, CommandLine& line) {
   for (auto* command : {scenarios, list})
     command->add_option("--tier", line.scenario.tier, "The largest tier: smoke, std or full")->capture_default_str();
   add_common(scenarios, options, true);
+  // Every scenario file gives its own.
+  scenarios->remove_option(scenarios->get_option("--seed"));
   add_limits(scenarios, options);
 
   auto* coverage = app.add_subcommand("coverage", "Holds what is checked against the pinned list, which may only grow");

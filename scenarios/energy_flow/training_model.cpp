@@ -73,7 +73,11 @@ class TrainStepRun final : public TrainingRun {
     setting_ = completed(component.spec.signature, setting);
     pairs_ = run.items == 0 ? config.sizes.at("pairs") : std::min(run.items, config.sizes.at("pairs"));
     rows_ = Window(setting_).rows();
-    if (rows_ <= 0 || pairs_ % rows_ != 0)
+    if (rows_ <= 0)
+      throw Error(ErrorKind::kOutOfRange, config.file + ": sizes.micro_batch",
+                  std::to_string(config.sizes.at("micro_batch")),
+                  "a window without a row teaches nothing: give 1 or more");
+    if (pairs_ % rows_ != 0)
       throw Error(ErrorKind::kOutOfRange, config.file + ": sizes.pairs", std::to_string(pairs_),
                   "give a multiple of a window's " + std::to_string(rows_) + " rows: an epoch is whole windows");
     inputs_ = placed_inputs(generated_inputs(component.spec, given_, seed_), run.dtype, run.device);

@@ -1,6 +1,9 @@
 // Run energy_flow.training: optimizer windows of the whole training step over real sentence pairs.
+#include <algorithm>
+
 #include "scenarios/energy_flow/training_model.h"
 #include "scenarios/runner/component_source.h"
+#include "src/common/error.h"
 #include "src/registry.h"
 
 namespace twinbench::energy_flow::training {
@@ -12,6 +15,10 @@ class TrainingWorkload final : public Workload {
       : config_(config), pairs_(dataset_pairs(config, "pairs", "embedding")) {}
   std::int64_t items() const override { return config_.sizes.at("pairs"); }
   std::unique_ptr<TrainingRun> make(const RunSetting& setting) const override {
+    const auto& known = find_component("energy_flow.train_step").spec.dtypes;
+    if (setting.dtype != Dtype::kFp64 && std::find(known.begin(), known.end(), setting.dtype) == known.end())
+      throw Error(ErrorKind::kBadDtype, config_.file + ": dtype", to_string(setting.dtype),
+                  "energy_flow.train_step has no such mode yet: give fp32");
     return make_training_run(config_, setting, pairs_);
   }
 

@@ -112,7 +112,10 @@ void add_course(Findings& findings, Variant variant, const Course& course, Varia
   const std::string prefix = to_string(variant) + ".";
   measures[prefix + "completed_windows"] = {static_cast<double>(course.completed), course.out_of_memory};
   measures[prefix + "over_budget"] = {course.out_of_memory.empty() ? 0.0 : 1.0, course.out_of_memory};
-  measures[prefix + "non_finite"] = {course.not_finite, course.first_not_finite};
+  // What ended early was not looked at after its end: no window without a NaN is no window.
+  const bool ended = !course.out_of_memory.empty() && variant == Variant::kOptimized;
+  measures[prefix + "non_finite"] = {ended ? kInfinite : course.not_finite,
+                                     ended ? "it ended early: " + course.out_of_memory : course.first_not_finite};
   const auto warm_up = static_cast<std::size_t>(config.count("warm_up_windows"));
   for (const auto& [name, values] : course.counts) {
     measures[prefix + "growth." + name] = {spread(values, warm_up), ""};
@@ -225,6 +228,14 @@ void check(const ScenarioConfig& config) {
       refuse(variant == Variant::kBaseline && config.count("baseline_windows") > 0 ? "baseline_windows" : "windows",
              "give at least two more than warm_up_windows");
   if (config.count("baseline_windows") > config.count("windows")) refuse("baseline_windows", "give at most windows");
+  const bool scales = config.text("scaled") != "nothing";
+  if (scales == (config.real("scale") == 1))
+    refuse("scale", scales ? "give a factor that is not 1, or leave 'scaled' out" : "say in 'scaled' of which tensor");
+  const bool judges_curve = std::any_of(config.criteria.begin(), config.criteria.end(), [](const Criterion& one) {
+    return one.measure.starts_with("optimized.last_over_first.") || one.measure.starts_with("optimized.jumps.");
+  });
+  if (judges_curve && 2 * config.count("ends") > config.count("windows"))
+    refuse("ends", "both ends are compared: give at most half of the windows");
   if (2 * config.count("windows_of_epoch") > config.count("windows") - config.count("warm_up_windows"))
     refuse("windows_of_epoch", "two epochs are compared at least: give at most half of the windows after warm-up");
   if (config.count("budget_bytes") > 0 && config.real("windows_of_memory") > 0)

@@ -66,6 +66,11 @@ void check_criteria(const ScenarioConfig& config, const Experiment& experiment) 
     if (const auto why = config.criteria[i].says_nothing(spec->values); !why.empty())
       throw Error(ErrorKind::kOutOfRange, config.file + ": criteria[" + std::to_string(i) + "]: " + measure,
                   config.criteria[i].limit(), "it says nothing: " + why);
+    for (std::size_t before = 0; before < i; ++before)
+      if (config.criteria[before].measure == measure && config.criteria[before].limit() == config.criteria[i].limit())
+        throw Error(ErrorKind::kOutOfRange, config.file + ": criteria[" + std::to_string(i) + "]: " + measure,
+                    config.criteria[i].limit(),
+                    "criteria[" + std::to_string(before) + "] says the same: leave one out");
     baseline |= spec->half == Half::kBaseline;
     optimized |= spec->half == Half::kOptimized;
   }
