@@ -67,6 +67,7 @@ struct Larger {
 const std::vector<Larger> kLarger = {
     {"energy_flow.embedding_mapper", "odd", {{"embedding", 600}, {"width", 30}, {"height", 20}}},
     {"energy_flow.embedding_mapper", "backward_odd", {{"embedding", 600}, {"width", 30}, {"height", 20}}},
+    {"energy_flow.flow_backward", "segments", {{"samples", 9}, {"quota", 60}}},
     {"energy_flow.flow_forward", "heads_of_fours", {{"samples", 10}}},
     {"energy_flow.surface_collection", "atomic_maximum", {{"width", 20}, {"height", 15}, {"slots", 300}}},
     {"energy_flow.surface_collection", "backward_atomic", {{"width", 20}, {"height", 15}, {"slots", 300}}},

@@ -254,7 +254,7 @@ def test_the_page_holds_every_claim_and_every_item(load):
         assert f'</span>{word}</span>' in ledger
     for item in (*documents.components, *documents.scenarios):
         assert f">{item['source']}</th>" in shown
-    assert shown.count("not built</span>") > 100
+    assert 0 < shown.count("not built</span>") < len(documents.components) + len(documents.scenarios)
     assert len(page.encode()) < 2_000_000
     assert page == html_report(record, judge(record), documents=load_documents(ROOT))
 
