@@ -5,9 +5,8 @@
 #include <limits>
 
 #include "harness/compare/inputs.h"
-#include "scenarios/energy_flow/dataset_pairs.h"
-#include "scenarios/runner/component_source.h"
-#include "src/common/error.h"
+#include "scenarios/energy_flow/training_model.h"
+#include "scenarios/runner/carried_state.h"
 #include "src/energy_flow/common/optimizer_rule.h"
 #include "src/energy_flow/common/training_window.h"
 #include "src/registry.h"
@@ -37,20 +36,15 @@ class ControlledRun final : public TrainingRun {
     const ComponentSpec& spec = find_component(kStep).spec;
     whole_ = completed(spec.signature, step_);
     inputs_ = placed_inputs(generated_inputs(spec, step_, config.seed), run.dtype, run.device);
-    rows_ = train_step::Window(whole_).rows();
-    if (config.sizes.at("pairs") % rows_ != 0)
-      throw Error(ErrorKind::kOutOfRange, config.file + ": sizes.pairs", std::to_string(config.sizes.at("pairs")),
-                  "give a multiple of a window's " + std::to_string(rows_) + " rows: an epoch is whole windows");
-    std::vector<at::Tensor> values;
+    rows_ = rows_of_window(config, whole_, config.sizes.at("pairs"));
     std::vector<std::int64_t> offsets = {0}, has_gradient;
     for (const InputSpec& one : train_step::trained_parameters(whole_)) {
-      values.push_back(inputs_[one.name].reshape({-1}));
-      offsets.push_back(offsets.back() + values.back().numel());
+      offsets.push_back(offsets.back() + inputs_[one.name].numel());
       has_gradient.push_back(train_step::has_gradient(one.name, whole_) ? 1 : 0);
     }
-    const at::Tensor arena = at::cat(values);
+    const at::Tensor arena = trained_of(inputs_, whole_);
     tables_ = {{"offsets", at::tensor(offsets, at::kLong)}, {"has_gradient", at::tensor(has_gradient, at::kLong)}};
-    update_.input_case.sizes = {{"tensors", static_cast<std::int64_t>(values.size())},
+    update_.input_case.sizes = {{"tensors", static_cast<std::int64_t>(has_gradient.size())},
                                 {"elements", arena.numel()},
                                 {"epochs", 1},
                                 {"windows", 1}};
@@ -91,19 +85,8 @@ class ControlledRun final : public TrainingRun {
     state_["window"].add_(1);
   }
 
-  NamedTensors state() override {
-    NamedTensors copies;
-    for (const auto& [name, tensor] : state_) copies.set(name, tensor.clone());
-    return copies;
-  }
-  void set_state(const NamedTensors& given) override {
-    for (const auto& [name, tensor] : given) {
-      if (state_[name].sizes() != tensor.sizes())
-        throw Error(ErrorKind::kBadShape, "state " + name, c10::str(tensor.sizes()),
-                    "this run has " + c10::str(state_[name].sizes()));
-      state_[name].copy_(tensor);
-    }
-  }
+  NamedTensors state() override { return copies_of(state_); }
+  void set_state(const NamedTensors& given) override { put_in_place(state_, given); }
   NamedTensors outputs() override { return {{"left_gradients", state_["gradients"]}}; }
   std::optional<std::int64_t> item_axis(const std::string& tensor) const override {
     if (tensor == "gradients") return 0;
@@ -131,12 +114,7 @@ class ControlledRun final : public TrainingRun {
     counts[train_step::kAttempts].fill_(window);
     counts[train_step::kScaleExponent].fill_(train_step::kFirstExponent);
     at::Tensor(inputs_["counts"]).copy_(counts);
-    std::int64_t from = 0;
-    for (const InputSpec& one : train_step::trained_parameters(whole_)) {
-      at::Tensor to = inputs_[one.name];
-      to.copy_(state_["parameters"].narrow(0, from, to.numel()).view(to.sizes()));
-      from += to.numel();
-    }
+    set_trained(inputs_, whole_, state_["parameters"]);
     const auto step = find_component(kStep).make(run_.variant, inputs_, step_);
     step->run();
     NamedTensors told;
@@ -172,18 +150,12 @@ std::unique_ptr<Workload> prepare(const ScenarioConfig& config) { return std::ma
 }  // namespace
 
 RunSource make_source() {
-  const ComponentSpec& spec = find_component(kStep).spec;
   RunSource source;
   source.summary = "training whose windows end in gradient control and update by themselves";
-  source.sizes = size_keys(spec);
-  source.sizes.push_back(count_key("pairs", 1, 1e9, "the first so many of the dataset: whole windows"));
-  for (Key& key : option_keys(spec))
-    if (!spec.signature.find_option(key.name)->of_inputs) source.options.push_back(std::move(key));
+  take_training_keys(source);
   source.options.push_back(
       count_key("documented_order", 0, 1, "of the baseline: clip, then look, as documented").or_else(0));
   source.components = {kStep, kUpdate};
-  source.gives_losses = true;
-  source.step_tolerance = {Tolerance::Kind::kBound, {1e-4, 1e-5}, {6e-2, 3e-2}, "C24"};
   source.prepare = prepare;
   return source;
 }

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "scenarios/energy_flow/flow_stage.h"
+#include "scenarios/runner/carried_state.h"
 #include "src/common/error.h"
 
 namespace twinbench::energy_flow {
@@ -13,20 +14,8 @@ class FlowRun : public TrainingRun {
  public:
   explicit FlowRun(FlowState state) : state_(std::move(state)) {}
 
-  NamedTensors state() override {
-    NamedTensors copies;
-    for (const auto& [name, tensor] : carried_state()) copies.set(name, tensor.clone());
-    return copies;
-  }
-  void set_state(const NamedTensors& given) override {
-    const auto mine = carried_state();
-    for (const auto& [name, tensor] : given) {
-      if (mine[name].sizes() != tensor.sizes())
-        throw Error(ErrorKind::kBadShape, "state " + name, c10::str(tensor.sizes()),
-                    "this run has " + c10::str(mine[name].sizes()));
-      mine[name].copy_(tensor);
-    }
-  }
+  NamedTensors state() override { return copies_of(carried_state()); }
+  void set_state(const NamedTensors& given) override { put_in_place(carried_state(), given); }
   std::optional<std::int64_t> item_axis(const std::string& tensor) const override {
     return tensor == "hidden" || tensor == "next_hidden" ? 1 : 0;
   }

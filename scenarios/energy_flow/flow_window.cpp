@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 
 #include "scenarios/energy_flow/flow_stage.h"
+#include "scenarios/runner/carried_state.h"
 #include "src/common/error.h"
 #include "src/draws.h"
 #include "src/inputs.h"
@@ -153,19 +154,8 @@ class FlowWindow final : public WindowRun {
   NamedTensors gradients() override { return gradients_; }
   NamedTensors parameters() override { return parameters_; }
 
-  NamedTensors state() override {
-    NamedTensors copies;
-    for (const auto& [name, tensor] : parameters_) copies.set(name, tensor.clone());
-    return copies;
-  }
-  void set_state(const NamedTensors& given) override {
-    for (const auto& [name, tensor] : given) {
-      if (parameters_[name].sizes() != tensor.sizes())
-        throw Error(ErrorKind::kBadShape, "state " + name, c10::str(tensor.sizes()),
-                    "this run has " + c10::str(parameters_[name].sizes()));
-      parameters_[name].copy_(tensor);
-    }
-  }
+  NamedTensors state() override { return copies_of(parameters_); }
+  void set_state(const NamedTensors& given) override { put_in_place(parameters_, given); }
   NamedTensors outputs() override { return results_; }
   std::optional<std::int64_t> item_axis(const std::string& tensor) const override {
     if (results_.contains(tensor)) return 0;

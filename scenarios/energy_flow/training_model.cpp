@@ -8,6 +8,8 @@
 #include <span>
 
 #include "harness/compare/inputs.h"
+#include "scenarios/runner/carried_state.h"
+#include "scenarios/runner/component_source.h"
 #include "src/common/error.h"
 #include "src/energy_flow/common/training_window.h"
 #include "src/formats/batch_order.h"
@@ -72,14 +74,7 @@ class TrainStepRun final : public TrainingRun {
     given_ = setting;
     setting_ = completed(component.spec.signature, setting);
     pairs_ = run.items == 0 ? config.sizes.at("pairs") : std::min(run.items, config.sizes.at("pairs"));
-    rows_ = Window(setting_).rows();
-    if (rows_ <= 0)
-      throw Error(ErrorKind::kOutOfRange, config.file + ": sizes.micro_batch",
-                  std::to_string(config.sizes.at("micro_batch")),
-                  "a window without a row teaches nothing: give 1 or more");
-    if (pairs_ % rows_ != 0)
-      throw Error(ErrorKind::kOutOfRange, config.file + ": sizes.pairs", std::to_string(pairs_),
-                  "give a multiple of a window's " + std::to_string(rows_) + " rows: an epoch is whole windows");
+    rows_ = rows_of_window(config, setting_, pairs_);
     inputs_ = placed_inputs(generated_inputs(component.spec, given_, seed_), run.dtype, run.device);
     for (const char* moment : kMoments) inputs_[moment].zero_();
     inputs_["counts"].zero_();
@@ -102,35 +97,24 @@ class TrainStepRun final : public TrainingRun {
     NamedTensors copies;
     const NamedTensors now = runnable_->outputs();
     for (const char* name : {"parameters", "first_moment", "second_moment", "counts"})
-      copies.set(name, (stepped() ? now[name] : name == std::string("parameters") ? arena() : inputs_[name]).clone());
+      copies.set(name, (stepped()                           ? now[name]
+                        : name == std::string("parameters") ? trained_of(inputs_, setting_)
+                                                            : inputs_[name])
+                           .clone());
     copies.set("input", input_.clone());
     copies.set("target", target_.clone());
     copies.set("window", at::full({1}, window_, at::kLong));
     return copies;
   }
   void set_state(const NamedTensors& given) override {
-    const NamedTensors before = state();
+    const NamedTensors next = state();
+    put_in_place(next, given);
     bool anew = false;
-    NamedTensors next = before;
-    for (const auto& [name, tensor] : given) {
-      if (before[name].sizes() != tensor.sizes())
-        throw Error(ErrorKind::kBadShape, "state " + name, c10::str(tensor.sizes()),
-                    "this run has " + c10::str(before[name].sizes()));
-      if (before[name].is_floating_point() != tensor.is_floating_point())
-        throw Error(ErrorKind::kBadDtype, "state " + name, c10::toString(tensor.scalar_type()),
-                    std::string("this run has ") + c10::toString(before[name].scalar_type()));
-      next[name].copy_(tensor);
-      anew |= name != "input" && name != "target" && name != "window";
-    }
+    for (const auto& [name, tensor] : given) anew |= name != "input" && name != "target" && name != "window";
     input_ = next["input"], target_ = next["target"];
     window_ = next["window"].item<std::int64_t>();
     if (!anew) return;
-    std::int64_t from = 0;
-    for (const InputSpec& one : trained_parameters(setting_)) {
-      at::Tensor to = inputs_[one.name];
-      to.copy_(next["parameters"].narrow(0, from, to.numel()).view(to.sizes()));
-      from += to.numel();
-    }
+    set_trained(inputs_, setting_, next["parameters"]);
     for (const char* name : {"first_moment", "second_moment", "counts"}) at::Tensor(inputs_[name]).copy_(next[name]);
     make();
   }
@@ -169,12 +153,6 @@ class TrainStepRun final : public TrainingRun {
     runnable_ = find_component("energy_flow.train_step").make(run_.variant, inputs_, given_);
     made_at_ = window_;
   }
-  at::Tensor arena() const {
-    std::vector<at::Tensor> parts;
-    for (const InputSpec& one : trained_parameters(setting_)) parts.push_back(inputs_[one.name].reshape({-1}));
-    return at::cat(parts);
-  }
-
   // Rows of the window, and as their keys the numbers of the pairs.
   void stage() {
     const std::int64_t of_epoch = pairs_ / rows_, epoch = window_ / of_epoch, first = window_ % of_epoch * rows_;
@@ -213,6 +191,44 @@ class TrainStepRun final : public TrainingRun {
 };
 
 }  // namespace
+
+void take_training_keys(RunSource& source) {
+  const ComponentSpec& spec = find_component("energy_flow.train_step").spec;
+  source.sizes = size_keys(spec);
+  source.sizes.push_back(count_key("pairs", 1, 1e9, "the first so many of the dataset: whole windows"));
+  // A run starts at its first window, on the dataset's own rows.
+  for (Key& key : option_keys(spec))
+    if (!spec.signature.find_option(key.name)->of_inputs) source.options.push_back(std::move(key));
+  source.gives_losses = true;
+  source.step_tolerance = {Tolerance::Kind::kBound, {1e-4, 1e-5}, {6e-2, 3e-2}, "C24"};
+}
+
+std::int64_t rows_of_window(const ScenarioConfig& config, const Setting& setting, std::int64_t pairs) {
+  const std::int64_t rows = Window(setting).rows();
+  if (rows <= 0)
+    throw Error(ErrorKind::kOutOfRange, config.file + ": sizes.micro_batch",
+                std::to_string(config.sizes.at("micro_batch")),
+                "a window without a row teaches nothing: give 1 or more");
+  if (pairs % rows != 0)
+    throw Error(ErrorKind::kOutOfRange, config.file + ": sizes.pairs", std::to_string(pairs),
+                "give a multiple of a window's " + std::to_string(rows) + " rows: an epoch is whole windows");
+  return rows;
+}
+
+at::Tensor trained_of(const NamedTensors& inputs, const Setting& setting) {
+  std::vector<at::Tensor> parts;
+  for (const InputSpec& one : trained_parameters(setting)) parts.push_back(inputs[one.name].reshape({-1}));
+  return at::cat(parts);
+}
+
+void set_trained(const NamedTensors& inputs, const Setting& setting, const at::Tensor& parameters) {
+  std::int64_t from = 0;
+  for (const InputSpec& one : trained_parameters(setting)) {
+    const at::Tensor& to = inputs[one.name];
+    to.copy_(parameters.narrow(0, from, to.numel()).view(to.sizes()));
+    from += to.numel();
+  }
+}
 
 std::unique_ptr<TrainingRun> make_training_run(const ScenarioConfig& config, const RunSetting& setting,
                                                const DatasetPairs& pairs) {

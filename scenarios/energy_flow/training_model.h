@@ -14,4 +14,14 @@ namespace twinbench::energy_flow {
 std::unique_ptr<TrainingRun> make_training_run(const ScenarioConfig& config, const RunSetting& setting,
                                                const DatasetPairs& pairs);
 
+// What every run over that component has: its sizes, `pairs`, the options that are not of its inputs, its tolerance.
+void take_training_keys(RunSource& source);
+
+// Rows of a window. Throws kOutOfRange where there are none, or where `pairs` are no whole windows.
+std::int64_t rows_of_window(const ScenarioConfig& config, const Setting& setting, std::int64_t pairs);
+
+// The trained parameters among the component's inputs as one vector, in the order of its arena, and from one.
+at::Tensor trained_of(const NamedTensors& inputs, const Setting& setting);
+void set_trained(const NamedTensors& inputs, const Setting& setting, const at::Tensor& parameters);
+
 }  // namespace twinbench::energy_flow

@@ -90,14 +90,16 @@ TEST(Training, EpochsHaveOrdersOfTheirOwnAndBothVariantsTheSame) {
 }
 
 TEST(Training, RefusesWindowsThatDoNotFillAnEpoch) {
-  auto config = small();
-  config.sizes["micro_batch"] = 4;
-  try {
-    start(Variant::kOptimized, config);
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::kOutOfRange);
-    EXPECT_NE(error.field().find("sizes.pairs"), std::string::npos) << error.what();
+  for (const auto& [rows, field] : {std::pair{4, "sizes.pairs"}, std::pair{0, "sizes.micro_batch"}}) {
+    auto config = small();
+    config.sizes["micro_batch"] = rows;
+    try {
+      start(Variant::kOptimized, config);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kOutOfRange);
+      EXPECT_NE(error.field().find(field), std::string::npos) << error.what();
+    }
   }
 }
 

@@ -13,8 +13,6 @@
 namespace twinbench::experiments::curve_parity {
 namespace {
 
-constexpr double kInfinite = 1e30;  // stands for infinity in a record
-
 // Values of this step by name, in fp64 on the CPU: losses and outputs by one name space. `key` gives the names.
 NamedTensors values_of(TrainingRun& run, const ScenarioConfig& config, const std::string& key) {
   const auto losses = run.losses();

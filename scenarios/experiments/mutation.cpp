@@ -13,8 +13,6 @@
 namespace twinbench::experiments::mutation {
 namespace {
 
-constexpr double kInfinite = 1e30;  // stands for infinity in a record
-
 ScenarioConfig with_mistake(const ScenarioConfig& config) {
   return with_value(config, "mistake", config.text("mistake"), 1);
 }

@@ -14,8 +14,6 @@
 namespace twinbench::experiments::stability {
 namespace {
 
-constexpr double kInfinite = 1e30;  // stands for infinity in a record
-
 // By quantity, a value a window.
 using Curves = std::map<std::string, std::vector<double>>;
 

@@ -192,6 +192,24 @@ TEST(Scenario, ANeedThatTheRunDoesNotMeetIsRefused) {
   }
 }
 
+TEST(Scenario, AModeThatAComponentOfTheRunHasNotIsRefused) {
+  auto in_bf16 = kGood;
+  in_bf16.replace(in_bf16.find("dtype: fp32"), 11, "dtype: bf16");
+  auto all = fake_catalogue();
+  EXPECT_NO_THROW(read(in_bf16, all));
+  for (auto& run : all.runs) run.components = {"energy_flow.simple_neuron"};
+  EXPECT_NO_THROW(read(in_bf16, all));
+  for (auto& run : all.runs) run.components.push_back("energy_flow.optimizer");
+  EXPECT_NO_THROW(read(kGood, all));
+  try {
+    read(in_bf16, all);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kBadDtype);
+    EXPECT_NE(error.remedy().find("energy_flow.optimizer"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Scenario, TwoOfOneNameAreRefused) {
   const auto folder = std::filesystem::temp_directory_path() / ("planted_folder_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);

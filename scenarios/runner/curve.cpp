@@ -5,11 +5,11 @@
 #include <cmath>
 
 #include "harness/timing/statistics.h"
+#include "scenarios/runner/experiment.h"
 
 namespace twinbench {
 
 double last_over_first(const std::vector<double>& curve, std::size_t count) {
-  constexpr double kInfinite = 1e30;
   const auto of = static_cast<std::ptrdiff_t>(std::min(count, std::max<std::size_t>(1, curve.size() / 2)));
   if (curve.empty()) return kInfinite;
   const std::vector<double> first(curve.begin(), curve.begin() + of), last(curve.end() - of, curve.end());

@@ -19,6 +19,8 @@ inline std::string to_string(Half half) {
   return half == Half::kBaseline ? "baseline" : half == Half::kOptimized ? "optimized" : "";
 }
 
+constexpr double kInfinite = 1e30;  // stands for infinity in a record
+
 // The loosest relative tolerance that a key may give: at 1, zeros would be right.
 constexpr double kLoosestRelative = 0.5;
 

@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include "scenarios/runner/carried_state.h"
 #include "src/common/error.h"
 #include "src/registry.h"
 #include "src/trainer2/common/rotor_planes.h"
@@ -69,19 +70,8 @@ class TrainerRun final : public TrainingRun {
                 {"theta", state_["theta"].clone()}};
   }
 
-  NamedTensors state() override {
-    NamedTensors copies;
-    for (const auto& [name, tensor] : state_) copies.set(name, tensor.clone());
-    return copies;
-  }
-  void set_state(const NamedTensors& given) override {
-    for (const auto& [name, tensor] : given) {
-      if (state_[name].sizes() != tensor.sizes())
-        throw Error(ErrorKind::kBadShape, "state " + name, c10::str(tensor.sizes()),
-                    "this run has " + c10::str(state_[name].sizes()));
-      state_[name].copy_(tensor);
-    }
-  }
+  NamedTensors state() override { return copies_of(state_); }
+  void set_state(const NamedTensors& given) override { put_in_place(state_, given); }
   NamedTensors outputs() override { return results_; }
   std::optional<std::int64_t> item_axis(const std::string& tensor) const override {
     if (tensor.starts_with("act_") || tensor == "query" || tensor == "nudge") return 0;

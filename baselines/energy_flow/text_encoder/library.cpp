@@ -21,7 +21,6 @@ class Library final : public TapeBaseline {
         heads_(setting.size("heads")),
         longest_(setting.size("max_length")),
         dropout_(inputs, setting) {
-    check_tokens(inputs, setting);
     make_leaves();
   }
 

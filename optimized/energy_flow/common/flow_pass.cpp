@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "optimized/energy_flow/common/flow_record.h"
 #include "optimized/energy_flow/common/segments.h"
+#include "optimized/energy_flow/common/step_decisions.h"
 #include "src/energy_flow/common/flow_lives.h"
 
 namespace twinbench::energy_flow::flow_forward {
@@ -31,7 +31,7 @@ float* row(const at::Tensor& of, std::int64_t i) { return data<float>(of) + i * 
 }  // namespace
 
 // One sample: its flows, their tape, and what the loss says of each flow, at its place. Where states are kept every so
-// many steps, the tape is of one segment at a time, and the record of all steps.
+// many steps, the tape is of one segment at a time, and the decisions are of all steps.
 struct FlowPass::Sample {
   Sample(const Rules& rules, const TileNetworks& networks, std::int64_t states, bool taped, bool everything)
       : flows(rules, networks, states),
@@ -44,12 +44,12 @@ struct FlowPass::Sample {
       *field = at::zeros({places * channels}, at::kFloat);
   }
 
-  std::int64_t bytes() const { return tape.bytes() + starts.bytes() + record.bytes(); }
-  void clear() { tape.clear(), starts.clear(), record.clear(); }
+  std::int64_t bytes() const { return tape.bytes() + starts.bytes() + decisions.bytes(); }
+  void clear() { tape.clear(), starts.clear(), decisions.clear(); }
 
   SampleFlows flows;
   FlowTape tape, starts;
-  FlowRecord record;
+  StepDecisions decisions;
   std::int64_t most_held = 0, forwards = 0;   // bytes; steps that were computed
   at::Tensor position, energy, hidden, born;  // [tiles][channels][kLanes]
 };
@@ -170,7 +170,7 @@ void FlowPass::forward_sample(std::int64_t b, std::int64_t piece) {
       const FlowTape::Step& step = sample.tape.steps().back();
       for (std::size_t i = step.first + static_cast<std::size_t>(part); i < step.last; i += stride) {
         flows.advance(sample.tape[i].tile, t, key, scratch, &sample.tape[i]);
-        if (every_ > 0) sample.record.note(i - step.first, sample.tape[i]);
+        if (every_ > 0) sample.decisions.note(i - step.first, sample.tape[i]);
       }
     });
     flows.settle(t);
@@ -189,12 +189,12 @@ void FlowPass::begin_step(Sample& sample, std::int32_t t) const {
   const bool begins = every_ > 0 && t % every_ == 0;
   if (begins) sample.tape.clear(), sample.starts.begin_step(flows.created());
   sample.tape.begin_step(flows.created());
-  if (every_ > 0) sample.record.begin_step(flows.created());
+  if (every_ > 0) sample.decisions.begin_step(flows.created());
   for (std::int64_t tile = 0; tile < flows.tiles(); ++tile) {
     const std::uint32_t active = flows.live_lanes(tile);
     if (active == 0) continue;
     sample.tape.add(tile, active);
-    if (every_ > 0) sample.record.add(tile, active);
+    if (every_ > 0) sample.decisions.add(tile, active);
     if (begins) flows.keep_start(sample.starts.add(tile, active));
   }
 }
@@ -203,26 +203,26 @@ void FlowPass::begin_step(Sample& sample, std::int32_t t) const {
 // were: nothing is decided.
 void FlowPass::repeat(Sample& sample, std::size_t segment, std::uint32_t key, std::int64_t piece) {
   SampleFlows& flows = sample.flows;
-  const FlowRecord& record = sample.record;
+  const StepDecisions& decided = sample.decisions;
   const auto every = static_cast<std::size_t>(every_), stride = static_cast<std::size_t>(parts_);
   const FlowTape::Step start = sample.starts.steps()[segment];
   for (std::size_t i = start.first; i < start.last; ++i) flows.take_start(sample.starts[i]);
   sample.tape.clear();
   for (std::size_t t = segment * every; t < (segment + 1) * every; ++t) {
-    const FlowTape::Step& of = record.steps[t];
+    const FlowTape::Step& of = decided.steps[t];
     if (t > segment * every)
-      for (std::int32_t child = record.steps[t - 1].created; child < of.created; ++child) flows.bear_again(child);
+      for (std::int32_t child = decided.steps[t - 1].created; child < of.created; ++child) flows.bear_again(child);
     sample.tape.begin_step(of.created);
     for (std::size_t i = of.first; i < of.last; ++i) {
-      sample.tape.add(record.tiles[i].tile, record.tiles[i].active);
-      flows.set_live(record.tiles[i].tile, record.tiles[i].active);
+      sample.tape.add(decided.tiles[i].tile, decided.tiles[i].active);
+      flows.set_live(decided.tiles[i].tile, decided.tiles[i].active);
     }
     const FlowTape::Step& step = sample.tape.steps().back();
     over_parts(products_of_tile_ * static_cast<double>(of.last - of.first), [&](std::int64_t part) {
       for (std::size_t i = static_cast<std::size_t>(part); i < of.last - of.first; i += stride) {
         const TileStep& tile = sample.tape[step.first + i];
         flows.advance(tile.tile, static_cast<std::int32_t>(t), key, row(scratch_, piece + part), &tile);
-        record.recall(of.first + i, tile);
+        decided.recall(of.first + i, tile);
       }
     });
     ++sample.forwards;

@@ -4,7 +4,6 @@
 #include <ATen/ops/zeros.h>
 
 #include "optimized/common/tensors.h"
-#include "src/energy_flow/common/token_batch.h"
 
 namespace twinbench::energy_flow {
 
@@ -12,12 +11,10 @@ TextTokens::TextTokens(const NamedTensors& inputs, const Setting& setting)
     : packed_(!setting.device.takes_cuda_path()),
       texts_(setting.size("batch")),
       most_(setting.size("max_length")),
-      vocabulary_(setting.size("vocabulary")),
       capacity_(texts_ * most_),
       count_(capacity_),
       token_(inputs["token"].contiguous()),
       length_(inputs["length"].contiguous()) {
-  check_tokens(inputs, setting);
   at::Tensor place = at::zeros({capacity_}, at::kInt), text = at::zeros({capacity_}, at::kInt);
   at::Tensor first = at::zeros({texts_}, at::kInt);
   for (std::int64_t row = 0; row < capacity_; ++row) {
@@ -34,7 +31,6 @@ TextTokens::TextTokens(const NamedTensors& inputs, const Setting& setting)
 void TextTokens::read() {
   if (!packed_) return;
   const std::int32_t *const ids = data<std::int32_t>(token_), *const lengths = data<std::int32_t>(length_);
-  check_tokens(ids, lengths, texts_, most_, vocabulary_);
   count_ = 0;
   for (std::int64_t b = 0; b < texts_; ++b) {
     data<std::int32_t>(first_row_)[b] = static_cast<std::int32_t>(count_);

@@ -12,10 +12,9 @@ namespace twinbench::energy_flow {
 
 class TextTokens {
  public:
-  // Throws kOutOfRange for ids and lengths that are none.
   TextTokens(const NamedTensors& inputs, const Setting& setting);
 
-  // The inputs, as they are now. On the CPU throws as at set-up; a card's ids are not looked at again.
+  // The inputs, as they are now.
   void read();
   TokenRows rows() const;
   std::int64_t count() const { return count_; }        // rows of this run
@@ -23,7 +22,7 @@ class TextTokens {
 
  private:
   const bool packed_;
-  const std::int64_t texts_, most_, vocabulary_, capacity_;
+  const std::int64_t texts_, most_, capacity_;
   std::int64_t count_;
   at::Tensor token_, length_;                 // the inputs
   at::Tensor id_, place_, text_, first_row_;  // int32

@@ -151,6 +151,7 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
+  spec.check_inputs = check_tokens;
   spec.proof = {{"dispatches", "", baseline_dispatches, optimized_dispatches},
                 {"forward_calls.energy_flow.text_encoder", "", [](const Setting& s) { return s.size("batch"); },
                  [](const Setting& s) { return std::int64_t{s.size("batch") > 0}; }}};

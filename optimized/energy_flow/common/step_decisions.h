@@ -16,7 +16,7 @@ struct TileLife {
   std::uint16_t requests[kLanes] = {};  // children, before admission: 1,024 at most
 };
 
-struct FlowRecord {
+struct StepDecisions {
   std::vector<FlowTape::Step> steps;  // of the tiles below
   std::vector<TileLife> tiles;
 
