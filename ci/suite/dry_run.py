@@ -75,11 +75,12 @@ def break_programs(folder: Path, program: Path, ending: str) -> Path:
 def dry_run(out: Path, make_suite: Callable[..., Any]) -> int:
     """`make_suite(**options)` makes a suite with these in place of the call's own. Returns the exit code."""
     started = time.monotonic()
-    legs = [_leg("here", make_suite(device="simt", quick=True))]
+    legs = [_leg("here", make_suite(device="simt", quick=True, jobs=1))]
     for ending in BROKEN:
         folder = legs[0].bench.work / "broken" / ending.replace(" ", "_")
         program = break_programs(folder / "bin", legs[0].bench.program, ending)
-        suite = make_suite(device="cuda", quick=True, program=program, out=folder, work=folder / "work", minutes=2)
+        suite = make_suite(device="cuda", quick=True, jobs=1, program=program, out=folder, work=folder / "work",
+                           minutes=2)
         given = suite.bench.environment
         suite.bench.environment = {
             **given, "PATH": f"{program.parent}:{given.get('PATH', '')}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -41,6 +42,11 @@ class Bench:
 
     def record_of(self, name: str) -> Path:
         return self.steps / f"{name}.json"
+
+    def sharing(self, jobs: int) -> Bench:
+        """For one of so many steps side by side: each takes its part of the machine's cores."""
+        threads = str(max(1, (os.cpu_count() or 1) // jobs))
+        return replace(self, environment={**self.environment, "OMP_NUM_THREADS": threads})
 
     def run(self, name: str, command: list[str], limit_s: float, budget_s: float,
             environment: Mapping[str, str] | None = None) -> Ended:

@@ -85,7 +85,7 @@ def run_sectors(bench: Bench, step: Step, budget_s: float, pins: Path) -> StepRe
     counted = json.loads(pins.read_text())["cells"] if pins.is_file() else {}
     differences, compared = [], 0
     for cell in step.cells:
-        out = bench.work / "bits" / "sectors.safetensors"
+        out = bench.work / "bits" / f"{step.name}.safetensors"
         out.parent.mkdir(parents=True, exist_ok=True)
         command = [ncu, "--csv", "--metrics", ",".join(SECTORS), str(bench.program), "dump",
                    cell.replace("/simt/", "/cuda/"), "--out", str(out)]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
+from itertools import groupby
 from pathlib import Path
-from threading import Event
+from threading import Event, Lock
 from typing import Any
 
 from suite import machine
@@ -50,6 +53,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
                         help="without a card: every stage on the smallest component, its CUDA path on the host, then "
                         "with programs that crash, refuse or do nothing; --out also holds dry_run.md")
     parser.add_argument("--resume", action="store_true", help="go on where the last call with this work folder stopped")
+    parser.add_argument("--jobs", type=int, metavar="N", default=min(12, max(1, (os.cpu_count() or 1) - 2)),
+                        help="steps side by side, of those that take no times, on device cuda (default here: "
+                        "%(default)s)")
     parser.add_argument("--quick", action="store_true",
                         help="pass --quick to the engines: fewer pairs, smaller budgets")
     parser.add_argument("--only", default=".", metavar="RE",
@@ -60,6 +66,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--step-limit", type=float, metavar="SECONDS",
                         help="after which a step counts as hung, instead of its own limit")
     options = parser.parse_args(arguments)
+    if options.jobs < 1:
+        parser.error(f"--jobs {options.jobs}: give a positive number")
     if not options.minutes > 0:
         parser.error(f"--minutes {options.minutes}: give a positive number")
     try:
@@ -118,6 +126,7 @@ class Suite:
             "quick": str(options.quick)}
         self.state = State.begin(self.work / "state.json", identity, resume=options.resume)
         self.plan: list[Step] = []
+        self.lock, self.no_device = Lock(), False
         self.report: list[StepResult] = []
         # The page takes seconds; what it takes must be left when the engines stop.
         self.engines_end = started + 60 * options.minutes - min(40.0, 15 * options.minutes)
@@ -141,23 +150,27 @@ class Suite:
         if self.options.list:
             print("\n".join(step.name for step in self.plan))
             return 0
-        for step in self.plan:
-            if self.state.finished(step.name):
-                continue
-            left = self.engines_end - time.monotonic()
-            if self.bench.interrupted.is_set() or left < 1:
-                break
-            self._note(f"{step.name} ...")
-            result = self._run_step(step, left)
-            self.state.put(result)
-            self._note(
-                f"{step.name}: {result.verdict} in {result.seconds:.1f} "
-                f"s{'; ' + result.reason if result.reason else ''}"
-            )
-            write_summary(self.out, self._summary())
-            if "missing_device" in result.reason:
-                break  # every other step would say the same
+        for wave, steps in groupby(self.plan, lambda step: step.wave):
+            jobs = self.options.jobs if wave and self.options.device == "cuda" else 1
+            bench = self.bench.sharing(jobs) if jobs > 1 else self.bench
+            with ThreadPoolExecutor(jobs) as pool:
+                list(pool.map(lambda step, bench=bench: self._take(bench, step), steps))
         return self._finish()
+
+    def _take(self, bench: Bench, step: Step) -> None:
+        """Runs a step that is not done yet while time is left, and keeps what came of it."""
+        left = self.engines_end - time.monotonic()
+        if self.state.finished(step.name) or self.no_device or bench.interrupted.is_set() or left < 1:
+            return
+        with self.lock:
+            self._note(f"{step.name} ...")
+        result = self._run_step(bench, step, left)
+        with self.lock:
+            self.state.put(result)
+            self._note(f"{step.name}: {result.verdict} in {result.seconds:.1f} "
+                       f"s{'; ' + result.reason if result.reason else ''}")
+            write_summary(self.out, self._summary())
+            self.no_device = self.no_device or "missing_device" in result.reason  # all others would say the same
 
     def _plan_steps(self) -> None:
         cells, rows = self._ask("--cells").split(), self._ask("--json")
@@ -200,28 +213,28 @@ class Suite:
                              "a shared library is missing or too old: compare MANIFEST.json with this machine")
         return answer.stdout
 
-    def _run_step(self, step: Step, left_s: float) -> StepResult:
+    def _run_step(self, bench: Bench, step: Step, left_s: float) -> StepResult:
         if step.group == "sanitizer":
-            return run_sanitizer(self.bench, self.state, step, left_s)
+            return run_sanitizer(bench, self.state, step, left_s)
         if step.group == "bits":
-            return run_bits(self.bench, step, left_s)
+            return run_bits(bench, step, left_s)
         if step.group == "counters":
             pins = self.root / "ci/counters.json"
-            return judge_counts(self.bench, run_counters(self.bench, step, left_s, pins), pins)
+            return judge_counts(bench, run_counters(bench, step, left_s, pins), pins)
         if step.group == "sectors":
-            return run_sectors(self.bench, step, left_s, self.root / "ci/kernel_counts.json")
+            return run_sectors(bench, step, left_s, self.root / "ci/kernel_counts.json")
         if step.group == "nvbench":
-            return run_second_timer(self.bench, step, left_s)
+            return run_second_timer(bench, step, left_s)
         if step.group == "unit":
-            return run_unit_tests(self.bench, step, left_s)
+            return run_unit_tests(bench, step, left_s)
         extra: tuple[str, ...] = ()
         if step.group in ("null", "bench"):
             # Roofs and null test are measured once, not again for every component.
             sessions = [
                 name for name in ("ceilings", "null")
                 if name in self.state.results and self.state.results[name].record and name != step.name]
-            extra = tuple(word for name in sessions for word in ("--session-from", str(self.bench.record_of(name))))
-        return run_engine(self.bench, step, left_s, extra)
+            extra = tuple(word for name in sessions for word in ("--session-from", str(bench.record_of(name))))
+        return run_engine(bench, step, left_s, extra)
 
     def _summary(self) -> dict[str, Any]:
         about = {

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-GROUPS = ("environment", "bits", "counters", "sectors", "modelled", "ceilings", "null", "bench", "nvbench", "parity",
-          "sanitizer", "scenario", "selftest", "unit")
+GROUPS = ("environment", "ceilings", "bits", "sanitizer", "parity", "counters", "sectors", "modelled", "null", "bench",
+          "nvbench", "scenario", "selftest", "unit")
+# Nothing runs beside what takes times; of the others those of one wave run side by side (--jobs).
+WAVES = {"bits": "first", "parity": "checks", "sanitizer": "checks", "counters": "checks", "sectors": "checks",
+         "modelled": "checks"}
 # Seconds after which a step counts as hung. Far above what one takes: the budget cuts slow ones.
 LIMITS = {
     "bits": 120,
@@ -47,6 +50,11 @@ class Step:
     def limit_s(self) -> float:
         return LIMITS[self.group]
 
+    @property
+    def wave(self) -> str:
+        """Which steps may run beside it; "": none. What a tool's probe says must be known before the tool's steps."""
+        return "first" if self.group == "sanitizer" and not self.component else WAVES.get(self.group, "")
+
 
 def make_plan(cells: Sequence[str], table: Sequence[Mapping[str, Any]], scenarios: Sequence[str], *, device: str,
               quick: bool, unit_tests: Sequence[str] = (), only: str = "") -> list[Step]:
@@ -72,32 +80,28 @@ def make_plan(cells: Sequence[str], table: Sequence[Mapping[str, Any]], scenario
         return Step(f"{group}.{component}", group,
                     (group, "--device", where, "--filter", f"^{re.escape(component)}/", *flags), component=component)
 
-    # What the host has counted and modelled, now on the card: bits, counts, times.
     on_simt = {component: smallest_cells(component, [cell for cell in cells if "/simt/" in cell], table)
                for component in components}
     twins = [component for component in components if on_simt[component]]
-    steps = [Step(f"bits.{component}", "bits", component=component, cells=tuple(on_simt[component]))
-             for component in twins]
+    steps = [Step("ceilings", "ceilings", ("ceilings", "--device", clock, *hurry))]
+    # What the host has computed, counted and modelled, now on the card: bits, then all answers, counts, at last times.
+    steps += [Step(f"bits.{component}", "bits", component=component, cells=tuple(on_simt[component]))
+              for component in twins]
+    steps += [Step(f"sanitizer.{tool}.probe", "sanitizer", tool=tool) for tool in TOOLS]
+    steps += [engine("parity", component, *hurry) for component in components]
+    steps += [Step(f"sanitizer.{tool}.{component}", "sanitizer", tool=tool, component=component,
+                   cells=tuple(smallest_cells(component, here, table))) for tool in TOOLS for component in components]
     steps += [engine("counters", component) for component in components]
     steps += [Step(f"sectors.{component}", "sectors", component=component, cells=tuple(on_simt[component][:1]))
               for component in twins]
     if twins:
         steps.append(Step("modelled", "modelled", ("kernels", "--timed", "--pins-only", *chosen)))
-    steps.append(Step("ceilings", "ceilings", ("ceilings", "--device", clock, *hurry)))
     steps.append(Step("null", "null", ("bench", "--device", clock, "--session-only", *null, *chosen, *hurry)))
     steps += [engine("bench", component, *hurry) for component in components if component in timed]
     for component in [component for component in twins if component in timed][:SECOND_TIMER]:
         cell = largest_timed_cell(component, device, here, table)
         if cell:
             steps.append(Step(f"nvbench.{component}", "nvbench", component=component, cells=(cell, )))
-    steps += [engine("parity", component, *hurry) for component in components]
-    for tool in TOOLS:
-        steps.append(Step(f"sanitizer.{tool}.probe", "sanitizer", tool=tool))
-        for component in components:
-            smallest = smallest_cells(component, here, table)
-            steps.append(
-                Step(f"sanitizer.{tool}.{component}", "sanitizer", tool=tool, component=component,
-                     cells=tuple(smallest)))
     steps += [
         Step(f"scenario.{name}", "scenario", ("scenario", name, "--device", device, *hurry)) for name in scenarios]
     steps.append(Step("selftest", "selftest", ("selftest", "--device", device, *calm)))

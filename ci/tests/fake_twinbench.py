@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -IS
 """A twinbench that does as $FAKE_BEHAVIOUR says, step by step: what the GPU suite's tests run in place of the program.
 
-$FAKE_BEHAVIOUR: JSON, step name (the stem of --out) -> ok, fail, hang, crash, half, killed_while_writing, slow,
+$FAKE_BEHAVIOUR: JSON, step name (the stem of --out) -> ok, fail, hang, crash, half, killed_while_writing, slow, brief,
 missing_device; of `dump` the cell -> other_bits, other_inputs, missing_device; of `check` "check" -> fail.
 $FAKE_RECORD: an empty valid record. $FAKE_CALLS: a file that gets a line for every call.
 """
@@ -114,6 +114,8 @@ def main() -> int:
         except KeyboardInterrupt:
             write_record(out, engine, "pass")
             return 3
+    if behaviour == "brief":
+        time.sleep(1)
     if behaviour == "missing_device":
         print("twinbench: missing_device: --device is 'cuda': no CUDA device is visible to LibTorch", file=sys.stderr)
         return 2

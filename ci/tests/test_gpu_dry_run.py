@@ -43,7 +43,7 @@ def test_stages_out_of_their_order_are_named(suite, monkeypatch):
     monkeypatch.setattr(script, "make_plan", lambda *given, **named: sorted(
         plan(*given, **named), key=lambda step: step.group != "bench"))
     run = suite("--dry-run")
-    assert run.returncode == 1 and "here: the stages began in the order bench, bits" in run.stdout
+    assert run.returncode == 1 and "here: the stages began in the order bench, ceilings" in run.stdout
 
 
 RUNNERS = ("run_bits", "run_counters", "run_sectors", "run_engine", "run_second_timer", "run_sanitizer",

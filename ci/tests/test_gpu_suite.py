@@ -32,7 +32,7 @@ def suite(tmp_path):
 def test_everything_passes_in_the_order_of_value_and_what_returns_is_small_and_whole(suite):
     run = suite("--work", str(suite.folder / "work"), as_user=True)
     listed = suite("--list", out=suite.folder / "elsewhere").stdout.split()
-    groups = list(dict.fromkeys(name.split(".")[0] for name in listed[listed.index("bits.energy_flow.first"):]))
+    groups = list(dict.fromkeys(name.split(".")[0] for name in listed[listed.index("ceilings"):]))
     assert groups == list(GROUPS[1:-1]), "the most valuable first; unit tests only where a manifest names some"
     verdicts = suite.verdicts()
     assert {name for name, verdict in verdicts.items() if verdict == "fail" or verdict == "error"} == set(), run.stdout
@@ -115,6 +115,23 @@ def test_the_budget_cuts_resume_goes_on_and_no_result_is_lost(suite):
     assert "ceilings" not in calls and "first" not in calls and "second" in calls and "selftest" in calls
     assert next(step["attempts"] for step in suite.summary()["steps"]
                 if step["name"] == "parity.energy_flow.second") == 2
+
+
+def test_steps_without_times_run_side_by_side_and_their_tools_probes_before_them(suite):
+    start = time.monotonic()
+    behaviour = {"parity.energy_flow.first": "brief", "parity.energy_flow.second": "brief"}
+    run = suite("--only", "^(ceilings|parity|sanitizer[.]memcheck|bench)", "--jobs", "4", behaviour=behaviour)
+    assert run.returncode == 0, run.stdout
+    lines = [line.split(" s  ", 1)[1] for line in run.stdout.splitlines() if " s  " in line]
+    first, second = (lines.index(f"parity.energy_flow.{name} ...") for name in ("first", "second"))
+    ended = [number for number, line in enumerate(lines) if line.startswith("parity.") and ": pass" in line]
+    assert max(first, second) < min(ended), "both began before one of them ended"
+    probe = next(number for number, line in enumerate(lines) if line.startswith("sanitizer.memcheck.probe: pass"))
+    assert probe < lines.index("sanitizer.memcheck.energy_flow.first ..."), lines
+    timed = [number for number, line in enumerate(lines) if line.startswith("bench.")]
+    assert max(ended) < min(timed) and "..." in lines[timed[0]] and lines[timed[1]].startswith(
+        lines[timed[0]].removesuffix(" ...")), "what takes times runs alone"
+    assert time.monotonic() - start < 60
 
 
 def test_without_a_device_it_says_so_and_stops(suite):

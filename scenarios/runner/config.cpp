@@ -97,11 +97,6 @@ void check_needs(const ScenarioConfig& config, const Experiment& experiment, con
   if (experiment.needs_state && !source.gives_state) refuse("its state");
   if (experiment.needs_losses && !source.gives_losses) refuse("losses");
   if (experiment.needs_windows && !source.gives_windows) refuse("gradients of a window's items");
-  for (const auto& id : source.components) {
-    const auto& known = find_component(id).spec.dtypes;
-    if (std::find(known.begin(), known.end(), config.dtype) == known.end())
-      throw Error(ErrorKind::kBadDtype, config.file + ": dtype", to_string(config.dtype), id + " has no such mode");
-  }
 }
 
 }  // namespace

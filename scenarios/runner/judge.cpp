@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "harness/record/record.h"
+#include "src/common/error.h"
 #include "src/registry.h"
 
 namespace twinbench {
@@ -52,10 +53,24 @@ json judged(const ScenarioConfig& config, const Findings& findings, const Device
   return row;
 }
 
+namespace {
+
+// A scenario of a mode that no run has yet may be listed: it is refused when it is to run.
+void require_modes(const ScenarioConfig& config, const RunSource& source) {
+  for (const auto& id : source.components) {
+    const auto& known = find_component(id).spec.dtypes;
+    if (std::find(known.begin(), known.end(), config.dtype) == known.end())
+      throw Error(ErrorKind::kBadDtype, config.file + ": dtype", to_string(config.dtype), id + " has no such mode");
+  }
+}
+
+}  // namespace
+
 json run_scenario(const ScenarioConfig& config, const Catalogue& catalogue, const Device& device, bool quick) {
   const auto& experiment = catalogue.experiment(config.experiment, config.file + ": experiment");
-  return judged(config, experiment.run({config, catalogue.run(config.run, config.file + ": run"), device, quick}),
-                device);
+  const auto& source = catalogue.run(config.run, config.file + ": run");
+  require_modes(config, source);
+  return judged(config, experiment.run({config, source, device, quick}), device);
 }
 
 std::vector<Device> devices_of(const RunSource& source) {
