@@ -32,7 +32,7 @@ def references(text: str) -> dict[str, set[str]]:
             section = SECTION.match(line)
             symbols = found.setdefault(section[1], set()) if section and "twinbench" in section[1] else None
         elif symbols is not None and line[:1] == "0":
-            name = re.split(r"[-+]0x", line.split()[2])[0]
+            name = re.split(r"[-+]0x|[.](?:isra|constprop|part|cold)", line.split()[2])[0]
             if OF_A_FORM.search(name):
                 symbols.add(name)
     return found

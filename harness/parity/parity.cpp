@@ -1,6 +1,9 @@
 // The order of the checks, which apply, and what an exception becomes.
 #include "harness/parity/parity.h"
 
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -100,7 +103,7 @@ std::string library_limit(const ComponentSpec& spec, Variant variant, const Sett
 void open_card(const Device& device) {
   static bool opened = false;
   if (!device.is_cuda() || opened) return;
-  const at::AutoGradMode taped(true);
+  const c10::AutoGradMode taped(true);
   const at::Tensor some = at::ones({8, 8}, at::TensorOptions(device).requires_grad(true));
   at::mm(some, some).sum().backward();
   some.grad().cpu();
