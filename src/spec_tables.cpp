@@ -55,9 +55,20 @@ class TableReader {
     }
     for (const auto& limit : part(tables, "card_limits")) spec_.card_limits.push_back(read_card_limit(limit));
     if (tables.contains("cases")) read_cases(tables["cases"]);
+    check_cards();
     at_ = "proof";
     read_proof(tables.value("proof", json::object()));
     for (const auto& claim : part(tables, "claims")) spec_.claims.push_back(read_claim(claim));
+  }
+
+  // Of what is said of cards: variants and cases that there are.
+  void check_cards() const {
+    for (const auto& [variant, why] : spec_.unordered_on_card)
+      if (variant != "baseline" && variant != "library")
+        throw Error(ErrorKind::kUnknownName, file_ + ": unordered_on_card", variant, "it is baseline or library");
+    for (const auto& [name, why] : spec_.library_limits)
+      if (std::none_of(spec_.cases.begin(), spec_.cases.end(), [&](const Case& one) { return one.name == name; }))
+        throw Error(ErrorKind::kUnknownName, file_ + ": library_limits", name, "no such case");
   }
 
   json part(const json& tables, const char* key) {

@@ -1,9 +1,6 @@
 // The order of the checks, which apply, and what an exception becomes.
 #include "harness/parity/parity.h"
 
-#include <ATen/ATen.h>
-#include <c10/core/GradMode.h>
-
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -12,6 +9,7 @@
 
 #include "harness/gpu/nvtx_range.h"
 #include "harness/memory/tracked_allocator.h"
+#include "harness/parity/card_exceptions.h"
 #include "harness/parity/cost_check.h"
 #include "harness/parity/held_out.h"
 #include "harness/parity/subject.h"
@@ -79,37 +77,6 @@ void take(const CheckResult& shared, CheckResult& result) {
   result.vacuity = shared.vacuity;
 }
 
-// Why two runs of it need not agree in their bits: "" where they must.
-std::string same_bits_never(const ComponentSpec& spec, Variant variant, const Setting& setting) {
-  const auto why = spec.unordered_on_card.find(to_string(variant));
-  return setting.device.is_cuda() && why != spec.unordered_on_card.end() ? "no run has the bits of another: " + why->second
-                                                                         : "";
-}
-
-bool asks_same_bits(const std::string& check) {
-  static const std::set<std::string> kAsk = {"determinism", "guard_bands", "stale", "batch_invariance",
-                                             "poisoned_neighbour", "relation", "late", "instances"};
-  return kAsk.count(check) > 0;
-}
-
-std::string library_limit(const ComponentSpec& spec, Variant variant, const Setting& setting) {
-  const auto why = spec.library_limits.find(setting.input_case.name);
-  return variant == Variant::kLibrary && setting.device.is_cuda() && why != spec.library_limits.end() ? why->second
-                                                                                                     : "";
-}
-
-// What a process opens with its first use of a card stays open, whoever uses it: the driver's files, a product's handle,
-// the thread of the way back.
-void open_card(const Device& device) {
-  static bool opened = false;
-  if (!device.is_cuda() || opened) return;
-  const c10::AutoGradMode taped(true);
-  const at::Tensor some = at::ones({8, 8}, at::TensorOptions(device).requires_grad(true));
-  at::mm(some, some).sum().backward();
-  some.grad().cpu();
-  opened = true;
-}
-
 bool is_first_case(const Component& component, const Setting& setting) {
   return !component.spec.cases.empty() && component.spec.cases.front().name == setting.input_case.name;
 }
@@ -134,20 +101,21 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
 
   const std::string cell_name = Cell{&component, variant, setting.device, setting.dtype, &setting.input_case}.name();
   std::vector<CheckResult> results;
-  open_card(setting.device);
+  static bool opened = false;
+  if (setting.device.is_cuda() && !opened) open_device(setting.device), opened = true;
   TrackedAllocator::instance();  // installed once and for good: before the state that must stay
   const GlobalState state_before = GlobalState::now();
   const Survivors alive_before = Survivors::now();
   const auto wanted = [&](const std::string& name) { return options.checks.empty() || options.checks.count(name); };
-  const std::string unordered = same_bits_never(component.spec, variant, setting);
+  const std::string unordered = why_never_the_same_bits(component.spec, variant, setting);
   const auto add = [&](const std::string& name, bool applies, const Check& check) {
     if (!applies || !wanted(name)) return;
     results.push_back(perform(cell_name, name, seed, [&](CheckResult& result) {
-      if (!unordered.empty() && asks_same_bits(name)) return result.skip(unordered);
+      if (!unordered.empty() && asks_for_the_same_bits(name)) return result.skip(unordered);
       check(result);
     }));
   };
-  if (const std::string limit = library_limit(component.spec, variant, setting); !limit.empty()) {
+  if (const std::string limit = library_limit_of(component.spec, variant, setting); !limit.empty()) {
     add("oracle", true, [&](CheckResult& result) { result.skip("LibTorch's own way on a card: " + limit); });
     return results;
   }
