@@ -35,6 +35,7 @@ _EPILOG = """\
 exit codes: 0 pass; 1 a failure; 2 usage error, or a step that could not do its work; 3 inconclusive, cut by
 the budget, or nothing measured. --out holds summary.md, summary.json, record.json, report.html, results.tar.gz and
 gpu_suite.log."""
+PACK_EVERY_S = 30.0
 _FRESH = ("resume", "list")  # what a dry run is not given
 
 
@@ -126,7 +127,7 @@ class Suite:
             "quick": str(options.quick)}
         self.state = State.begin(self.work / "state.json", identity, resume=options.resume)
         self.plan: list[Step] = []
-        self.lock, self.no_device = Lock(), False
+        self.lock, self.no_device, self.packed = Lock(), False, time.monotonic()
         self.report: list[StepResult] = []
         # The page takes seconds; what it takes must be left when the engines stop.
         self.engines_end = started + 60 * options.minutes - min(40.0, 15 * options.minutes)
@@ -171,6 +172,9 @@ class Suite:
                        f"s{'; ' + result.reason if result.reason else ''}")
             write_summary(self.out, self._summary())
             self.no_device = self.no_device or "missing_device" in result.reason  # all others would say the same
+            if time.monotonic() - self.packed > PACK_EVERY_S:  # some machines end a call in the middle of it
+                pack(self.bench, self.out)
+                self.packed = time.monotonic()
 
     def _plan_steps(self) -> None:
         cells, rows = self._ask("--cells").split(), self._ask("--json")

@@ -16,6 +16,7 @@ sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports/tests")]
 
 from fake_suite import Suite  # noqa: E402
 from suite import host_counts, results, sanitizer, second_timer  # noqa: E402
+from suite import main as script  # noqa: E402
 from suite.engines import Bench  # noqa: E402
 from suite.errors import SuiteError  # noqa: E402
 from suite.files import write_whole  # noqa: E402
@@ -132,6 +133,21 @@ def test_steps_without_times_run_side_by_side_and_their_tools_probes_before_them
     assert max(ended) < min(timed) and "..." in lines[timed[0]] and lines[timed[1]].startswith(
         lines[timed[0]].removesuffix(" ...")), "what takes times runs alone"
     assert time.monotonic() - start < 60
+
+
+def test_a_call_that_is_killed_has_left_what_it_had(suite, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def killed(*_):
+        raise Killed
+
+    monkeypatch.setattr(script, "PACK_EVERY_S", 0.0)
+    monkeypatch.setattr(script, "make_report", killed)
+    with pytest.raises(Killed):
+        suite("--only", "^parity")
+    with tarfile.open(suite.out / "results.tar.gz") as archive:
+        assert {"state.json", "steps/parity.energy_flow.first.json"} <= set(archive.getnames())
 
 
 def test_without_a_device_it_says_so_and_stops(suite):
