@@ -22,8 +22,9 @@ constexpr const char* kElements =
 Signature signature() {
   const Tolerance gradient{Tolerance::Kind::kGradient, {1e-4, 0}, {5e-2, 0}, "grad", {}, {1e-2, 0}};
   const Tolerance moved{Tolerance::Kind::kBound, {1e-4, 1e-7}, {1e-4, 1e-5}, "C24", {}, {1e-4, 1e-5}};
-  // Of a mean over all cells, of which few hang on a rounding: the 2 % of bf16 training against fp32 (SC26).
-  const Tolerance loss{Tolerance::Kind::kBound, {1e-4, 1e-6}, {2e-2, 1e-3}, "C24", {}, {1e-2, 1e-3}};
+  // Of a mean over all cells, of which few hang on a rounding; where tensor cores round it errs by some 1e-4. A flow's
+  // class would not tell a window's losses from their mean.
+  const Tolerance loss{Tolerance::Kind::kBound, {1e-4, 1e-6}, {2e-3, 1e-5}, "C24", {}, {2e-3, 1e-5}};
   const Tolerance measured{Tolerance::Kind::kMeasured, {}, {}, "measured"};
   const auto whole = [](InputSpec input) { return input.batch(std::nullopt).without_gradient(); };
   const auto result = [](const char* name, const char* shape, const Tolerance& tolerance) {
