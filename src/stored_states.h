@@ -19,4 +19,7 @@ inline Dtype stores_as(const Setting& s) {
 // Whether a variant rounds anything in software: operands, or the states that it stores.
 inline bool rounds_values(const Setting& s) { return rounds_operands(s.rounds_as()) || rounds_operands(stores_as(s)); }
 
+// Modes in which few samples have no close decision.
+inline bool sets_decisions_aside(const Setting& s) { return rounds_values(s) || s.rounds_as() == Dtype::kTf32; }
+
 }  // namespace twinbench

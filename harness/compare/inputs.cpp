@@ -51,7 +51,7 @@ std::set<std::string> inputs_read_by_run(const ComponentSpec& spec, const Settin
 
 Setting oracle_setting(const Setting& setting) {
   Setting oracle = setting;
-  const bool own = rounds_values(setting) || setting.rounds_as() == Dtype::kTf32;  // as what it decides is judged
+  const bool own = sets_decisions_aside(setting);  // as what it decides is judged
   oracle.rounding = own ? setting.rounds_as() : Dtype::kFp64;
   oracle.dtype = Dtype::kFp64;
   oracle.device = c10::Device(c10::DeviceType::CPU);

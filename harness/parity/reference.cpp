@@ -54,13 +54,6 @@ Setting bound_setting(const ComponentSpec& spec, Setting setting, const NamedTen
 constexpr double kLeastFactor = 1e-3, kMostFactor = 1e6;
 // In modes that round (energy flow 0.5): of results that a full quota shares out; a quarter of others, by a test.
 constexpr double kMostTainted = 0.5;
-// Of a sum over all items, as a parameter's gradient is, every element is tainted where one item is. Where close
-// decisions move it little it is compared all the same, by a bound that is wider by twice the farthest of the runs that
-// try them, up to this share of its norm.
-constexpr double kOfFarthest = 2, kMostMoved = 0.1;
-bool sums_items(const OutputSpec& spec) {
-  return spec.tolerance.kind == Tolerance::Kind::kGradient && !spec.batch_axis;
-}
 
 // Everything that the outputs follow from.
 std::string key_of(const Setting& setting, const NamedTensors& generated) {
@@ -109,7 +102,7 @@ const OracleCache::Oracle& OracleCache::of(const Component& component, const Set
   if (rounds_values(setting))
     oracle.unsettled = unsettled_elements(component, setting, generated, oracle.outputs,
                                           open_roundings(component, setting, generated, log), log);
-  if (rounds_values(setting) || setting.rounds_as() == Dtype::kTf32) {
+  if (sets_decisions_aside(setting)) {
     Tainted tainted = tainted_by_decisions(component, setting, generated, oracle.outputs, log);
     oracle.tainted = std::move(tainted.elements), oracle.moved = std::move(tainted.moved);
   }
@@ -210,7 +203,7 @@ void Reference::set_ambiguous_aside(const Component& component, const NamedTenso
 // The specification's share is of cells: elements of what is compared within a bound. Counts of their flows go with
 // them.
 void Reference::set_tainted_aside() {
-  std::int64_t elements = 0, tainted = 0;
+  std::int64_t elements = 0, tainted = 0, left_out = 0;
   for (auto& spec : outputs_) {
     if (!oracle_.tainted.contains(spec.name)) continue;
     const at::Tensor& mask = oracle_.tainted[spec.name];
@@ -219,7 +212,7 @@ void Reference::set_tainted_aside() {
     baseline_.set(spec.name, at::where(mask.to(baseline.device()), right.to(baseline.options()), baseline));
     if (spec.tolerance.kind == Tolerance::Kind::kExact || !right.is_floating_point()) continue;
     if (sums_items(spec)) {
-      widen(spec, mask);  // or leave it out: it says nothing of single items
+      if (!widen(spec, mask)) left_out += mask.numel();  // it says nothing of single items
       continue;
     }
     elements += mask.numel();
@@ -229,17 +222,19 @@ void Reference::set_tainted_aside() {
   if (share > kMostTainted && undecided_.empty())
     undecided_ = std::to_string(share) + " of the elements are tainted by decisions, at most " +
                  std::to_string(kMostTainted) + " may";
+  if (elements == 0 && left_out > 0 && widened_.empty() && undecided_.empty())
+    undecided_ = "close decisions move every sum over its items far: nothing is left to compare";
 }
 
 // By what close decisions may change of the sum.
-void Reference::widen(OutputSpec& spec, const at::Tensor& tainted) {
-  const at::Tensor& right = oracle()[spec.name];
-  const double norm = right.norm().item<double>(), most = kOfFarthest * oracle_.moved.at(spec.name);
-  if (!(most <= kMostMoved * norm)) return;
+bool Reference::widen(OutputSpec& spec, const at::Tensor& tainted) {
+  const auto wider = widened(spec, oracle()[spec.name], oracle_.moved.at(spec.name), classes());
+  if (!wider) return false;
+  spec = *wider;
   widened_.insert(spec.name);
-  for (Bound* bound : {&spec.tolerance.bf16, &spec.tolerance.fp16, &spec.tolerance.tf32}) bound->absolute += most;
   const bool some = oracle_.unsettled.contains(spec.name);
   oracle_.unsettled.set(spec.name, some ? oracle_.unsettled[spec.name].logical_or(tainted) : tainted);
+  return true;
 }
 
 at::Tensor Reference::set_aside(const std::string& output) const {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "harness/parity/check_result.h"
+#include "harness/parity/rounding_decisions.h"
 #include "src/registry.h"
 #include "src/stored_states.h"
 
@@ -38,7 +39,7 @@ class OracleCache {
     // Likewise, where a decision is close: what it may change, and how far (Tainted). Not compared, or of a sum over
     // all items, as a parameter's gradient is, with a wider bound.
     NamedTensors tainted;
-    std::map<std::string, double> moved;
+    std::map<std::string, Moved> moved;
   };
   // The oracle in `setting`'s case and pass. Of its dtype only the roundings matter, its device does not.
   const Oracle& of(const Component& component, const Setting& setting, const NamedTensors& generated);
@@ -101,7 +102,7 @@ class Reference {
   // Marks the items whose decisions rounding may take, and gives the baseline the oracle's values there.
   void set_ambiguous_aside(const Component& component, const NamedTensors& generated, OracleCache& oracles);
   void set_tainted_aside();
-  void widen(OutputSpec& spec, const at::Tensor& tainted);
+  bool widen(OutputSpec& spec, const at::Tensor& tainted);  // false: it cannot be compared
   // The candidate's output with the baseline's values where it is set aside.
   at::Tensor undisputed(const OutputSpec& spec, const at::Tensor& given) const;
 

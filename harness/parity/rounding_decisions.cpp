@@ -5,12 +5,14 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <random>
 
 #include "harness/compare/inputs.h"
 #include "harness/parity/reference.h"
 #include "harness/parity/trials.h"
+#include "src/inputs.h"
 
 namespace twinbench {
 
@@ -98,10 +100,16 @@ class OtherWays final : public RoundingObserver {
   std::mt19937_64 coin_;
 };
 
-double distance(const at::Tensor& a, const at::Tensor& b) {
+constexpr double kOfFarthest = 2, kMostMoved = 0.1;  // the latter: of a gradient's norm
+
+Moved farther(const Moved& before, const at::Tensor& a, const at::Tensor& b) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const at::Tensor finite = at::isfinite(a);
-  if (!finite.equal(at::isfinite(b))) return std::numeric_limits<double>::infinity();
-  return at::where(finite, a - b, at::zeros_like(a)).to(at::kDouble).square().sum().sqrt().item<double>();
+  if (a.numel() == 0) return before;
+  if (!finite.equal(at::isfinite(b))) return {kInfinity, kInfinity};
+  const at::Tensor apart = at::where(finite, a - b, at::zeros_like(a)).to(at::kDouble).abs();
+  return {std::max(before.distance, apart.square().sum().sqrt().item<double>()),
+          std::max(before.largest, apart.max().item<double>())};
 }
 
 at::Tensor differing(const at::Tensor& a, const at::Tensor& b) {
@@ -154,20 +162,45 @@ NamedTensors unsettled_elements(const Component& component, const Setting& setti
 
 Tainted tainted_by_decisions(const Component& component, const Setting& setting, const NamedTensors& generated,
                              const NamedTensors& oracle, const RoundingLog& log) {
+  if (!log.any_close) return {};
+  const auto specs = outputs_of(component.spec.signature, completed(component.spec.signature, setting));
+  const bool only_sums = std::all_of(specs.begin(), specs.end(), [](const auto& one) { return !one.batch_axis; });
+  return tainted_by_decisions([&] { return baseline_outputs(component, oracle_setting(setting), generated); }, oracle,
+                              setting.backward() || only_sums ? 1 : kOtherWays);
+}
+
+Tainted tainted_by_decisions(const std::function<NamedTensors()>& run, const NamedTensors& right_ones,
+                             std::uint64_t coins) {
   Tainted tainted;
-  const std::uint64_t last = setting.backward() ? 1 : kOtherWays;
-  for (std::uint64_t trial = 0; log.any_close && trial <= last; ++trial) {
+  for (std::uint64_t trial = 0; trial <= coins; ++trial) {
     OtherWays observer(trial);
-    const NamedTensors other = baseline_outputs(component, oracle_setting(setting), generated);
-    for (const auto& [name, right] : oracle) {
+    const NamedTensors other = run();
+    for (const auto& [name, right] : right_ones) {
       const at::Tensor differs = differing(right, other[name]);
       tainted.elements.set(name,
                            tainted.elements.contains(name) ? tainted.elements[name].logical_or(differs) : differs);
-      double& moved = tainted.moved[name];
-      moved = std::max(moved, distance(right, other[name]));
+      tainted.moved[name] = farther(tainted.moved[name], right, other[name]);
     }
   }
   return tainted;
+}
+
+bool sums_items(const OutputSpec& spec) {
+  return !spec.batch_axis &&
+         (spec.tolerance.kind == Tolerance::Kind::kGradient || spec.tolerance.kind == Tolerance::Kind::kBound);
+}
+
+std::optional<OutputSpec> widened(const OutputSpec& spec, const at::Tensor& oracle, const Moved& moved, Dtype dtype) {
+  const at::Tensor finite = oracle.masked_select(at::isfinite(oracle)).to(at::kDouble);
+  const double norm = finite.norm().item<double>();
+  const bool whole = spec.tolerance.kind == Tolerance::Kind::kGradient;  // its class bounds the tensor
+  const Bound& bound = spec.tolerance.bound(dtype);
+  const double rms = norm / std::sqrt(static_cast<double>(std::max<std::int64_t>(finite.numel(), 1))),
+               by = kOfFarthest * (whole ? moved.distance : moved.largest);
+  if (!(by <= (whole ? kMostMoved * norm : bound.absolute + bound.relative * rms))) return std::nullopt;
+  OutputSpec wider = spec;
+  for (Bound* one : {&wider.tolerance.bf16, &wider.tolerance.fp16, &wider.tolerance.tf32}) one->absolute += by;
+  return wider;
 }
 
 }  // namespace twinbench

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,17 +79,27 @@ NamedTensors unsettled_elements(const Component& component, const Setting& setti
 // amount, because a decision closer than kCloseDecision goes the other way. Nothing where no decision is close.
 //
 // How it is found: the oracle runs again with every close decision gone the other way, those that it meets on the new
-// way included, then kOtherWays times (of gradients, which are bounded with room, once) with each of them as a coin
-// falls; what comes out another way is tainted. So a flow's other fates are lived through, and whatever they change,
-// children and neighbours included, is seen to change.
+// way included, then kOtherWays times (where there are gradients, or sums over all items alone, which are bounded with
+// room, once) with each of them as a coin falls; what comes out another way is tainted. So a flow's other fates are
+// lived through, and whatever they change, children and neighbours included, is seen to change.
 constexpr std::uint64_t kOtherWays = 3;
+struct Moved {
+  double distance = 0, largest = 0;  // L2 and of one element; infinite where other elements are finite
+};
 struct Tainted {
   NamedTensors elements;
-  // By output: the farthest of these runs, as the L2 distance of its finite elements from the oracle's; infinite where
-  // other elements are finite.
-  std::map<std::string, double> moved;
+  std::map<std::string, Moved> moved;  // by output: how far the farthest of these runs is from the oracle
 };
 Tainted tainted_by_decisions(const Component& component, const Setting& setting, const NamedTensors& generated,
                              const NamedTensors& oracle, const RoundingLog& log);
+// The same of whatever `run` gives, which decides as it is told and whose right answer is known.
+Tainted tainted_by_decisions(const std::function<NamedTensors()>& run, const NamedTensors& right, std::uint64_t coins);
+
+// Of a sum over all items, as a parameter's gradient or a window's loss is, every element is tainted where one item is.
+// Where close decisions move it little (a gradient by a tenth of its norm, anything else by as much as its class allows
+// in the mode) it is compared all the same, by a bound that is wider by twice the farthest of the runs that try them.
+// Returns the specification with that bound; nothing where they move it farther, and it cannot be compared.
+bool sums_items(const OutputSpec& spec);
+std::optional<OutputSpec> widened(const OutputSpec& spec, const at::Tensor& oracle, const Moved& moved, Dtype dtype);
 
 }  // namespace twinbench

@@ -44,6 +44,7 @@ struct TapedArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
   flow_forward::Arguments forward = {};
   StepRows tape = {};
+  std::int64_t slots = 0;  // for which the tape has room: as many as there can be, however few samples a pass has
 };
 void launch_finish_taped(const TapedArguments& arguments, kernels::Stream stream);
 void launch_settle_taped(const TapedArguments& arguments, kernels::Stream stream);

@@ -21,7 +21,7 @@ struct FinishAs : flow_forward::FinishRows<kWidth> {
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const TapedArguments& a) const {
     const StepRows& tape = a.tape;
-    const std::int64_t slots = a.forward.slots.all();
+    const std::int64_t slots = a.slots;
     const auto slope = [&](float raw) { return a.forward.movement.kill ? 1.0f : flow_movement::reflected_slope(raw); };
     this->run(block, a.forward,
               [&](std::int64_t row, const flow_forward::RowBefore& before, const carrier_heads::Sums<float>& sums,

@@ -106,7 +106,7 @@ class TapedSteps : protected FlowSteps {
       launch_finish(a_, on);
       return launch_settle(a_, on);
     }
-    const TapedArguments taped{.forward = a_, .tape = tape(t)};
+    const TapedArguments taped{.forward = a_, .tape = tape(t), .slots = slots_};
     launch_finish_taped(taped, on);
     launch_settle_taped(taped, on);
   }
@@ -116,7 +116,7 @@ class TapedSteps : protected FlowSteps {
     go_to(t);
     if (t % segment_ == 0) launch_take_start(start_of(t), on);
     networks(t, on);
-    TapedArguments taped{.forward = a_, .tape = tape(t)};
+    TapedArguments taped{.forward = a_, .tape = tape(t), .slots = slots_};
     taped.forward.results.requests = asked_again_;
     launch_finish_taped(taped, on);
     if ((t + 1) % segment_ != 0)

@@ -73,9 +73,6 @@ inline double bytes_of_tensors(const Setting& s) {
   return bytes;
 }
 
-// Modes in which few samples have no close decision.
-inline bool sets_decisions_aside(const Setting& s) { return rounds_values(s) || s.rounds_as() == Dtype::kTf32; }
-
 // Samples in which a decision, or a gradient's kink, lies so close that rounding may decide it (specification 0.5). In
 // modes that round, where few samples have none, single flows and what they may change are set aside instead: the
 // baseline tells of its decisions by decided() of src/rounding.h.

@@ -22,7 +22,9 @@ constexpr const char* kElements =
 Signature signature() {
   const Tolerance gradient{Tolerance::Kind::kGradient, {1e-4, 0}, {5e-2, 0}, "grad", {}, {1e-2, 0}};
   const Tolerance moved{Tolerance::Kind::kBound, {1e-4, 1e-7}, {1e-4, 1e-5}, "C24", {}, {1e-4, 1e-5}};
-  const Tolerance loss{Tolerance::Kind::kBound, {1e-4, 1e-6}, {6e-2, 3e-2}, "C24", {}, {2e-2, 1e-2}};
+  // Of a mean over all cells, of which few hang on a rounding; where tensor cores round it errs by some 1e-4. A flow's
+  // class would not tell a window's losses from their mean.
+  const Tolerance loss{Tolerance::Kind::kBound, {1e-4, 1e-6}, {2e-3, 1e-5}, "C24", {}, {2e-3, 1e-5}};
   const Tolerance measured{Tolerance::Kind::kMeasured, {}, {}, "measured"};
   const auto whole = [](InputSpec input) { return input.batch(std::nullopt).without_gradient(); };
   const auto result = [](const char* name, const char* shape, const Tolerance& tolerance) {
@@ -191,24 +193,23 @@ ComponentSpec make_spec() {
   spec.invariants = {{"attempts and applied windows agree with the status", counted_wrong},
                      {"the window's loss is the row-weighted mean of finite ones", not_the_mean},
                      {"what is not applied moves nothing", moved_without_update}};
-  spec.relations = {
-      {"loss scaling by a power of two changes no bit",
-       [](Setting s) {
-         constexpr int kMostLayers = 8;  // through many, gradients shrink below the least normal number
-         return s.size("layers") > kMostLayers ? s : with_switched(s, "loss_scaling");
-       }},
-      {"looked through or not, the window is the same",
-       [](Setting s) {
-         if (!s.on("sanitise")) return s;
-         return with_option(s, "anomaly_steps", s.option("anomaly_steps") > 2 ? 0 : 1e6);
-       }},
-      {"a sin or none, the window is the same", [](Setting s) {
-         for (const char* sin :
-              {"eager_messages", "separate_metrics", "trim_every_step", "retained_tape", "attached_storage",
-               "memory_snapshots", "timer_syncs", "repeated_forward", "tensor_by_tensor"})
-           s = with_switched(s, sin);
-         return s;
-       }}};
+  spec.relations = {{"loss scaling by a power of two changes no bit",
+                     [](Setting s) {
+                       constexpr int kMostLayers = 8;  // through many, gradients shrink below the least normal number
+                       return s.size("layers") > kMostLayers ? s : with_switched(s, "loss_scaling");
+                     }},
+                    {"looked through or not, the window is the same",
+                     [](Setting s) {
+                       if (!s.on("sanitise")) return s;
+                       return with_option(s, "anomaly_steps", s.option("anomaly_steps") > 2 ? 0 : 1e6);
+                     }},
+                    {"a sin or none, the window is the same", [](Setting s) {
+                       for (const char* sin : {"eager_messages", "separate_metrics", "trim_every_step", "retained_tape",
+                                               "attached_storage", "memory_snapshots", "timer_syncs",
+                                               "repeated_forward", "tensor_by_tensor"})
+                         s = with_switched(s, sin);
+                       return s;
+                     }}};
   spec.refusals = {starts_on_a_plane()};
   return spec;
 }
