@@ -71,6 +71,9 @@ class TrainStepRun final : public TrainingRun {
     for (const char* own : {"shuffled", "baseline_sanitises"}) setting.input_case.options.erase(own);
     if (run.variant == Variant::kBaseline && config.options.at("baseline_sanitises") == 0)
       setting.input_case.options["sanitise"] = 0;
+    // Of fewer pairs than a window's rows, where these are one micro-step's, windows are as small.
+    if (run.items > 0 && config.sizes.at("micro_steps") == 1)
+      setting.input_case.sizes["micro_batch"] = std::min(config.sizes.at("micro_batch"), run.items);
     given_ = setting;
     setting_ = completed(component.spec.signature, setting);
     pairs_ = run.items == 0 ? config.sizes.at("pairs") : std::min(run.items, config.sizes.at("pairs"));
