@@ -156,6 +156,7 @@ RunSource make_source() {
   source.options.push_back(
       count_key("documented_order", 0, 1, "of the baseline: clip, then look, as documented").or_else(0));
   source.components = {kStep, kUpdate};
+  source.outputs = {"left_gradients"};
   source.prepare = prepare;
   return source;
 }

@@ -18,4 +18,8 @@ struct DatasetPairs {
 // the readers; kInputOutput, kDimensionMismatch and kOutOfRange, naming the scenario's file and the size.
 DatasetPairs dataset_pairs(const ScenarioConfig& config, const std::string& pairs, const std::string& width);
 
+// At load: whether the dataset has so many pairs, so wide. Throws the same errors. The default dataset may be made
+// between reading a scenario and running it: while it is missing nothing is said.
+void check_dataset(const ScenarioConfig& config, const std::string& pairs, const std::string& width);
+
 }  // namespace twinbench::energy_flow

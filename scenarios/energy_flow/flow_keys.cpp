@@ -1,6 +1,9 @@
 // What a scenario file may say of the flow model.
 #include "scenarios/energy_flow/flow_keys.h"
 
+#include "scenarios/energy_flow/dataset_pairs.h"
+#include "src/registry.h"
+
 namespace twinbench::energy_flow {
 
 void take_flow_keys(RunSource& source) {
@@ -19,6 +22,9 @@ void take_flow_keys(RunSource& source) {
                     real_key("spawn_threshold", 1e-6, 10, "length of a move that asks for children")};
   source.components = {"energy_flow.embedding_mapper", "energy_flow.simple_neuron", "energy_flow.energy_carrier",
                        "energy_flow.carrier_heads"};
+  for (const OutputSpec& output : find_component("energy_flow.carrier_heads").spec.signature.outputs)
+    source.outputs.push_back(output.name);
+  source.check = [](const ScenarioConfig& config) { check_dataset(config, "batch", "embedding_width"); };
 }
 
 }  // namespace twinbench::energy_flow

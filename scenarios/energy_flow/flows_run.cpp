@@ -28,6 +28,7 @@ RunSource make_source() {
   source.summary =
       "every flow of a real batch through neuron, carrier and heads, state carried on; nothing ends a flow";
   take_flow_keys(source);
+  source.outputs.insert(source.outputs.begin(), {"features", "carried", "next_hidden"});
   source.step_tolerance = {Tolerance::Kind::kBound, {1e-4, 1e-5}, {3e-2, 1e-2}, "step"};
   source.prepare = prepare;
   return source;

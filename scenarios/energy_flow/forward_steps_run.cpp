@@ -24,9 +24,13 @@ Readings decisions_of(const NamedTensors&, const NamedTensors& results, const Se
 }  // namespace
 
 RunSource make_source() {
-  return stepwise_source("energy_flow.flow_forward",
-                         "the steps of a whole forward pass, one by one: networks, movement, ends, children, the stop",
-                         {Tolerance::Kind::kBound, {1e-4, 1e-5}, {3e-2, 1e-2}, "step"}, decisions_of);
+  RunSource source =
+      stepwise_source("energy_flow.flow_forward",
+                      "the steps of a whole forward pass, one by one: networks, movement, ends, children, the stop",
+                      {Tolerance::Kind::kBound, {1e-4, 1e-5}, {3e-2, 1e-2}, "step"}, decisions_of);
+  for (const char* of_state : {"position", "energy", "distance", "hidden", "age", "standing", "stop", "steps"})
+    source.outputs.push_back(of_state);
+  return source;
 }
 
 }  // namespace twinbench::energy_flow::forward_steps

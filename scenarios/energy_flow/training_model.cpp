@@ -200,6 +200,13 @@ void take_training_keys(RunSource& source) {
   for (Key& key : option_keys(spec))
     if (!spec.signature.find_option(key.name)->of_inputs) source.options.push_back(std::move(key));
   source.gives_losses = true;
+  source.outputs = {"loss", "losses", "gradients"};
+  source.check = [](const ScenarioConfig& config) {
+    Setting setting;
+    setting.input_case.sizes = config.sizes, setting.input_case.options = config.options;
+    rows_of_window(config, setting, config.sizes.at("pairs"));
+    check_dataset(config, "pairs", "embedding");
+  };
   source.step_tolerance = {Tolerance::Kind::kBound, {1e-4, 1e-5}, {6e-2, 3e-2}, "C24"};
 }
 

@@ -10,6 +10,7 @@
 #include "scenarios/runner/memory_cap.h"
 #include "scenarios/runner/observe.h"
 #include "src/common/error.h"
+#include "src/common/nearest_name.h"
 
 namespace twinbench::experiments::stability {
 namespace {
@@ -217,7 +218,31 @@ Findings run(const Trial& trial) {
   return findings;
 }
 
+// Of a family of counts: no such count, or, of epochs, fewer than two of them to compare.
+void check_counted(const ScenarioConfig& config, Variant variant, std::size_t number) {
+  const auto& measure = config.criteria[number].measure;
+  const std::string field = config.file + ": criteria[" + std::to_string(number) + "]: measure";
+  for (const std::string family : {"growth.", "per_window.", "rising_windows.", "epoch_growth."}) {
+    const std::string stem = to_string(variant) + "." + family;
+    if (!measure.starts_with(stem)) continue;
+    std::vector<std::string> names = {"held_bytes"};
+    for (const auto& one : counter_fields()) names.push_back(one.first);
+    const std::string name = measure.substr(stem.size());
+    if (!name.starts_with("run.") && std::find(names.begin(), names.end(), name) == names.end())
+      throw Error(ErrorKind::kUnknownName, field, measure, "no such count is taken" + did_you_mean(name, names));
+    const std::int64_t of_epoch = config.count("windows_of_epoch"),
+                       settled = windows_of(config, variant) - config.count("warm_up_windows");
+    if (family != "epoch_growth." || (of_epoch > 0 && settled >= 2 * of_epoch)) continue;
+    throw Error(ErrorKind::kOutOfRange, field, measure,
+                of_epoch == 0 ? "no epoch is measured: give windows_of_epoch"
+                              : "epochs are compared from two on: give windows for " + std::to_string(2 * of_epoch) +
+                                    " after warm-up, there are " + std::to_string(settled));
+  }
+}
+
 void check(const ScenarioConfig& config) {
+  for (std::size_t i = 0; i < config.criteria.size(); ++i)
+    for (const auto variant : {Variant::kBaseline, Variant::kOptimized}) check_counted(config, variant, i);
   const auto refuse = [&](const char* key, const std::string& remedy) {
     throw Error(ErrorKind::kOutOfRange, config.file + ": " + key, config.keys.at(key).dump(), remedy);
   };
@@ -278,7 +303,9 @@ Experiment make_experiment() {
       real_key("jump_factor", 1, 1000, "median changes from which on a change is a jump").or_else(5),
       text_key("scaled", "a state tensor that is scaled at the start, or 'nothing'").or_else("nothing"),
       real_key("scale", 1e-6, 1e6, "its factor").or_else(1),
-      texts_key("bounded", 0, "outputs whose largest magnitude is taken, too").or_else(nlohmann::json::array()),
+      texts_key("bounded", 0, "outputs whose largest magnitude is taken, too")
+          .or_else(nlohmann::json::array())
+          .naming_outputs(),
       count_key("budget_bytes", 0, 0x1p50, "a cap of so many bytes beyond those held at the start; 0: none").or_else(0),
       real_key("windows_of_memory", 0, 1000, "a cap of so many times what a variant's first window takes; 0: none")
           .or_else(0)};

@@ -107,6 +107,44 @@ TEST(Stability, KeysThatSayNothingAreRefused) {
   }
 }
 
+TEST(Stability, WhatNoWindowMeasuresIsRefusedAtReading) {
+  const struct {
+    const char *lines, *criterion;
+    ErrorKind kind;
+    std::vector<std::string> message;
+  } planted[] = {
+      {"bounded: [energy, rwa]", "", ErrorKind::kUnknownName, {"bounded[1]", "'rwa'", "did you mean 'raw'"}},
+      {"ends: 20",
+       "measure: optimized.epoch_growth.dispatches, equals: 0",
+       ErrorKind::kOutOfRange,
+       {"criteria[0]", "optimized.epoch_growth.dispatches", "give windows_of_epoch"}},
+      {"windows_of_epoch: 20",
+       "measure: baseline.epoch_growth.dispatches, equals: 0",
+       ErrorKind::kOutOfRange,
+       {"criteria[0]", "give windows for 40 after warm-up, there are 8"}},
+      {"windows_of_epoch: 20",
+       "measure: optimized.epoch_growth.disptches, equals: 0",
+       ErrorKind::kUnknownName,
+       {"criteria[0]", "did you mean 'dispatches'"}},
+      {"ends: 20",
+       "measure: optimized.rising_windows.held_byte, equals: 0",
+       ErrorKind::kUnknownName,
+       {"criteria[0]", "did you mean 'held_bytes'"}},
+  };
+  for (const auto& [lines, criterion, kind, message] : planted) {
+    try {
+      read(stability(lines, *criterion ? std::vector<std::string>{criterion} : std::vector<std::string>{}));
+      ADD_FAILURE() << lines << " " << criterion;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), kind) << error.what();
+      for (const auto& part : message)
+        EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_NO_THROW(read(stability("bounded: [energy, raw]\nwindows_of_epoch: 20",
+                                 {"measure: optimized.epoch_growth.held_bytes, equals: 0"})));
+}
+
 TEST(Stability, ACriterionIsGivenOnce) {
   EXPECT_THROW(read(stability("ends: 20", {"measure: optimized.non_finite, equals: 0"})), Error);
 }

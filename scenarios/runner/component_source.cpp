@@ -174,6 +174,8 @@ RunSource source_of(const std::string& id, std::string summary, const Tolerance&
   source.options = option_keys(spec);
   source.components = {id};
   source.gives_state = stepwise;
+  for (const OutputSpec& output : spec.signature.outputs)
+    if (output.tolerance.kind != Tolerance::Kind::kMeasured) source.outputs.push_back(output.name);
   source.step_tolerance = step_tolerance;
   source.prepare = [id, pass, read, stepwise](const ScenarioConfig& config) {
     return std::make_unique<ComponentWorkload>(id, config, pass, read, stepwise);

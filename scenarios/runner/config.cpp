@@ -99,6 +99,27 @@ void check_needs(const ScenarioConfig& config, const Experiment& experiment, con
   if (experiment.needs_windows && !source.gives_windows) refuse("gradients of a window's items");
 }
 
+// What names an output, names one that the run has.
+void check_outputs(const ScenarioConfig& config, const Experiment& experiment, const RunSource& source) {
+  for (const auto& key : experiment.keys) {
+    if (!key.of_outputs) continue;
+    const auto names = config.texts(key.name);
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (std::find(source.outputs.begin(), source.outputs.end(), names[i]) == source.outputs.end())
+        throw Error(ErrorKind::kUnknownName, config.file + ": " + key.name + "[" + std::to_string(i) + "]", names[i],
+                    "the run " + config.run + " has no such output" + did_you_mean(names[i], source.outputs));
+  }
+}
+
+// The file's own, or, of a kind that goes over a list of values, one for each.
+std::vector<ScenarioConfig> situations(const ScenarioConfig& config) {
+  if (!config.keys.contains("over") || !config.keys.contains("values")) return {config};
+  std::vector<ScenarioConfig> all;
+  for (const auto value : config.counts("values"))
+    all.push_back(with_value(config, "over", config.text("over"), value));
+  return all;
+}
+
 }  // namespace
 
 std::string to_string(ScenarioTier tier) { return kTiers.at(static_cast<std::size_t>(tier)); }
@@ -162,7 +183,10 @@ ScenarioConfig read_scenario(const std::string& path, const Catalogue& catalogue
   check_source(config);
   check_needs(config, experiment, source);
   check_criteria(config, experiment);
+  check_outputs(config, experiment, source);
   if (experiment.check) experiment.check(config);
+  if (source.check)
+    for (const auto& one : situations(config)) source.check(one);
   return config;
 }
 

@@ -13,7 +13,8 @@ namespace twinbench {
 
 namespace {
 
-constexpr double kUnlimited = 1e15;  // bytes, counts and ratios all end far below
+constexpr double kUnlimited = 1e15;     // no limit is farther from 0
+constexpr double kMostMeasured = 1e12;  // a terabyte, a million million operators: what is counted ends far below
 
 }  // namespace
 
@@ -53,12 +54,12 @@ bool Criterion::holds(double value) const {
 
 std::string Criterion::says_nothing(Values values) const {
   if (values == Values::kAny) return "";
-  const double most = values == Values::kShare ? 1 : kUnlimited;
+  const double most = values == Values::kShare ? 1 : kMostMeasured;
   const double limit = equals ? *equals : at_least ? *at_least : *at_most;
   if (limit < 0 || limit > most)
-    return "no value is on the other side of it: they go from 0 up" + std::string(most == 1 ? " to 1" : "");
+    return "no value is on the other side of it: they go from 0 up to " + std::string(most == 1 ? "1" : "1e12 at most");
   if (at_least && limit == 0) return "every value meets it: none is below 0";
-  if (at_most && limit == most) return "every value meets it: none is above 1";
+  if (at_most && limit == most) return "every value meets it: none is above " + std::string(most == 1 ? "1" : "1e12");
   if (at_most && limit > 1 && values == Values::kErrorRatio)
     return "it is looser than the tolerance, which is met up to 1";
   if (at_least && limit < 1 && values == Values::kTolerances)

@@ -125,6 +125,7 @@ inline Catalogue fake_catalogue() {
   source.step_tolerance = {Tolerance::Kind::kBound, {1e-4, 1e-5}, {3e-2, 1e-2}, "step"};
   source.prepare = prepare;
   source.tells_device_time = true;
+  source.outputs = {"raw", "energy"};
   all.runs.push_back(source);
   source.tells_device_time = false;
   source.name = "stateless";

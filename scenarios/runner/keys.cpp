@@ -105,6 +105,12 @@ Key Key::or_else(json value) const {
   return key;
 }
 
+Key Key::naming_outputs() const {
+  Key key = *this;
+  key.of_outputs = true;
+  return key;
+}
+
 Key count_key(std::string name, double low, double high, std::string meaning) {
   return key_of(Key::Type::kCount, std::move(name), low, high, std::move(meaning));
 }

@@ -19,8 +19,10 @@ struct Key {
   std::vector<std::string> choices;  // of a text; empty: any
   nlohmann::json otherwise;          // the default; null: the key must be given
   std::int64_t fewest = 0;           // of list entries
+  bool of_outputs = false;           // texts that name outputs of the run
 
   Key or_else(nlohmann::json value) const;  // the same with a default
+  Key naming_outputs() const;
 };
 
 Key count_key(std::string name, double low, double high, std::string meaning);

@@ -103,6 +103,9 @@ struct RunSource {
   bool gives_windows = false;                     // its runs are WindowRuns
   bool tells_device_time = false;                 // device_time() is there
   Tolerance step_tolerance;                       // of one step's floating results, optimized against baseline
+  std::vector<std::string> outputs;               // the names in outputs(), of a run that gives its state
+  // What no key can say of itself: sizes that do not fit one another, or the dataset. Throws at load.
+  std::function<void(const ScenarioConfig& config)> check;
   std::function<std::unique_ptr<Workload>(const ScenarioConfig& config)> prepare;
 
   std::string id() const { return pipeline + "." + name; }

@@ -7,11 +7,7 @@ namespace {
 
 class WindowWorkload final : public Workload {
  public:
-  explicit WindowWorkload(const ScenarioConfig& config) : config_(config), start_(trainer_start(config)) {
-    if (const auto& sizes = config.sizes; sizes.at("sequences") < sizes.at("batch"))
-      throw Error(ErrorKind::kOutOfRange, config.file + ": sequences", std::to_string(sizes.at("sequences")),
-                  "at least one batch of " + std::to_string(sizes.at("batch")));
-  }
+  explicit WindowWorkload(const ScenarioConfig& config) : config_(config), start_(trainer_start(config)) {}
   std::int64_t items() const override { return config_.sizes.at("batch"); }
   std::unique_ptr<TrainingRun> make(const RunSetting& setting) const override {
     return make_trainer_run(config_, setting, start_.placed(setting.dtype, setting.device));
@@ -23,6 +19,13 @@ class WindowWorkload final : public Workload {
 };
 
 std::unique_ptr<Workload> prepare(const ScenarioConfig& config) { return std::make_unique<WindowWorkload>(config); }
+
+void check(const ScenarioConfig& config) {
+  const auto sequences = config.sizes.at("sequences"), batch = config.sizes.at("batch");
+  if (sequences < batch)
+    throw Error(ErrorKind::kOutOfRange, config.file + ": sizes.sequences", std::to_string(sequences),
+                "give at least one batch of " + std::to_string(batch));
+}
 
 }  // namespace
 
@@ -48,7 +51,10 @@ RunSource make_source() {
                     real_key("update_rate", 1e-6, 1e6, "eta_update / beta_nudge").or_else(10)};
   source.components = {"trainer2.fused_retrieval", "trainer2.field_dynamics", "trainer2.metric_update",
                        "trainer2.rotor_update"};
+  source.outputs = {"act_mean_free", "act_last_free", "act_mean_nudged", "act_last_nudged", "lior_free", "lior_nudged",
+                    "curvature",     "length",        "query",           "nudge",           "metric",    "theta"};
   source.step_tolerance = {Tolerance::Kind::kBound, {1e-5, 1e-5}, {1e-5, 1e-5}, "EQ2"};
+  source.check = check;
   source.prepare = prepare;
   return source;
 }

@@ -93,6 +93,16 @@ Dataset read_any(const std::string& path, const TextOptions& options) {
   return dataset;
 }
 
+DatasetExtent extent_of(const std::string& path) {
+  const MappedFile file(path);
+  if (recognise(path, file.bytes()) == Format::kEfds) {
+    const EfdsView view(file.bytes());
+    return {view.rows(), view.width()};
+  }
+  const Dataset dataset = read_any(path);
+  return {dataset.rows, dataset.width};
+}
+
 void write_any(const std::string& path, const Dataset& dataset) {
   require_known_extension(path);
   const std::string extension = extension_of(path);

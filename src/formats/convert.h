@@ -24,6 +24,13 @@ struct ConvertOptions {
   TextOptions text;                            // for sources without embeddings
 };
 
+// How many pairs a file holds and how wide their embeddings are. Of an EFDS file the header alone is read, any other
+// is read whole. Errors: those of read_any.
+struct DatasetExtent {
+  std::int64_t rows = 0, width = 0;
+};
+DatasetExtent extent_of(const std::string& path);
+
 // Writes by extension: .efds, .safetensors, .jsonl; kBadArgument for another. Atomic.
 void write_any(const std::string& path, const Dataset& dataset);
 
