@@ -217,7 +217,7 @@ def page(pins: dict[str, Any], versions: Iterable[Cells], proofs: dict[str, Any]
     if found:
         lines += ["## Machine code beside the hand-written form", "",
                   *table(["architecture", "kernel", "what", "", "ours"], [list(row) for row in found])]
-    lines += ["## Unknown until a card is there", "", *(f"- {one}" for one in proofs["unknown"])]
+    lines += ["## Unknown until more of a card is there", "", *(f"- {one}" for one in proofs["unknown"])]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -122,6 +123,10 @@ struct ComponentSpec {
   std::string source;          // "energy_flow C07"
   std::string sin;             // what the documents accuse the baseline of, a phrase
   std::string no_library;      // why there is no library variant, where there is none
+  // Of a variant in LibTorch's operators ("baseline", "library"): why, on a card, its bits differ from run to run.
+  std::map<std::string, std::string> unordered_on_card;
+  // Of the library variant on a card: case -> why its answer is another than the specified one.
+  std::map<std::string, std::string> library_limits;
   std::string host_work;       // what variants in operators do beside them, an element at a time; empty: nothing
   std::string regime = "hot";  // cold, hot or rotating: printed beside every time
   std::vector<Dtype> dtypes = {Dtype::kFp32};

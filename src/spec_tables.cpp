@@ -33,12 +33,14 @@ class TableReader {
  private:
   void read(const json& tables) {
     check_keys("", tables,
-               {"summary", "source", "sin", "no_library", "host_work", "regime", "batch_size", "dtypes", "sizes",
-                "options", "no_output_shows", "card_limits", "cases", "specimens", "proof", "claims"});
+               {"summary", "source", "sin", "no_library", "unordered_on_card", "library_limits", "host_work", "regime",
+                "batch_size", "dtypes", "sizes", "options", "no_output_shows", "card_limits", "cases", "specimens", "proof", "claims"});
     take(tables, "summary", spec_.summary);
     take(tables, "source", spec_.source);
     take(tables, "sin", spec_.sin);
     take(tables, "no_library", spec_.no_library);
+    take(tables, "unordered_on_card", spec_.unordered_on_card);
+    take(tables, "library_limits", spec_.library_limits);
     take(tables, "host_work", spec_.host_work);
     take(tables, "regime", spec_.regime);
     take(tables, "batch_size", spec_.batch_size);
@@ -53,9 +55,20 @@ class TableReader {
     }
     for (const auto& limit : part(tables, "card_limits")) spec_.card_limits.push_back(read_card_limit(limit));
     if (tables.contains("cases")) read_cases(tables["cases"]);
+    check_cards();
     at_ = "proof";
     read_proof(tables.value("proof", json::object()));
     for (const auto& claim : part(tables, "claims")) spec_.claims.push_back(read_claim(claim));
+  }
+
+  // Of what is said of cards: variants and cases that there are.
+  void check_cards() const {
+    for (const auto& [variant, why] : spec_.unordered_on_card)
+      if (variant != "baseline" && variant != "library")
+        throw Error(ErrorKind::kUnknownName, file_ + ": unordered_on_card", variant, "it is baseline or library");
+    for (const auto& [name, why] : spec_.library_limits)
+      if (std::none_of(spec_.cases.begin(), spec_.cases.end(), [&](const Case& one) { return one.name == name; }))
+        throw Error(ErrorKind::kUnknownName, file_ + ": library_limits", name, "no such case");
   }
 
   json part(const json& tables, const char* key) {

@@ -71,6 +71,8 @@ TEST(SpecTables, RefusesByFileAndEntry) {
   const auto with_case = [](const std::string& one) {
     return R"({"cases": {"order": ["rows"], "list": [)" + one + "]}}";
   };
+  expect_refused(R"({"unordered_on_card": {"optimized": "?"}})", ErrorKind::kUnknownName, {"unordered_on_card"});
+  expect_refused(R"({"library_limits": {"nowhere": "?"}})", ErrorKind::kUnknownName, {"library_limits", "nowhere"});
   expect_refused("", ErrorKind::kBadFile, {"missing", "beside spec.cpp"});
   expect_refused("{", ErrorKind::kBadFile, {"not what spec.json holds"});
   expect_refused(R"({"summry": "s"})", ErrorKind::kUnknownName, {"summry", "did you mean 'summary'"});

@@ -27,6 +27,8 @@ TapeBaseline::TapeBaseline(const NamedTensors& inputs, const Setting& setting, W
 void TapeBaseline::run() {
   std::optional<WithoutOneDnn> plain_gelu;
   if (way_ == Way::kBaseline) plain_gelu.emplace();
+  for (auto& [name, copy] : on_host_)
+    if (!inputs_[name].is_cpu()) copy = inputs_[name].cpu().contiguous();
   const at::AutoGradMode tape(backward_);
   compute();
   if (roots_.empty()) return;  // forward; or not one batch item: the zeros made at set-up stay
@@ -63,6 +65,10 @@ void TapeBaseline::make_leaves(const std::vector<std::string>& unused) {
     leaf_names_.push_back(name);
     leaves_.push_back(inputs_[name]);
   }
+}
+
+const at::Tensor& TapeBaseline::on_host(const std::string& input) {
+  return on_host_.try_emplace(input, inputs_[input].cpu().contiguous()).first->second;
 }
 
 void TapeBaseline::result(const std::string& output, at::Tensor value) {

@@ -1,6 +1,7 @@
 // A variant in plain ATen, run forward or through autograd's tape: what is the same in every baseline and library one.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,10 @@ class TapeBaseline : public Runnable {
   // then no part of the tape. Inputs in `unused` take no part in this mode: their gradients are zeros made here, once.
   void make_leaves(const std::vector<std::string>& unused = {});
 
+  // An input as the host knows it, which stays where it is: on the CPU the input itself, of a card's a copy that every
+  // run begins with.
+  const at::Tensor& on_host(const std::string& input);
+
   // A whole output; in the backward pass its gradient is the given grad_<output>.
   void result(const std::string& output, at::Tensor value);
   // Part of an output in the backward pass, with the gradient that reaches it.
@@ -46,6 +51,7 @@ class TapeBaseline : public Runnable {
 
  private:
   const Way way_;
+  std::map<std::string, at::Tensor> on_host_;
   NamedTensors unused_;
   std::vector<std::string> leaf_names_;
   std::vector<at::Tensor> leaves_, roots_, root_gradients_;

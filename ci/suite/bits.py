@@ -1,6 +1,6 @@
 """The same cells on the card and on simt, before anything else: how far their outputs are the same bits.
 
-Classes, best first: same_bits; close (the cell's own tolerances accept it, `twinbench check`); different, which fails.
+Classes, best first: same_bits; close (the tolerances of the card's cell accept it, `twinbench check`); different, which fails.
 A kernel that computes without a library product promises the same bits, so what falls to `close` there is worth a look.
 """
 
@@ -83,7 +83,7 @@ def run_bits(bench: Bench, step: Step, budget_s: float) -> StepResult:
             break
         kind, why = "same_bits", ""
         if names:
-            check = bench.run(step.name, [str(bench.program), "check", cell, "--from", str(files["card"])],
+            check = bench.run(step.name, [str(bench.program), "check", card, "--from", str(files["card"])],
                               step.limit_s, budget_s - seconds)
             seconds += check.seconds
             kind = "close" if check.code == 0 else "different"

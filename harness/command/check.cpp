@@ -131,7 +131,8 @@ int check_command(const CommandOptions&, const std::string& name, const std::str
   check_cell(file.metadata, cell);
   Setting setting{*cell.input_case, cell.dtype};
   setting.input_case.options = cell.setting().input_case.options;
-  setting.device = c10::Device(c10::DeviceType::CPU);  // a file is judged on the CPU, wherever it was made
+  // A file is judged on the CPU, wherever it was made; by what the cell's own device promises of tf32.
+  setting.device = cell.device.takes_cuda_path() ? Device::simt() : Device(c10::DeviceType::CPU);
   take_from(file.metadata, "sizes", setting.input_case.sizes);
   take_from(file.metadata, "options", setting.input_case.options);
   const Signature& signature = cell.component->spec.signature;

@@ -1,6 +1,7 @@
 // Reading the state of the process: LibTorch's context, the C library's, and /proc.
 #include "harness/memory/global_state.h"
 
+#include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -196,6 +197,13 @@ std::string GlobalState::changed_since(const GlobalState& earlier) const {
 Survivors Survivors::now() {
   at::parallel_for(0, at::get_num_threads(), 1, [](std::int64_t, std::int64_t) {});
   return {entries_of("/proc/self/task"), children_of_this_process(), entries_of("/proc/self/fd")};
+}
+
+void open_device(c10::Device device) {
+  const c10::AutoGradMode taped(true);
+  const at::Tensor some = at::ones({8, 8}, at::TensorOptions(device)).set_requires_grad(true);
+  at::mm(some, some).sum().backward();
+  some.grad().cpu();
 }
 
 std::string Survivors::more_than(const Survivors& earlier) const {

@@ -1,6 +1,8 @@
 // What a variant must leave alone: the state of the process that every other computation in it depends on.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -31,5 +33,9 @@ struct Survivors {
   // "1 thread, 2 processes", or nothing where there are not more than `earlier`.
   std::string more_than(const Survivors& earlier) const;
 };
+
+// What a process opens with its first use of a device stays open, whoever uses it: the driver's files, the products'
+// handle, the thread of the way back. Before any Survivors are counted.
+void open_device(c10::Device device);
 
 }  // namespace twinbench

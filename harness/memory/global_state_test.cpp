@@ -38,5 +38,11 @@ TEST(GlobalState, AThreadOnFewerProcessorsIsSeen) {
   EXPECT_NE(changed.find("processor affinity"), std::string::npos) << changed;
 }
 
+TEST(Survivors, ADeviceIsOpenedAndNothingElseIsChanged) {
+  const GlobalState before = GlobalState::now();
+  open_device(c10::DeviceType::CPU);
+  EXPECT_EQ(GlobalState::now().changed_since(before), "");
+}
+
 }  // namespace
 }  // namespace twinbench

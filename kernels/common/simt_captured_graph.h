@@ -6,13 +6,14 @@
 #include <string>
 
 #include "kernels/common/simt_device.h"
+#include "kernels/common/stream.h"
 #include "src/common/device_event.h"
 
 #if !defined(TWINBENCH_SIMT)
 #include "kernels/common/cuda_check.h"
 #endif
 
-namespace twinbench::kernels::simt {
+namespace twinbench::kernels::simt::inline TWINBENCH_FORM {
 
 #if defined(TWINBENCH_SIMT)
 
@@ -88,4 +89,4 @@ class CapturedGraph {
 
 #endif
 
-}  // namespace twinbench::kernels::simt
+}  // namespace twinbench::kernels::simt::inline TWINBENCH_FORM

@@ -14,7 +14,7 @@
 #include "kernels/common/cuda_check.h"
 #endif
 
-namespace twinbench::kernels::simt {
+namespace twinbench::kernels::simt::inline TWINBENCH_FORM {
 
 using LoopBody = std::function<void(LoopCondition, Stream)>;
 
@@ -72,4 +72,4 @@ class LoopGraph {
 
 #endif
 
-}  // namespace twinbench::kernels::simt
+}  // namespace twinbench::kernels::simt::inline TWINBENCH_FORM

@@ -4,9 +4,10 @@
 #include <string>
 
 #include "kernels/common/captured_graph.h"
+#include "kernels/common/stream.h"
 #include "src/common/choice.h"
 
-namespace twinbench {
+namespace twinbench::inline TWINBENCH_FORM {
 
 // record() records graphs of `of`. False where the runtime refuses: then the same is launched kernel by kernel from now
 // on. `demanded`: that is no answer, and the refusal is thrown.
@@ -22,4 +23,4 @@ bool record_graphs(const std::string& of, bool demanded, const Record& record) {
   }
 }
 
-}  // namespace twinbench
+}  // namespace twinbench::inline TWINBENCH_FORM

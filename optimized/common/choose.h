@@ -24,12 +24,8 @@ struct Way {
   std::function<void()> run;  // for the measurement; may be called any number of times
 };
 
-// Both forms may be in one program (runtime.h), and each keeps its own measurements.
-#if defined(TWINBENCH_SIMT)
-inline namespace simt_runtime {
-#else
-inline namespace cuda_runtime {
-#endif
+// Each form keeps its own measurements.
+inline namespace TWINBENCH_FORM {
 
 // Index of the way to take. `of` names what is done and its shape: measured once for it in a process, so that every
 // set-up of one shape takes the same way. The device and the stream must be the current ones. The first way is kept
@@ -72,6 +68,6 @@ inline std::size_t choose(const std::string& of, const std::vector<Way>& ways, d
   return best;
 }
 
-}  // inline namespace of the device
+}  // inline namespace TWINBENCH_FORM
 
 }  // namespace twinbench

@@ -24,9 +24,8 @@ namespace twinbench {
 
 inline constexpr double kNotMeasured = -1;
 
-// Both forms may be in one program, so their names differ for the linker; adapters see no difference.
 #if defined(TWINBENCH_SIMT)
-inline namespace simt_runtime {
+inline namespace TWINBENCH_FORM {
 
 struct DeviceGuard {
   explicit DeviceGuard(c10::Device) {}
@@ -61,9 +60,9 @@ class MemoryOfBoth {
   std::unique_ptr<Line[]> lines_;
 };
 
-}  // namespace simt_runtime
+}  // inline namespace TWINBENCH_FORM
 #else
-inline namespace cuda_runtime {
+inline namespace TWINBENCH_FORM {
 
 using DeviceGuard = c10::cuda::CUDAGuard;
 inline kernels::Stream stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
@@ -109,7 +108,7 @@ class MemoryOfBoth {
   at::Tensor bytes_;
 };
 
-}  // namespace cuda_runtime
+}  // inline namespace TWINBENCH_FORM
 #endif
 
 }  // namespace twinbench

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 import synthetic
 
@@ -27,6 +29,20 @@ def test_a_file_too_large_to_be_a_record_is_not_read(tmp_path, cli, capsys):
     with path.open("wb") as file:
         file.truncate(load.MOST_BYTES + 1)  # a hole: takes no space
     assert cli("gate", path) == 2 and "bytes" in capsys.readouterr().err
+
+
+def test_a_packed_record_is_read_and_a_bomb_or_half_of_one_is_not(tmp_path, cli, capsys, monkeypatch, save):
+    plain = save(synthetic.full())
+    packed = tmp_path / "record.json.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert cli("validate", packed) == cli("validate", plain) == 0
+    packed.write_bytes(packed.read_bytes()[:-20])
+    assert cli("validate", packed) == 2 and "cut off" in capsys.readouterr().err
+    packed.write_bytes(b"\x1f\x8b" + b"\xff" * 100)
+    assert cli("validate", packed) == 2 and "not what gzip packs" in capsys.readouterr().err
+    monkeypatch.setattr(load, "MOST_BYTES", 100_000)
+    packed.write_bytes(gzip.compress(b" " * 1_000_000))
+    assert cli("validate", packed) == 2 and "unpacked it has more" in capsys.readouterr().err
 
 
 def test_a_newer_schema_and_missing_or_extra_fields_are_refused(save, cli, capsys):

@@ -8,6 +8,7 @@ import json
 import math
 import re
 import stat
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -148,9 +149,26 @@ def read_bytes(path: str | Path) -> bytes:
                           remedy="check the path; `twinbench bench --out FILE` writes records") from error
 
 
+def unpacked(data: bytes, file: str) -> bytes:
+    """What gzip had packed, as records of cards are kept; other bytes as they are. Never more than MOST_BYTES."""
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    stream = zlib.decompressobj(wbits=31)
+    try:
+        text = stream.decompress(data, MOST_BYTES + 1)
+    except zlib.error as error:
+        raise ReportError(f"not what gzip packs: {error}", file=file, remedy="copy the file again") from error
+    if len(text) > MOST_BYTES:
+        raise ReportError(f"unpacked it has more than {MOST_BYTES:,} bytes", file=file,
+                          remedy="split the record with --filter or --shard, and give the parts")
+    if not stream.eof:
+        raise ReportError("gzip's file is cut off", file=file, remedy="copy the file again")
+    return text
+
+
 def load_record(path: str | Path) -> Record:
-    """Reads and validates one record."""
-    data = read_bytes(path)
+    """Reads and validates one record, also one that gzip has packed."""
+    data = unpacked(read_bytes(path), str(path))
     root = parse_json(data, str(path))
     check_record(root, str(path))
     return Record(plain(str(path)), hashlib.sha256(data).hexdigest(), root)

@@ -20,8 +20,8 @@ class Baseline : public TapeBaseline {
         noise_(setting),
         step_(static_cast<std::int64_t>(setting.option("step"))),
         scale_(scheduled_scale(setting)),
-        sample_key_(inputs["sample_key"].cpu().contiguous()),
-        local_id_(inputs["local_id"].cpu().contiguous()) {
+        sample_key_(on_host("sample_key")),
+        local_id_(on_host("local_id")) {
     if (backward_) {
       for (const auto& output : setting.signature->outputs)  // as the steps have them: [1, 1] or [1, 3] a flow
         if (output.gradient)
@@ -121,7 +121,8 @@ class Baseline : public TapeBaseline {
   const ExplorationNoise noise_;
   const std::int64_t step_;
   const double scale_;  // lambda at this global step
-  at::Tensor sample_key_, local_id_, spawn_count_;
+  const at::Tensor &sample_key_, &local_id_;
+  at::Tensor spawn_count_;
   NamedTensors gradients_;
 };
 

@@ -15,11 +15,12 @@ namespace twinbench::energy_flow {
 // Factors by 0.6, drawn on the host: ATen has generators of its own only.
 class EncoderDropout {
  public:
-  EncoderDropout(const NamedTensors& inputs, const Setting& s)
+  // sample_key: int64, on the host; read by every call, so it must live as long.
+  EncoderDropout(const at::Tensor& sample_key, const Setting& s)
       : rate_(s.option("dropout")),
         seed_(static_cast<std::uint64_t>(s.option("seed"))),
         attempt_(static_cast<std::uint32_t>(s.option("attempt"))),
-        keys_(inputs["sample_key"].cpu().contiguous()) {}
+        keys_(sample_key) {}
 
   bool on() const { return rate_ > 0; }
 
@@ -40,7 +41,7 @@ class EncoderDropout {
   const double rate_;
   const std::uint64_t seed_;
   const std::uint32_t attempt_;
-  const at::Tensor keys_;  // int64, on the host
+  const at::Tensor& keys_;
 };
 
 }  // namespace twinbench::energy_flow

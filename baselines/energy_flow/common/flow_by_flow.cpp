@@ -19,7 +19,7 @@ FlowByFlow::FlowByFlow(const NamedTensors& inputs, const Setting& setting, const
       noise_(setting),
       chunk_(chunk),
       logs_(logs),
-      sample_key_(inputs["sample_key"].cpu().contiguous()) {
+      sample_key_(on_host("sample_key")) {
   keep_recurrent_weights(inputs_, inputs, setting.size("layers"));
 }
 

@@ -70,7 +70,7 @@ class FlowByFlow : public TapeBaseline {
   const ExplorationNoise noise_;
   const std::int64_t chunk_;
   const bool logs_;
-  const at::Tensor sample_key_;
+  const at::Tensor& sample_key_;
   at::Tensor active_;
   std::vector<Book> books_;
   std::vector<std::vector<Flow>> flows_;        // by sample, in the order of their numbers

@@ -14,6 +14,18 @@ constexpr std::int64_t kGruMode = 3;  // of LibTorch's cuDNN wrapper
 
 at::Tensor guarded(const at::Tensor& values) { return at::nan_to_num(values, 0.0).clamp(-kGuardLimit, kGuardLimit); }
 
+// cuDNN's products in tf32, as LibTorch has it from the start, only where that is the mode.
+class CudnnTf32 {
+ public:
+  explicit CudnnTf32(bool allowed) { at::globalContext().setAllowTF32CuDNN(allowed); }
+  ~CudnnTf32() { at::globalContext().setAllowTF32CuDNN(before_); }
+  CudnnTf32(const CudnnTf32&) = delete;
+  CudnnTf32& operator=(const CudnnTf32&) = delete;
+
+ private:
+  const bool before_ = at::globalContext().allowTF32CuDNN();
+};
+
 class LibraryCarrier final : public TapeBaseline {
  public:
   LibraryCarrier(const NamedTensors& inputs, const Setting& setting)
@@ -23,6 +35,11 @@ class LibraryCarrier final : public TapeBaseline {
         whole_(!round_ && on_card_ && setting.size("flows") > 0) {
     if (whole_) flatten();
     make_leaves();
+  }
+
+  void run() override {
+    const CudnnTf32 only_if(setting_.dtype == Dtype::kTf32);
+    TapeBaseline::run();
   }
 
  private:

@@ -25,9 +25,9 @@ class Baseline final : public TapeBaseline {
         samples_(setting.size("samples")),
         kill_(setting.on("boundary")),
         drop_(setting.on("on_stop")),
-        projection_age_(static_cast<std::int64_t>(setting.option("projection_age"))) {
-    sample_ = inputs["sample"].cpu().contiguous();  // the host's map of flows knows both
-    stopped_ = inputs["stopped"].cpu().contiguous();
+        projection_age_(static_cast<std::int64_t>(setting.option("projection_age"))),
+        sample_(on_host("sample")),
+        stopped_(on_host("stopped")) {
     const auto options = inputs["raw"].options();
     live_ = at::ones({flows_}, options.dtype(at::kByte)).unbind(0);
     carried_ = at::zeros({kHidden}, options);
@@ -152,7 +152,8 @@ class Baseline final : public TapeBaseline {
   const std::int64_t flows_, samples_;
   const bool kill_, drop_;
   const std::int64_t projection_age_;
-  at::Tensor sample_, stopped_, carried_, new_age_;
+  const at::Tensor &sample_, &stopped_;  // the host's map of flows knows both
+  at::Tensor carried_, new_age_;
   std::vector<at::Tensor> live_, hidden_;
   std::vector<End> ends_;
 };

@@ -20,7 +20,8 @@ class Baseline final : public TapeBaseline {
         placed_(setting.size("placed")),
         width_(setting.size("width")),
         height_(setting.size("height")),
-        depth_(static_cast<std::int64_t>(setting.option("depth"))) {
+        depth_(static_cast<std::int64_t>(setting.option("depth"))),
+        sample_key_(on_host("sample_key")) {
     // The flattened grid, on the device.
     const auto options = inputs["sample_key"].options();
     const at::Tensor flow = at::arange(samples_ * placed_, options), cell = flow.remainder(placed_);
@@ -30,7 +31,6 @@ class Baseline final : public TapeBaseline {
     const at::Tensor level = at::full_like(flow, depth_ / 2);
     on_z0_ = level.le(depth_ - level).unbind(0);
     distance_ = at::minimum(level, depth_ - level).unbind(0);
-    sample_key_ = inputs["sample_key"].cpu().contiguous();
     make_leaves();
   }
 
@@ -93,7 +93,7 @@ class Baseline final : public TapeBaseline {
 
   const std::int64_t samples_, placed_, width_, height_, depth_;
   std::vector<at::Tensor> x_, y_, batch_, distance_, on_z0_;
-  at::Tensor sample_key_;
+  const at::Tensor& sample_key_;
   std::map<std::int64_t, Flow> map_;
 };
 

@@ -18,11 +18,12 @@ constexpr std::int64_t kHidden = 64;
 class Baseline final : public TapeBaseline {
  public:
   Baseline(const NamedTensors& inputs, const Setting& setting)
-      : TapeBaseline(inputs, setting), samples_(setting.size("samples")), slots_(setting.size("slots")) {
-    // The host knows all three: the reads that told it are those of the heads (C08) and of the step (C10).
-    status_ = inputs["status"].cpu().contiguous();
-    spawn_count_ = inputs["spawn_count"].cpu().contiguous();
-    created_ = inputs["created"].cpu().contiguous();
+      : TapeBaseline(inputs, setting),
+        samples_(setting.size("samples")),
+        slots_(setting.size("slots")),
+        status_(on_host("status")),
+        spawn_count_(on_host("spawn_count")),
+        created_(on_host("created")) {
     carried_ = at::zeros({kHidden}, inputs["position"].options());
     samples_flows_.resize(static_cast<std::size_t>(samples_));
     for (std::int64_t sample = 0; sample < samples_; ++sample) hold_earlier(sample);
@@ -113,7 +114,9 @@ class Baseline final : public TapeBaseline {
   }
 
   const std::int64_t samples_, slots_;
-  at::Tensor status_, spawn_count_, created_, carried_;
+  // The host knows all three: the reads that told it are those of the heads (C08) and of the step (C10).
+  const at::Tensor &status_, &spawn_count_, &created_;
+  at::Tensor carried_;
   std::vector<Flows> samples_flows_;
 };
 

@@ -18,7 +18,7 @@ class Baseline final : public TapeBaseline {
       : TapeBaseline(inputs, setting),
         model_(setting.size("model")),
         heads_(setting.size("heads")),
-        dropout_(inputs, setting) {
+        dropout_(on_host("sample_key"), setting) {
     make_leaves();
   }
 

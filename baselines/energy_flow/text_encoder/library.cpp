@@ -20,7 +20,7 @@ class Library final : public TapeBaseline {
         model_(setting.size("model")),
         heads_(setting.size("heads")),
         longest_(setting.size("max_length")),
-        dropout_(inputs, setting) {
+        dropout_(on_host("sample_key"), setting) {
     make_leaves();
   }
 

@@ -19,7 +19,7 @@
 #include "optimized/energy_flow/common/pack_sources.h"
 #include "optimized/energy_flow/common/taped_steps.h"
 
-namespace twinbench::energy_flow::flow_backward {
+namespace twinbench::energy_flow::flow_backward::inline TWINBENCH_FORM {
 
 class CudaFlowPass : private TapedSteps {
  public:
@@ -403,4 +403,4 @@ class CudaFlowPass : private TapedSteps {
   bool starts_graphs_ = false;
 };
 
-}  // namespace twinbench::energy_flow::flow_backward
+}  // namespace twinbench::energy_flow::flow_backward::inline TWINBENCH_FORM

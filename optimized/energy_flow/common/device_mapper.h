@@ -7,11 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "kernels/common/stream.h"
 #include "kernels/energy_flow/common/mapper_launch.h"
 #include "optimized/common/packing.h"
 #include "optimized/common/tensors.h"
 
-namespace twinbench::energy_flow::flow_forward {
+namespace twinbench::energy_flow::flow_forward::inline TWINBENCH_FORM {
 
 class DeviceMapper {
  public:
@@ -64,4 +65,4 @@ class DeviceMapper {
   at::Tensor surface_;
 };
 
-}  // namespace twinbench::energy_flow::flow_forward
+}  // namespace twinbench::energy_flow::flow_forward::inline TWINBENCH_FORM

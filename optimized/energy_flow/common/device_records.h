@@ -5,10 +5,11 @@
 
 #include <type_traits>
 
+#include "kernels/common/stream.h"
 #include "kernels/energy_flow/common/flow_arguments.h"
 #include "optimized/energy_flow/common/flow_records.h"
 
-namespace twinbench::energy_flow::flow_forward {
+namespace twinbench::energy_flow::flow_forward::inline TWINBENCH_FORM {
 
 class DeviceRecords {
  public:
@@ -108,4 +109,4 @@ class DeviceRecords {
   const at::Tensor states_;
 };
 
-}  // namespace twinbench::energy_flow::flow_forward
+}  // namespace twinbench::energy_flow::flow_forward::inline TWINBENCH_FORM

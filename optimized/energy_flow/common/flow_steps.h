@@ -16,7 +16,7 @@
 #include "src/common/error.h"
 #include "src/stored_states.h"
 
-namespace twinbench::energy_flow::flow_forward {
+namespace twinbench::energy_flow::flow_forward::inline TWINBENCH_FORM {
 
 class FlowSteps {
  protected:
@@ -164,4 +164,4 @@ class FlowSteps {
   }
 };
 
-}  // namespace twinbench::energy_flow::flow_forward
+}  // namespace twinbench::energy_flow::flow_forward::inline TWINBENCH_FORM

@@ -7,13 +7,14 @@
 
 #include <algorithm>
 
+#include "kernels/common/stream.h"
 #include "kernels/energy_flow/common/flow_back_arguments.h"
 #include "optimized/energy_flow/common/flow_places.h"
 #include "optimized/energy_flow/common/flow_steps.h"
 #include "optimized/energy_flow/common/segments.h"
 #include "src/energy_flow/common/flow_lives.h"
 
-namespace twinbench::energy_flow::flow_backward {
+namespace twinbench::energy_flow::flow_backward::inline TWINBENCH_FORM {
 
 using namespace flow_forward;  // the flows are those of the forward pass
 
@@ -203,4 +204,4 @@ class TapedSteps : protected FlowSteps {
   std::int32_t* asked_again_ = nullptr;                          // [slots], of nobody
 };
 
-}  // namespace twinbench::energy_flow::flow_backward
+}  // namespace twinbench::energy_flow::flow_backward::inline TWINBENCH_FORM
