@@ -20,6 +20,7 @@ namespace twinbench {
 #else
 #define TWINBENCH_DECLARE_kernel TWINBENCH_FACTORY(make_simt)
 #endif
+#define TWINBENCH_DECLARE_composite TWINBENCH_DECLARE_kernel
 #define TWINBENCH_COMPONENT(pipeline, name, kind, variants) \
   namespace pipeline::name {                                \
   ComponentSpec make_spec();                                \
@@ -40,7 +41,9 @@ namespace {
 #else
 #define TWINBENCH_USE_kernel(space) nullptr, &space::make_simt
 #endif
+#define TWINBENCH_USE_composite(space) TWINBENCH_USE_kernel(space)
 #define TWINBENCH_IS_kernel true
+#define TWINBENCH_IS_composite true
 #define TWINBENCH_IS_host false
 
 // A component's id is what the list says.

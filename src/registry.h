@@ -1,4 +1,5 @@
-// The registry: components.def expanded into records with their factories. The only way engines reach a component.
+// The registry: components.def expanded into records with their factories. The only way engines reach a component, and
+// that composites reach those they are made of.
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@ namespace twinbench {
 
 struct Component {
   ComponentSpec spec;
-  bool has_kernel = false;
+  bool has_kernel = false;  // its own, or those of the components that it is made of
   Factory baseline = nullptr;
   Factory optimized = nullptr;       // on the CPU
   Factory optimized_cuda = nullptr;  // null in a build without CUDA, and for host components

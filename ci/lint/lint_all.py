@@ -75,14 +75,14 @@ def inventory_breaches(root: Path, files: list[str]) -> list[str]:
     """<top>/<pipeline>/<component>/<role>: every file has a role, every listed component has its files."""
     listed = {}
     for line in (root / "src/components.def").read_text().splitlines():
-        match = re.match(r"TWINBENCH_COMPONENT\((\w+), (\w+), (kernel|host), (library|plain)\)", line)
+        match = re.match(r"TWINBENCH_COMPONENT\((\w+), (\w+), (kernel|composite|host), (library|plain)\)", line)
         if match:
             listed[(match[1], match[2])] = (match[3], match[4])
     present = set(files)
     breaches = []
     for (pipeline, name), (kind, variants) in listed.items():
         for top, (_, always, of_kernels) in ROLES.items():
-            needed = always + (of_kernels if kind == "kernel" else [])
+            needed = always + (of_kernels if kind == "kernel" or (kind == "composite" and top == "optimized") else [])
             needed = needed + (["library.cpp"] if top == "baselines" and variants == "library" else [])
             breaches += [f"{top}/{pipeline}/{name}/{role} is missing: {pipeline}.{name} is listed in src/components.def"
                          for role in needed if f"{top}/{pipeline}/{name}/{role}" not in present]

@@ -22,7 +22,7 @@ def _kernel_components():
     for line in (ROOT / "src" / "components.def").read_text().splitlines():
         if line.startswith("TWINBENCH_COMPONENT("):
             pipeline, name, kind, _ = line[len("TWINBENCH_COMPONENT("):].rstrip(")").split(", ")
-            if kind == "kernel":
+            if kind != "host":
                 yield pipeline, name
 
 

@@ -7,6 +7,7 @@
 #include "baselines/energy_flow/common/flow_by_flow.h"
 #include "baselines/energy_flow/common/groups.h"
 #include "baselines/energy_flow/common/networks.h"
+#include "src/energy_flow/common/flow_calls.h"
 #include "src/stepwise.h"
 #include "src/stored_states.h"
 
@@ -39,6 +40,7 @@ class Baseline final : public FlowByFlow, public Stepwise {
     part_ = Part::kAll;
   }
   void compute() override {
+    if (part_ == Part::kAll) announce_flow_forward(samples());
     part_ == Part::kAll ? live() : part_ == Part::kStep ? take_step() : start_steps();
     report();
   }

@@ -1,5 +1,6 @@
 // energy_flow.flow_forward, library: all flows of the batch at once by LibTorch's own operators, mapper included.
 #include "baselines/energy_flow/common/flows_at_once.h"
+#include "src/energy_flow/common/flow_calls.h"
 
 namespace twinbench::energy_flow::flow_forward {
 namespace {
@@ -10,7 +11,10 @@ class Library final : public FlowsAtOnce {
       : FlowsAtOnce(inputs, setting), mapper_(inputs_, operands_of(setting, true)) {}
 
  private:
-  void compute() override { results_ = lived(mapper_(inputs_["embedding"])); }
+  void compute() override {
+    announce_flow_forward(setting_.size("samples"));
+    results_ = lived(mapper_(inputs_["embedding"]));
+  }
 
   const Mapper mapper_;
 };

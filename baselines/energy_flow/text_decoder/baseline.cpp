@@ -43,6 +43,7 @@ class Baseline final : public DecoderLayers {
 
   // surface [1, cells]
   Sample decoded(const at::Tensor& surface) {
+    announce_forward_call("energy_flow.text_decoder");
     Sample sample;
     const bool finite = at::isfinite(surface).all().item<bool>();
     if (decided(finite, finite, kFarAway) == 0) return sample;

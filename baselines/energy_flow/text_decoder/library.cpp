@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "baselines/energy_flow/common/decoder.h"
+#include "src/common/forward_call.h"
 
 namespace twinbench::energy_flow::text_decoder {
 namespace {
@@ -29,7 +30,10 @@ class Library final : public DecoderLayers {
     const at::Tensor gaps = at::ones({batch}, surface.options());
     at::Tensor finished = at::isfinite(surface).all(1).logical_not();
     const at::Tensor lengths = at::zeros({batch}, surface.options().dtype(at::kLong));
-    if (batch > 0) decode(finished, ids, lengths, logits, gaps);
+    if (batch > 0) {
+      announce_forward_call("energy_flow.text_decoder");
+      decode(finished, ids, lengths, logits, gaps);
+    }
     const at::Tensor host_ids = ids.cpu(), host_lengths = lengths.cpu();
     std::vector<std::vector<std::int64_t>> generated;
     for (std::int64_t b = 0; b < batch; ++b) {

@@ -10,6 +10,7 @@
 #include "optimized/common/tensors.h"
 #include "optimized/energy_flow/common/sample_flows.h"
 #include "optimized/energy_flow/common/surface_mapper.h"
+#include "src/energy_flow/common/flow_calls.h"
 #include "src/energy_flow/common/flow_lives.h"
 #include "src/stepwise.h"
 
@@ -35,6 +36,7 @@ class CpuForward final : public Runnable, public Stepwise {
   }
 
   void run() override {
+    announce_flow_forward(samples_);
     mapper_.run();
     if (samples_ >= threads_)
       over_samples();

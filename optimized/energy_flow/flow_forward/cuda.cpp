@@ -13,6 +13,7 @@
 #include "optimized/energy_flow/common/device_mapper.h"
 #include "optimized/energy_flow/common/device_records.h"
 #include "optimized/energy_flow/common/flow_steps.h"
+#include "src/energy_flow/common/flow_calls.h"
 #include "src/energy_flow/common/flow_lives.h"
 #include "src/stepwise.h"
 
@@ -40,6 +41,7 @@ class CudaForward final : public Runnable, public Stepwise, private FlowSteps {
 
   void run() override {
     if (a_.slots.samples == 0) return;
+    announce_flow_forward(a_.slots.samples);
     mapper_.run(stream());
     if (starts_graphs_)
       start_steps(a_.stop.max_steps, [this](std::int32_t t) { graphs_.of_step(t)(stream()); });

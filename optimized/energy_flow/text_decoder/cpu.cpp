@@ -153,6 +153,7 @@ class CpuDecoder final : public Runnable {
   }
 
   void run() override {
+    if (batch_ > 0) announce_forward_call("energy_flow.text_decoder");
     clear();
     live_.clear();
     for (std::int64_t b = 0; b < batch_; ++b)

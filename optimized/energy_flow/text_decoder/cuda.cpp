@@ -12,6 +12,7 @@
 #include "optimized/common/cuda.h"
 #include "optimized/common/packing.h"
 #include "optimized/energy_flow/common/stop_flag.h"
+#include "src/common/forward_call.h"
 #include "src/energy_flow/common/word_table.h"
 
 namespace twinbench::energy_flow::text_decoder {
@@ -40,6 +41,7 @@ class CudaDecoder final : public Runnable {
 
   void run() override {
     if (rows_ == 0) return;
+    announce_forward_call("energy_flow.text_decoder");
     decode_.pass = flag_.next_pass();
     launch_start(decode_, stream());
     for (const auto& layer : adapter_) launch_adapter_layer(layer, stream());

@@ -13,7 +13,7 @@ from twinbench_reports.load import parse_json, read_bytes
 
 VERDICTS = ("ok", "roughly", "wrong", "inconsistent", "infeasible", "unproven")
 # One way of measuring a claim. Without a name it is of the component that the claim stands with.
-MEASURE = re.compile(r"(?P<kind>speedup|modelled|proof (?P<counter>\w+))(?: of (?P<component>\w+\.\w+))?"
+MEASURE = re.compile(r"(?P<kind>speedup|modelled|proof (?P<counter>\w+(?:\.\w+)*))(?: of (?P<component>\w+\.\w+))?"
                      r"|scenario of (?P<scenario>\w+ \w+)|arithmetic: (?P<arithmetic>.+)|nothing: (?P<reason>.+)")
 _TEXTS = ("row", "document", "place", "text", "figure", "recomputed", "verdict", "instead")
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "src/energy_flow/common/decoder_parameters.h"
 #include "src/energy_flow/common/word_table.h"
 #include "src/operand_bytes.h"
 #include "src/spec_parts.h"
@@ -11,46 +12,14 @@
 namespace twinbench::energy_flow::text_decoder {
 namespace {
 
-// Normal weights, whatever the case's data are, of deviation spread / sqrt(fan).
-Draw scaled(std::uint32_t number, const std::string& fan, double spread = 1) {
-  Draw draw = always("normal", number, spread);
-  draw.fan = fan;
-  return draw;
-}
-
-// Of one of the layers.
-InputSpec layered(InputSpec input) { return input.without_gradient().one_per("layers", 16); }
-
 Signature signature() {
   const Tolerance step{Tolerance::Kind::kBound, {1e-4, 1e-4}, {3e-2, 2e-2}, "step"};
-  const auto given = [](InputSpec input) { return input.without_gradient(); };
   Signature s{
       .derived = {{"model", Expression("heads * head_width")},
                   {"middle", Expression("max(1, cells / 2)"), true},
                   {"text_bytes", Expression("tokens * (longest_word + 1)")}},
-      .options = {of_inputs(choice_option("ending", {"sometimes", "at_once", "never"}, "sometimes",
-                                          "when samples end: by chance, with their first token, or not at all"))},
-      .inputs = {given(data("surface", "batch, cells", from_case(1))),
-                 given(weight("adapter_weight_1", "middle, cells", fan_in(2, "cells"))),
-                 given(bias("adapter_bias_1", "middle", fan_in(3, "cells"))),
-                 given(gain("adapter_gain_1", "middle", normal(4, 0.1)).shifted(1)),
-                 given(bias("adapter_shift_1", "middle", normal(5, 0.1))),
-                 given(weight("adapter_weight_2", "model, middle", fan_in(6, "middle"))),
-                 given(bias("adapter_bias_2", "model", fan_in(7, "middle"))),
-                 given(gain("adapter_gain_2", "model", normal(8, 0.1)).shifted(1)),
-                 given(bias("adapter_shift_2", "model", normal(9, 0.1))),
-                 given(weight("embedding", "vocabulary, model", normal(10, 1))),
-                 // Of a trained decoder that is sure of what it says: logits of a few units, far apart.
-                 given(gain("final_gain", "model", normal(11, 0.4)).shifted(5)),
-                 layered(gain("self_gain", "model", normal(32, 0.1)).shifted(1)),
-                 layered(weight("self_qkv", "3 * model, model", scaled(33, "model", 1.2))),
-                 layered(weight("self_out", "model, model", scaled(34, "model", 2.5))),
-                 // Its queries and keys are left out: over one key every softmax is 1, and none of them shows.
-                 layered(weight("cross_value", "model, model", scaled(35, "model"))),
-                 layered(weight("cross_out", "model, model", scaled(36, "model"))),
-                 layered(gain("ff_gain", "model", normal(37, 0.1)).shifted(1)),
-                 layered(weight("ff_in", "ff, model", scaled(38, "model"))),
-                 layered(weight("ff_out", "model, ff", scaled(39, "ff", 3)))},
+      .options = {ending_option()},
+      .inputs = {data("surface", "batch, cells", from_case(1)).without_gradient()},
       // logit: of each generated token; 0 after the last one. gap: between the two largest logits where they were
       // nearest, at most 1; 1 in modes that round, where decisions are set aside one by one.
       .outputs = {exact_output("token", "batch, tokens", Element::kInt64),
@@ -58,21 +27,14 @@ Signature signature() {
                   output("gap", "batch", step), exact_output("text", "batch, text_bytes", Element::kByte),
                   exact_output("text_length", "batch", Element::kInt32)},
   };
+  add_decoder(s);
   for (InputSpec& words : word_inputs()) s.inputs.push_back(words);
   return s;
 }
 
 void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t seed) {
   draw_words(inputs, setting.size("vocabulary"), setting.size("longest_word"), seed);
-  const at::Tensor &embedding = inputs["embedding"], end = embedding.select(0, kEndToken);
-  const double ending = setting.option("ending");
-  if (ending == 0) end.mul_(2);  // a longer vector is more often the nearest
-  if (ending == 2) end.zero_();  // 0, where the largest of many logits is above
-  if (ending == 1) {             // along an axis that the first position alone has
-    embedding.select(1, 0).zero_();
-    embedding.select(0, kPadToken).select(0, 0).fill_(30);
-    end.select(0, 0).fill_(90);
-  }
+  make_texts_end(inputs["embedding"], setting);
   for (std::int64_t b = 1; setting.on("non_finite") && b < setting.size("batch"); b += 2)
     inputs["surface"][b][b % setting.size("cells")].fill_(b % 4 == 1 ? std::numeric_limits<double>::quiet_NaN()
                                                                      : -std::numeric_limits<double>::infinity());
@@ -181,7 +143,9 @@ ComponentSpec make_spec() {
   };
   spec.proof = {{"scalar_reads", "", most_reads, nothing, reads},
                 {"forward_calls.energy_flow.decoder_position", "", most_positions,
-                 [](const Setting& s) { return s.size("batch") * s.size("tokens"); }, positions}};
+                 [](const Setting& s) { return s.size("batch") * s.size("tokens"); }, positions},
+                {"forward_calls.energy_flow.text_decoder", "", [](const Setting& s) { return s.size("batch"); },
+                 [](const Setting& s) { return std::int64_t{s.size("batch") > 0}; }}};
   spec.cost = cost;
   spec.baseline_repeats = baseline_repeats;
   spec.most_launches = kernels_at_most;
