@@ -34,7 +34,8 @@ class TableReader {
   void read(const json& tables) {
     check_keys("", tables,
                {"summary", "source", "sin", "no_library", "unordered_on_card", "library_limits", "host_work", "regime",
-                "batch_size", "dtypes", "sizes", "options", "no_output_shows", "card_limits", "cases", "specimens", "proof", "claims"});
+                "batch_size", "dtypes", "sizes", "options", "no_output_shows", "card_limits", "cases", "specimens",
+                "proof", "claims"});
     take(tables, "summary", spec_.summary);
     take(tables, "source", spec_.source);
     take(tables, "sin", spec_.sin);

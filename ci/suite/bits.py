@@ -1,6 +1,7 @@
 """The same cells on the card and on simt, before anything else: how far their outputs are the same bits.
 
-Classes, best first: same_bits; close (the tolerances of the card's cell accept it, `twinbench check`); different, which fails.
+Classes, best first: same_bits; close (the tolerances of the card's cell accept it, `twinbench check`); different, which
+fails.
 A kernel that computes without a library product promises the same bits, so what falls to `close` there is worth a look.
 """
 

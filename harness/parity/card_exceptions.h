@@ -27,7 +27,7 @@ inline bool asks_for_the_same_bits(const std::string& check) {
 inline std::string library_limit_of(const ComponentSpec& spec, Variant variant, const Setting& setting) {
   const auto why = spec.library_limits.find(setting.input_case.name);
   return variant == Variant::kLibrary && setting.device.is_cuda() && why != spec.library_limits.end() ? why->second
-                                                                                                     : "";
+                                                                                                      : "";
 }
 
 }  // namespace twinbench

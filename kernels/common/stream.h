@@ -3,8 +3,8 @@
 
 struct CUstream_st;  // what the CUDA runtime's cudaStream_t points to
 
-// What has other code, or another layout, for a card than for the host lies in this inline namespace, which is part of its
-// linker name: of two inline functions of one name the linker keeps one, and the other form would run it.
+// What has other code, or another layout, for a card than for the host lies in this inline namespace, which is part of
+// its linker name: of two inline functions of one name the linker keeps one, and the other form would run it.
 // ci/one_definition.py finds what is outside.
 #if defined(TWINBENCH_SIMT)
 #define TWINBENCH_FORM simt_form

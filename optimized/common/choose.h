@@ -68,6 +68,6 @@ inline std::size_t choose(const std::string& of, const std::vector<Way>& ways, d
   return best;
 }
 
-}  // inline namespace TWINBENCH_FORM
+}  // namespace TWINBENCH_FORM
 
 }  // namespace twinbench

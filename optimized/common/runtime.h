@@ -60,7 +60,7 @@ class MemoryOfBoth {
   std::unique_ptr<Line[]> lines_;
 };
 
-}  // inline namespace TWINBENCH_FORM
+}  // namespace TWINBENCH_FORM
 #else
 inline namespace TWINBENCH_FORM {
 
@@ -108,7 +108,7 @@ class MemoryOfBoth {
   at::Tensor bytes_;
 };
 
-}  // inline namespace TWINBENCH_FORM
+}  // namespace TWINBENCH_FORM
 #endif
 
 }  // namespace twinbench
