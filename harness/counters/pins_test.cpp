@@ -66,6 +66,23 @@ TEST(Pins, EveryDriftFailsAndNamesOldAndNew) {
   EXPECT_NE(pins.check("cell", other_operator).reason.find("aten::mul 1 -> 0, aten::div 0 -> 1"), std::string::npos);
 }
 
+TEST(Pins, RegionsOfLibraryProductsAreTheProcessorsOwnAndOthersAreNot) {
+  Pins pins;
+  CounterSnapshot one = sample();
+  one.process_calls = {{"heap", 9}, {"parallel", 12}};
+  pins.set("loops", one);
+  one.products_by_shape = {{"mm 15x7x30 fp32", 1}};
+  pins.set("products", one);
+  CounterSnapshot without = one;
+  without.process_calls.erase("parallel");
+  EXPECT_TRUE(pins.check("products", without).pass);
+  without.process_calls["heap"] = 10;
+  EXPECT_FALSE(pins.check("products", without).pass);
+  without.process_calls["heap"] = 9;
+  without.products_by_shape.clear();
+  EXPECT_FALSE(pins.check("loops", without).pass);
+}
+
 TEST(Pins, UnpinnedFailsWithTheCommand) {
   const auto verdict = Pins().check("p.c/baseline/cpu/fp32/tiny", sample());
   EXPECT_FALSE(verdict.pass);

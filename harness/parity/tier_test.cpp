@@ -36,6 +36,7 @@ TEST(Tier, QuickTakesEverySmallCellAndOneLargeTwinOfEachComponent) {
       EXPECT_EQ(why, "") << cell.name();
       continue;
     }
+    if (why.rfind("too long", 0) == 0) continue;  // the full tier's
     with_large.insert(cell.component->spec.id());
     if (why.empty()) taken[cell.component->spec.id()].insert(twin_of(cell));
     EXPECT_TRUE(why.empty() || why.find("--tier full") != std::string::npos) << "it says what to do";
