@@ -49,7 +49,8 @@ CounterSnapshot from_json(const Json& json, const std::string& cell, const std::
 // that on another's. Where there are products, regions are taken to be as pinned.
 CounterSnapshot without_regions_of_products(CounterSnapshot measured, const CounterSnapshot& pinned) {
   constexpr const char* kRegions = "parallel";
-  if (measured.products_by_shape.empty()) return measured;
+  const auto calls = [&](const char* product) { return measured.by_name.count(product) > 0; };
+  if (!calls("aten::mm") && !calls("aten::addmm") && !calls("aten::bmm") && !calls("aten::baddbmm")) return measured;
   measured.process_calls.erase(kRegions);
   if (const auto regions = pinned.process_calls.find(kRegions); regions != pinned.process_calls.end())
     measured.process_calls.insert(*regions);

@@ -71,7 +71,7 @@ TEST(Pins, RegionsOfLibraryProductsAreTheProcessorsOwnAndOthersAreNot) {
   CounterSnapshot one = sample();
   one.process_calls = {{"heap", 9}, {"parallel", 12}};
   pins.set("loops", one);
-  one.products_by_shape = {{"mm 15x7x30 fp32", 1}};
+  one.by_name["aten::mm"] = 1;
   pins.set("products", one);
   CounterSnapshot without = one;
   without.process_calls.erase("parallel");
@@ -79,7 +79,7 @@ TEST(Pins, RegionsOfLibraryProductsAreTheProcessorsOwnAndOthersAreNot) {
   without.process_calls["heap"] = 10;
   EXPECT_FALSE(pins.check("products", without).pass);
   without.process_calls["heap"] = 9;
-  without.products_by_shape.clear();
+  without.by_name.erase("aten::mm");
   EXPECT_FALSE(pins.check("loops", without).pass);
 }
 
