@@ -187,6 +187,7 @@ bool is_of_another(const Axis& name, const Component& component) {
 
 TEST(GridStride, EveryStridingKernelGivesTheSameOnAGridCutShort) {
   std::set<Axis> excused;
+  std::map<Axis, unsigned> most_of_shared;
   std::size_t striding = 0, all = 0;
   for (const Component& component : components()) all += component.has_kernel;
   const auto chosen = components_in_turn(6, [](const Component& one) { return one.has_kernel; });
@@ -195,12 +196,18 @@ TEST(GridStride, EveryStridingKernelGivesTheSameOnAGridCutShort) {
     for (const std::string& broken : strides.broken) ADD_FAILURE() << component->spec.id() << ": " << broken;
     for (const auto& [name, most] : strides.most_blocks) {
       if (is_of_another(name, *component)) continue;
+      if (name.rfind("kernels::", 0) == 0) {  // one of all: some component shows it
+        unsigned& largest = most_of_shared[name];
+        largest = std::max(largest, static_cast<unsigned>(most));
+        continue;
+      }
       EXPECT_GT(most, 1u) << name << " strides, and has one block in every case: give it larger sizes above";
     }
     striding += strides.most_blocks.size();
     excused.insert(strides.excused.begin(), strides.excused.end());
   }
   if (chosen.size() < all) return;
+  for (const auto& [name, most] : most_of_shared) EXPECT_GT(most, 1u) << name << " has one block in every component";
   EXPECT_GE(striding, 39u);
   EXPECT_EQ(excused, kNotCut) << "one of these no longer asks for its extent, or no case launches it";
 }
