@@ -20,6 +20,7 @@ Pins = dict[str, Counters]  # by cell; a count of one operator is named by_name.
 # Maps of a pin, and whether a record holds them too.
 _NESTED = {"by_name": True, "forward_calls_by_name": False, "launches_by_kernel": True, "products_by_shape": True,
            "process_calls": True}
+_PRODUCTS, _REGIONS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"), "process_calls.parallel"
 
 
 def load_pins(path: str | Path) -> Pins:
@@ -53,7 +54,13 @@ def _counted(row: Row, pinned: Counters) -> dict[str, int | None]:
     maps = [name for name, held in _NESTED.items() if held]
     counts = {f"{map_name}.{name}": count for map_name in maps for name, count in row.get(map_name, {}).items()}
     absent = (name for name in pinned if name.partition(".")[0] in maps)
-    return dict.fromkeys(absent, 0) | counts | row["values"]
+    found = dict.fromkeys(absent, 0) | counts | row["values"]
+    # Into how many regions a library product is cut is the library's choice by the processor's vendor.
+    if any(found.get(f"by_name.{product}") for product in _PRODUCTS):
+        found.pop(_REGIONS, None)
+        if _REGIONS in pinned:
+            found[_REGIONS] = pinned[_REGIONS]
+    return found
 
 
 def matching(pins: Pins, pattern: str) -> Pins:
