@@ -105,7 +105,7 @@ def only(pattern: str) -> Path:
 def tables() -> dict[str, list[str]]:
     times, modelled, parity = (load_record(only(f"h200/*_{what}_*.json.gz")).block
                                for what in ("times", "modelled", "parity"))
-    of_bits = json.loads(only("h200/*_bits_*.txt").read_text())
+    of_bits = json.loads(only("h200/*_bits_*.json").read_text())
     return {"ceilings": ceilings(times), "speedups": speedups(times), "model": model(times, modelled),
             "answers": answers(parity), "bits": bits(of_bits)}
 

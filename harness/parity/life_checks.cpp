@@ -153,9 +153,8 @@ void check_carried(const Subject& subject, CheckResult& result) {
       if (!wider) continue;
       spec = *wider;
     }
-    // Tensor cores truncate or round, as they like: the class alone is a bound, as of a first run.
-    const bool by_class = subject.setting.dtype == Dtype::kTf32 && subject.setting.device.takes_cuda_path();
-    const at::Tensor unsettled = by_class ? at::ones_like(oracle[spec.name], at::kBool) : at::Tensor();
+    const at::Tensor unsettled =
+        bounded_by_class_alone(subject.setting) ? at::ones_like(oracle[spec.name], at::kBool) : at::Tensor();
     const Comparison compared = compare(spec, oracle[spec.name], baseline[spec.name], candidate[spec.name],
                                         subject.setting.dtype, unsettled, {});
     const bool exact = spec.tolerance.kind == Tolerance::Kind::kExact;

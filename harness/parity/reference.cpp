@@ -137,8 +137,7 @@ Reference::Reference(const Component& component, const Setting& setting, const N
       baseline_(baseline_run_) {
   if (spec_.bound_factor) scale_bounds(generated);
   check_oracle();
-  // Tensor cores truncate or round fp32 operands, as they like (energy flow 0.4): the class alone is a bound.
-  if (setting.dtype == Dtype::kTf32 && setting.device.takes_cuda_path())
+  if (bounded_by_class_alone(setting))
     for (const auto& [name, right] : oracle()) oracle_.unsettled.set(name, at::ones_like(right, at::kBool));
   if (spec_.ambiguous) set_ambiguous_aside(component, generated, oracles);
   set_tainted_aside();

@@ -29,6 +29,11 @@ std::vector<OutputSpec> output_specs(const ComponentSpec& spec, const Setting& s
 // The outputs that must come again from run to run: not those of Tolerance::Kind::kMeasured.
 NamedTensors without_measured(const std::vector<OutputSpec>& specs, const NamedTensors& outputs);
 
+// Tensor cores truncate or round fp32 operands, as they like (energy flow 0.4): the class alone is a bound.
+inline bool bounded_by_class_alone(const Setting& setting) {
+  return setting.dtype == Dtype::kTf32 && setting.device.takes_cuda_path();
+}
+
 // Results of the oracle by what they were computed from, so that nothing is computed twice. Of one component.
 class OracleCache {
  public:

@@ -13,7 +13,8 @@
 #include "kernels/common/cuda_check.h"
 #endif
 
-namespace twinbench::kernels::simt::inline TWINBENCH_FORM {
+namespace twinbench::kernels::simt {
+inline namespace TWINBENCH_FORM {
 
 #if defined(TWINBENCH_SIMT)
 
@@ -89,4 +90,5 @@ class CapturedGraph {
 
 #endif
 
-}  // namespace twinbench::kernels::simt::inline TWINBENCH_FORM
+}  // namespace TWINBENCH_FORM
+}  // namespace twinbench::kernels::simt

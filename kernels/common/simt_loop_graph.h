@@ -14,7 +14,8 @@
 #include "kernels/common/cuda_check.h"
 #endif
 
-namespace twinbench::kernels::simt::inline TWINBENCH_FORM {
+namespace twinbench::kernels::simt {
+inline namespace TWINBENCH_FORM {
 
 using LoopBody = std::function<void(LoopCondition, Stream)>;
 
@@ -72,4 +73,5 @@ class LoopGraph {
 
 #endif
 
-}  // namespace twinbench::kernels::simt::inline TWINBENCH_FORM
+}  // namespace TWINBENCH_FORM
+}  // namespace twinbench::kernels::simt

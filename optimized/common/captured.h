@@ -7,7 +7,8 @@
 #include "kernels/common/stream.h"
 #include "src/common/choice.h"
 
-namespace twinbench::inline TWINBENCH_FORM {
+namespace twinbench {
+inline namespace TWINBENCH_FORM {
 
 // record() records graphs of `of`. False where the runtime refuses: then the same is launched kernel by kernel from now
 // on. `demanded`: that is no answer, and the refusal is thrown.
@@ -23,4 +24,5 @@ bool record_graphs(const std::string& of, bool demanded, const Record& record) {
   }
 }
 
-}  // namespace twinbench::inline TWINBENCH_FORM
+}  // namespace TWINBENCH_FORM
+}  // namespace twinbench

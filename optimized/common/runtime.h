@@ -24,8 +24,8 @@ namespace twinbench {
 
 inline constexpr double kNotMeasured = -1;
 
-#if defined(TWINBENCH_SIMT)
 inline namespace TWINBENCH_FORM {
+#if defined(TWINBENCH_SIMT)
 
 struct DeviceGuard {
   explicit DeviceGuard(c10::Device) {}
@@ -60,9 +60,7 @@ class MemoryOfBoth {
   std::unique_ptr<Line[]> lines_;
 };
 
-}  // namespace TWINBENCH_FORM
 #else
-inline namespace TWINBENCH_FORM {
 
 using DeviceGuard = c10::cuda::CUDAGuard;
 inline kernels::Stream stream() { return c10::cuda::getCurrentCUDAStream().stream(); }
@@ -108,7 +106,7 @@ class MemoryOfBoth {
   at::Tensor bytes_;
 };
 
-}  // namespace TWINBENCH_FORM
 #endif
+}  // namespace TWINBENCH_FORM
 
 }  // namespace twinbench

@@ -276,6 +276,17 @@ def test_pins(load):
     assert judge(record, pins={"no.such/optimized/cpu/fp32/train": {"dispatches": 5}}).exit_code == 3
 
 
+def test_regions_of_library_products_are_the_processors_own_and_others_are_not(load):
+    root, cell = synthetic.full(), synthetic.cell("sem.scan", "optimized")
+    row = next(row for row in root["twinbench"]["counters"] if row["cell"] == cell)
+    row["process_calls"] = {"heap": 9, "parallel": 3}
+    pins = {cell: {"process_calls.heap": 9, "process_calls.parallel": 12}}
+    assert judge(load(root), pins=pins).exit_code == 1
+    row["by_name"] = {"aten::mm": 2}
+    assert judge(load(root), pins=pins).exit_code == 0
+    assert judge(load(root), pins={cell: {"process_calls.heap": 8}}).exit_code == 1
+
+
 def test_more_counted_than_in_the_baseline_record_fails(load):
     before, root = load(synthetic.full(), "before.json"), synthetic.full()
     row = next(row for row in root["twinbench"]["counters"] if row["cell"] == synthetic.cell("sem.scan", "optimized"))

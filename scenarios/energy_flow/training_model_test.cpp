@@ -10,6 +10,7 @@
 
 #include "scenarios/energy_flow/training_model.h"
 #include "scenarios/runner/catalogue.h"
+#include "scenarios/runner/fake_run.h"
 #include "scenarios/runner/observe.h"
 #include "src/common/error.h"
 #include "src/formats/convert.h"
@@ -139,16 +140,7 @@ std::string planted(const std::string& kind, const std::string& dataset, std::in
          std::to_string(pairs) + "}\ncriteria:\n" + criteria;
 }
 
-// Reads such a file; it is gone afterwards.
-ScenarioConfig read_planted(const std::string& text) {
-  const auto path = std::filesystem::temp_directory_path() / ("planted_" + std::to_string(getpid()) + ".yaml");
-  std::ofstream(path) << text;
-  struct Remove {
-    std::filesystem::path path;
-    ~Remove() { std::filesystem::remove(path); }
-  } remove{path};
-  return read_scenario(path.string(), catalogue());
-}
+ScenarioConfig read_planted(const std::string& text) { return fake::read(text, catalogue()); }
 
 // Before any variant runs, and before the scenarios of the files that were read with it.
 TEST(Training, ADatasetThatDoesNotFitIsRefusedAtReading) {

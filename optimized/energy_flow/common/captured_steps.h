@@ -12,7 +12,8 @@
 #include "kernels/common/captured_graph.h"
 #include "kernels/common/stream.h"
 
-namespace twinbench::energy_flow::flow_forward::inline TWINBENCH_FORM {
+namespace twinbench::energy_flow::flow_forward {
+inline namespace TWINBENCH_FORM {
 
 constexpr std::int64_t kLeastBucket = 256;  // flows; the next ones are its multiples by powers of two
 constexpr double kLeastCaptureGain = 1.05;  // of the time of eager steps over that of graphs
@@ -62,4 +63,5 @@ class CapturedSteps {
   std::vector<std::size_t> of_step_;
 };
 
-}  // namespace twinbench::energy_flow::flow_forward::inline TWINBENCH_FORM
+}  // namespace TWINBENCH_FORM
+}  // namespace twinbench::energy_flow::flow_forward

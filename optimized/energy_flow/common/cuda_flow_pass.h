@@ -19,7 +19,8 @@
 #include "optimized/energy_flow/common/pack_sources.h"
 #include "optimized/energy_flow/common/taped_steps.h"
 
-namespace twinbench::energy_flow::flow_backward::inline TWINBENCH_FORM {
+namespace twinbench::energy_flow::flow_backward {
+inline namespace TWINBENCH_FORM {
 
 class CudaFlowPass : private TapedSteps {
  public:
@@ -403,4 +404,5 @@ class CudaFlowPass : private TapedSteps {
   bool starts_graphs_ = false;
 };
 
-}  // namespace twinbench::energy_flow::flow_backward::inline TWINBENCH_FORM
+}  // namespace TWINBENCH_FORM
+}  // namespace twinbench::energy_flow::flow_backward

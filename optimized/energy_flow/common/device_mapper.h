@@ -12,7 +12,8 @@
 #include "optimized/common/packing.h"
 #include "optimized/common/tensors.h"
 
-namespace twinbench::energy_flow::flow_forward::inline TWINBENCH_FORM {
+namespace twinbench::energy_flow::flow_forward {
+inline namespace TWINBENCH_FORM {
 
 class DeviceMapper {
  public:
@@ -65,4 +66,5 @@ class DeviceMapper {
   at::Tensor surface_;
 };
 
-}  // namespace twinbench::energy_flow::flow_forward::inline TWINBENCH_FORM
+}  // namespace TWINBENCH_FORM
+}  // namespace twinbench::energy_flow::flow_forward

@@ -9,7 +9,8 @@
 #include "kernels/energy_flow/common/flow_arguments.h"
 #include "optimized/energy_flow/common/flow_records.h"
 
-namespace twinbench::energy_flow::flow_forward::inline TWINBENCH_FORM {
+namespace twinbench::energy_flow::flow_forward {
+inline namespace TWINBENCH_FORM {
 
 class DeviceRecords {
  public:
@@ -109,4 +110,5 @@ class DeviceRecords {
   const at::Tensor states_;
 };
 
-}  // namespace twinbench::energy_flow::flow_forward::inline TWINBENCH_FORM
+}  // namespace TWINBENCH_FORM
+}  // namespace twinbench::energy_flow::flow_forward

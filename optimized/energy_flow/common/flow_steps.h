@@ -16,7 +16,8 @@
 #include "src/common/error.h"
 #include "src/stored_states.h"
 
-namespace twinbench::energy_flow::flow_forward::inline TWINBENCH_FORM {
+namespace twinbench::energy_flow::flow_forward {
+inline namespace TWINBENCH_FORM {
 
 class FlowSteps {
  protected:
@@ -164,4 +165,5 @@ class FlowSteps {
   }
 };
 
-}  // namespace twinbench::energy_flow::flow_forward::inline TWINBENCH_FORM
+}  // namespace TWINBENCH_FORM
+}  // namespace twinbench::energy_flow::flow_forward

@@ -6,7 +6,8 @@
 
 #include "optimized/common/runtime.h"
 
-namespace twinbench::energy_flow::inline TWINBENCH_FORM {
+namespace twinbench::energy_flow {
+inline namespace TWINBENCH_FORM {
 
 // In pinned memory, to which a card writes while the host goes on. What is written is the number of the pass: kernels
 // of an earlier one may still run when the next has begun, and theirs is another.
@@ -22,4 +23,5 @@ class StopFlag {
   std::int32_t pass_ = 0;
 };
 
-}  // namespace twinbench::energy_flow::inline TWINBENCH_FORM
+}  // namespace TWINBENCH_FORM
+}  // namespace twinbench::energy_flow

@@ -14,7 +14,8 @@
 #include "optimized/energy_flow/common/segments.h"
 #include "src/energy_flow/common/flow_lives.h"
 
-namespace twinbench::energy_flow::flow_backward::inline TWINBENCH_FORM {
+namespace twinbench::energy_flow::flow_backward {
+inline namespace TWINBENCH_FORM {
 
 using namespace flow_forward;  // the flows are those of the forward pass
 
@@ -204,4 +205,5 @@ class TapedSteps : protected FlowSteps {
   std::int32_t* asked_again_ = nullptr;                          // [slots], of nobody
 };
 
-}  // namespace twinbench::energy_flow::flow_backward::inline TWINBENCH_FORM
+}  // namespace TWINBENCH_FORM
+}  // namespace twinbench::energy_flow::flow_backward

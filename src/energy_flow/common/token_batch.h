@@ -32,4 +32,13 @@ inline void check_tokens(const NamedTensors& inputs, const Setting& setting) {
       throw Error(ErrorKind::kOutOfRange, "token", std::to_string(ids[i]), "ids are from 0 to vocabulary - 1");
 }
 
+inline Refusal text_beyond_its_row() {
+  return {"a text longer than its row",
+          [](NamedTensors& inputs, Setting& setting) {
+            inputs["length"].mutable_data_ptr<std::int32_t>()[0] =
+                static_cast<std::int32_t>(setting.size("max_length")) + 1;
+          },
+          ErrorKind::kOutOfRange, "length"};
+}
+
 }  // namespace twinbench::energy_flow

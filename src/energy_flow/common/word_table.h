@@ -78,4 +78,28 @@ class WordTable {
   std::vector<std::int64_t> offsets_;
 };
 
+// Empty, or why text row `b` is not the words of its first `length` tokens. On the host: ids [rows, tokens], bytes
+// [rows, text_bytes] that end in zeros, sizes [rows].
+inline std::string not_its_words(const WordTable& words, std::int64_t b, std::int64_t length, const at::Tensor& ids,
+                                 const at::Tensor& bytes, const at::Tensor& sizes) {
+  std::string text;
+  for (std::int64_t i = 0; i < length; ++i) {
+    const auto id = ids[b][i].item<std::int64_t>();
+    if (id >= kFirstWord) text += (text.empty() ? "" : " ") + std::string(words.word(id));
+  }
+  if (sizes[b].item<std::int32_t>() != static_cast<std::int64_t>(text.size())) return "a text's length is another";
+  const at::Tensor row = bytes[b].contiguous();
+  text.resize(static_cast<std::size_t>(row.numel()));
+  return std::memcmp(text.data(), row.const_data_ptr<std::uint8_t>(), text.size()) == 0
+             ? ""
+             : "a text is not its tokens' words";
+}
+
+inline Refusal special_id_with_a_word() {
+  return {
+      "a special id with a word",
+      [](NamedTensors& inputs, Setting&) { inputs["word_offsets"].mutable_data_ptr<std::int64_t>()[kFirstWord] += 1; },
+      ErrorKind::kCorrupt, "word_offsets"};
+}
+
 }  // namespace twinbench::energy_flow

@@ -204,17 +204,10 @@ std::string other_texts(const NamedTensors& inputs, const NamedTensors& outputs,
     const std::int64_t length = lengths[b].item<std::int32_t>();
     if (length < 0 || length > s.size("tokens")) return "a length is outside 0 .. tokens";
     if (b >= shown_texts(s) && length > 0) return "a text of a sample that is not to be shown";
-    std::string text;
-    for (std::int64_t i = 0; i < length; ++i) {
-      const auto id = tokens[b][i].item<std::int64_t>();
-      if (id < 0 || id >= s.size("vocabulary")) return "an id is none of the vocabulary's";
-      if (id >= kFirstWord) text += (text.empty() ? "" : " ") + std::string(words.word(id));
-    }
-    if (sizes[b].item<std::int32_t>() != static_cast<std::int64_t>(text.size())) return "a text's length is another";
-    text.resize(static_cast<std::size_t>(s.size("text_bytes")));
-    const at::Tensor row = texts[b].contiguous();
-    if (std::memcmp(text.data(), row.const_data_ptr<std::uint8_t>(), text.size()) != 0)
-      return "a text is not its tokens' words";
+    const at::Tensor ids = tokens[b].narrow(0, 0, length);
+    if (ids.lt(0).logical_or(ids.ge(s.size("vocabulary"))).any().item<bool>())
+      return "an id is none of the vocabulary's";
+    if (const std::string why = not_its_words(words, b, length, tokens, texts, sizes); !why.empty()) return why;
   }
   return "";
 }
@@ -235,19 +228,13 @@ ComponentSpec make_spec() {
                      {"texts are their tokens' words, of the samples that are due alone", other_texts}};
   spec.relations = {{"flows go forward once more or not, the texts are the same",
                      [](Setting s) { return with_option(s, "repeated_forward", s.on("repeated_forward") ? 0 : 1); }}};
-  spec.refusals = {starts_on_a_plane(),
-                   {"a text longer than its row",
-                    [](NamedTensors& inputs, Setting& s) {
-                      inputs["length"].mutable_data_ptr<std::int32_t>()[0] =
-                          static_cast<std::int32_t>(s.size("max_length")) + 1;
-                    },
-                    ErrorKind::kOutOfRange, "length"},
-                   {"a special id with a word",
-                    [](NamedTensors& inputs, Setting& s) {
-                      s = with_option(with_option(s, "text_bridge", 1), "decoder_step_interval", 1);
-                      inputs["word_offsets"].mutable_data_ptr<std::int64_t>()[kFirstWord] += 1;
-                    },
-                    ErrorKind::kCorrupt, "word_offsets"}};
+  // Words are read where a text is due.
+  Refusal special = special_id_with_a_word();
+  special.spoil = [spoil = special.spoil](NamedTensors& inputs, Setting& s) {
+    s = with_option(with_option(s, "text_bridge", 1), "decoder_step_interval", 1);
+    spoil(inputs, s);
+  };
+  spec.refusals = {starts_on_a_plane(), text_beyond_its_row(), special};
   return spec;
 }
 

@@ -111,20 +111,14 @@ std::string broken_text(const NamedTensors& inputs, const NamedTensors& outputs,
   for (std::int64_t b = 0; b < s.size("batch"); ++b) {
     const std::int64_t length = lengths[b].item<std::int32_t>();
     if (length < 0 || length > s.size("tokens")) return "a length is outside 0 .. tokens";
-    std::string text;
     for (std::int64_t i = 0; i < s.size("tokens"); ++i) {
       const auto id = tokens[b][i].item<std::int64_t>();
       if (id < 0 || id >= s.size("vocabulary")) return "an id is none of the vocabulary's";
       if (i >= length && id != kPadToken) return "a token after the end";
       if (i + 1 < length && id == kEndToken) return "a sample goes on after its end";
       if (i + 1 == length && length < s.size("tokens") && id != kEndToken) return "a sample stops before its end";
-      if (i < length && id >= kFirstWord) text += (text.empty() ? "" : " ") + std::string(words.word(id));
     }
-    if (sizes[b].item<std::int32_t>() != static_cast<std::int64_t>(text.size())) return "a text's length is another";
-    text.resize(static_cast<std::size_t>(s.size("text_bytes")));
-    const at::Tensor row = texts[b].contiguous();
-    if (std::memcmp(text.data(), row.const_data_ptr<std::uint8_t>(), text.size()) != 0)
-      return "a text is not its tokens' words";
+    if (const std::string why = not_its_words(words, b, length, tokens, texts, sizes); !why.empty()) return why;
   }
   return "";
 }
@@ -150,23 +144,20 @@ ComponentSpec make_spec() {
   spec.baseline_repeats = baseline_repeats;
   spec.most_launches = kernels_at_most;
   spec.invariants = {{"texts are their tokens' words, up to the end", broken_text}};
-  spec.refusals = {
-      {"a word's bytes beyond the table",
-       [](NamedTensors& inputs, Setting& setting) {
-         inputs["word_offsets"].mutable_data_ptr<std::int64_t>()[setting.size("vocabulary")] += 1;
-       },
-       ErrorKind::kCorrupt, "word_offsets"},
-      {"a special id with a word",
-       [](NamedTensors& inputs, Setting&) { inputs["word_offsets"].mutable_data_ptr<std::int64_t>()[kFirstWord] += 1; },
-       ErrorKind::kCorrupt, "word_offsets"},
-      {"a word longer than the longest",
-       [](NamedTensors& inputs, Setting& setting) {
-         auto* const offsets = inputs["word_offsets"].mutable_data_ptr<std::int64_t>();
-         const std::int64_t all = setting.size("vocabulary"), longest = setting.size("longest_word");
-         inputs.set("word_bytes", at::full({longest + 1}, 'x', at::kByte));
-         for (std::int64_t id = 0; id <= all; ++id) offsets[id] = id == all ? longest + 1 : 0;
-       },
-       ErrorKind::kOutOfRange, "word_offsets"}};
+  spec.refusals = {{"a word's bytes beyond the table",
+                    [](NamedTensors& inputs, Setting& setting) {
+                      inputs["word_offsets"].mutable_data_ptr<std::int64_t>()[setting.size("vocabulary")] += 1;
+                    },
+                    ErrorKind::kCorrupt, "word_offsets"},
+                   special_id_with_a_word(),
+                   {"a word longer than the longest",
+                    [](NamedTensors& inputs, Setting& setting) {
+                      auto* const offsets = inputs["word_offsets"].mutable_data_ptr<std::int64_t>();
+                      const std::int64_t all = setting.size("vocabulary"), longest = setting.size("longest_word");
+                      inputs.set("word_bytes", at::full({longest + 1}, 'x', at::kByte));
+                      for (std::int64_t id = 0; id <= all; ++id) offsets[id] = id == all ? longest + 1 : 0;
+                    },
+                    ErrorKind::kOutOfRange, "word_offsets"}};
   return spec;
 }
 

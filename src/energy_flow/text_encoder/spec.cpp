@@ -91,12 +91,7 @@ ComponentSpec make_spec() {
   spec.cost = cost;
   spec.most_launches = [](const Setting& s) { return (s.dtype == Dtype::kBf16 ? 11 : 10) * s.size("layers") + 7; };
   spec.invariants = {{"cells lie within 1", beyond_one}};
-  spec.refusals = {{"a text longer than its row",
-                    [](NamedTensors& inputs, Setting& setting) {
-                      inputs["length"].mutable_data_ptr<std::int32_t>()[0] =
-                          static_cast<std::int32_t>(setting.size("max_length")) + 1;
-                    },
-                    ErrorKind::kOutOfRange, "length"},
+  spec.refusals = {text_beyond_its_row(),
                    {"an id beyond the vocabulary",
                     [](NamedTensors& inputs, Setting& setting) {
                       inputs["token"].mutable_data_ptr<std::int32_t>()[0] =
