@@ -88,8 +88,8 @@ void launch_gates(const GatesArguments& arguments, kernels::Stream stream);
 struct NextStatesArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
   std::int64_t slots = 0;
-  const std::int32_t* total = nullptr;    // [1]: rows that there are
-  const std::int32_t* source = nullptr;   // [slots]
+  const std::int32_t* total = nullptr;   // [1]: rows that there are
+  const std::int32_t* source = nullptr;  // [slots]
   std::int32_t stride = 0, layers = 0;
   const std::uint16_t* stored = nullptr;  // [layers, slots, stride], by source
   const float* gates = nullptr;           // [layers, slots, 4, stride]
@@ -140,14 +140,14 @@ struct GatesBackArguments {
   std::int64_t slots = 0;
   StepRows tape = {};
   std::int32_t stride = 0;
-  bool top = false;              // what comes from above passes the output's guard
-  const float* gates = nullptr;  // as GatesArguments
-  const float* state = nullptr;  // [slots, stride], before the step, by tape.source
+  bool top = false;                       // what comes from above passes the output's guard
+  const float* gates = nullptr;           // as GatesArguments
+  const float* state = nullptr;           // [slots, stride], before the step, by tape.source
   const std::uint16_t* stored = nullptr;  // likewise, in its place: in bf16 (hidden_dtype)
-  const float* above = nullptr;  // [slots, stride], of what went up
-  float* hidden = nullptr;       // [slots, stride] of the layer's adjoints; then the part that goes past the gates
-  float* of_input = nullptr;     // [slots, 3 * stride]
-  float* of_state = nullptr;     // [slots, 3 * stride]
+  const float* above = nullptr;           // [slots, stride], of what went up
+  float* hidden = nullptr;    // [slots, stride] of the layer's adjoints; then the part that goes past the gates
+  float* of_input = nullptr;  // [slots, 3 * stride]
+  float* of_state = nullptr;  // [slots, 3 * stride]
 };
 void launch_gates_back(const GatesBackArguments& arguments, kernels::Stream stream);
 

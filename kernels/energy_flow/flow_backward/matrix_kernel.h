@@ -52,7 +52,8 @@ class MatrixTile {
       values_[j] = {};
       if (from < 0) continue;
       const std::int64_t there = from * a_.width + column;
-      values_[j] = a_.stored != nullptr ? kernels::load_bf16<4>(a_.stored + there) : kernels::load<4>(a_.values + there);
+      values_[j] =
+          a_.stored != nullptr ? kernels::load_bf16<4>(a_.stored + there) : kernels::load<4>(a_.values + there);
     }
     TWINBENCH_UNROLL
     for (int j = 0; j < kGradientLoads; ++j) {

@@ -19,11 +19,11 @@ namespace twinbench::energy_flow::flow_forward {
 // What the backward pass needs of one tile's step; whoever gives it to SampleFlows::advance() owns its memory.
 struct TileStep {
   std::int64_t tile = 0;
-  std::uint32_t active = 0;   // a bit for every lane with a live flow
-  float* state = nullptr;     // [4][kLanes] before the step: position, energy
+  std::uint32_t active = 0;     // a bit for every lane with a live flow
+  float* state = nullptr;       // [4][kLanes] before the step: position, energy
   std::byte* hidden = nullptr;  // [layers * width][kLanes] likewise, as the flows store it
-  float* replayed = nullptr;  // [3][kLanes], as decided: slopes of the reflection in x and y, children and one
-  TileKept kept = {};         // where everything is kept
+  float* replayed = nullptr;    // [3][kLanes], as decided: slopes of the reflection in x and y, children and one
+  TileKept kept = {};           // where everything is kept
 };
 
 class SampleFlows {

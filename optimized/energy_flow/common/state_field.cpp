@@ -72,7 +72,8 @@ void StateField::move(std::int64_t from, std::int64_t to) const {
 
 float StateField::get(std::int64_t place, std::int64_t channel) const {
   if (bf16_)
-    return std::bit_cast<float>(static_cast<std::uint32_t>(*reinterpret_cast<std::uint16_t*>(at(place, channel))) << 16);
+    return std::bit_cast<float>(static_cast<std::uint32_t>(*reinterpret_cast<std::uint16_t*>(at(place, channel)))
+                                << 16);
   return *reinterpret_cast<float*>(at(place, channel));
 }
 

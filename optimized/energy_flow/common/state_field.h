@@ -26,7 +26,7 @@ class StateField {
   // The same as floats.
   static void widen(const std::byte* kept, std::int64_t channels, bool bf16, float* to);
 
-  void clear(std::int64_t tiles) const;  // the first ones
+  void clear(std::int64_t tiles) const;                 // the first ones
   void move(std::int64_t from, std::int64_t to) const;  // a flow's, from place to place
   float get(std::int64_t place, std::int64_t channel) const;
   void set(std::int64_t place, std::int64_t channel, float value) const;

@@ -210,15 +210,15 @@ class TapedSteps : protected FlowSteps {
   const std::int64_t steps_, slots_, layer_count_;
   const std::int64_t segment_;  // steps between kept states; 0: all are kept
   const bool keeps_;
-  const bool stores_;  // states in bf16 between steps
-  std::int32_t* const totals_;                                   // [steps + 1]
-  const FlowRows rows_;                                          // of the first step, then of the others
-  std::int32_t* const requests_;                                 // likewise
-  float* states_ = nullptr;                                      // [steps, layers, slots, stride], or of one step where they are stored
-  std::uint16_t* stored_ = nullptr;                              // likewise
-  float* fields_ = nullptr;                                      // [steps, kFields, slots]
-  std::int32_t* births_ = nullptr;                               // [steps, kBirths, slots]
-  float* gates_ = nullptr;                                       // of one layer of one step, or of all
+  const bool stores_;                // states in bf16 between steps
+  std::int32_t* const totals_;       // [steps + 1]
+  const FlowRows rows_;              // of the first step, then of the others
+  std::int32_t* const requests_;     // likewise
+  float* states_ = nullptr;          // [steps, layers, slots, stride], or of one step where they are stored
+  std::uint16_t* stored_ = nullptr;  // likewise
+  float* fields_ = nullptr;          // [steps, kFields, slots]
+  std::int32_t* births_ = nullptr;   // [steps, kBirths, slots]
+  float* gates_ = nullptr;           // of one layer of one step, or of all
   float *inputs_of_steps_ = nullptr, *sums_of_steps_ = nullptr;  // where everything is kept
   float* starts_ = nullptr;                                      // [segments, 4, slots]: places and energies
   std::int32_t* ages_ = nullptr;                                 // [segments, slots]
