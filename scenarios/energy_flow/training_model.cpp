@@ -12,6 +12,7 @@
 #include "scenarios/runner/component_source.h"
 #include "src/common/error.h"
 #include "src/energy_flow/common/training_window.h"
+#include "src/energy_flow/common/window_texts.h"
 #include "src/formats/batch_order.h"
 #include "src/registry.h"
 
@@ -198,6 +199,8 @@ class TrainStepRun final : public TrainingRun {
 void take_training_keys(RunSource& source) {
   const ComponentSpec& spec = find_component("energy_flow.train_step").spec;
   source.sizes = size_keys(spec);
+  for (Key& key : source.sizes)  // of texts: a run without them says nothing of their sizes
+    if (is_size_of_texts(key.name)) key = key.or_else(std::int64_t{0});
   source.sizes.push_back(count_key("pairs", 1, 1e9, "the first so many of the dataset: whole windows"));
   // A run starts at its first window, on the dataset's own rows.
   for (Key& key : option_keys(spec))
