@@ -61,11 +61,12 @@ void TrainingTexts::stage(const std::int64_t* pair, std::int64_t rows, const Nam
   auto* const bytes = to["wanted_bytes"].mutable_data_ptr<std::uint8_t>();
   auto* const offsets = to["wanted_offsets"].mutable_data_ptr<std::int64_t>();
   for (std::int64_t row = 0; row < rows; ++row) {
-    const auto from = static_cast<std::size_t>(pair[row]);
-    std::copy_n(tokens_.data() + pair[row] * most_, most_, token + row * most_);
-    to["length"].mutable_data_ptr<std::int32_t>()[row] = lengths_[from];
-    if (!wanted_[from].empty()) std::memcpy(bytes + offsets[row], wanted_[from].data(), wanted_[from].size());
-    offsets[row + 1] = offsets[row] + std::ssize(wanted_[from]);
+    const std::int64_t from = pair[row];
+    const std::string& wanted = wanted_[static_cast<std::size_t>(from)];
+    std::copy_n(tokens_.data() + from * most_, most_, token + row * most_);
+    to["length"].mutable_data_ptr<std::int32_t>()[row] = lengths_[static_cast<std::size_t>(from)];
+    if (!wanted.empty()) std::memcpy(bytes + offsets[row], wanted.data(), wanted.size());
+    offsets[row + 1] = offsets[row] + std::ssize(wanted);
   }
 }
 
