@@ -29,6 +29,7 @@ class WindowTexts {
 
   void begin(const TrainedTensors& tensors, std::int64_t attempt) {
     due_ = is_due(s_, attempt);
+    if (wanted_) wanted_.emplace(inputs_, "wanted");  // on a card the texts may be others now
     decodes_ = tokens_ = 0;
     if (!encodes(s_) || Window(s_).rows() <= 0) return;
     const Setting own = encoder_setting(s_, Window(s_).rows(), attempt);
