@@ -34,10 +34,11 @@ inline std::int64_t decoder_calls(Variant variant, const NamedTensors& outputs, 
   return variant == Variant::kBaseline ? most_decoded(s) : 1;
 }
 
+// Beside the arena, in which the encoder's parameters are.
 inline Cost cost_of_texts(const Setting& s) {
   if (!s.on("text_bridge")) return {};
   Cost all;
-  if (encodes(s)) all = kBridgeEncoder.spec().cost(encoder_setting(s, Window(s).rows()));
+  if (encodes(s)) all.flops = kBridgeEncoder.spec().cost(encoder_setting(s, Window(s).rows())).flops;
   if (s.option("decoder_step_interval") != 1 || most_decoded(s) == 0) return all;  // else it may be due, or not
   const Cost decoder = kBridgeDecoder.spec().cost(decoder_setting(s, most_decoded(s)));
   return {all.bytes + decoder.bytes, all.flops + decoder.flops};

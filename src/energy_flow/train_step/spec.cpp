@@ -45,7 +45,6 @@ Signature signature() {
                   {"mapper_middle", Expression("2 * cells")},
                   {"mapper_inner", Expression("max(embedding / 2, 2 * cells)")},
                   {"rows", Expression("micro_steps * micro_batch")},
-                  {"elements", Expression(elements())},
                   {"counted", Expression(std::to_string(std::int64_t{kCounts}))},
                   {"recorded", Expression(std::to_string(std::int64_t{kRecord}))},
                   {"anomaly_columns", Expression(std::to_string(std::int64_t{kAnomalyColumns}))},
@@ -68,6 +67,7 @@ Signature signature() {
                   result("work", "work_columns", measured).of(Element::kInt64)},
   };
   for (const DerivedSize& one : text_sizes()) s.derived.push_back(one);
+  s.derived.push_back({"elements", Expression(elements())});
   add_mapper(s);
   const std::size_t first = s.inputs.size();
   add_networks(s, /*trained=*/true);
