@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "src/common/error.h"
 #include "src/energy_flow/common/tokenizer.h"
@@ -48,12 +49,16 @@ NamedTensors TrainingTexts::inputs(std::int64_t rows) const {
   for (std::size_t i = 0; i < std::min(sizes.size(), static_cast<std::size_t>(rows)); ++i) most += sizes[i];
   const at::Tensor words = at::zeros({std::ssize(bytes_)}, at::kByte);
   if (!bytes_.empty()) std::memcpy(words.mutable_data_ptr<std::uint8_t>(), bytes_.data(), bytes_.size());
-  return {{"word_bytes", words},
-          {"word_offsets", at::tensor(offsets_, at::kLong)},
-          {"token", at::zeros({rows, most_}, at::kInt)},
-          {"length", at::zeros({rows}, at::kInt)},
-          {"wanted_bytes", at::zeros({most}, at::kByte)},
-          {"wanted_offsets", at::zeros({rows + 1}, at::kLong)}};
+  const NamedTensors made = {{"word_bytes", words},
+                             {"word_offsets", at::tensor(offsets_, at::kLong)},
+                             {"token", at::zeros({rows, most_}, at::kInt)},
+                             {"length", at::zeros({rows}, at::kInt)},
+                             {"wanted_bytes", at::zeros({most}, at::kByte)},
+                             {"wanted_offsets", at::zeros({rows + 1}, at::kLong)}};
+  std::vector<std::int64_t> first(static_cast<std::size_t>(rows));
+  std::iota(first.begin(), first.end(), 0);
+  stage(first.data(), rows, made);
+  return made;
 }
 
 void TrainingTexts::stage(const std::int64_t* pair, std::int64_t rows, const NamedTensors& to) const {

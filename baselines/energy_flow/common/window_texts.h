@@ -42,7 +42,8 @@ class WindowTexts {
     encoder_ = std::make_unique<TextsOnTape>(encoder_inputs(parameters, own, texts), own);
     gradients_ = encoder_gradients(tensors.by_gradient(), own);
   }
-  void end() { encoder_.reset(); }
+  // Nothing of the window is held.
+  void end() { encoder_.reset(), gradients_ = {}, encoded_ = difference_ = at::Tensor(); }
 
   // ---- of a micro-step, in this order -------------------------------------------------------------------------------
 
@@ -73,8 +74,9 @@ class WindowTexts {
     at::Tensor text;
     double weight = 1;  // in the total
   };
-  Losses losses(const at::TensorOptions& options) const {
-    if (!wanted_) return {{}, at::zeros({}, options)};
+  Losses losses(const at::Tensor& without_texts) const {
+    if (!wanted_) return {{}, without_texts};
+    const at::TensorOptions options = row_.options();
     const double decoded = counted_ == 0 ? 0 : sum_ / static_cast<double>(counted_);
     const at::Tensor encoder = encoder_ ? at::mean(at::mul(difference_, difference_)) : at::zeros({}, options),
                      decoder = at::full({}, decoded, options), text = at::add(encoder, decoder, kDecoderLossShare);

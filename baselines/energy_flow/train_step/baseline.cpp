@@ -134,13 +134,14 @@ class Baseline final : public Runnable {
     texts_.encode(row, rows, i == 0, energies);
     look(i, kEnergyStage, energies), look(i, kGoalStage, target), look(i, kSurfaceStage, flows.surface());
     const at::Tensor difference = at::sub(flows.surface(), target);
-    const at::Tensor energy = at::mean(at::mul(difference, difference));
+    const at::Tensor energy = at::mean(at::mul(difference, difference)),
+                     none = s_.on("text_bridge") ? at::Tensor() : at::zeros({}, options_);
     if (s_.on("repeated_forward"))
       again(x, keys);
     else
       for (std::int64_t b = 0; b < texts_.shown(); ++b) texts_.decode(b, flows.surface().narrow(0, b, 1));
     if (encodes(s_)) look(i, kEncodedStage, texts_.encoded());
-    const WindowTexts::Losses texts = texts_.losses(options_);
+    const WindowTexts::Losses texts = texts_.losses(none);
     const at::Tensor total = at::add(energy, texts.text, texts.weight);
     std::vector<at::Tensor> messages = {energy};
     messages.insert(messages.end(), texts.parts.begin(), texts.parts.end());
