@@ -31,6 +31,10 @@ void TapeBaseline::run() {
     if (!inputs_[name].is_cpu()) copy = inputs_[name].cpu().contiguous();
   const at::AutoGradMode tape(backward_);
   compute();
+  replay();
+}
+
+void TapeBaseline::replay() {
   if (roots_.empty()) return;  // forward; or not one batch item: the zeros made at set-up stay
   const auto found =
       torch::autograd::grad(roots_, leaves_, root_gradients_, std::nullopt, false, /*allow_unused=*/true);

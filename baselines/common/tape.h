@@ -38,6 +38,8 @@ class TapeBaseline : public Runnable {
   void result(const std::string& output, at::Tensor value);
   // Part of an output in the backward pass, with the gradient that reaches it.
   void root(at::Tensor value, at::Tensor gradient);
+  // From the roots that there are to the gradients; run() ends with it.
+  void replay();
 
   // x [rows, in] -> [rows, out], in the setting's numeric mode.
   at::Tensor linear(const at::Tensor& x, const std::string& weight, const std::string& bias) const;

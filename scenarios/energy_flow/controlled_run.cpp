@@ -28,8 +28,7 @@ class ControlledRun final : public TrainingRun {
         step_{{}, run.dtype, run.device},
         update_{{}, run.dtype, run.device} {
     step_.input_case.name = update_.input_case.name = config.name;
-    step_.input_case.sizes = config.sizes;
-    step_.input_case.sizes.erase("pairs");
+    step_.input_case.sizes = training_sizes(config);
     step_.input_case.options = config.options;
     for (const char* of_update : {"documented_order", "weight_decay"}) step_.input_case.options.erase(of_update);
     step_.input_case.options["clip"] = 0;

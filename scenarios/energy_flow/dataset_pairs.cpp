@@ -49,7 +49,12 @@ DatasetPairs dataset_pairs(const ScenarioConfig& config, const std::string& pair
   const auto first = [&](const std::vector<float>& of) {
     return at::from_blob(const_cast<float*>(of.data()), {rows, columns}, at::kFloat).clone();
   };
-  return {first(dataset.inputs), first(dataset.targets)};
+  DatasetPairs result{first(dataset.inputs), first(dataset.targets)};
+  for (std::int64_t row = 0; row < rows; ++row) {
+    result.input_texts.emplace_back(dataset.input_text(row));
+    result.target_texts.emplace_back(dataset.target_text(row));
+  }
+  return result;
 }
 
 }  // namespace twinbench::energy_flow

@@ -4,13 +4,15 @@
 #include <ATen/core/Tensor.h>
 
 #include <string>
+#include <vector>
 
 #include "scenarios/runner/config.h"
 
 namespace twinbench::energy_flow {
 
 struct DatasetPairs {
-  at::Tensor input, target;  // [pairs, width], fp32 on the CPU
+  at::Tensor input, target;                                      // [pairs, width], fp32 on the CPU
+  std::vector<std::string> input_texts = {}, target_texts = {};  // of the pairs
 };
 
 // As many pairs as the scenario's size `pairs` says, their embeddings as wide as its size `width`. "default" is the

@@ -5,13 +5,18 @@
 
 #include <cmath>
 #include <cstring>
+#include <numeric>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "harness/compare/inputs.h"
+#include "scenarios/energy_flow/training_texts.h"
 #include "scenarios/runner/carried_state.h"
 #include "scenarios/runner/component_source.h"
 #include "src/common/error.h"
 #include "src/energy_flow/common/training_window.h"
+#include "src/energy_flow/common/window_texts.h"
 #include "src/formats/batch_order.h"
 #include "src/registry.h"
 
@@ -25,15 +30,17 @@ constexpr const char* kMoments[] = {"first_moment", "second_moment"};
 // What a window told: in one copy where the results lie on a card.
 struct WindowResults {
   float loss = 0;
+  std::vector<float> encoder_losses;  // of the micro-steps, where there are texts
   double norm = 0;
   std::int64_t record[kRecord] = {}, counts[kCounts] = {}, work[kWorkColumns] = {};
 
   void read(const NamedTensors& outputs) {
-    const std::pair<const char*, std::span<std::uint8_t>> parts[] = {{"loss", bytes(&loss)},
-                                                                     {"norm", bytes(&norm)},
-                                                                     {"record", bytes(&record)},
-                                                                     {"counts", bytes(&counts)},
-                                                                     {"work", bytes(&work)}};
+    encoder_losses.resize(static_cast<std::size_t>(outputs["encoder_losses"].numel()));
+    const std::span<std::uint8_t> of_texts(reinterpret_cast<std::uint8_t*>(encoder_losses.data()),
+                                           encoder_losses.size() * sizeof(float));
+    const std::pair<const char*, std::span<std::uint8_t>> parts[] = {
+        {"loss", bytes(&loss)},     {"encoder_losses", of_texts}, {"norm", bytes(&norm)},
+        {"record", bytes(&record)}, {"counts", bytes(&counts)},   {"work", bytes(&work)}};
     const bool here = outputs["loss"].device().is_cpu();
     std::vector<at::Tensor> flat;
     for (const auto& [name, to] : parts) {
@@ -46,6 +53,7 @@ struct WindowResults {
     const auto* from = here ? nullptr : joined.const_data_ptr<std::uint8_t>();
     for (std::size_t i = 0; i < flat.size(); ++i) {
       const auto& to = parts[i].second;
+      if (to.empty()) continue;
       std::memcpy(to.data(), here ? flat[i].const_data_ptr() : from, to.size());
       if (!here) from += to.size();
     }
@@ -65,8 +73,7 @@ class TrainStepRun final : public TrainingRun {
     const Component& component = find_component("energy_flow.train_step");
     Setting setting{{}, run.dtype, run.device};
     setting.input_case.name = config.name;
-    setting.input_case.sizes = config.sizes;
-    setting.input_case.sizes.erase("pairs");
+    setting.input_case.sizes = training_sizes(config);
     setting.input_case.options = config.options;
     for (const char* own : {"shuffled", "baseline_sanitises"}) setting.input_case.options.erase(own);
     if (run.variant == Variant::kBaseline && config.options.at("baseline_sanitises") == 0)
@@ -82,6 +89,10 @@ class TrainStepRun final : public TrainingRun {
     for (const char* moment : kMoments) inputs_[moment].zero_();
     inputs_["counts"].zero_();
     inputs_["counts"].narrow(0, kScaleExponent, 1).fill_(kFirstExponent);
+    if (setting_.on("text_bridge")) {
+      texts_.emplace(pairs, pairs_, setting_);
+      for (const auto& [name, tensor] : texts_->inputs(rows_)) inputs_.set(name, tensor.to(run.device.tensors()));
+    }
     input_ = pairs.input.narrow(0, 0, pairs_).to(inputs_["input"].scalar_type()).clone();
     target_ = pairs.target.narrow(0, 0, pairs_).to(inputs_["target"].scalar_type()).clone();
     make();
@@ -133,7 +144,12 @@ class TrainStepRun final : public TrainingRun {
   }
   std::int64_t items() const override { return pairs_; }
 
-  Readings losses() override { return {{"loss", results_.loss}}; }
+  Readings losses() override {
+    Readings all = {{"loss", results_.loss}};
+    const auto& losses = results_.encoder_losses;
+    if (texts_) all["encoder_loss"] = std::accumulate(losses.begin(), losses.end(), 0.0) / std::ssize(losses);
+    return all;
+  }
   Readings counters() override {
     return {{"applied", static_cast<double>(results_.counts[kApplied])},
             {"skipped_steps", static_cast<double>(results_.counts[kSkippedSteps])},
@@ -165,10 +181,14 @@ class TrainStepRun final : public TrainingRun {
       staged_ = {{"input", at::empty({rows_, input_.size(1)}, input_.options())},
                  {"target", at::empty({rows_, target_.size(1)}, target_.options())},
                  {"sample_key", at::empty({rows_}, at::kLong)}};
+    if (!here && texts_ && !staged_.contains("token"))
+      for (const auto& [name, tensor] : texts_->inputs(rows_))
+        if (!name.starts_with("word_")) staged_.set(name, tensor);
     const NamedTensors& to = here ? inputs_ : staged_;
     auto* const key = to["sample_key"].mutable_data_ptr<std::int64_t>();
     for (std::int64_t row = 0; row < rows_; ++row)
       key[row] = shuffled_ ? order_[static_cast<std::size_t>(first + row)] : first + row;
+    if (texts_) texts_->stage(key, rows_, to);
     for (const auto& [name, from] : {std::pair<const char*, const at::Tensor&>{"input", input_}, {"target", target_}}) {
       const auto bytes = static_cast<std::size_t>(from.size(1) * from.element_size());
       auto* const into = static_cast<char*>(to[name].mutable_data_ptr());
@@ -187,6 +207,7 @@ class TrainStepRun final : public TrainingRun {
   std::int64_t pairs_ = 0, rows_ = 0;
   NamedTensors inputs_, staged_;
   at::Tensor input_, target_;  // [pairs, embedding], on the CPU
+  std::optional<TrainingTexts> texts_;
   std::unique_ptr<Runnable> runnable_;
   WindowResults results_;
   std::vector<std::uint32_t> order_;
@@ -198,6 +219,8 @@ class TrainStepRun final : public TrainingRun {
 void take_training_keys(RunSource& source) {
   const ComponentSpec& spec = find_component("energy_flow.train_step").spec;
   source.sizes = size_keys(spec);
+  for (Key& key : source.sizes)  // of texts: a run without them says nothing of their sizes
+    if (is_size_of_texts(key.name)) key = key.or_else(std::int64_t{0});
   source.sizes.push_back(count_key("pairs", 1, 1e9, "the first so many of the dataset: whole windows"));
   // A run starts at its first window, on the dataset's own rows.
   for (Key& key : option_keys(spec))
@@ -211,6 +234,14 @@ void take_training_keys(RunSource& source) {
     check_dataset(config, "pairs", "embedding");
   };
   source.step_tolerance = {Tolerance::Kind::kBound, {1e-4, 1e-5}, {6e-2, 3e-2}, "C24"};
+}
+
+Sizes training_sizes(const ScenarioConfig& config) {
+  Sizes sizes = config.sizes;
+  sizes.erase("pairs");
+  for (const SizeSpec& one : find_component("energy_flow.train_step").spec.signature.sizes)
+    if (is_size_of_texts(one.name)) sizes.emplace(one.name, 0);
+  return sizes;
 }
 
 std::int64_t rows_of_window(const ScenarioConfig& config, const Setting& setting, std::int64_t pairs) {

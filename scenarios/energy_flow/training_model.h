@@ -17,6 +17,9 @@ std::unique_ptr<TrainingRun> make_training_run(const ScenarioConfig& config, con
 // What every run over that component has: its sizes, `pairs`, the options that are not of its inputs, its tolerance.
 void take_training_keys(RunSource& source);
 
+// The component's sizes: the scenario's, and 0 for those of texts that it says nothing of.
+Sizes training_sizes(const ScenarioConfig& config);
+
 // Rows of a window. Throws kOutOfRange where there are none, or where `pairs` are no whole windows.
 std::int64_t rows_of_window(const ScenarioConfig& config, const Setting& setting, std::int64_t pairs);
 

@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -35,7 +36,34 @@ ScenarioConfig small() {
 
 DatasetPairs pairs() {
   const auto all = at::arange(2 * kPairs * kWidth, at::kFloat).mul(0.37).sin().view({2, kPairs, kWidth});
-  return {all[0].clone(), all[1].clone()};
+  DatasetPairs result{all[0].clone(), all[1].clone()};
+  for (std::int64_t i = 0; i < kPairs; ++i) {
+    std::string text = "A man";
+    for (std::int64_t k = 0; k <= i; ++k) text += " walks" + std::to_string(k % 4);
+    result.input_texts.push_back(i == 2 ? "" : text + "!");
+    result.target_texts.push_back(i == 3 ? " " : "the man is far " + text);
+  }
+  return result;
+}
+
+// Of the same flows, with an encoder beside them.
+ScenarioConfig with_texts() {
+  ScenarioConfig config = small();
+  for (const auto& [name, size] : Sizes{{"encoder_layers", 1},
+                                        {"encoder_heads", 2},
+                                        {"encoder_head_width", 4},
+                                        {"encoder_ff", 12},
+                                        {"vocabulary", 24},
+                                        {"max_length", 8},
+                                        {"decoder_layers", 1},
+                                        {"decoder_heads", 2},
+                                        {"decoder_head_width", 4},
+                                        {"decoder_ff", 12},
+                                        {"tokens", 4},
+                                        {"longest_word", 8}})
+    config.sizes[name] = size;
+  config.options["text_bridge"] = 1, config.options["decoder_step_interval"] = 2;
+  return config;
 }
 
 std::unique_ptr<TrainingRun> start(Variant variant, const ScenarioConfig& config = small()) {
@@ -68,6 +96,38 @@ TEST(Training, AStateTakenAndPutBackIsTheWholeRun) {
     EXPECT_EQ(mismatched_bits(straight->state(), other->state()), 0) << to_string(variant);
     EXPECT_EQ(mismatched_bits(straight->outputs(), other->outputs()), 0) << to_string(variant);
     EXPECT_EQ(straight->counters()["applied"], 7);
+  }
+}
+
+// Of parameters that stay, a pair's loss is the same in every epoch, whichever its window: its text is staged with it.
+TEST(Training, TextsGoWithTheirPairs) {
+  auto config = with_texts();
+  config.sizes["micro_batch"] = 1, config.options["learning_rate"] = 0;
+  std::vector<double> of_baseline;
+  for (const auto variant : {Variant::kBaseline, Variant::kOptimized}) {
+    const auto run = start(variant, config);
+    std::vector<double> first, second, order;
+    for (int i = 0; i < 2 * kPairs; ++i) {
+      run->step();
+      (i < kPairs ? first : second).push_back(run->losses()["encoder_loss"]);
+    }
+    EXPECT_NE(first, second) << "another order";
+    std::sort(first.begin(), first.end()), std::sort(second.begin(), second.end());
+    for (std::size_t i = 0; i < first.size(); ++i) EXPECT_NEAR(first[i], second[i], 1e-6) << to_string(variant);
+    for (std::size_t i = 1; i < first.size(); ++i) EXPECT_GT(first[i] - first[i - 1], 1e-5) << to_string(variant);
+    if (of_baseline.empty()) of_baseline = first;
+    for (std::size_t i = 0; i < first.size(); ++i) EXPECT_NEAR(first[i], of_baseline[i], 1e-5);
+  }
+}
+
+TEST(Training, ARunWithTextsGoesOnFromItsState) {
+  for (const auto variant : {Variant::kBaseline, Variant::kOptimized}) {
+    const auto straight = start(variant, with_texts()), other = start(variant, with_texts());
+    for (int i = 0; i < 3; ++i) straight->step();
+    other->set_state(straight->state());
+    for (int i = 0; i < 3; ++i) straight->step(), other->step();
+    EXPECT_EQ(mismatched_bits(straight->state(), other->state()), 0) << to_string(variant);
+    EXPECT_EQ(straight->losses()["encoder_loss"], other->losses()["encoder_loss"]);
   }
 }
 

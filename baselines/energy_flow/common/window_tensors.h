@@ -94,4 +94,13 @@ inline void update_all(TrainedTensors& t, const Update& u) {
   at::_foreach_addcdiv_(t.trained, t.first, denominators, -u.step());
 }
 
+// Of the loss scale, kept up to date whether it is used or not.
+inline void move_scale(std::vector<std::int64_t>& counts, WindowStatus status, double good_windows) {
+  if (status == WindowStatus::kNotFinite) {
+    counts[kScaleExponent] = std::max<std::int64_t>(counts[kScaleExponent] - 1, 0), counts[kGoodSteps] = 0;
+  } else if (status == WindowStatus::kApplied && ++counts[kGoodSteps] >= good_windows) {
+    counts[kScaleExponent] = std::min(counts[kScaleExponent] + 1, kMostExponent), counts[kGoodSteps] = 0;
+  }
+}
+
 }  // namespace twinbench::energy_flow::train_step

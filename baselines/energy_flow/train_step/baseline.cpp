@@ -10,7 +10,10 @@
 #include "baselines/common/layers.h"
 #include "baselines/energy_flow/common/networks.h"
 #include "baselines/energy_flow/common/taped_flows.h"
+#include "baselines/energy_flow/common/window_operands.h"
 #include "baselines/energy_flow/common/window_tensors.h"
+#include "baselines/energy_flow/common/window_texts.h"
+#include "src/energy_flow/common/flow_calls.h"
 #include "src/energy_flow/common/training_window.h"
 #include "src/rounding.h"
 
@@ -18,22 +21,6 @@ namespace twinbench::energy_flow::train_step {
 namespace {
 
 constexpr int kSnapshotsOfStep = 8;
-
-// In bf16 mode the weights that no window moves are rounded once, for all windows.
-NamedTensors with_operands(NamedTensors inputs, const Setting& s) {
-  for (const InputSpec& input : inputs_of(*s.signature, s))
-    if (input.role == Role::kWeight) inputs.set(input.name, rounded(inputs[input.name], s.rounds_as()));
-  return inputs;
-}
-// Nothing is left to round for whoever takes the flows' inputs.
-Signature without_weights(Signature signature) {
-  for (InputSpec& input : signature.inputs)
-    if (input.role == Role::kWeight) input.role = Role::kBias;
-  return signature;
-}
-bool is_operand(const std::string& parameter) {  // the recurrent layers stay fp32 (0.3)
-  return parameter.find("weight") != std::string::npos && !parameter.starts_with("weight_");
-}
 
 template <class Real>
 class Baseline final : public Runnable {
@@ -47,6 +34,7 @@ class Baseline final : public Runnable {
         window_(s),
         options_(inputs["input"].options()),
         mapper_(inputs_, flow_forward::operands_of(s, false)),
+        texts_(inputs, s),
         work_(at::zeros({kWorkColumns}, at::kLong)) {
     reset();
   }
@@ -65,9 +53,12 @@ class Baseline final : public Runnable {
     looks_ = static_cast<double>(counts_[kAttempts]) < s_.option("anomaly_steps");
     anomaly_ = {-1, -1};
     losses_.assign(static_cast<std::size_t>(window_.micro_steps), 0.0);
+    for (auto& part : parts_)
+      if (s_.on("text_bridge")) part.assign(losses_.size(), at::zeros({}, options_));
     skipped_ = sanitised_ = back_ = 0;
     norm_ = 0, status_ = WindowStatus::kNothingToApply;
     tensors_.clear();
+    texts_.begin(tensors_, counts_[kAttempts]);
     networks_ = inputs_;
     for (const auto& [name, value] : tensors_.value)
       networks_.set(name, is_operand(name) ? rounded(value, s_.rounds_as()) : value);
@@ -78,6 +69,8 @@ class Baseline final : public Runnable {
     work(kTapeLeft) = bytes_of(history_);
     history_.clear();  // a run is a process of its own: what it still holds ends with it
     networks_ = {};
+    work(kDecodes) = texts_.decodes(), work(kDecodedTokens) = texts_.tokens();
+    texts_.end();
   }
 
   NamedTensors outputs() override {
@@ -97,11 +90,19 @@ class Baseline final : public Runnable {
             {"counts", at::tensor(counts_, at::kLong).to(place)},
             {"record", at::tensor({skipped_, sanitised_, static_cast<std::int64_t>(status_)}, at::kLong).to(place)},
             {"anomaly", at::tensor(anomaly_, at::kLong).to(place)},
+            {"energy_losses", parts(0)},
+            {"encoder_losses", parts(1)},
+            {"decoder_losses", parts(2)},
             {"work", work_.to(place)}};
   }
 
  private:
   using Tape = std::vector<flow_forward::TapedStep>;
+
+  // Of each micro-step of a window with texts.
+  at::Tensor parts(std::size_t which) const {
+    return parts_[which].empty() ? at::zeros({s_.size("text_steps")}, options_) : at::stack(parts_[which]);
+  }
 
   // No rounding comes near to it.
   static bool is_finite(double value) {
@@ -130,16 +131,28 @@ class Baseline final : public Runnable {
     flows.forward();
     note(flows, rows);
     const at::Tensor target = mapped(y);
+    texts_.encode(row, rows, i == 0, energies);
     look(i, kEnergyStage, energies), look(i, kGoalStage, target), look(i, kSurfaceStage, flows.surface());
     const at::Tensor difference = at::sub(flows.surface(), target);
-    const at::Tensor energy = at::mean(at::mul(difference, difference)), text = at::zeros({}, options_);
-    if (s_.on("repeated_forward")) again(x, keys);
-    const at::Tensor total = at::add(energy, text);
+    const at::Tensor energy = at::mean(at::mul(difference, difference)),
+                     none = s_.on("text_bridge") ? at::Tensor() : at::zeros({}, options_);
+    if (s_.on("repeated_forward"))
+      again(x, keys);
+    else
+      for (std::int64_t b = 0; b < texts_.shown(); ++b) texts_.decode(b, flows.surface().narrow(0, b, 1));
+    if (encodes(s_)) look(i, kEncodedStage, texts_.encoded());
+    const WindowTexts::Losses texts = texts_.losses(none);
+    const at::Tensor total = at::add(energy, texts.text, texts.weight);
+    std::vector<at::Tensor> messages = {energy};
+    messages.insert(messages.end(), texts.parts.begin(), texts.parts.end());
+    for (std::size_t part = 0; part < 3 && s_.on("text_bridge"); ++part)
+      parts_[part][static_cast<std::size_t>(i)] = messages[part];
+    messages.insert(messages.end(), {texts.text, total});
     look(i, kLossStage, total);
     time();
-    if (s_.on("eager_messages")) write_message(flows.surface(), {energy, text, total});
+    if (s_.on("eager_messages")) write_message(flows.surface(), messages);
     for (int twice = 0; s_.on("separate_metrics") && twice < 2; ++twice)
-      for (const at::Tensor& loss : {energy, text, total}) logged_ += loss.template item<double>();
+      for (const at::Tensor& loss : {energy, texts.text, total}) logged_ += loss.template item<double>();
     losses_[static_cast<std::size_t>(i)] = total.template item<double>();
     if (is_finite(losses_[static_cast<std::size_t>(i)]))
       backward(flows, difference, window_.share_of(i)), look_at_gradients(i);
@@ -170,6 +183,7 @@ class Baseline final : public Runnable {
   void note(Flows& flows, std::int64_t rows) {
     std::int64_t of[flow_backward::kWorkColumns] = {};
     flows.count_work(of);
+    if (s_.on("text_bridge")) announce_flow_forward(rows);
     ++work(kFlowForwards), work(kFlowSamples) += rows;
     work(kFlowSteps) += of[flow_backward::kFlowSteps], work(kStopTests) += of[flow_backward::kStopTests];
     work(kPlacedFlows) += of[flow_backward::kPlacedFlows];
@@ -196,6 +210,7 @@ class Baseline final : public Runnable {
       Flows alone = flows_of(energies.narrow(0, b, 1), keys.narrow(0, b, 1));
       alone.forward();
       note(alone, 1);
+      texts_.decode(b, alone.surface());
     }
   }
 
@@ -203,6 +218,7 @@ class Baseline final : public Runnable {
     const double by = 2 * share * loss_scale() / static_cast<double>(difference.numel());
     work(kTapePeak) = std::max(work(kTapePeak), bytes_of(history_) + bytes_of(retained_) + flows.tape_bytes());
     flows.replay(at::mul(difference, by));
+    texts_.backward(share * loss_scale());
     ++back_;
     if (s_.on("attached_storage"))
       history_.push_back(flows.give_tape());
@@ -231,15 +247,7 @@ class Baseline final : public Runnable {
       tensors_.clear();
       counts_[kSkippedSteps] += status_ == WindowStatus::kNotFinite;
     }
-    move_scale();
-  }
-  // Kept up to date whether it is used or not.
-  void move_scale() {
-    if (status_ == WindowStatus::kNotFinite) {
-      counts_[kScaleExponent] = std::max<std::int64_t>(counts_[kScaleExponent] - 1, 0), counts_[kGoodSteps] = 0;
-    } else if (status_ == WindowStatus::kApplied && ++counts_[kGoodSteps] >= s_.option("good_windows")) {
-      counts_[kScaleExponent] = std::min(counts_[kScaleExponent] + 1, kMostExponent), counts_[kGoodSteps] = 0;
-    }
+    move_scale(counts_, status_, s_.option("good_windows"));
   }
 
   // ---- what is done beside the step -----------------------------------------------------------------------------
@@ -266,12 +274,14 @@ class Baseline final : public Runnable {
   const Window window_;
   const at::TensorOptions options_;
   const flow_forward::Mapper mapper_;
+  WindowTexts texts_;
   TrainedTensors tensors_;
   NamedTensors networks_;  // as the window's products take them
   at::Tensor work_;
   std::vector<std::int64_t> counts_, anomaly_ = {-1, -1};
   bool looks_ = false;
   std::vector<double> losses_;
+  std::vector<at::Tensor> parts_[3];  // of each, with texts: energy, encoder, decoder
   std::vector<Tape> retained_, history_;
   std::int64_t skipped_ = 0, sanitised_ = 0, back_ = 0;  // back_: micro-steps whose gradients are there
   double norm_ = 0, logged_ = 0;

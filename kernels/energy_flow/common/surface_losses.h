@@ -55,6 +55,7 @@ struct SurfaceLossArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
   SurfacePair<float> energy = {}, encoder = {};
   double weight = 0, decoder = 0;   // of the text loss in the total; the decoder's loss
+  const double* decoded = nullptr;  // [1]: the decoder's loss instead, where the device alone knows it
   const float* upstream = nullptr;  // [1], read where gradients are asked for
   LossPlaces<float> losses = {};
   double* partial = nullptr;    // [2 * kMostLossBlocks], a place a block

@@ -78,7 +78,9 @@ struct SurfaceLossesAs {
     for (unsigned i = thread; i < encoder_blocks; i += kLossThreads) encoder += a.partial[kMostLossBlocks + i];
     energy = kernels::simt::block_sum(block, energy);
     encoder = kernels::simt::block_sum(block, encoder);
-    if (thread == 0) set_losses(a.losses, energy, a.energy.count, encoder, a.encoder.count, a.decoder, a.weight);
+    if (thread > 0) return;
+    const double decoder = a.decoded != nullptr ? *a.decoded : a.decoder;
+    set_losses(a.losses, energy, a.energy.count, encoder, a.encoder.count, decoder, a.weight);
   }
 };
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/energy_flow/common/pack_element.h"
+#include "kernels/energy_flow/common/window_texts_arguments.h"
 #include "kernels/energy_flow/train_step/math.h"
 
 namespace twinbench::energy_flow::train_step {
@@ -57,9 +58,9 @@ void launch_inspect(const InspectArguments& arguments, kernels::Stream stream);
 // A micro-step's gradients to the window's, or nothing where its loss is no number.
 struct AccumulateArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
-  const float* gradients = nullptr;  // [count]
-  float* sums = nullptr;             // [count]
-  std::int64_t count = 0, rows = 0;
+  const float *gradients = nullptr, *of_texts = nullptr;  // [count], [text_count]
+  float* sums = nullptr;                                  // [count + text_count]
+  std::int64_t count = 0, text_count = 0, rows = 0;
   const float* loss = nullptr;           // [1]
   const std::int64_t* finite = nullptr;  // [1]
   WindowState* state = nullptr;

@@ -86,7 +86,7 @@ struct Inspect {
   }
 };
 
-// Grid: kernels::striding_blocks(count, kThreads), one at least.
+// Grid: kernels::striding_blocks(count + text_count, kThreads), one at least.
 struct Accumulate {
   static constexpr int kMaxThreads = kThreads;
 
@@ -95,6 +95,9 @@ struct Accumulate {
     const bool finite = *a.finite != 0;
     const std::int64_t first = first_of(block), stride = stride_of(block);
     for (std::int64_t i = first; i < a.count; i += stride) a.sums[i] = accumulated(a.sums[i], a.gradients[i], finite);
+    float* const of_texts = a.sums + a.count;
+    for (std::int64_t i = first; i < a.text_count; i += stride)
+      of_texts[i] = accumulated(of_texts[i], a.of_texts[i], finite);
     if (first > 0) return;
     if (!finite) {
       ++a.state->skipped;

@@ -256,6 +256,12 @@ void TextEncoderPass<Real>::refresh() {
 }
 
 template <class Real>
+void TextEncoderPass<Real>::set_attempt(std::uint32_t attempt) {
+  for (Layer& layer : layers_) layer.first.dropout.attempt = layer.second.dropout.attempt = attempt;
+  gelu_.dropout.attempt = attempt;
+}
+
+template <class Real>
 void TextEncoderPass<Real>::count_rows() {
   const std::int64_t rows = tokens_.count();
   embed_.rows = mean_.rows = rows;

@@ -20,9 +20,10 @@ class TextEncoderPass {
  public:
   virtual ~TextEncoderPass() = default;
 
-  void forward();   // -> surface
-  void backward();  // after forward(): grad_<parameter>
-  void refresh();   // the weights have changed in place
+  void forward();                           // -> surface
+  void backward();                          // after forward(): grad_<parameter>
+  void refresh();                           // the weights have changed in place
+  void set_attempt(std::uint32_t attempt);  // of the training step, in dropout's key
 
  protected:
   // A matrix, and as the products take it: in bf16 mode rounded, in memory of its own; else the same.

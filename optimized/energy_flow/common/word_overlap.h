@@ -10,18 +10,27 @@
 
 namespace twinbench::energy_flow {
 
-class WordOverlap {
+class WordSets {
  public:
-  WordOverlap(TextList predicted, TextList wanted) : predicted_(std::move(predicted)), wanted_(std::move(wanted)) {
-    left_.reserve(most_words(predicted_));
-    right_.reserve(most_words(wanted_));
+  // Room for texts of so many bytes on either side.
+  WordSets(std::int64_t predicted_bytes, std::int64_t wanted_bytes) {
+    left_.reserve(most_words(predicted_bytes));
+    right_.reserve(most_words(wanted_bytes));
   }
 
-  // Mean of 1 - overlap; 0 where nothing was decoded.
-  double loss() {
-    double sum = 0;
-    for (std::int64_t i = 0; i < predicted_.size(); ++i) sum += 1 - overlap(predicted_[i], wanted_[i]);
-    return predicted_.size() == 0 ? 0 : sum / static_cast<double>(predicted_.size());
+  // Words in both by words in either; 0 where either text is blank.
+  double overlap(std::string_view predicted, std::string_view wanted) {
+    collect(predicted, left_);
+    collect(wanted, right_);
+    std::size_t both = 0;
+    for (auto left = left_.begin(), right = right_.begin(); left != left_.end() && right != right_.end();) {
+      const int order = compare(*left, *right);
+      both += order == 0;
+      left += order <= 0;
+      right += order >= 0;
+    }
+    const std::size_t either = left_.size() + right_.size() - both;
+    return either == 0 ? 0 : static_cast<double>(both) / static_cast<double>(either);
   }
 
  private:
@@ -31,7 +40,7 @@ class WordOverlap {
     std::size_t length;
   };
 
-  static std::size_t most_words(const TextList& texts) { return static_cast<std::size_t>(texts.bytes() + 1) / 2; }
+  static std::size_t most_words(std::int64_t bytes) { return static_cast<std::size_t>(bytes + 1) / 2; }
   static unsigned char lower(char letter) {
     const auto byte = static_cast<unsigned char>(letter);
     return byte >= 'A' && byte <= 'Z' ? static_cast<unsigned char>(byte + ('a' - 'A')) : byte;
@@ -69,23 +78,25 @@ class WordOverlap {
         words.end());
   }
 
-  // Words in both by words in either; 0 where either text is blank.
-  double overlap(std::string_view predicted, std::string_view wanted) {
-    collect(predicted, left_);
-    collect(wanted, right_);
-    std::size_t both = 0;
-    for (auto left = left_.begin(), right = right_.begin(); left != left_.end() && right != right_.end();) {
-      const int order = compare(*left, *right);
-      both += order == 0;
-      left += order <= 0;
-      right += order >= 0;
-    }
-    const std::size_t either = left_.size() + right_.size() - both;
-    return either == 0 ? 0 : static_cast<double>(both) / static_cast<double>(either);
+  std::vector<Word> left_, right_;
+};
+
+// Of two lists.
+class WordOverlap {
+ public:
+  WordOverlap(TextList predicted, TextList wanted)
+      : predicted_(std::move(predicted)), wanted_(std::move(wanted)), words_(predicted_.bytes(), wanted_.bytes()) {}
+
+  // Mean of 1 - overlap; 0 where nothing was decoded.
+  double loss() {
+    double sum = 0;
+    for (std::int64_t i = 0; i < predicted_.size(); ++i) sum += 1 - words_.overlap(predicted_[i], wanted_[i]);
+    return predicted_.size() == 0 ? 0 : sum / static_cast<double>(predicted_.size());
   }
 
+ private:
   TextList predicted_, wanted_;
-  std::vector<Word> left_, right_;
+  WordSets words_;
 };
 
 }  // namespace twinbench::energy_flow

@@ -13,7 +13,9 @@
 #include "optimized/energy_flow/common/surface_differences.h"
 #include "optimized/energy_flow/common/surface_mapper.h"
 #include "optimized/energy_flow/common/unpacked_sums.h"
+#include "optimized/energy_flow/train_step/cpu_texts.h"
 #include "optimized/energy_flow/train_step/plan.h"
+#include "src/energy_flow/common/flow_calls.h"
 
 namespace twinbench::energy_flow::train_step {
 namespace {
@@ -31,11 +33,15 @@ TWINBENCH_CPU_CLONES void add_gradients(const float* __restrict gradients, float
 class CpuStep final : public Plan {
  public:
   CpuStep(const NamedTensors& inputs, const Setting& s)
-      : Plan(inputs, s), mapper_(of_flows(), mapping()), pass_(of_flows(), flows(), places()) {
+      : Plan(inputs, s),
+        mapper_(of_flows(), mapping()),
+        pass_(of_flows(), flows(), places()),
+        text_gradients_(at::zeros({encoder_elements(s)}, arena_.options())) {
     pass_.train(of_flows(), flows(), arena_);
-    window_sums_ = at::zeros_like(pass_.sums());
+    if (s.on("text_bridge")) texts_ = std::make_unique<CpuTexts>(networks_, s, text_gradients_, places_.surface);
+    window_sums_ = at::zeros({pass_.sums().numel() + text_gradients_.numel()}, arena_.options());
     table_gradients();
-    each_piece_of(0, trained_, [this](std::int64_t first, std::int64_t count) { pieces_.push_back({first, count}); });
+    each_trained_piece([this](std::int64_t first, std::int64_t count) { pieces_.push_back({first, count}); });
     partial_.resize(pieces_.size());
     reset();
   }
@@ -54,6 +60,7 @@ class CpuStep final : public Plan {
   }
   void restart() override {
     pass_.refresh();
+    if (texts_) texts_->refresh();
     pass_.set_exploration(scale_at(counts()[kApplied]), static_cast<std::uint32_t>(attempt_));
   }
 
@@ -67,6 +74,7 @@ class CpuStep final : public Plan {
     std::fill_n(work(), std::int64_t{kWorkColumns}, 0);
     std::fill_n(data<std::int64_t>(results_["anomaly"]), std::int64_t{kAnomalyColumns}, -1);
     looks_ = looks();
+    if (texts_) texts_->begin(attempt_);
     loss_sum_ = loss_rows_ = 0;
     contributed_ = 0;
   }
@@ -105,17 +113,42 @@ class CpuStep final : public Plan {
     const double share = window_.share_of(i) * loss_scale();
     const auto count = static_cast<double>(rows * cells);
     const float* const target = data<float>(mapper_.surface()) + window_.micro_batch * cells;
-    loss = static_cast<float>(squared_differences<float>(data<float>(places_.surface), target,
-                                                         data<float>(places_.grad_surface),
-                                                         static_cast<float>(2 * share / count), rows * cells) /
-                              count);
+    const double energy =
+        squared_differences<float>(data<float>(places_.surface), target, data<float>(places_.grad_surface),
+                                   static_cast<float>(2 * share / count), rows * cells) /
+        count;
+    loss = static_cast<float>(texts_ ? energy + text_loss(i, row, energy, share) : energy);
     look(i, kLossStage, &loss, 1);
     if (!is_number(loss)) return void(++record()[kSkippedMicro]);
     loss_sum_ += static_cast<double>(rows) * static_cast<double>(loss), loss_rows_ += static_cast<double>(rows);
     pass_.backward(rows);
-    add_gradients(data<float>(pass_.sums()), data<float>(window_sums_), window_sums_.numel());
+    add_gradients(data<float>(pass_.sums()), data<float>(window_sums_), pass_.sums().numel());
+    if (text_gradients_.numel() > 0) {
+      texts_->backward();
+      add_gradients(data<float>(text_gradients_), data<float>(window_sums_) + pass_.sums().numel(),
+                    text_gradients_.numel());
+    }
     ++contributed_;
     if (looks_) look_at_gradients(i);
+  }
+
+  // What the texts add to a micro-step's loss (C23); their parts are results.
+  double text_loss(std::int64_t i, std::int64_t row, double energy, double share) {
+    const std::int64_t rows = window_.rows_of(i), cells = places_.surface.size(1);
+    const double weight = s_.option("text_loss_weight"), count = static_cast<double>(rows * cells);
+    announce_flow_forward(rows);
+    double encoder = 0;
+    if (texts_->encodes_texts()) {
+      texts_->encode(row, rows);
+      look(i, kEncodedStage, data<float>(texts_->encoded()), rows * cells);
+      encoder =
+          texts_->squares(data<float>(mapper_.surface()), static_cast<float>(2 * weight * share / count), rows) / count;
+    }
+    const double decoder = texts_->decoded(i, row);
+    data<float>(results_["energy_losses"])[i] = static_cast<float>(energy);
+    data<float>(results_["encoder_losses"])[i] = static_cast<float>(encoder);
+    data<float>(results_["decoder_losses"])[i] = static_cast<float>(decoder);
+    return weight * (encoder + kDecoderLossShare * decoder);
   }
 
   void look(std::int64_t i, std::int64_t stage, const float* values, std::int64_t count) {
@@ -178,6 +211,7 @@ class CpuStep final : public Plan {
     record()[kStatus] = outcome.status;
     work()[kTapeLeft] = pass_.tape_bytes();
     if (step.applied != 0) pass_.refresh();
+    if (step.applied != 0 && texts_) texts_->refresh();
     pass_.set_exploration(scale_at(updates.applied), static_cast<std::uint32_t>(attempt_));
   }
 
@@ -192,10 +226,12 @@ class CpuStep final : public Plan {
   // Of each element of the arena the place of its gradient among the sums, from 1 on; negated where kLanes sums from
   // there on are to be added; 0 where it has none. Places put in the place of sums find their own way.
   void table_gradients() {
-    const std::int64_t sums = window_sums_.numel();
+    const std::int64_t sums = pass_.sums().numel();
     const at::Tensor found = at::zeros(arena_.sizes(), at::kDouble);
     unpack_sums(at::arange(1, sums + 1, at::kDouble), pass_.layout(), pass_.parameters(), by_gradient(found),
                 [](const at::Tensor& lanes) { return lanes.select(1, 0).neg(); });
+    const std::int64_t of_texts = text_gradients_.numel();
+    found.narrow(0, found.numel() - of_texts, of_texts).copy_(at::arange(sums + 1, sums + of_texts + 1, at::kDouble));
     table_ = found.to(at::kInt);
   }
   void gather_gradients(float* gradients) const {
@@ -212,7 +248,9 @@ class CpuStep final : public Plan {
 
   const SurfaceMapper mapper_;
   FlowPass pass_;
-  at::Tensor window_sums_, table_;
+  const at::Tensor text_gradients_;  // of a micro-step's texts, in the arena's order: its last elements
+  std::unique_ptr<CpuTexts> texts_;  // none without the bridge
+  at::Tensor window_sums_, table_;   // the flows' sums, then the encoder's gradients
   std::vector<Stretch> pieces_;
   std::vector<double> partial_;
   double loss_sum_ = 0, loss_rows_ = 0;

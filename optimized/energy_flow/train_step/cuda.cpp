@@ -1,7 +1,8 @@
 // energy_flow.train_step, optimized on CUDA: a micro-step is a kernel that makes its rows fit, the mapper's three, the
-// flows' pass there and back, the losses' and one that adds its gradients where its loss is a number; a window ends
-// with four. Decisions stay on the device, what follows from them as well: the host reads nothing, waits for nothing,
-// allocates nothing, and runs ahead by as many windows as it likes.
+// flows' pass there and back, the losses' and one that adds its gradients where its loss is a number, with the texts'
+// passes between them where there are texts; a window ends with four. Decisions stay on the device, what follows from
+// them as well: the host reads nothing, waits for nothing, allocates nothing, and runs ahead by as many windows as it
+// likes.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -13,7 +14,9 @@
 #include "optimized/common/cuda.h"
 #include "optimized/energy_flow/common/cuda_flow_pass.h"
 #include "optimized/energy_flow/common/device_mapper.h"
+#include "optimized/energy_flow/common/device_texts.h"
 #include "optimized/energy_flow/train_step/plan.h"
+#include "src/energy_flow/common/flow_calls.h"
 
 namespace twinbench::energy_flow::train_step {
 namespace {
@@ -24,7 +27,11 @@ class CudaStep final : public Plan {
       : Plan(inputs, s),
         mapper_(networks_, s, rows_),
         pass_(of_flows(), flows(), places()),
-        sources_(pass_.train(arena_)) {
+        sources_(pass_.train(arena_)),
+        text_gradients_(at::zeros({encoder_elements(s)}, arena_.options())) {
+    if (s.on("text_bridge"))
+      texts_ = std::make_unique<DeviceTexts>(networks_, s, text_gradients_, places_.surface,
+                                             mapper_.surface().narrow(0, 0, window_.micro_batch));
     for (const flow_forward::PackSource& source : sources_) first_packs_.push_back(source.pack.clone());
     prepare_window();
     prepare_end();
@@ -35,6 +42,7 @@ class CudaStep final : public Plan {
     if (window_.rows() <= 0) return empty();
     looks_ = looks();
     pass_.set_attempt(static_cast<std::uint32_t>(attempt_));
+    if (texts_) texts_->begin(attempt_);
     launch_begin(begin_, stream());
     for (std::int64_t i = 0, row = 0; i < window_.micro_steps; row += window_.rows_of(i++))
       if (window_.rows_of(i) > 0) micro_step(i, row);
@@ -42,6 +50,7 @@ class CudaStep final : public Plan {
     optimizer::launch(update_, stream());
     ++attempt_;
     launch_renew(renew_, stream());
+    if (texts_) texts_->refresh();
   }
 
  private:
@@ -75,8 +84,8 @@ class CudaStep final : public Plan {
     float* const scale = new_floats(1);
     pass_.read_scale(scale);
     begin_ = {.state = state_,
-              .sums = new_floats(sums.numel()),
-              .count = sums.numel(),
+              .sums = new_floats(sums.numel() + text_gradients_.numel()),
+              .count = sums.numel() + text_gradients_.numel(),
               .micro_steps = window_.micro_steps,
               .shares = table(shares),
               .exponent = exponent_,
@@ -104,15 +113,17 @@ class CudaStep final : public Plan {
                .partial = new_doubles(2 * kMostLossBlocks),
                .arrived = reinterpret_cast<unsigned*>(data<std::int32_t>(made({1}, at::kInt)))};
     accumulate_ = {.gradients = data<float>(sums),
+                   .of_texts = data<float>(text_gradients_),
                    .sums = begin_.sums,
                    .count = sums.numel(),
+                   .text_count = text_gradients_.numel(),
                    .finite = losses_.losses.finite,
                    .state = state_};
   }
 
   void prepare_end() {
     std::vector<optimizer::Piece> pieces;
-    each_piece_of(0, trained_, [&](std::int64_t first, std::int64_t count) {
+    each_trained_piece([&](std::int64_t first, std::int64_t count) {
       pieces.push_back({.first = first, .count = static_cast<std::int32_t>(count), .unused = 0});
     });
     gather_ = {.sums = begin_.sums,
@@ -181,7 +192,9 @@ class CudaStep final : public Plan {
   // Places put in the place of sums find their own way.
   const std::int32_t* gradient_places() {
     const at::Tensor found = at::zeros(arena_.sizes(), at::kDouble);
-    pass_.unpack(by_gradient(found), at::arange(1, pass_.sums().numel() + 1, at::kDouble));
+    const std::int64_t flows = pass_.sums().numel(), of_texts = text_gradients_.numel();
+    pass_.unpack(by_gradient(found), at::arange(1, flows + 1, at::kDouble));
+    found.narrow(0, found.numel() - of_texts, of_texts).copy_(at::arange(flows + 1, flows + of_texts + 1, at::kDouble));
     return data<std::int32_t>(kept_.emplace_back(found.to(at::kInt).to(arena_.device())));
   }
 
@@ -200,18 +213,30 @@ class CudaStep final : public Plan {
     look(i, kEnergyStage, data<float>(mapper_.surface()), rows * cells);
     look(i, kGoalStage, data<float>(mapper_.surface()) + batch * cells, rows * cells);
     look(i, kSurfaceStage, data<float>(places_.surface), rows * cells);
+    if (texts_) take_texts(i, row, rows);
     losses_.energy.count = rows * places_.surface.size(1);
     losses_.upstream = begin_.upstream + i;
     losses_.losses.total = begin_.losses + i;
     losses::launch(losses_, stream());
     look(i, kLossStage, begin_.losses + i, 1);
     pass_.backward();
+    if (texts_) texts_->backward();
     accumulate_.rows = rows, accumulate_.loss = begin_.losses + i;
     launch_accumulate(accumulate_, stream());
     if (!looks_) return;
     launch_gather(gather_, stream());
     std::int64_t stage = kGradientStage;
     for (const Stretch& part : parts_) look(i, stage++, gather_.gradients + part.first, part.count);
+  }
+
+  // Their losses' parts are results.
+  void take_texts(std::int64_t i, std::int64_t row, std::int64_t rows) {
+    announce_flow_forward(rows);
+    texts_->forward(i, row, rows, losses_);
+    if (texts_->encodes_texts()) look(i, kEncodedStage, texts_->encoded(), rows * places_.surface.size(1));
+    losses_.losses.energy = data<float>(results_["energy_losses"]) + i;
+    losses_.losses.encoder = data<float>(results_["encoder_losses"]) + i;
+    losses_.losses.decoder = data<float>(results_["decoder_losses"]) + i;
   }
 
   void look(std::int64_t i, std::int64_t stage, const float* values, std::int64_t count) const {
@@ -229,11 +254,14 @@ class CudaStep final : public Plan {
 
   void restart() override {
     for (std::size_t i = 0; i < sources_.size(); ++i) sources_[i].pack.copy_(first_packs_[i]);
+    if (texts_) texts_->refresh();
   }
 
   const flow_forward::DeviceMapper mapper_;
   flow_backward::CudaFlowPass pass_;
   const std::vector<flow_forward::PackSource> sources_;
+  const at::Tensor text_gradients_;      // of a micro-step's texts, in the arena's order: its last elements
+  std::unique_ptr<DeviceTexts> texts_;   // none without the bridge
   std::vector<at::Tensor> first_packs_;  // as they are at reset
   std::vector<at::Tensor> kept_;
   bool looks_ = false;

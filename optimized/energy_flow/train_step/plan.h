@@ -30,7 +30,12 @@ class Plan : public Runnable {
 
  protected:
   Plan(const NamedTensors& inputs, const Setting& s)
-      : inputs_(inputs), s_(s), window_(s), results_(zero_results(s)), arena_(results_["parameters"]) {
+      : inputs_(inputs),
+        s_(s),
+        window_(s),
+        results_(zero_results(s)),
+        arena_(results_["parameters"]),
+        parts_(with_gradient(s, false)) {
     const at::TensorOptions options = arena_.options();
     std::vector<at::Tensor> parts;
     for (const InputSpec& one : trained_parameters(s)) parts.push_back(inputs[one.name].reshape({-1}));
@@ -41,8 +46,6 @@ class Plan : public Runnable {
     for (const InputSpec& one : trained_parameters(s)) {
       const at::Tensor& given = inputs[one.name];
       networks_.set(one.name, arena_.narrow(0, from, given.numel()).view(given.sizes()));
-      if (has_gradient(one.name, s)) parts_.push_back({from, given.numel()});
-      if (has_gradient(one.name, s)) trained_ = from + given.numel();  // those without one are the last
       from += given.numel();
     }
     const std::int64_t batch = window_.micro_batch, cells = s.size("cells");
@@ -81,6 +84,12 @@ class Plan : public Runnable {
     return parts;
   }
 
+  // body(first, count) of each piece of the arena that has a gradient.
+  template <class Body>
+  void each_trained_piece(const Body& body) const {
+    for (const auto& [first, count] : with_gradient(s_, true)) each_piece_of(first, count, body);
+  }
+
   // The window at hand is looked through for what is no number.
   bool looks() const { return static_cast<double>(attempt_) < s_.option("anomaly_steps"); }
 
@@ -100,12 +109,8 @@ class Plan : public Runnable {
   const at::Tensor arena_;
   NamedTensors networks_;  // parameters, the trained ones in the arena
   flow_forward::FlowPlaces places_;
-  at::Tensor rows_, keys_;  // of a micro-step: inputs, then targets, sanitised
-  struct Stretch {
-    std::int64_t first, count;
-  };
-  std::vector<Stretch> parts_;                                        // of the arena: parameters that have a gradient
-  std::int64_t trained_ = 0;                                          // elements of the arena that have a gradient
+  at::Tensor rows_, keys_;            // of a micro-step: inputs, then targets, sanitised
+  const std::vector<Stretch> parts_;  // of the arena: parameters that have a gradient
   std::int64_t attempt_ = 0, first_attempt_ = 0, first_applied_ = 0;  // as it was at set-up
 
  private:

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "kernels/common/captured_graph.h"
+#include "src/energy_flow/common/optimizer_rule.h"
 #include "src/energy_flow/common/training_window.h"
 #include "src/registry.h"
 

@@ -2,6 +2,8 @@
 // the setting in which its flows go.
 #pragma once
 
+#include <c10/util/accumulate.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -32,11 +34,14 @@ enum Work : std::int64_t {
   kSnapshots,
   kDeviceSyncs,
   kFiniteChecks,
+  kDecodes,  // texts, and tokens of them
+  kDecodedTokens,
   kWorkColumns
 };
 
 // Places of the output `anomaly`: of a window that is looked through, the first stage whose result is not all numbers,
-// and its micro-step; -1 and -1 where there is none. From kGradientStage on: each parameter's gradient, in their order.
+// and its micro-step; -1 and -1 where there is none. From kGradientStage on: each gradient that there is, in the
+// parameters' order.
 enum Anomaly : std::int64_t { kAnomalyMicroStep, kAnomalyStage, kAnomalyColumns };
 enum WindowStage : std::int64_t {
   kInputStage,  // as staged, sanitised or not
@@ -44,6 +49,7 @@ enum WindowStage : std::int64_t {
   kEnergyStage,  // mapped inputs
   kGoalStage,    // mapped targets
   kSurfaceStage,
+  kEncodedStage,  // surfaces of texts, where they are encoded
   kLossStage,
   kGradientStage
 };
@@ -82,7 +88,11 @@ inline Setting flow_setting(Setting s, std::int64_t samples, std::int64_t attemp
   return s;
 }
 
-// The parameters in the order of the arena. Those of the child head come last, and have a gradient in gate mode alone.
+// Whether texts are encoded: with a weight of 0 their loss counts for nothing (C23).
+inline bool encodes(const Setting& s) { return s.on("text_bridge") && s.option("text_loss_weight") > 0; }
+
+// The parameters in the order of the arena: the flows', of which those of the child head come last and have a gradient
+// in gate mode alone; the text encoder's, which have one where texts are encoded.
 inline std::vector<InputSpec> trained_parameters(const Setting& s) {
   std::vector<InputSpec> trained = inputs_of(*s.signature, s);
   std::erase_if(trained, [](const InputSpec& input) {
@@ -92,15 +102,38 @@ inline std::vector<InputSpec> trained_parameters(const Setting& s) {
   return trained;
 }
 inline bool has_gradient(const std::string& parameter, const Setting& s) {
+  if (parameter.starts_with("encoder_")) return encodes(s);
   return s.option("spawn") == 2 || !parameter.starts_with("child_");
+}
+// Elements of the arena from `first` on.
+struct Stretch {
+  std::int64_t first = 0, count = 0;
+};
+// Of the parameters that have a gradient, one after the other; `joined`: neighbours as one.
+inline std::vector<Stretch> with_gradient(const Setting& s, bool joined) {
+  std::vector<Stretch> stretches;
+  std::int64_t from = 0;
+  for (const InputSpec& one : trained_parameters(s)) {
+    const std::int64_t count = c10::multiply_integers(extents(one.shape, s));
+    if (has_gradient(one.name, s)) {
+      if (joined && !stretches.empty() && stretches.back().first + stretches.back().count == from)
+        stretches.back().count += count;
+      else
+        stretches.push_back({from, count});
+    }
+    from += count;
+  }
+  return stretches;
 }
 
 // What an anomaly is reported as.
 inline std::string stage_name(std::int64_t stage, const Setting& s) {
-  constexpr const char* kNames[] = {"input", "target", "initial energies", "target surface", "surface", "loss"};
+  constexpr const char* kNames[] = {"input",         "target", "initial energies", "target surface", "surface",
+                                    "encoded texts", "loss"};
   if (stage < 0) return "none";
   if (stage < kGradientStage) return kNames[stage];
-  const std::vector<InputSpec> trained = trained_parameters(s);
+  std::vector<InputSpec> trained = trained_parameters(s);
+  std::erase_if(trained, [&](const InputSpec& one) { return !has_gradient(one.name, s); });
   return "gradient of " + trained.at(static_cast<std::size_t>(stage - kGradientStage)).name;
 }
 

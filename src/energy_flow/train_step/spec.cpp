@@ -4,10 +4,12 @@
 #include <cmath>
 #include <limits>
 
+#include "src/energy_flow/common/decoder_share.h"
 #include "src/energy_flow/common/flow_lives.h"
 #include "src/energy_flow/common/mapper_parameters.h"
 #include "src/energy_flow/common/optimizer_rule.h"
 #include "src/energy_flow/common/training_window.h"
+#include "src/energy_flow/common/window_text_counts.h"
 #include "src/spec_parts.h"
 
 namespace twinbench::energy_flow::train_step {
@@ -18,6 +20,8 @@ constexpr const char* kElements =
     "12 + neuron_width * (4 + neuron_width + features + 6) + features + 3 * hidden * (features + 1 + hidden) + "
     "(layers - 1) * 6 * hidden * hidden + layers * 6 * hidden + energy_width * (hidden + 2) + 1 + "
     "head_width * (hidden + 4) + 3 + hidden + 1";
+
+std::string elements() { return std::string(kElements) + " + " + kEncoderElements; }
 
 Signature signature() {
   const Tolerance gradient{Tolerance::Kind::kGradient, {1e-4, 0}, {5e-2, 0}, "grad", {}, {1e-2, 0}};
@@ -35,12 +39,12 @@ Signature signature() {
   };
   std::vector<OptionSpec> options = life_options();
   std::erase_if(options, [](const OptionSpec& option) { return option.name == "captured_steps"; });
+  options.push_back(texts_option()), options.push_back(ending_option());
   Signature s{
       .derived = {{"cells", Expression("height * width")},
                   {"mapper_middle", Expression("2 * cells")},
                   {"mapper_inner", Expression("max(embedding / 2, 2 * cells)")},
                   {"rows", Expression("micro_steps * micro_batch")},
-                  {"elements", Expression(kElements)},
                   {"counted", Expression(std::to_string(std::int64_t{kCounts}))},
                   {"recorded", Expression(std::to_string(std::int64_t{kRecord}))},
                   {"anomaly_columns", Expression(std::to_string(std::int64_t{kAnomalyColumns}))},
@@ -51,14 +55,19 @@ Signature signature() {
                  state("first_moment", "elements", normal(3, 3e-3)).batch(std::nullopt).without_gradient(),
                  state("second_moment", "elements", uniform(4, 1e-6, 1e-4)).batch(std::nullopt).without_gradient(),
                  state("counts", "counted", not_drawn()).of(Element::kInt64).batch(std::nullopt)},
-      // loss: of the window, no number where every micro-step was skipped. losses: of each micro-step.
+      // loss: of the window, no number where every micro-step was skipped. losses: of each micro-step; their parts
+      // where there are texts, 0 where a micro-step has no row, nothing is encoded, nothing decoded.
       .outputs = {result("parameters", "elements", moved), result("first_moment", "elements", gradient),
                   result("second_moment", "elements", gradient), result("gradients", "elements", gradient),
                   result("loss", "1", loss).with_nan(), result("losses", "micro_steps", loss).with_nan(),
                   result("norm", "1", gradient).of(Element::kDouble).with_nan(), exact("counts", "counted"),
                   exact("record", "recorded"), exact("anomaly", "anomaly_columns"),
+                  result("energy_losses", "text_steps", loss).with_nan(),
+                  result("encoder_losses", "text_steps", loss).with_nan(), result("decoder_losses", "text_steps", loss),
                   result("work", "work_columns", measured).of(Element::kInt64)},
   };
+  for (const DerivedSize& one : text_sizes()) s.derived.push_back(one);
+  s.derived.push_back({"elements", Expression(elements())});
   add_mapper(s);
   const std::size_t first = s.inputs.size();
   add_networks(s, /*trained=*/true);
@@ -67,6 +76,7 @@ Signature signature() {
     if (input.differentiable) input.role = Role::kState;
     input = whole(input);
   }
+  add_texts(s);
   return s;
 }
 
@@ -80,6 +90,7 @@ void finish_inputs(NamedTensors& inputs, const Setting& s, std::uint64_t seed) {
   counts[kAttempts] = counts[kApplied] + counts[kSkippedSteps];
   counts[kScaleExponent] = kFirstExponent;
   counts[kGoodSteps] = s.on("about_to_double") ? kGoodStepsToDouble - 1 : 7;
+  draw_window_texts(inputs, s, seed);
   if (s.on("toy")) {
     use_toy_networks(inputs, s.size("layers"));
     use_toy_mapper(inputs);
@@ -99,24 +110,25 @@ void finish_inputs(NamedTensors& inputs, const Setting& s, std::uint64_t seed) {
 
 // ---- counts of the baseline, by what it says of its work ------------------------------------------------------------
 
-std::int64_t tensors(const Setting& s) { return 20 + 4 * s.size("layers") + (s.option("spawn") == 2 ? 2 : 0); }
+std::int64_t tensors(const Setting& s) {
+  return 20 + 4 * s.size("layers") + (s.option("spawn") == 2 ? 2 : 0) +
+         (encodes(s) ? 8 + 12 * s.size("encoder_layers") : 0);
+}
 
 std::int64_t reads(Variant variant, const NamedTensors& outputs, const Setting& s) {
   if (variant == Variant::kOptimized) return 0;
   const at::Tensor work = outputs["work"].cpu().contiguous(), record = outputs["record"].cpu().contiguous();
   const auto* const of = work.const_data_ptr<std::int64_t>();
   const auto* const told = record.const_data_ptr<std::int64_t>();
-  const Window window(s);
-  if (window.rows() <= 0) return 0;
-  std::int64_t taken = 0;  // micro-steps with rows
-  for (std::int64_t i = 0; i < window.micro_steps; ++i) taken += window.rows_of(i) > 0;
-  const std::int64_t back = taken - told[kSkippedMicro], all = tensors(s);
-  const std::int64_t flows =
-      of[kFiniteChecks] + 8 * of[kFlowSteps] + 5 * of[kPlacedFlows] + 4 * of[kCollectedFlows] + of[kStopTests];
+  const std::int64_t steps = taken(s), back = steps - told[kSkippedMicro], all = tensors(s);
+  if (steps == 0) return 0;
+  const std::int64_t flows = of[kFiniteChecks] + 8 * of[kFlowSteps] + 5 * of[kPlacedFlows] + 4 * of[kCollectedFlows] +
+                             of[kStopTests] + of[kDecodes] + of[kDecodedTokens];
   const std::int64_t end = back == 0 ? 0 : s.on("tensor_by_tensor") ? 2 * all + 1 : 1;
   // A finite test of the loss each; sanitised rows of input and target.
-  return flows + taken * (1 + (s.on("sanitise") ? 2 : 0)) + end +
-         (s.on("eager_messages") ? 5 * taken + all * back : 0) + (s.on("separate_metrics") ? 6 * taken : 0);
+  return flows + steps * (1 + (s.on("sanitise") ? 2 : 0)) + end +
+         (s.on("eager_messages") ? (s.on("text_bridge") ? 8 : 5) * steps + all * back : 0) +
+         (s.on("separate_metrics") ? 6 * steps : 0);
 }
 
 Cost cost(const Setting& s) {
@@ -127,8 +139,10 @@ Cost cost(const Setting& s) {
   const auto [embedding, inner, middle] = real_sizes<3>(s, {"embedding", "mapper_inner", "mapper_middle"});
   const double mapper = embedding * inner + inner * middle + middle * cells;
   const Setting flows = flow_setting(s, 1, 0, 0);
-  return {4 * (mapper + 6 * elements + 2 * rows * embedding),
-          rows * (4 * mapper + 6 * expected_flow_steps(flows) * products_of_flow_step(flows)) + 14 * elements};
+  const Cost texts = cost_of_texts(s);
+  return {4 * (mapper + 6 * elements + 2 * rows * embedding) + texts.bytes,
+          rows * (4 * mapper + 6 * expected_flow_steps(flows) * products_of_flow_step(flows)) + 14 * elements +
+              texts.flops};
 }
 
 // ---- what every window keeps ----------------------------------------------------------------------------------------
@@ -165,11 +179,26 @@ std::string not_the_mean(const NamedTensors&, const NamedTensors& outputs, const
 std::string moved_without_update(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& s) {
   const auto status = outputs["record"].cpu().contiguous().const_data_ptr<std::int64_t>()[kStatus];
   const bool applied = status == static_cast<std::int64_t>(WindowStatus::kApplied);
-  const std::int64_t child = s.size("hidden") + 1, elements = s.size("elements");
-  const std::int64_t from = !applied ? 0 : s.option("spawn") == 2 ? elements : elements - child;
+  const at::Tensor still = at::ones({s.size("elements")}, inputs["first_moment"].options().dtype(at::kBool));
+  for (const auto& [first, count] : with_gradient(s, true))
+    if (applied) still.narrow(0, first, count).zero_();
   for (const char* name : {"first_moment", "second_moment"})
-    if (!inputs[name].slice(0, from).equal(outputs[name].slice(0, from))) return std::string(name) + " moved";
+    if (!inputs[name].masked_select(still).equal(outputs[name].masked_select(still)))
+      return std::string(name) + " moved";
   return "";
+}
+
+// The total is the energy's loss and the texts' by their weight (C23).
+std::string not_the_parts(const NamedTensors&, const NamedTensors& outputs, const Setting& s) {
+  if (!s.on("text_bridge")) return "";
+  const auto of = [&](const char* name) { return outputs[name].cpu().to(at::kDouble); };
+  const at::Tensor decoder = of("decoder_losses"), losses = of("losses"),
+                   sum = of("energy_losses") +
+                         s.option("text_loss_weight") * (of("encoder_losses") + kDecoderLossShare * decoder);
+  if (decoder.lt(0).logical_or(decoder.gt(1)).any().item<bool>()) return "a decoder loss is outside 0 .. 1";
+  if (!encodes(s) && of("encoder_losses").count_nonzero().item<std::int64_t>() > 0)
+    return "what is not encoded has a loss";
+  return at::allclose(losses, sum, 1e-5, 1e-7, /*equal_nan=*/true) ? "" : "a micro-step's loss is not its parts' sum";
 }
 
 Setting with_switched(Setting s, const std::string& option) { return with_option(s, option, s.on(option) ? 0 : 1); }
@@ -180,17 +209,23 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
-  spec.proof = {{"scalar_reads", "", [](const Setting&) { return std::int64_t{1}; }, nothing, reads}};
+  spec.check_inputs = check_texts;
+  spec.proof = {{"scalar_reads", "", [](const Setting&) { return std::int64_t{1}; }, nothing, reads},
+                {"forward_calls.energy_flow.flow_forward", "", {}, {}, flow_calls},
+                {"forward_calls.energy_flow.text_encoder", "", {}, {}, encoder_calls},
+                {"forward_calls.energy_flow.text_decoder", "", {}, {}, decoder_calls}};
   spec.cost = cost;
   // In a window that is looked through one for each stage and gradient, and one that gathers these.
   // Of a micro-step's flows 20 + 8 layers a step and what they begin and end with; six beside them; five a window.
   spec.most_launches = [](const Setting& s) {
-    const std::int64_t looked = s.option("applied") < s.option("anomaly_steps") ? 7 + tensors(s) : 0;
-    return s.size("micro_steps") * (s.size("max_steps") * (20 + 8 * s.size("layers")) + 31 + looked) + 5;
+    const std::int64_t looked = s.option("applied") < s.option("anomaly_steps") ? 7 + encodes(s) + tensors(s) : 0;
+    return s.size("micro_steps") * (s.size("max_steps") * (20 + 8 * s.size("layers")) + 31 + looked) + 5 +
+           most_text_launches(s);
   };
   spec.invariants = {{"attempts and applied windows agree with the status", counted_wrong},
                      {"the window's loss is the row-weighted mean of finite ones", not_the_mean},
-                     {"what is not applied moves nothing", moved_without_update}};
+                     {"what is not applied moves nothing", moved_without_update},
+                     {"a micro-step's loss is its parts' weighted sum", not_the_parts}};
   spec.relations = {{"loss scaling by a power of two changes no bit",
                      [](Setting s) {
                        constexpr int kMostLayers = 8;  // through many, gradients shrink below the least normal number
@@ -208,7 +243,16 @@ ComponentSpec make_spec() {
                          s = with_switched(s, sin);
                        return s;
                      }}};
-  spec.refusals = {starts_on_a_plane()};
+  spec.refusals = {starts_on_a_plane(),
+                   of_a_text(text_beyond_its_row()),
+                   of_a_text(special_id_with_a_word()),
+                   of_a_text({"a wanted text that ends before it begins",
+                              [](NamedTensors& inputs, Setting&) {
+                                inputs["wanted_offsets"].mutable_data_ptr<std::int64_t>()[1] -= 1 << 20;
+                              },
+                              ErrorKind::kCorrupt, "wanted_offsets"}),
+                   {"texts without an encoder", [](NamedTensors&, Setting& s) { s = with_option(s, "text_bridge", 1); },
+                    ErrorKind::kOutOfRange, "encoder_layers"}};
   return spec;
 }
 
