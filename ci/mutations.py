@@ -2,10 +2,11 @@
 """Plants every fault of ci/mutations.json in a copy of the tree and sees whether its check catches it.
 
 A fault is a text to find, exactly once, in a file, and what to put in its place; its check is a command that must then
-exit with 1 (`caught_by`), or with one of the codes in `exit`. First the checks run on the copy as it is: one that fails
-there proves nothing. Faults are planted one at a time, the cheapest to compile first, but for those of different
-components whose checks see no other component: a few of them share a build. Exit codes: 0 all caught, 1 a fault
-survived, 2 a fault that cannot be planted (the text is gone, it does not build) or whose check proves nothing.
+exit with 1 (`caught_by`), or with one of the codes in `exit`. First the checks run on the copy as it is, after what
+they compare with is made there (`before`): one that fails proves nothing. Faults are planted one at a time, the cheapest to
+compile first, but for those of different components whose checks see no other component: a few of them share a build.
+Exit codes: 0 all caught, 1 a fault survived, 2 a fault that cannot be planted (the text is gone, it does not build) or
+whose check proves nothing.
 
 With --folder the copy, its build and what came of each fault (outcomes.jsonl) stay, and the next run goes on with what
 has not been caught as it is now, in its file as that is now.
@@ -27,6 +28,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SURVIVED, CAUGHT, UNPLANTABLE, PROVES_NOTHING, PASSES = "SURVIVED", "caught", "NOT PLANTED", "NO PROOF", "passes"
 CHECK_LIMIT_S = 900  # a fault may let its check wait for ever
+MAKE_DATA = "build/cpu/bin/twinbench data make --out data/default.efds"  # what scenarios train on
 SHARE_A_BUILD = 8  # faults at most: where they do not build together, each is built by itself
 
 
@@ -41,7 +43,8 @@ class Copy:
             source, target = ROOT / name, self.folder / name
             if not source.is_file():
                 continue
-            contents.update(f"{name}\0{source.stat().st_size}\0".encode() + source.read_bytes())
+            if not name.startswith("ci/mutations."):
+                contents.update(f"{name}\0{source.stat().st_size}\0".encode() + source.read_bytes())
             if not (target.exists() and target.read_bytes() == source.read_bytes()):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(source, target)
@@ -66,7 +69,8 @@ class Copy:
         targets = sorted(set().union(*map(targets_of, checks)))
         configure = "true" if (self.folder / "build/cpu/build.ninja").exists() else "cmake --preset cpu"
         build = f"cmake --build --preset cpu -j {self.jobs} --target {' '.join(targets)}"
-        return self.run(f"{configure} && {build}", log) == 0
+        data = "true" if (self.folder / "data").exists() or "twinbench" not in targets else MAKE_DATA
+        return self.run(f"{configure} && {build} && {data}", log) == 0
 
     def costs(self, faults):
         """By file: how many of the objects that its faults' checks are linked from depend on it."""
@@ -189,35 +193,45 @@ def digest(what):
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()
 
 
-def judge_all(copy, faults, outcomes, log):
-    """How many faults came to what; those that were caught before are not planted again."""
-    counts = collections.Counter()
-    left = [fault for fault in faults if outcomes.key(fault) not in outcomes.good]
-    counts[CAUGHT] = len(faults) - len(left)
+def failing_without_a_fault(copy, faults, outcomes, log):
+    """The checks of the faults that do not pass on the copy as it is, each after what it compares with is made."""
     failing = set()
-    for check in dict.fromkeys(fault["caught_by"] for fault in left):
-        if (key := digest([check, copy.contents])) in outcomes.good:
+    for check, before in {fault["caught_by"]: fault.get("before", "true") for fault in faults}.items():
+        if (key := digest([check, before, copy.contents])) in outcomes.good:
             continue
         start = time.monotonic()
-        if (code := copy.run(check, log, CHECK_LIMIT_S)) == 0:
+        if (code := copy.run(f"{before} && {{ {check}; }}", log, CHECK_LIMIT_S)) == 0:
             outcomes.add(check, key, PASSES, "", time.monotonic() - start)
         else:
             failing.add(check)
             print(f"exits with {code} without any fault, so it proves nothing: {check}\n    {tail(log)}", flush=True)
-    for fault in (fault for fault in left if fault["caught_by"] in failing):
-        counts[PROVES_NOTHING] += 1
-        outcomes.add(fault["name"], "", PROVES_NOTHING, fault["caught_by"], 0)
-    left = [fault for fault in left if fault["caught_by"] not in failing]
+    return failing
+
+
+def plant_all(copy, faults, outcomes, log):
+    """How many of the faults came to what."""
     listed = (copy.folder / "src/components.def").read_text()
     components = {f"{pipeline}.{name}": kind for pipeline, name, kind in
                   re.findall(r"^TWINBENCH_COMPONENT\((\w+), (\w+), (\w+)", listed, re.MULTILINE)}
-    for shared in rounds(left, copy.costs(left), components):
+    counts = collections.Counter()
+    for shared in rounds(faults, copy.costs(faults), components):
         start, keys = time.monotonic(), {fault["name"]: outcomes.key(fault) for fault in shared}
         for fault, outcome, why in judge(copy, shared, log):
             counts[outcome] += 1
             outcomes.add(fault["name"], keys[fault["name"]], outcome, why, time.monotonic() - start)
             start = time.monotonic()
     return counts
+
+
+def judge_all(copy, faults, outcomes, log):
+    """How many of the faults came to what; those that were caught before are not planted again."""
+    left = [fault for fault in faults if outcomes.key(fault) not in outcomes.good]
+    failing = failing_without_a_fault(copy, left, outcomes, log)
+    unproven = [fault for fault in left if fault["caught_by"] in failing]
+    for fault in unproven:
+        outcomes.add(fault["name"], "", PROVES_NOTHING, fault["caught_by"], 0)
+    counts = plant_all(copy, [fault for fault in left if fault not in unproven], outcomes, log)
+    return counts + collections.Counter({CAUGHT: len(faults) - len(left), PROVES_NOTHING: len(unproven)})
 
 
 def main():
