@@ -16,11 +16,12 @@ double modelled_tape(const Setting& s) {
   const ModelSizes sizes{.hidden = s.size("hidden"),
                          .layers = s.size("layers"),
                          .neuron_width = s.size("neuron_width"),
-                         .features = s.size("features")};
+                         .features = s.size("features"),
+                         .half_hidden = s.on("hidden_dtype")};
   const std::vector<std::int64_t> active(
       static_cast<std::size_t>(s.size("max_steps")),
       s.size("samples") * std::min(s.size("height") * s.size("width"), s.size("quota")));
-  return tape_bytes(active, saved_by_optimized(sizes), saved_state(sizes),
+  return tape_bytes(active, saved_bytes(sizes), saved_state_bytes(sizes),
                     static_cast<std::int64_t>(s.option("ckpt_every")));
 }
 

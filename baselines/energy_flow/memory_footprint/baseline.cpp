@@ -167,11 +167,13 @@ class Baseline final : public Runnable {
     return made;
   }
 
+  at::ScalarType state_type() const { return s_.on("hidden_dtype") ? at::kBFloat16 : at::kFloat; }
+
   Made storage_fields() const {
     const std::int64_t slots = s_.size("most_active");
     Made made;
     made.add({3, slots}), made.add({slots}), made.add({slots});  // position, energy, distance
-    made.add({s_.size("layers"), slots, s_.size("hidden")}, s_.on("hidden_dtype") ? at::kBFloat16 : at::kFloat);
+    made.add({s_.size("layers"), slots, s_.size("hidden")}, state_type());
     for (int field = 0; field < 5; ++field) made.add({slots}, at::kInt);  // sample, number, age, cell, forward pass
     made.add({slots}, at::kByte);                                         // status
     return made;
@@ -205,7 +207,8 @@ class Baseline final : public Runnable {
   Made least_outputs(std::int64_t flows) const {
     Made made;
     made.add({flows, 3}), made.add({flows});
-    for (std::int64_t gate = 0; gate < 5 * s_.size("layers"); ++gate) made.add({flows, s_.size("hidden")});
+    for (std::int64_t gate = 0; gate < 4 * s_.size("layers"); ++gate) made.add({flows, s_.size("hidden")});
+    made.add({flows, s_.size("layers"), s_.size("hidden")}, state_type());
     made.add({flows, s_.size("hidden") / 2}), made.add({flows, 64}), made.add({flows, 4});
     return made;
   }
@@ -213,7 +216,7 @@ class Baseline final : public Runnable {
     const auto every = static_cast<std::int64_t>(s_.option("keep_state_every"));
     Made made;
     for (std::int64_t t = 0; every > 0 && t < active_.numel(); t += every)
-      made.add({flows_at(t), 4}), made.add({flows_at(t), s_.size("layers"), s_.size("hidden")});
+      made.add({flows_at(t), 4}), made.add({flows_at(t), s_.size("layers"), s_.size("hidden")}, state_type());
     return made.bytes();
   }
 

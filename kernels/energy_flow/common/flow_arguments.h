@@ -91,19 +91,23 @@ struct Arguments {
 // One product of all live flows' rows; of a recurrent layer two, with the gates behind them.
 struct TileArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
-  const std::int32_t* total = nullptr;        // rows that there are
-  std::int64_t rows = 0;                      // that there can be
-  const float* input = nullptr;               // [rows, input_stride], taken as it is; none where that is 0
-  const float* state = nullptr;               // [rows, stride], guarded when it is read
+  const std::int32_t* total = nullptr;  // rows that there are
+  std::int64_t rows = 0;                // that there can be
+  const float* input = nullptr;         // [rows, input_stride], taken as it is; none where that is 0
+  const float* state = nullptr;         // [rows, stride], guarded when it is read
+  // hidden_dtype, [rows, stride]: in its place what was rounded to bf16, and where the next state goes, rounded, beside
+  // `out`.
+  const std::uint16_t* stored = nullptr;
+  std::uint16_t* out_stored = nullptr;
   std::int32_t input_stride = 0, stride = 0;  // multiples of kSliceDepth
   const std::int32_t* source = nullptr;       // [rows]: of each row's state; null: its own
   const float* weights = nullptr;             // [tiles][input_stride + stride][kTileColumns]
   const float* biases = nullptr;              // [tiles][4][kTileChannels]: reset, update, candidate of input, of state
   float* out = nullptr;                       // [rows, stride], the next state; of the heads [rows, columns]
   std::int32_t columns = 0;                   // of the heads
-  // The state is rounded to bf16: of the heads as an operand, of a recurrent layer as it is stored (hidden_dtype).
-  bool round = false;
-  bool tf32 = false;  // products by tensor cores
+  bool round = false;                         // of the heads: the state is rounded to bf16, an operand
+  bool stores = false;                        // of a recurrent layer: states are `stored`
+  bool tf32 = false;                          // products by tensor cores
 };
 
 constexpr int kSampleThreads = 256;

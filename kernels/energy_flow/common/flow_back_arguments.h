@@ -84,6 +84,19 @@ struct GatesArguments {
 };
 void launch_gates(const GatesArguments& arguments, kernels::Stream stream);
 
+// The states after a step, as the layer above took them, from gates that were kept and from states in bf16 before it.
+struct NextStatesArguments {
+  kernels::DesignatedOnly designated = kernels::DesignatedOnly();
+  std::int64_t slots = 0;
+  const std::int32_t* total = nullptr;   // [1]: rows that there are
+  const std::int32_t* source = nullptr;  // [slots]
+  std::int32_t stride = 0, layers = 0;
+  const std::uint16_t* stored = nullptr;  // [layers, slots, stride], by source
+  const float* gates = nullptr;           // [layers, slots, 4, stride]
+  float* next = nullptr;                  // [layers, slots, stride]
+};
+void launch_next_states(const NextStatesArguments& arguments, kernels::Stream stream);
+
 // Zeros for all adjoints: `count` floats from `all` on, a multiple of four.
 struct ClearArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
@@ -127,14 +140,14 @@ struct GatesBackArguments {
   std::int64_t slots = 0;
   StepRows tape = {};
   std::int32_t stride = 0;
-  bool stores = false;           // states in bf16 (hidden_dtype)
-  bool top = false;              // what comes from above passes the output's guard
-  const float* gates = nullptr;  // as GatesArguments
-  const float* state = nullptr;  // [slots, stride], before the step, by tape.source
-  const float* above = nullptr;  // [slots, stride], of what went up
-  float* hidden = nullptr;       // [slots, stride] of the layer's adjoints; then the part that goes past the gates
-  float* of_input = nullptr;     // [slots, 3 * stride]
-  float* of_state = nullptr;     // [slots, 3 * stride]
+  bool top = false;                       // what comes from above passes the output's guard
+  const float* gates = nullptr;           // as GatesArguments
+  const float* state = nullptr;           // [slots, stride], before the step, by tape.source
+  const std::uint16_t* stored = nullptr;  // likewise, in its place: in bf16 (hidden_dtype)
+  const float* above = nullptr;           // [slots, stride], of what went up
+  float* hidden = nullptr;    // [slots, stride] of the layer's adjoints; then the part that goes past the gates
+  float* of_input = nullptr;  // [slots, 3 * stride]
+  float* of_state = nullptr;  // [slots, 3 * stride]
 };
 void launch_gates_back(const GatesBackArguments& arguments, kernels::Stream stream);
 
@@ -144,6 +157,7 @@ struct ProductArguments {
   TileArguments tile = {};        // input: the gradients; no state; columns of `out` or of the adjoints
   float* adjoints = nullptr;      // [slots, tile.columns], by `slot`; null: the sums go to tile.out
   const float* before = nullptr;  // [slots, tile.columns], by `source`: the guarded state that was multiplied
+  const std::uint16_t* stored_before = nullptr;  // likewise, in its place: in bf16
   const std::int32_t *slot = nullptr, *source = nullptr;
 };
 // Of one product, or of two.
@@ -159,6 +173,7 @@ struct MatrixArguments {
   kernels::DesignatedOnly designated = kernels::DesignatedOnly();
   const float* gradient = nullptr;        // [slots, gradients]
   const float* values = nullptr;          // [slots, width]
+  const std::uint16_t* stored = nullptr;  // likewise, in their place: in bf16
   const std::int32_t* source = nullptr;   // [slots]: row of the values, none: zeros; null: the own one
   bool guards = false;                    // the values, when they are read
   bool round = false;                     // them too, to bf16

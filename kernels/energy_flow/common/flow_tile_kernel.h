@@ -4,6 +4,7 @@
 // too.
 #pragma once
 
+#include "kernels/common/bf16_vectors.h"
 #include "kernels/common/vectors.h"
 #include "kernels/energy_flow/common/flow_arguments.h"
 #include "kernels/energy_flow/common/gru.h"
@@ -15,9 +16,20 @@ namespace simt = kernels::simt;
 
 constexpr int kOwnFlows = 8;  // a thread's, by two columns of each third of the tile: 48 products from 22 values
 
-// What a thread does in its block. All threads call step() for every slice in turn. kRound: the state is rounded to
-// bf16, as an operand of the heads or as it is stored. kTf32: products by tensor cores.
-template <class Block, bool kRound = false, bool kTf32 = false>
+// The state of rows as a product reads it: floats, which the heads may take rounded to bf16; or bf16, rounded when it
+// was stored.
+enum class StateAs { kFloat, kRounded, kStored };
+
+template <int kWidth, StateAs kState>
+TWINBENCH_DEVICE kernels::Floats<kWidth> load_state(const TileArguments& a, std::int64_t at) {
+  if constexpr (kState == StateAs::kStored)
+    return kernels::load_bf16<kWidth>(a.stored + at);
+  else
+    return kernels::load<kWidth>(a.state + at);
+}
+
+// What a thread does in its block. All threads call step() for every slice in turn. kTf32: products by tensor cores.
+template <class Block, StateAs kState = StateAs::kFloat, bool kTf32 = false>
 class FlowTile {
  public:
   using Sums = float[2][kOwnFlows];
@@ -62,7 +74,8 @@ class FlowTile {
       for (int i = 0; i < 4; ++i) {
         const float value = values_[j].of[i];
         flows[place_in_slice(thread_ % kQuarters * 4 + i, flow)] =
-            guards ? kernels::operand(kernels::guard(value, energy_carrier::kGuardLimit), kRound) : value;
+            guards ? kernels::operand(kernels::guard(value, energy_carrier::kGuardLimit), kState == StateAs::kRounded)
+                   : value;
       }
     }
     TWINBENCH_UNROLL
@@ -135,7 +148,7 @@ class FlowTile {
       if (input && row < total)
         values_[j] = kernels::load<4>(a_.input + row * a_.input_stride + depth);
       else if (!input && state_row_[j] >= 0)
-        values_[j] = kernels::load<4>(a_.state + state_row_[j] * a_.stride + depth);
+        values_[j] = load_state<4, kState>(a_, state_row_[j] * a_.stride + depth);
     }
     const std::int64_t inner = a_.input_stride + a_.stride;
     const float* const from = a_.weights + (tile * inner + std::int64_t{slice} * kSliceDepth) * kTileColumns;
@@ -156,12 +169,12 @@ class FlowTile {
 
 // body(tile) for the tile of flows and columns that is the block's: tiles of columns are neighbours. None where there
 // are no flows for it.
-template <bool kRound = false, bool kTf32 = false, class Block, class Body>
+template <StateAs kState = StateAs::kFloat, bool kTf32 = false, class Block, class Body>
 TWINBENCH_DEVICE void over_tile(Block& block, const TileArguments& a, int tiles, Body body) {
   const std::int32_t total = *a.total;
   const std::int64_t first = std::int64_t{block.index().x / static_cast<unsigned>(tiles)} * kTileFlows;
   if (first >= total) return;  // the whole block
-  FlowTile<Block, kRound, kTf32> tile(block, a, total, first,
+  FlowTile<Block, kState, kTf32> tile(block, a, total, first,
                                       static_cast<int>(block.index().x % static_cast<unsigned>(tiles)));
   body(tile);
 }
@@ -177,9 +190,9 @@ struct RowGates {
   float from_state[2];
 };
 
-// Grid: channel_tiles() for every kTileFlows rows that there can be. The state is stored as the layer above takes it;
-// who reads it as a state guards it. kStores: who reads it as a state also rounds it, as if it had been stored in bf16
-// (hidden_dtype); what the layer above and the heads take has not been stored yet.
+// Grid: channel_tiles() for every kTileFlows rows that there can be. The state is left as the layer above takes it; who
+// reads it as a state guards it. kStores: it is left in bf16 too (hidden_dtype), which the next step reads; what the
+// layer above and the heads take has not been rounded.
 template <bool kStores, bool kTf32>
 struct RecurrentProducts {
   static constexpr int kMaxThreads = kTileThreads;
@@ -192,20 +205,20 @@ struct RecurrentProducts {
   }
 
  protected:
-  static TWINBENCH_DEVICE float state_operand(float stored) {
-    return kernels::operand(kernels::guard(stored, energy_carrier::kGuardLimit), kStores);
-  }
+  static constexpr StateAs kState = kStores ? StateAs::kStored : StateAs::kFloat;
 
   static TWINBENCH_DEVICE void store_state(const TileArguments& a, std::int64_t row, int channel,
                                            const RowGates& gates) {
-    kernels::store(a.out + row * a.stride + channel, kernels::Floats<2>{{gates.of[0].next, gates.of[1].next}});
+    const kernels::Floats<2> next{{gates.of[0].next, gates.of[1].next}};
+    kernels::store(a.out + row * a.stride + channel, next);
+    if constexpr (kStores) kernels::store_bf16(a.out_stored + row * a.stride + channel, next);
   }
 
   // store(row, channel, gates of that channel and the next one).
   template <class Block, class Store>
   static TWINBENCH_DEVICE void run(Block& block, const TileArguments& a, Store store) {
-    using Tile = FlowTile<Block, kStores, kTf32>;
-    over_tile<kStores, kTf32>(block, a, channel_tiles(a), [&](Tile& tile) {
+    using Tile = FlowTile<Block, kState, kTf32>;
+    over_tile<kState, kTf32>(block, a, channel_tiles(a), [&](Tile& tile) {
       typename Tile::Sums reset = {}, update = {}, of_input = {}, of_state = {};
       TWINBENCH_ROLLED
       for (int slice = 0; slice < tile.input_slices; ++slice) tile.step(slice, reset, update, of_input);
@@ -222,7 +235,7 @@ struct RecurrentProducts {
         const std::int64_t row = tile.first + tile.own_flow + f;
         const std::int64_t from = row < tile.total ? a.source[row] : kNoSource;
         hidden[f] = {};
-        if (from >= 0) hidden[f] = kernels::load<2>(a.state + from * a.stride + channel);
+        if (from >= 0) hidden[f] = load_state<2, kState>(a, from * a.stride + channel);
       }
       TWINBENCH_UNROLL
       for (int f = 0; f < kOwnFlows; ++f) {
@@ -234,7 +247,7 @@ struct RecurrentProducts {
           gates.from_state[c] = of_state[c][f] + bias[3].of[c];
           gates.of[c] = energy_carrier::gru_channel(reset[c][f] + bias[0].of[c], update[c][f] + bias[1].of[c],
                                                     of_input[c][f] + bias[2].of[c], gates.from_state[c],
-                                                    state_operand(hidden[f].of[c]));
+                                                    kernels::guard(hidden[f].of[c], energy_carrier::kGuardLimit));
         }
         store(row, channel, gates);
       }

@@ -121,13 +121,17 @@ TEST(LayerKernels, GatesPassWhatTheGuardsAndGatesPass) {
         for (const auto order : simt::kAllOrders) {
           if (stride > 48 && live > 31) continue;
           Taped t(slots, live);
-          GatesBackArguments a{.slots = slots, .tape = t.tape, .stride = stride, .stores = stores, .top = top};
+          GatesBackArguments a{.slots = slots, .tape = t.tape, .stride = stride, .top = top};
           const std::int64_t rows = slots * stride;
           float *const gates = t.floats(4 * rows, 1), *const state = t.floats(rows, 2);
           if (live > 30) state[t.tape.source[0] * stride] = kNaN, state[t.tape.source[1] * stride + 1] = 30.0f;
           for (std::int64_t row = 0; row < slots; ++row)  // update and candidate that lead beyond the guard
             gates[(4 * row + 1) * stride + 3] = 0.0f, gates[(4 * row + 2) * stride + 3] = 11.0f;
-          a.gates = gates, a.state = state, a.above = t.floats(rows, 3), a.hidden = t.floats(rows, 4);
+          if (stores)
+            a.stored = t.halves(state, rows);
+          else
+            a.state = state;
+          a.gates = gates, a.above = t.floats(rows, 3), a.hidden = t.floats(rows, 4);
           a.of_input = t.floats(3 * rows, 5), a.of_state = t.floats(3 * rows, 6);
           const std::vector<float> hidden(a.hidden, a.hidden + rows);
           const std::int32_t each = rows_of_block(stride);
@@ -156,8 +160,47 @@ TEST(LayerKernels, GatesPassWhatTheGuardsAndGatesPass) {
         }
 }
 
+TEST(LayerKernels, StatesComeFromGatesAndStoredStates) {
+  for (const auto& [slots, live] : kRows)
+    for (const std::int32_t stride : {16, 48, 1040})
+      for (const auto order : simt::kAllOrders) {
+        if (stride > 48 && live > 31) continue;
+        Taped t(slots, live);
+        constexpr std::int32_t kLayers = 2;
+        const std::int64_t rows = slots * stride;
+        float* const state = t.floats(kLayers * rows, 2, 12);
+        if (live > 30) state[t.tape.source[0] * stride] = kNaN;
+        NextStatesArguments a{.slots = slots,
+                              .total = t.tape.total,
+                              .source = t.tape.source,
+                              .stride = stride,
+                              .layers = kLayers,
+                              .stored = t.halves(state, kLayers * rows),
+                              .gates = t.floats(kLayers * 4 * rows, 1),
+                              .next = t.floats(kLayers * rows, 3)};
+        const std::vector<float> before(a.next, a.next + kLayers * rows);
+        const auto blocks = static_cast<unsigned>((slots + rows_of_block(stride) - 1) / rows_of_block(stride));
+        simt::run_clean(NextStates{}, {blocks, kLayers, 1}, kGateThreads, order, a);
+        for (std::int32_t l = 0; l < kLayers; ++l)
+          for (std::int32_t row = 0; row < slots; ++row)
+            for (std::int32_t c = 0; c < stride; ++c) {
+              const std::int64_t at = l * rows + row * stride + c;
+              if (row >= live) {
+                ASSERT_EQ(a.next[at], before[size(at)]) << l << ' ' << row << ' ' << c;
+                continue;
+              }
+              const std::int32_t source = t.tape.source[row];
+              const float* const gate = a.gates + 4 * (l * rows + row * stride) + c;
+              const float was = source < 0 ? 0 : kernels::round_to_bf16(state[l * rows + source * stride + c]);
+              ASSERT_EQ(a.next[at],
+                        energy_carrier::next_state(gate[stride], gate[2 * stride], kernels::guard(was, 10.0f)))
+                  << l << ' ' << row << ' ' << c;
+            }
+      }
+}
+
 template <class Kernel>
-void products_to_rows_and_to_adjoints(Kernel kernel, bool tf32) {
+void products_to_rows_and_to_adjoints(Kernel kernel, bool tf32, bool stores = false) {
   for (const auto& [slots, live] : kRows)
     for (const auto& [inner, rows_columns, columns] : {std::array{48, 16, 32}, std::array{96, 112, 16}})
       for (const auto order : simt::kAllOrders) {
@@ -178,7 +221,11 @@ void products_to_rows_and_to_adjoints(Kernel kernel, bool tf32) {
         a.of[0].tile.out = t.floats(slots * rows_columns, 3);
         float* const before = t.floats(slots * columns, 4);
         if (live > 30) before[t.tape.source[0] * columns] = kNaN, before[t.tape.source[1] * columns + 1] = -30.0f;
-        a.of[1].adjoints = t.floats(slots * columns, 5), a.of[1].before = before;
+        a.of[1].adjoints = t.floats(slots * columns, 5);
+        if (stores)
+          a.of[1].stored_before = t.halves(before, slots * columns);
+        else
+          a.of[1].before = before;
         a.of[1].slot = t.tape.slot, a.of[1].source = t.tape.source;
         const std::vector<float> out(a.of[0].tile.out, a.of[0].tile.out + slots * rows_columns),
             direct(a.of[1].adjoints, a.of[1].adjoints + slots * columns);
@@ -207,11 +254,12 @@ void products_to_rows_and_to_adjoints(Kernel kernel, bool tf32) {
 }
 
 TEST(LayerKernels, ProductsToRowsAndToAdjoints) { products_to_rows_and_to_adjoints(Products{}, false); }
+TEST(LayerKernels, ProductsToAdjointsOfStoredStates) { products_to_rows_and_to_adjoints(Products{}, false, true); }
 TEST(LayerKernels, ProductsByTensorCores) { products_to_rows_and_to_adjoints(ProductsTf32{}, true); }
 
-// round: the second matrix's values, to bf16.
+// round: the second matrix's values, to bf16; stores: they are already.
 template <class Kernel>
-void matrices_in_pieces(Kernel kernel, bool round, bool tf32) {
+void matrices_in_pieces(Kernel kernel, bool round, bool tf32, bool stores = false) {
   for (const auto& [slots, live] : kRows)
     for (const auto& [gradients, width, other] : {std::array{48, 16, 80}, std::array{112, 144, 16}})
       for (const std::int32_t pieces : {1, 3})
@@ -234,6 +282,7 @@ void matrices_in_pieces(Kernel kernel, bool round, bool tf32) {
                          .bias = a.stride + gradients * widths[i]};
               a.stride = a.of[i].bias + gradients;
             }
+            if (stores) a.of[1].stored = t.halves(a.of[1].values, slots * other);
             a.partial = t.floats(pieces * a.stride, 5);
             const std::vector<float> before(a.partial, a.partial + pieces * a.stride);
             const auto tiles =
@@ -257,7 +306,7 @@ void matrices_in_pieces(Kernel kernel, bool round, bool tf32) {
                   for (std::int32_t row = 0; row < live; ++row) {
                     const std::int32_t from = i == 1 ? t.tape.source[row] : row;
                     const float value = from < 0 ? 0.0f : of.values[from * of.width + v];
-                    const float read = i == 1 ? kernels::operand(kernels::guard(value, 10.0f), round) : value;
+                    const float read = i == 1 ? kernels::operand(kernels::guard(value, 10.0f), round || stores) : value;
                     due += operand(of.gradient[row * gradients + g], tf32) * operand(read, tf32);
                   }
                   ASSERT_NEAR(got(of.weight + g * of.width + v), due, 1e-3) << i << ' ' << g << ' ' << v;
@@ -269,6 +318,7 @@ void matrices_in_pieces(Kernel kernel, bool round, bool tf32) {
 
 TEST(LayerKernels, MatricesInPiecesStepByStep) { matrices_in_pieces(Matrices{}, false, false); }
 TEST(LayerKernels, MatricesOfRoundedValues) { matrices_in_pieces(RoundedMatrices{}, true, false); }
+TEST(LayerKernels, MatricesOfStoredValues) { matrices_in_pieces(Matrices{}, false, false, true); }
 TEST(LayerKernels, MatricesByTensorCores) { matrices_in_pieces(MatricesTf32{}, false, true); }
 TEST(LayerKernels, MatricesOfRoundedValuesByTensorCores) { matrices_in_pieces(RoundedMatricesTf32{}, true, true); }
 

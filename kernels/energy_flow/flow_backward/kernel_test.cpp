@@ -118,7 +118,7 @@ TEST(TapeKernels, SettleLeavesWhoseChildrenAreWhere) {
   }
 }
 
-// rounds: states to bf16, as if they had been stored so. tf32: operands of the products.
+// rounds: states, which are read and left in bf16. tf32: operands of the products.
 template <class Kernel>
 void gates_are_left(Kernel kernel, bool rounds, bool tf32) {
   const auto operand = [tf32](float x) { return tf32 ? kernels::float_of_bits(simt::tf32_bits(x)) : x; };
@@ -139,6 +139,10 @@ void gates_are_left(Kernel kernel, bool rounds, bool tf32) {
                   .weights = t.floats(kInner * 96, 5, 0.4f),
                   .biases = t.floats(4 * 32, 6),
                   .out = stores ? out : nullptr};
+        if (rounds) {
+          a.tile.stored = t.halves(a.tile.state, slots * kStride);
+          a.tile.out_stored = stores ? t.halves(out, slots * kStride) : nullptr;
+        }
         simt::run_clean(kernel, (slots + 63) / 64, flow_forward::kTileThreads, order, a, flow_forward::kTileBytes);
         for (std::int32_t row = 0; row < live; ++row)
           for (std::int32_t c = 0; c < kStride; ++c) {
@@ -161,6 +165,7 @@ void gates_are_left(Kernel kernel, bool rounds, bool tf32) {
               ASSERT_NEAR(a.gates[(4 * row + i) * kStride + c], wanted[i], 2e-5) << row << ' ' << c << ' ' << i;
             if (stores) {
               ASSERT_NEAR(out[row * kStride + c], due.next, 2e-5) << row << ' ' << c;
+              if (rounds) ASSERT_EQ(a.tile.out_stored[row * kStride + c], kernels::bf16_bits(out[row * kStride + c]));
             }
           }
       }

@@ -54,6 +54,12 @@ struct Taped {
   float* floats(std::int64_t values, unsigned seed, float amplitude = 1.0f) {
     return all_floats.emplace_back(simt::spread(values, seed, amplitude), "values", 16).data();
   }
+  // The bits of values in bf16, unguarded.
+  std::uint16_t* halves(const float* values, std::int64_t count) {
+    std::vector<std::uint16_t> bits(size(count));
+    std::transform(values, values + count, bits.begin(), kernels::bf16_bits);
+    return all_halves.emplace_back(bits, "stored", 8).data();
+  }
   std::int32_t* integers(const std::vector<std::int32_t>& values) { return all_integers.emplace_back(values).data(); }
 
   // Over the children of a row's flow.
@@ -69,6 +75,7 @@ struct Taped {
   StepRows tape;
   Adjoints adjoints;
   std::deque<Buffer> all_floats;
+  std::deque<simt::GuardedBuffer<std::uint16_t>> all_halves;
   std::deque<Integers> all_integers;
 };
 

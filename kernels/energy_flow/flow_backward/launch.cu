@@ -59,9 +59,9 @@ void launch_gates(const GatesArguments& a, kernels::Stream stream) {
                  flow_forward::kTileBytes, stream, a);
   };
   if (a.tile.tf32)
-    a.tile.round ? start(StoredGatesTapedTf32{}) : start(GatesTapedTf32{});
+    a.tile.stores ? start(StoredGatesTapedTf32{}) : start(GatesTapedTf32{});
   else
-    a.tile.round ? start(StoredGatesTaped{}) : start(GatesTaped{});
+    a.tile.stores ? start(StoredGatesTaped{}) : start(GatesTaped{});
 }
 
 void launch_clear(const ClearArguments& a, kernels::Stream stream) {
@@ -93,6 +93,11 @@ void launch_heads_back(const HeadsBackArguments& a, kernels::Stream stream) {
 void launch_gates_back(const GatesBackArguments& a, kernels::Stream stream) {
   simt::launch(GatesBack{}, simt::grid(kernels::blocks_of(a.slots, rows_of_block(a.stride))), kGateThreads, 0, stream,
                a);
+}
+
+void launch_next_states(const NextStatesArguments& a, kernels::Stream stream) {
+  const dim3 grid(simt::grid(kernels::blocks_of(a.slots, rows_of_block(a.stride))).x, static_cast<unsigned>(a.layers));
+  simt::launch(NextStates{}, grid, kGateThreads, 0, stream, a);
 }
 
 void launch_products(const ProductsArguments& a, kernels::Stream stream) {

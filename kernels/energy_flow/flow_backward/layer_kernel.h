@@ -1,7 +1,8 @@
-// Back through a recurrent layer: its gates, a thread four channels of a row, and the products of the gates' gradients
-// with the weights, in the whole forward's tiles.
+// Back through a recurrent layer: its states where they are not on the tape, its gates, a thread four channels of a row
+// each, and the products of the gates' gradients with the weights, in the whole forward's tiles.
 #pragma once
 
+#include "kernels/common/bf16_vectors.h"
 #include "kernels/common/vectors.h"
 #include "kernels/energy_flow/common/flow_tile_kernel.h"
 #include "kernels/energy_flow/common/gru_gradients.h"
@@ -56,15 +57,17 @@ struct GatesBack {
                  own = kernels::load<4>(a.hidden + slot * stride + channel),
                  above = kernels::load<4>(a.above + row * stride + channel);
     Values state{};
-    if (source >= 0) state = kernels::load<4>(a.state + source * stride + channel);
+    if (source >= 0) {
+      const std::int64_t at = source * stride + channel;
+      state = a.stored != nullptr ? kernels::load_bf16<4>(a.stored + at) : kernels::load<4>(a.state + at);
+    }
     const Values children = of_children(a, row, channel);
     Values of_reset, of_update, of_candidate, of_part, direct;
     TWINBENCH_UNROLL
     for (int i = 0; i < 4; ++i) {
       const energy_carrier::ChannelGradient<float> grad = energy_carrier::guarded_channel_gradient(
           reset.of[i], update.of[i], candidate.of[i], from_state.of[i],
-          kernels::operand(kernels::guard(state.of[i], energy_carrier::kGuardLimit), a.stores),
-          own.of[i] + children.of[i], above.of[i], a.top);
+          kernels::guard(state.of[i], energy_carrier::kGuardLimit), own.of[i] + children.of[i], above.of[i], a.top);
       of_reset.of[i] = grad.reset_sum;
       of_update.of[i] = grad.update_sum;
       of_candidate.of[i] = grad.candidate_input;
@@ -82,6 +85,32 @@ struct GatesBack {
   }
 };
 
+// Grid: (rows_of_block(stride) rows a block, for as many as there can be; layers).
+struct NextStates {
+  static constexpr int kMaxThreads = kGateThreads;
+
+  template <class Block>
+  TWINBENCH_DEVICE void operator()(Block& block, const NextStatesArguments& a) const {
+    const int lanes = lanes_of_row(a.stride), each = rows_of_block(a.stride), thread = simt::thread_rank(block);
+    const std::int64_t row = std::int64_t{block.index().x} * each + thread / lanes;
+    if (thread / lanes >= each || row >= *a.total) return;
+    const std::int64_t stride = a.stride, source = a.source[row], layer = block.index().y * a.slots * stride;
+    const std::uint16_t* const stored = a.stored + layer + source * stride;
+    const float* const gates = a.gates + 4 * (layer + row * stride);
+    for (std::int32_t channel = thread % lanes * 4; channel < a.stride; channel += lanes * 4) {
+      const kernels::Floats<4> update = kernels::load<4>(gates + stride + channel),
+                               candidate = kernels::load<4>(gates + 2 * stride + channel);
+      kernels::Floats<4> state{}, next;
+      if (source >= 0) state = kernels::load_bf16<4>(stored + channel);
+      TWINBENCH_UNROLL
+      for (int i = 0; i < 4; ++i)
+        next.of[i] = energy_carrier::next_state(update.of[i], candidate.of[i],
+                                                kernels::guard(state.of[i], energy_carrier::kGuardLimit));
+      kernels::store(a.next + layer + row * stride + channel, next);
+    }
+  }
+};
+
 // Grid: (column tiles of the wider product for every kTileFlows rows that there can be, products).
 template <bool kTf32>
 struct ProductsAs {
@@ -91,9 +120,10 @@ struct ProductsAs {
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const ProductsArguments& a) const {
-    using Tile = flow_forward::FlowTile<Block, false, kTf32>;
+    constexpr flow_forward::StateAs kNone = flow_forward::StateAs::kFloat;
+    using Tile = flow_forward::FlowTile<Block, kNone, kTf32>;
     const ProductArguments own = block.index().y == 0 ? a.of[0] : a.of[1];
-    flow_forward::over_tile<false, kTf32>(block, own.tile, flow_forward::column_tiles(own.tile), [&](Tile& tile) {
+    flow_forward::over_tile<kNone, kTf32>(block, own.tile, flow_forward::column_tiles(own.tile), [&](Tile& tile) {
       typename Tile::Sums sums[3] = {};
       TWINBENCH_ROLLED
       for (int slice = 0; slice < tile.slices; ++slice) tile.step(slice, sums[0], sums[1], sums[2]);
@@ -119,7 +149,9 @@ struct ProductsAs {
     if (a.adjoints == nullptr) return kernels::store(a.tile.out + row * columns + column, sums);
     const std::int64_t from = a.source[row], at = a.slot[row] * columns + column;
     if (from < 0) return;
-    const kernels::Floats<2> before = kernels::load<2>(a.before + from * columns + column),
+    const std::int64_t there = from * columns + column;
+    const kernels::Floats<2> before = a.stored_before != nullptr ? kernels::load_bf16<2>(a.stored_before + there)
+                                                                 : kernels::load<2>(a.before + there),
                              direct = kernels::load<2>(a.adjoints + at);
     kernels::Floats<2> gradient;
     TWINBENCH_UNROLL

@@ -3,6 +3,7 @@
 // piece's, in their order: the sums are the same bits in every run.
 #pragma once
 
+#include "kernels/common/bf16_vectors.h"
 #include "kernels/common/vectors.h"
 #include "kernels/energy_flow/common/gru.h"
 #include "kernels/energy_flow/common/tf32_tile.h"
@@ -49,7 +50,10 @@ class MatrixTile {
       else if (a_.source != nullptr)
         from = a_.source[row];
       values_[j] = {};
-      if (from >= 0) values_[j] = kernels::load<4>(a_.values + from * a_.width + column);
+      if (from < 0) continue;
+      const std::int64_t there = from * a_.width + column;
+      values_[j] =
+          a_.stored != nullptr ? kernels::load_bf16<4>(a_.stored + there) : kernels::load<4>(a_.values + there);
     }
     TWINBENCH_UNROLL
     for (int j = 0; j < kGradientLoads; ++j) {

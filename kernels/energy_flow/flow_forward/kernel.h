@@ -51,8 +51,9 @@ struct HeadTilesAs {
 
   template <class Block>
   TWINBENCH_DEVICE void operator()(Block& block, const TileArguments& a) const {
-    using Tile = FlowTile<Block, kRound, kTf32>;
-    over_tile<kRound, kTf32>(block, a, column_tiles(a), [&](Tile& tile) {
+    constexpr StateAs kState = kRound ? StateAs::kRounded : StateAs::kFloat;
+    using Tile = FlowTile<Block, kState, kTf32>;
+    over_tile<kState, kTf32>(block, a, column_tiles(a), [&](Tile& tile) {
       typename Tile::Sums sums[3] = {};
       TWINBENCH_ROLLED
       for (int slice = 0; slice < tile.slices; ++slice) tile.step(slice, sums[0], sums[1], sums[2]);

@@ -82,9 +82,9 @@ void launch_recurrent(const TileArguments& a, kernels::Stream stream) {
     simt::launch(kernel, tiles(a, channel_tiles(a)), kTileThreads, kTileBytes, stream, a);
   };
   if (a.tf32)
-    a.round ? start(StoredRecurrentTilesTf32{}) : start(RecurrentTilesTf32{});
+    a.stores ? start(StoredRecurrentTilesTf32{}) : start(RecurrentTilesTf32{});
   else
-    a.round ? start(StoredRecurrentTiles{}) : start(RecurrentTiles{});
+    a.stores ? start(StoredRecurrentTiles{}) : start(RecurrentTiles{});
 }
 
 void launch_head_products(const TileArguments& a, kernels::Stream stream) {

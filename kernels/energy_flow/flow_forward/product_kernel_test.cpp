@@ -39,7 +39,7 @@ class Products : public testing::TestWithParam<Shape> {};
 // What a product makes of an operand.
 double operand(float x, bool tf32) { return tf32 ? kernels::float_of_bits(simt::tf32_bits(x)) : x; }
 
-// stores: states are rounded to bf16, as if they had been stored so.
+// stores: states are read and left in bf16.
 template <class Kernel>
 void recurrent_products(const Shape& shape, Kernel kernel, bool stores, bool tf32) {
   const auto [total, rows, input, width] = shape;
@@ -75,14 +75,20 @@ void recurrent_products(const Shape& shape, Kernel kernel, bool stores, bool tf3
   const auto guarded = [&](std::int32_t row, std::int64_t k) {
     return row < 0 ? 0.0f : kernels::operand(kernels::guard(state[size(row * stride + k)], 10.0f), stores);
   };
+  std::vector<std::uint16_t> bits(size(rows * stride));
+  std::transform(state.begin(), state.end(), bits.begin(), kernels::bf16_bits);
   for (const auto order : simt::kAllOrders) {
     const Buffer in = wide(x), before = wide(state), packed = wide(weights), added = wide(biases),
                  out = wide(simt::Floats(size(rows * stride), -7.0f));
+    const simt::GuardedBuffer<std::uint16_t> stored(bits, "stored", 8);
+    const simt::GuardedBuffer<std::uint16_t> out_stored(std::vector<std::uint16_t>(bits.size(), 7), "out_stored", 8);
     const Integers from(source), count(std::vector<std::int32_t>{total});
     const TileArguments a{.total = count.data(),
                           .rows = rows,
                           .input = in.data(),
-                          .state = before.data(),
+                          .state = stores ? nullptr : before.data(),
+                          .stored = stores ? stored.data() : nullptr,
+                          .out_stored = stores ? out_stored.data() : nullptr,
                           .input_stride = static_cast<std::int32_t>(input_stride),
                           .stride = static_cast<std::int32_t>(stride),
                           .source = from.data(),
@@ -94,6 +100,8 @@ void recurrent_products(const Shape& shape, Kernel kernel, bool stores, bool tf3
     for (std::int32_t row = 0; row < rows; ++row)
       for (std::int32_t c = 0; c < stride; ++c) {
         const float got = out[size(row * stride + c)];
+        const std::uint16_t left = row >= total || !stores ? 7 : kernels::bf16_bits(got);
+        ASSERT_EQ(out_stored[size(row * stride + c)], left) << row << ' ' << c;
         if (row >= total || c >= width) {
           ASSERT_EQ(got, row >= total ? -7.0f : 0.0f) << row << ' ' << c;
           continue;

@@ -2,7 +2,7 @@
 // issued. Of a step the tape has a row a live flow; what the networks had computed on the way is computed again, or
 // read where everything was kept. Nothing is read back and nothing allocated. Gradients of parameters are added step
 // by step in a fixed order, in pieces that are summed at the end. 9 kernels, and 12 + 5 layers a step that is issued,
-// or 10 + 4 layers where everything is kept; one more where the surface is collected before the way back.
+// or 10 + 4 layers where everything is kept, and one more where states are stored in bf16 then; one more where the surface is collected before the way back.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -160,7 +160,19 @@ class CudaFlowPass : private TapedSteps {
     heads_.state = state(t, layer_count_ - 1);
     if (!keeps_) {
       launch_neuron(replayed(rows), on);
+      for (std::int64_t l = 0; stores_ && l < layer_count_; ++l)
+        launch_gates({.tile = layer_at(t, l), .gates = gates(t, l)}, on);
       launch_head_products(heads_, on);
+    } else if (stores_) {
+      launch_next_states({.slots = slots_,
+                          .total = rows.total,
+                          .source = rows.source,
+                          .stride = heads_.stride,
+                          .layers = static_cast<std::int32_t>(layer_count_),
+                          .stored = stored(t - 1, 0),
+                          .gates = gates(t, 0),
+                          .next = states_},
+                         on);
     }
     HeadsBackArguments& heads = heads_back_;
     heads.steps = steps, heads.tape = rows, heads.sums = a_.heads.sums;
@@ -197,7 +209,7 @@ class CudaFlowPass : private TapedSteps {
   void layer_back(std::int32_t t, std::int64_t l, const StepRows& rows, kernels::Stream on) {
     const Layer& own = layers_back_[static_cast<std::size_t>(l)];
     const TileArguments now = layer_at(t, l);
-    if (!keeps_) {
+    if (!keeps_ && !stores_) {
       GatesArguments again{.tile = now, .gates = gates(t, l)};
       again.tile.out = nullptr;
       launch_gates(again, on);
@@ -206,10 +218,10 @@ class CudaFlowPass : private TapedSteps {
     launch_gates_back({.slots = slots_,
                        .tape = rows,
                        .stride = heads_.stride,
-                       .stores = now.round,
                        .top = l + 1 == layer_count_,
                        .gates = gates(t, l),
                        .state = now.state,
+                       .stored = now.stored,
                        .above = above_,
                        .hidden = hidden,
                        .of_input = of_input_,
@@ -217,13 +229,14 @@ class CudaFlowPass : private TapedSteps {
                       on);
     matrices_.of[0] = own.of_input, matrices_.of[1] = own.of_state;
     matrices_.of[0].values = now.input;
-    matrices_.of[1].values = now.state, matrices_.of[1].source = rows.source;
+    matrices_.of[1].values = now.state, matrices_.of[1].stored = now.stored;
+    matrices_.of[1].source = rows.source;
     matrices_.count = 2;
     launch_matrices(matrices_, on);
     ProductsArguments products{.of = {own.to_input, own.to_state}, .count = 2};
     products.of[0].tile.total = products.of[1].tile.total = rows.total;
     products.of[1].adjoints = hidden;
-    products.of[1].before = now.state;
+    products.of[1].before = now.state, products.of[1].stored_before = now.stored;
     products.of[1].slot = rows.slot, products.of[1].source = rows.source;
     launch_products(products, on);
   }
@@ -324,8 +337,7 @@ class CudaFlowPass : private TapedSteps {
       const FlowPacks::LayerBack& packs = packs_.layers_back[static_cast<std::size_t>(l)];
       const std::int32_t width = l == 0 ? a_.input_stride : stride;
       Layer layer{.of_input = {.gradient = of_input_, .gradients = gates, .width = width}};
-      layer.of_state = {
-          .gradient = of_state_, .guards = true, .round = keeps_bf16(setting_), .gradients = gates, .width = stride};
+      layer.of_state = {.gradient = of_state_, .guards = true, .gradients = gates, .width = stride};
       take(layer.of_input), take(layer.of_state);
       layer.to_input.tile = product(packs.to_input, of_input_, gates, l == 0 ? grad_input_ : above_, width);
       layer.to_state.tile = product(packs.to_state, of_state_, gates, nullptr, stride);

@@ -14,7 +14,7 @@ inline namespace TWINBENCH_FORM {
 
 class DeviceRecords {
  public:
-  // states [layers, slots, stride]: of the rows that `a.next` names as sources.
+  // states [layers, slots, stride], in fp32 or bf16: of the rows that `a.next` names as sources.
   DeviceRecords(const Arguments& a, const at::Tensor& states) : a_(a), states_(states) {}
 
   void give(const NamedTensors& to) const {
@@ -24,7 +24,7 @@ class DeviceRecords {
                      age = here(a_.flows.age, slots), status = here(a_.flows.status, slots),
                      next = here(a_.next.slot, slots), source = here(a_.next.source, slots),
                      live = here(a_.next_live, samples), best = here(a_.states.best, samples),
-                     stall = here(a_.states.stall, samples), states = states_.cpu();
+                     stall = here(a_.states.stall, samples), states = states_.to(at::kCPU, at::kFloat);
     to["stats"].copy_(here(a_.stats, samples * kStatistics).view_as(to["stats"]));
     const std::int64_t width = to["hidden"].size(3), layers = to["hidden"].size(2);
     for (std::int64_t b = 0; b < samples; ++b) {

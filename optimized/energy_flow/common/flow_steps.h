@@ -144,7 +144,7 @@ class FlowSteps {
                          .source = a_.rows.source,
                          .weights = floats_of(pack.weights),
                          .biases = floats_of(pack.biases),
-                         .round = keeps_bf16(setting),
+                         .stores = keeps_bf16(setting),
                          .tf32 = setting.dtype == Dtype::kTf32});
     }
     heads_ = {.total = a_.total,

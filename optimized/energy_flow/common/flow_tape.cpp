@@ -8,10 +8,10 @@
 namespace twinbench::energy_flow::flow_forward {
 
 FlowTape::FlowTape(const TileNetworks& networks, std::int64_t states, Keeps keeps)
-    : state_((4 + states) * kLanes),
+    : states_(StateField::tile_bytes(states, networks.stores_bf16()) / 4),
       gates_(keeps == Keeps::kEverything ? networks.kept_gates() : 0),
       heads_(keeps == Keeps::kEverything ? networks.kept_heads() : 0),
-      size_(state_ + (keeps == Keeps::kStart ? 1 : 3) * kLanes + gates_ + heads_) {}
+      size_(4 * kLanes + states_ + (keeps == Keeps::kStart ? 1 : 3) * kLanes + gates_ + heads_) {}
 
 void FlowTape::clear() { steps_.clear(), tiles_.clear(); }
 
@@ -24,10 +24,16 @@ float* FlowTape::take() {
 
 const TileStep& FlowTape::add(std::int64_t tile, std::uint32_t active) {
   float* const state = take();
-  float* const replayed = state + state_;
+  float* const hidden = state + 4 * kLanes;
+  float* const replayed = hidden + states_;
   TileKept kept;
   if (gates_ > 0) kept = {.gates = replayed + 3 * kLanes, .heads = replayed + 3 * kLanes + gates_};
-  tiles_.push_back({.tile = tile, .active = active, .state = state, .replayed = replayed, .kept = kept});
+  tiles_.push_back({.tile = tile,
+                    .active = active,
+                    .state = state,
+                    .hidden = reinterpret_cast<std::byte*>(hidden),
+                    .replayed = replayed,
+                    .kept = kept});
   ++steps_.back().last;
   return tiles_.back();
 }

@@ -35,7 +35,7 @@ class FlowTape {
  private:
   float* take();
 
-  const std::int64_t state_, gates_, heads_, size_;  // floats of one tile's step
+  const std::int64_t states_, gates_, heads_, size_;  // floats of one tile's step; states_: what they take, in floats
   std::vector<Step> steps_;
   std::vector<TileStep> tiles_;
   std::vector<at::Tensor> memory_;

@@ -33,7 +33,7 @@ SampleFlows::SampleFlows(const Rules& rules, const TileNetworks& networks, std::
       before_(tiles_of(rules), 3),
       energy_(tiles_of(rules), 1),
       child_energy_(tiles_of(rules), 1),
-      hidden_(tiles_of(rules), hidden_floats),
+      hidden_(tiles_of(rules), hidden_floats, networks.stores_bf16()),
       ended_(static_cast<std::size_t>(rules.most_flows())),
       cells_(static_cast<std::size_t>(rules.cells()), kEmpty) {
   const auto places = static_cast<std::size_t>(tiles_of(rules) * kLanes);
@@ -48,7 +48,7 @@ void SampleFlows::place(const float* surface) {
   stats_[kCreated] = placed;
   stats_[kDroppedInitial] = rules_.cells() - placed;
   std::fill(status_.begin(), status_.end(), 0);
-  std::fill_n(hidden_.start, tiles() * hidden_.channels * kLanes, 0.0f);
+  hidden_.clear(tiles());
   for (std::int32_t s = 0; s < placed; ++s) {
     position_.at(s, 0) = flow_placement::normalized(s % rules_.width, rules_.width - 1);
     position_.at(s, 1) = flow_placement::normalized(s / rules_.width, rules_.height - 1);
@@ -98,9 +98,8 @@ std::uint32_t SampleFlows::live_lanes(std::int64_t tile) const {
 }
 
 void SampleFlows::keep_state(const TileStep& step) const {
-  float* to = step.state;
-  for (const Field* field : {&position_, &energy_, &hidden_})
-    to = std::copy_n(field->tile(step.tile), field->channels * kLanes, to);
+  std::copy_n(energy_.tile(step.tile), kLanes, std::copy_n(position_.tile(step.tile), 3 * kLanes, step.state));
+  hidden_.keep(step.tile, step.hidden);
 }
 
 void SampleFlows::keep_before(const TileStep& step) const {
@@ -124,8 +123,10 @@ void SampleFlows::advance(std::int64_t tile, std::int32_t t, std::uint32_t sampl
   if (std::find(status, status + kLanes, flow_movement::kActive) == status + kLanes) return;
   TileIntent intent;
   if (step != nullptr) keep_before(*step);
-  networks_.advance(position_.tile(tile), energy_.tile(tile), hidden_.tile(tile), scratch, intent,
+  float* const hidden = hidden_.open(tile, networks_.opened_states(scratch));
+  networks_.advance(position_.tile(tile), energy_.tile(tile), hidden, scratch, intent,
                     step != nullptr ? step->kept : TileKept{});
+  hidden_.close(tile, hidden);
   carrier_heads::Rule<float> rule = networks_.parameters().heads_rule;
   rule.key.step = static_cast<std::uint32_t>(t);
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -213,11 +214,9 @@ void SampleFlows::keep_start(const TileStep& step) const {
 }
 
 void SampleFlows::take_start(const TileStep& step) {
-  const float* from = step.state;
-  for (const Field* field : {&position_, &energy_, &hidden_}) {
-    std::copy_n(from, field->channels * kLanes, field->tile(step.tile));
-    from += field->channels * kLanes;
-  }
+  std::copy_n(step.state, 3 * kLanes, position_.tile(step.tile));
+  std::copy_n(step.state + 3 * kLanes, kLanes, energy_.tile(step.tile));
+  hidden_.take(step.tile, step.hidden);
   for (int lane = 0; lane < kLanes; ++lane)
     age_[static_cast<std::size_t>(step.tile * kLanes + lane)] = static_cast<std::int32_t>(step.replayed[lane]);
 }
@@ -233,7 +232,8 @@ void SampleFlows::compact() {
     const auto at = static_cast<std::size_t>(from), there = static_cast<std::size_t>(to);
     if (status_[at] != flow_movement::kActive) continue;
     if (from != to) {
-      for (const Field* field : {&position_, &energy_, &hidden_}) field->move(from, to);
+      for (const Field* field : {&position_, &energy_}) field->move(from, to);
+      hidden_.move(from, to);
       age_[there] = age_[at], number_[there] = number_[at];
       status_[at] = 0, status_[there] = flow_movement::kActive;
     }

@@ -11,6 +11,7 @@
 #include "kernels/energy_flow/common/collection.h"
 #include "optimized/energy_flow/common/flow_records.h"
 #include "optimized/energy_flow/common/rules.h"
+#include "optimized/energy_flow/common/state_field.h"
 #include "optimized/energy_flow/common/tile_networks.h"
 
 namespace twinbench::energy_flow::flow_forward {
@@ -18,10 +19,11 @@ namespace twinbench::energy_flow::flow_forward {
 // What the backward pass needs of one tile's step; whoever gives it to SampleFlows::advance() owns its memory.
 struct TileStep {
   std::int64_t tile = 0;
-  std::uint32_t active = 0;   // a bit for every lane with a live flow
-  float* state = nullptr;     // [4 + layers * width][kLanes] before the step: position, energy, hidden state
-  float* replayed = nullptr;  // [3][kLanes], as decided: slopes of the reflection in x and y, children and one
-  TileKept kept = {};         // where everything is kept
+  std::uint32_t active = 0;     // a bit for every lane with a live flow
+  float* state = nullptr;       // [4][kLanes] before the step: position, energy
+  std::byte* hidden = nullptr;  // [layers * width][kLanes] likewise, as the flows store it
+  float* replayed = nullptr;    // [3][kLanes], as decided: slopes of the reflection in x and y, children and one
+  TileKept kept = {};           // where everything is kept
 };
 
 class SampleFlows {
@@ -95,7 +97,8 @@ class SampleFlows {
 
   const Rules& rules_;
   const TileNetworks& networks_;
-  Field position_, before_, energy_, child_energy_, hidden_;
+  Field position_, before_, energy_, child_energy_;
+  const StateField hidden_;
   // By place; status: flow_movement::kActive or 0. What a step leaves for settle(): outcome, requests, distance, near.
   std::vector<std::int32_t> status_, age_, number_, parent_, outcome_, requests_;
   std::vector<float> distance_, near_;

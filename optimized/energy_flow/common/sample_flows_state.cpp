@@ -18,7 +18,7 @@ void SampleFlows::give(const FlowRecords& to) const {
     for (int axis = 0; axis < 3; ++axis) to.position[3 * n + axis] = position_.at(slot, axis);
     to.energy[n] = energy_.at(slot);
     to.age[n] = age_[at];
-    for (std::int64_t c = 0; c < to.hidden_floats; ++c) to.hidden[n * to.hidden_floats + c] = hidden_.at(slot, c);
+    for (std::int64_t c = 0; c < to.hidden_floats; ++c) to.hidden[n * to.hidden_floats + c] = hidden_.get(slot, c);
   }
   for (std::int32_t i = 0; i < ended_count_; ++i) {
     const Ended& flow = ended_[static_cast<std::size_t>(i)];
@@ -51,7 +51,7 @@ void SampleFlows::take(const FlowRecords& from) {
     for (int axis = 0; axis < 3; ++axis) position_.at(n, axis) = from.position[3 * n + axis];
     energy_.at(n) = from.energy[n];
     status_[at] = flow_movement::kActive, age_[at] = from.age[n], ++active_;
-    for (std::int64_t c = 0; c < from.hidden_floats; ++c) hidden_.at(n, c) = from.hidden[n * from.hidden_floats + c];
+    for (std::int64_t c = 0; c < from.hidden_floats; ++c) hidden_.set(n, c, from.hidden[n * from.hidden_floats + c]);
   }
 }
 

@@ -34,6 +34,7 @@ class TapedSteps : protected FlowSteps {
         segment_(taped_ && slots_ > 0 ? steps_between_states(setting, [this](std::int64_t m) { return most_held(m); })
                                       : 0),
         keeps_(taped_ && (segment_ > 0 || setting.on("keep_everything"))),
+        stores_(keeps_bf16(setting)),
         totals_(a_.total),
         rows_(a_.rows),
         requests_(a_.results.requests) {
@@ -48,12 +49,17 @@ class TapedSteps : protected FlowSteps {
     a_.margin = tells ? data<float>(places_.margin) : new_floats({samples});
     if (places_.margin.defined() && !tells) places_.margin.fill_(1);
     if (places_.surface.defined()) a_.surface = data<float>(places_.surface);
-    states_ = room({kept_steps + (segment_ > 0 ? segments() : 0), layer_count_, slots_, heads_.stride});
+    const std::int64_t regions = kept_steps + (segment_ > 0 ? segments() : 0);
+    states_ = room({stores_ ? 1 : regions, layer_count_, slots_, heads_.stride});
+    if (stores_) {
+      kept_.push_back(at::empty({regions, layer_count_, slots_, heads_.stride}, options_.dtype(at::kBFloat16)));
+      stored_ = data<std::uint16_t>(kept_.back());
+    }
     if (!taped_) return;
     fields_ = room({kept_steps, kFields, slots_});
     births_ = new_integers(all_steps * kBirths * slots_);
     if (segment_ > 0) starts_ = room({segments(), 4, slots_}), ages_ = new_integers(segments() * slots_);
-    gates_ = room({keeps_ ? kept_steps * layer_count_ : 1, slots_, 4, heads_.stride});
+    gates_ = room({(keeps_ ? kept_steps : 1) * (gates_by_layer() ? layer_count_ : 1), slots_, 4, heads_.stride});
     if (segment_ > 0) asked_again_ = new_integers(slots_);
     if (!keeps_) return;
     inputs_of_steps_ = new_floats({kept_steps, slots_, a_.input_stride});  // zeros in the padding
@@ -78,25 +84,36 @@ class TapedSteps : protected FlowSteps {
   // Where all that is kept of step t lies, one segment at a time.
   std::int64_t region_of(std::int64_t t) const { return segment_ > 0 ? t % segment_ : t; }
 
-  // After step t. Without a tape two steps' states take turns. What a segment's last step leaves begins the next one,
-  // and stays.
-  float* state(std::int32_t t, std::int64_t layer) const {
+  // Of a layer's state after step t, as the next step reads it. Without a tape two steps' states take turns. What a
+  // segment's last step leaves begins the next one, and stays.
+  std::int64_t kept_at(std::int32_t t, std::int64_t layer) const {
     const bool stays = segment_ > 0 && (t + 1) % segment_ == 0;
     const std::int64_t region = !taped_           ? (t + 2) % 2
                                 : stays && t >= 0 ? segment_ + t / segment_
                                                   : region_of(std::max(t, 0));
-    return states_ + (region * layer_count_ + layer) * slots_ * heads_.stride;
+    return (region * layer_count_ + layer) * slots_ * heads_.stride;
   }
+  std::uint16_t* stored(std::int32_t t, std::int64_t layer) const { return stored_ + kept_at(t, layer); }
+  // As the layer above and the heads take it; where it is stored in bf16, of the step at hand alone.
+  float* state(std::int32_t t, std::int64_t layer) const {
+    return states_ + (stores_ ? layer * slots_ * heads_.stride : kept_at(t, layer));
+  }
+  // All layers' are computed again before the way back through any: its inputs are not on the tape.
+  bool gates_by_layer() const { return keeps_ || stores_; }
   float* gates(std::int32_t t, std::int64_t layer) const {
-    return gates_ + (keeps_ ? region_of(t) * layer_count_ + layer : 0) * slots_ * 4 * heads_.stride;
+    const std::int64_t region = keeps_ ? region_of(t) : 0;
+    return gates_ + (gates_by_layer() ? region * layer_count_ + layer : 0) * slots_ * 4 * heads_.stride;
   }
 
   // Layer l's arguments at step t, from the state before it, of which rows that have none read nothing.
   const TileArguments& layer_at(std::int32_t t, std::int64_t l) {
     TileArguments& layer = layers_[static_cast<std::size_t>(l)];
     layer.input = l == 0 ? a_.input : state(t, l - 1);
-    layer.state = state(t - 1, l);
     layer.out = state(t, l);
+    if (stores_)
+      layer.stored = stored(t - 1, l), layer.out_stored = stored(t, l);
+    else
+      layer.state = state(t - 1, l);
     return layer;
   }
 
@@ -175,10 +192,11 @@ class TapedSteps : protected FlowSteps {
 
   TapeBytes bytes_of_row() const { return bytes_of_row(segment_ > 0, keeps_); }
   TapeBytes bytes_of_row(bool segments, bool keeps) const {
-    const std::int64_t states = layer_count_ * heads_.stride;
+    const std::int64_t states = layer_count_ * heads_.stride, state_bytes = (stores_ ? 2 : 4) * states;
+    const std::int64_t everything = 4 * (a_.input_stride + heads_.columns + 4 * states);
     return {.of_record = 4 * (kBirths + 3),
-            .of_start = segments ? 4 * (5 + states) : 0,
-            .of_step = 4 * (kFields + states + (keeps ? a_.input_stride + heads_.columns + 4 * states : 0))};
+            .of_start = segments ? 4 * 5 + state_bytes : 0,
+            .of_step = 4 * kFields + state_bytes + (keeps ? everything : 0)};
   }
   std::int64_t most_held(std::int64_t every) const {
     const TapeBytes row = bytes_of_row(true, true);
@@ -192,13 +210,15 @@ class TapedSteps : protected FlowSteps {
   const std::int64_t steps_, slots_, layer_count_;
   const std::int64_t segment_;  // steps between kept states; 0: all are kept
   const bool keeps_;
-  std::int32_t* const totals_;                                   // [steps + 1]
-  const FlowRows rows_;                                          // of the first step, then of the others
-  std::int32_t* const requests_;                                 // likewise
-  float* states_ = nullptr;                                      // [steps, layers, slots, stride]
-  float* fields_ = nullptr;                                      // [steps, kFields, slots]
-  std::int32_t* births_ = nullptr;                               // [steps, kBirths, slots]
-  float* gates_ = nullptr;                                       // of one layer of one step, or of all
+  const bool stores_;                // states in bf16 between steps
+  std::int32_t* const totals_;       // [steps + 1]
+  const FlowRows rows_;              // of the first step, then of the others
+  std::int32_t* const requests_;     // likewise
+  float* states_ = nullptr;          // [steps, layers, slots, stride], or of one step where they are stored
+  std::uint16_t* stored_ = nullptr;  // likewise
+  float* fields_ = nullptr;          // [steps, kFields, slots]
+  std::int32_t* births_ = nullptr;   // [steps, kBirths, slots]
+  float* gates_ = nullptr;           // of one layer of one step, or of all
   float *inputs_of_steps_ = nullptr, *sums_of_steps_ = nullptr;  // where everything is kept
   float* starts_ = nullptr;                                      // [segments, 4, slots]: places and energies
   std::int32_t* ages_ = nullptr;                                 // [segments, slots]

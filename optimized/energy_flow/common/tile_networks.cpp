@@ -124,7 +124,10 @@ TileNetworks::TileNetworks(const NamedTensors& inputs, const Setting& setting)
 std::int64_t TileNetworks::scratch_size() const {
   const std::int64_t widest = std::max(features_ + 1, width_);
   return simple_neuron::Tile<kLanes, float>::size(parameters_.neuron_layout) +
-         kLanes * (2 * widest + width_ + parameters_.heads.rows());
+         kLanes * (2 * widest + width_ + parameters_.heads.rows()) + opened_size();
+}
+std::int64_t TileNetworks::opened_size() const {
+  return stores_ ? static_cast<std::int64_t>(parameters_.layers.size()) * width_ * kLanes : 0;
 }
 
 std::int64_t TileNetworks::kept_gates() const {

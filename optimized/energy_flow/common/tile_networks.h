@@ -39,6 +39,9 @@ class TileNetworks {
   // used up.
   void carry(float* hidden, float* scratch, TileIntent& intent, const TileKept& kept) const;
   float* input(float* scratch) const;  // [features + 1][kLanes]
+  // Where hidden states of two bytes are opened for advance(); of no size where they are floats.
+  float* opened_states(float* scratch) const { return scratch + scratch_size() - opened_size(); }
+  bool stores_bf16() const { return stores_; }
 
   const Parameters& parameters() const { return parameters_; }
   // By the training step: the scale of displacements, the attempt in the noise's key.
@@ -48,6 +51,8 @@ class TileNetworks {
   }
 
  private:
+  std::int64_t opened_size() const;
+
   Parameters parameters_;
   const std::int64_t width_, features_;
   const bool round_;   // operands of neuron and heads; the recurrent layers stay fp32 (0.3)

@@ -129,6 +129,33 @@ TEST_P(Segments, RepeatWhoLivedAndWhoWasBorn) {
   EXPECT_GT(told(baseline, kStepForwards), 3);
 }
 
+// Two bytes for each number of a state, on the tape and where segments begin; gradients as without segments.
+TEST_P(Segments, StatesOfTwoBytesTakeHalfTheRoom) {
+  const auto stored = [&](std::int64_t every, double keeps) {
+    return outputs_of(
+        setting_with(static_cast<double>(every), 0, GetParam(), {{"hidden_dtype", 1}, {"keep_everything", keeps}}));
+  };
+  constexpr std::int64_t kFlows = kSamples * kCells, kSaved = kSteps * kFlows * kLayers * kHidden * 2;
+  const NamedTensors expected = stored(0, 0);
+  const NamedTensors floats = outputs_of(setting_with(0, 0, GetParam()));
+  EXPECT_EQ(told(floats, kTapeBytes) - told(expected, kTapeBytes), kSaved);
+  const NamedTensors whole = stored(0, 1);
+  EXPECT_EQ(
+      told(outputs_of(setting_with(0, 0, GetParam(), {{"keep_everything", 1}})), kTapeBytes) - told(whole, kTapeBytes),
+      kSaved);
+  expect_same_gradients(expected, whole, "everything kept");
+  const std::vector<std::int64_t> lengths =
+      GetParam().is_simt() ? std::vector<std::int64_t>{3} : std::vector<std::int64_t>{1, 3, 5};
+  for (const std::int64_t every : lengths) {
+    const NamedTensors of = stored(every, 0);
+    expect_same_gradients(expected, of, "every " + std::to_string(every));
+    const std::int64_t segments = (kSteps + every - 1) / every;
+    const auto less =
+        told(outputs_of(setting_with(static_cast<double>(every), 0, GetParam())), kTapePeak) - told(of, kTapePeak);
+    EXPECT_EQ(less, (segments + every) * kFlows * kLayers * kHidden * 2) << every;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Paths, Segments, testing::Values(Device(), Device::simt()),
                          [](const auto& path) { return to_string(path.param); });
 

@@ -29,7 +29,9 @@ class CudaForward final : public Runnable, public Stepwise, private FlowSteps {
         mapper_(inputs, setting, inputs["embedding"].contiguous()) {
     a_.energies = data<float>(mapper_.surface());
     const std::int64_t slots = a_.slots.all(), layers = setting.size("layers");
-    for (at::Tensor& state : states_) state = made({layers, slots, heads_.stride});
+    const bool stores = keeps_bf16(setting);
+    for (at::Tensor& state : states_) state = made({layers, slots, heads_.stride}, stores ? at::kBFloat16 : at::kFloat);
+    if (stores) exact_ = made({layers, slots, heads_.stride});
     a_.surface = data<float>(results_["surface"]);
     const bool aside = sets_decisions_aside(setting);  // then nobody is told of the margins that the kernels note
     a_.margin = aside ? new_floats({a_.slots.samples}) : data<float>(results_["margin"]);
@@ -83,15 +85,18 @@ class CudaForward final : public Runnable, public Stepwise, private FlowSteps {
  private:
   void issue_step(std::int32_t t, kernels::Stream on) {
     launch_neuron(a_, on);
-    const float* const before = data<float>(states_[t % 2]);
-    float* const after = data<float>(states_[(t + 1) % 2]);
+    const at::Tensor &before = states_[t % 2], &after = states_[(t + 1) % 2];
+    float* const exact = data<float>(exact_.defined() ? exact_ : after);
     const std::int64_t of_layer = a_.slots.all() * heads_.stride;
     for (std::size_t l = 0; l < layers_.size(); ++l) {
       TileArguments& layer = layers_[l];
       const std::int64_t from = static_cast<std::int64_t>(l) * of_layer;
-      layer.input = l == 0 ? a_.input : after + from - of_layer;
-      layer.state = before + from;
-      layer.out = after + from;
+      layer.input = l == 0 ? a_.input : exact + from - of_layer;
+      layer.out = exact + from;
+      if (exact_.defined())
+        layer.stored = data<std::uint16_t>(before) + from, layer.out_stored = data<std::uint16_t>(after) + from;
+      else
+        layer.state = data<float>(before) + from;
       launch_recurrent(layer, on);
     }
     heads_.state = layers_.back().out;
@@ -144,6 +149,7 @@ class CudaForward final : public Runnable, public Stepwise, private FlowSteps {
   NamedTensors results_;
   const DeviceMapper mapper_;
   at::Tensor states_[2];  // [layers, slots, stride]: before a step, after it
+  at::Tensor exact_;      // likewise, after it: where states are stored in bf16, what they were before
   CapturedSteps graphs_;
   bool starts_graphs_ = false;
   std::int32_t steps_ = 0;  // taken, one at a time

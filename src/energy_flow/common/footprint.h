@@ -146,8 +146,17 @@ inline std::int64_t saved_by_optimized(const ModelSizes& m) {
   return 4 + 5 * m.layers * m.hidden + m.hidden / 2 + footprint::kHeadWidth + 4;
 }
 
-// Floats of a flow's state, which its steps can be recomputed from.
-inline std::int64_t saved_state(const ModelSizes& m) { return 4 + m.layers * m.hidden; }
+// Bytes of a number of a hidden state between two steps.
+inline std::int64_t state_bytes(const ModelSizes& m) { return m.half_hidden ? footprint::kHalf : footprint::kFloat; }
+
+// Bytes of what is saved of a flow's step, whose states may be stored in two bytes; and of its state alone, which steps
+// can be recomputed from.
+inline std::int64_t saved_bytes(const ModelSizes& m) {
+  return footprint::kFloat * saved_by_optimized(m) - (footprint::kFloat - state_bytes(m)) * m.layers * m.hidden;
+}
+inline std::int64_t saved_state_bytes(const ModelSizes& m) {
+  return footprint::kFloat * 4 + state_bytes(m) * m.layers * m.hidden;
+}
 
 // Multiplications and additions of one flow-step forward.
 inline std::int64_t operations_of_flow_step(const ModelSizes& m) {
@@ -168,7 +177,7 @@ inline void check_population(std::span<const std::int64_t> active) {
 }
 
 // Bytes of the tape of flows of which active[t] start step t: all that is saved of every step; or the states of every
-// so many steps, and all of the largest segment between two of them.
+// so many steps, and all of the largest segment between two of them. saved, state: bytes of a flow's.
 inline double tape_bytes(std::span<const std::int64_t> active, std::int64_t saved, std::int64_t state,
                          std::int64_t every) {
   if (every == 0) every = std::max<std::int64_t>(1, static_cast<std::int64_t>(active.size())), state = 0;
@@ -179,7 +188,7 @@ inline double tape_bytes(std::span<const std::int64_t> active, std::int64_t save
     kept += static_cast<double>(*begin) * static_cast<double>(state);
     largest = std::max(largest, std::accumulate(begin, end, 0.0) * static_cast<double>(saved));
   }
-  return footprint::kFloat * (kept + largest);
+  return kept + largest;
 }
 
 // Bytes, beside the workspaces of products. Tapes: of one micro-batch.
@@ -201,14 +210,13 @@ inline Footprint footprint_of(const ModelSizes& m, std::span<const std::int64_t>
     if (is_trained(m, part)) bytes.gradients += static_cast<double>(kFloat * parameters[part]);
   }
   bytes.moments = 2 * bytes.gradients;
-  const std::int64_t number = m.half_hidden ? footprint::kHalf : kFloat;
   // A slot: position, energy, hidden state, sample, number in it, age, status, distance, cell, forward pass.
-  const std::int64_t slot = 12 + 4 + m.layers * m.hidden * number + 3 * 4 + 1 + 3 * 4;
+  const std::int64_t slot = 12 + 4 + m.layers * m.hidden * state_bytes(m) + 3 * 4 + 1 + 3 * 4;
   bytes.storage = static_cast<double>(m.most_active) * static_cast<double>(slot);
   // Embeddings of two batches, inputs and targets.
   bytes.batches = 2.0 * 2 * kFloat * static_cast<double>(m.batch * m.embedding);
-  bytes.baseline_tape = tape_bytes(active, saved_by_baseline(m), 0, 0);
-  bytes.optimized_tape = tape_bytes(active, saved_by_optimized(m), saved_state(m), m.keep_state_every);
+  bytes.baseline_tape = tape_bytes(active, kFloat * saved_by_baseline(m), 0, 0);
+  bytes.optimized_tape = tape_bytes(active, saved_bytes(m), saved_state_bytes(m), m.keep_state_every);
   return bytes;
 }
 inline Footprint footprint_of(const ModelSizes& m) { return footprint_of(m, constant_population(m)); }

@@ -34,9 +34,7 @@ Signature signature() {
     return exact_output(name, shape, Element::kInt64).batch(std::nullopt);
   };
   std::vector<OptionSpec> options = life_options();
-  std::erase_if(options, [](const OptionSpec& option) {
-    return option.name == "captured_steps" || option.name == "hidden_dtype";
-  });
+  std::erase_if(options, [](const OptionSpec& option) { return option.name == "captured_steps"; });
   Signature s{
       .derived = {{"cells", Expression("height * width")},
                   {"mapper_middle", Expression("2 * cells")},
