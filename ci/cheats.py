@@ -28,7 +28,7 @@ def page(rows: list[dict], asked: list[dict], faults: list[dict], revision: str)
         f"`ci/cheats.py` writes this page from the record of a self-test (revision {revision}), `ci/cheats.json` and",
         f"`ci/mutations.json`. Of {len(wrong)} wrong twins {caught} were caught by the rule that is there for them, of "
         f"{len(correct)} correct",
-        f"controls {accepted} were accepted; {len(faults)} faults are planted in the tree itself, one at a time, by "
+        f"controls {accepted} were accepted; {len(faults)} faults are planted in the tree itself by "
         "`ci/mutations.py`.", "",
         "## What was asked for", ""]
     lines += table(["point", "cheat", "caught by"],

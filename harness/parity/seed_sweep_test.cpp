@@ -1,6 +1,7 @@
 // Every small cell at many seeds, and at sizes drawn at random: right answers pass, twins that round elsewhere do not.
 // TWINBENCH_SWEEP_SEEDS and TWINBENCH_SWEEP_SIZES say how many; ci/slow asks for hundreds of seeds of every cell, and
-// TWINBENCH_SWEEP_FIRST, the first seed or draw, chooses a part of them. Else seeds 1 to 5 go round at most kCells of
+// TWINBENCH_SWEEP_FIRST, the first seed or draw, chooses a part of them, and TWINBENCH_SWEEP_COMPONENTS, an expression
+// as of --filter, the components by their ids. Else seeds 1 to 5 go round at most kCells of
 // the cells, whatever the number of components, and each of those is judged at one seed. A twin that passes must say
 // why it may (why_it_survives()); TWINBENCH_SWEEP_SURVIVORS, set, names each.
 #include <ATen/ATen.h>
@@ -16,6 +17,7 @@
 #include "harness/compare/inputs.h"
 #include "harness/parity/reference.h"
 #include "harness/runner/components_in_turn.h"
+#include "src/common/filter_pattern.h"
 #include "src/common/philox.h"
 #include "src/inputs.h"
 #include "src/rounding.h"
@@ -207,7 +209,9 @@ void expect_right(const std::map<std::string, Tally>& tallies) {
 constexpr std::size_t kCells = 150;
 
 bool is_small(const Component& component, const Case& one) {
-  return component.has_kernel && !one.timed && one.specimen.empty();
+  static const char* const wanted = std::getenv("TWINBENCH_SWEEP_COMPONENTS");
+  static const FilterPattern pattern(wanted ? wanted : ".");
+  return component.has_kernel && pattern.found_in(component.spec.id()) && !one.timed && one.specimen.empty();
 }
 
 class SeedSweep : public testing::Test {

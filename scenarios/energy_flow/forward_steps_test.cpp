@@ -53,8 +53,8 @@ TEST_P(ForwardSteps, AreThoseOfARun) {
 
 TEST_P(ForwardSteps, GoOnFromAStateThatWasGiven) {
   for (const Kind& kind : kKinds) {
-    const auto first = make(kind), second = make(kind);
-    for (auto* one : {first.get(), second.get()}) steps_of(*one).begin();
+    const auto first = make(kind), second = make(kind), third = make(kind);
+    for (auto* one : {first.get(), second.get(), third.get()}) steps_of(*one).begin();
     for (int i = 0; i < 2; ++i) steps_of(*first).step();
     const NamedTensors state = steps_of(*first).state();
     steps_of(*second).set_state(state);
@@ -63,6 +63,9 @@ TEST_P(ForwardSteps, GoOnFromAStateThatWasGiven) {
       for (auto* one : {first.get(), second.get()}) steps_of(*one).step();
       EXPECT_EQ(mismatched_bits(steps_of(*first).state(), steps_of(*second).state()), 0)
           << to_string(kind.device) << ", step " << i;
+      steps_of(*third).set_state(steps_of(*first).state());  // after two steps no look has been in vain
+      EXPECT_EQ(mismatched_bits(steps_of(*first).state(), steps_of(*third).state()), 0)
+          << to_string(kind.device) << ", taken after step " << i;
     }
     EXPECT_EQ(mismatched_bits(results_of(*first, {"surface", "stats"}), results_of(*second, {"surface", "stats"})), 0);
   }
