@@ -207,8 +207,10 @@ class Baseline final : public Runnable {
   Made least_outputs(std::int64_t flows) const {
     Made made;
     made.add({flows, 3}), made.add({flows});
-    for (std::int64_t gate = 0; gate < 4 * s_.size("layers"); ++gate) made.add({flows, s_.size("hidden")});
-    made.add({flows, s_.size("layers"), s_.size("hidden")}, state_type());
+    for (std::int64_t layer = 0; layer < s_.size("layers"); ++layer) {
+      for (int gate = 0; gate < 4; ++gate) made.add({flows, s_.size("hidden")});
+      made.add({flows, s_.size("hidden")}, state_type());
+    }
     made.add({flows, s_.size("hidden") / 2}), made.add({flows, 64}), made.add({flows, 4});
     return made;
   }

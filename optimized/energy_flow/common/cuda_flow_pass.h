@@ -2,7 +2,8 @@
 // issued. Of a step the tape has a row a live flow; what the networks had computed on the way is computed again, or
 // read where everything was kept. Nothing is read back and nothing allocated. Gradients of parameters are added step
 // by step in a fixed order, in pieces that are summed at the end. 9 kernels, and 12 + 5 layers a step that is issued,
-// or 10 + 4 layers where everything is kept, and one more where states are stored in bf16 then; one more where the surface is collected before the way back.
+// or 10 + 4 layers where everything is kept, and one more of these where states are stored in bf16; one more where the
+// surface is collected before the way back.
 #pragma once
 
 #include <ATen/ATen.h>
