@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/timing/statistics.h"
 #include "scenarios/runner/curve.h"
 #include "scenarios/runner/experiment.h"
 #include "scenarios/runner/observe.h"
@@ -37,11 +38,8 @@ Course taken(TrainingRun& run, const Trial& trial, VariantRow& row) {
 }
 
 double median_of_last(const std::vector<double>& values, std::int64_t count) {
-  std::vector<double> last(values.end() - std::min<std::ptrdiff_t>(count, static_cast<std::ptrdiff_t>(values.size())),
-                           values.end());
-  const auto middle = last.begin() + static_cast<std::ptrdiff_t>(last.size() / 2);
-  std::nth_element(last.begin(), middle, last.end());
-  return *middle;
+  const auto last = std::min<std::ptrdiff_t>(count, std::ssize(values));
+  return median(std::vector<double>(values.end() - last, values.end()));
 }
 
 void compare(const Trial& trial, Variant variant, const Course& exact, const Course& rounded, Measures& measures) {

@@ -22,14 +22,13 @@ class WindowTexts {
   // `inputs`: the window's, as they are given; all texts are read anew in every window.
   WindowTexts(const NamedTensors& inputs, const Setting& s) : inputs_(inputs), s_(s) {
     if (!s.on("text_bridge") || Window(s).rows() <= 0) return;
-    wanted_.emplace(inputs, "wanted");
     row_ = at::zeros({1, s.size("cells")}, inputs["input"].options());
     decoder_ = kBridgeDecoder.make(Variant::kBaseline, s.device, inputs, s, 0, 1, {{"surface", row_}});
   }
 
   void begin(const TrainedTensors& tensors, std::int64_t attempt) {
     due_ = is_due(s_, attempt);
-    if (wanted_) wanted_.emplace(inputs_, "wanted");  // on a card the texts may be others now
+    if (decoder_) wanted_.emplace(inputs_, "wanted");
     decodes_ = tokens_ = 0;
     if (!encodes(s_) || Window(s_).rows() <= 0) return;
     const Setting own = encoder_setting(s_, Window(s_).rows(), attempt);

@@ -1,11 +1,11 @@
-// Words of texts on a card (C23): between blanks, in lower case, compared byte by byte. Host and device.
+// Words of texts (C23): blanks and lower-case letters; on a card, words compared byte by byte. Host and device.
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/common/arguments.h"
 
-namespace twinbench::energy_flow::train_step {
+namespace twinbench::energy_flow {
 
 struct Letters {
   const std::uint8_t* bytes = nullptr;
@@ -14,7 +14,7 @@ struct Letters {
 
 // What a text without a word is to the encoder (C18): its start, "empty" and its end, then padding.
 constexpr std::int32_t kTokensOfNoWord = 3;
-TWINBENCH_HOST_DEVICE std::int32_t token_of_no_word(std::int64_t place) {
+TWINBENCH_HOST_DEVICE constexpr std::int32_t token_of_no_word(std::int64_t place) {
   return place == 0 ? 3 : place == 1 ? 4 : place == 2 ? 1 : 0;
 }
 
@@ -48,4 +48,4 @@ TWINBENCH_HOST_DEVICE bool begins_new_word(const Letters& text, std::int64_t at)
   return begins_word(text, at) && !holds_word(text, at, text, at);
 }
 
-}  // namespace twinbench::energy_flow::train_step
+}  // namespace twinbench::energy_flow

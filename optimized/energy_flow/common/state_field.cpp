@@ -36,7 +36,7 @@ std::int64_t StateField::tile_bytes(std::int64_t channels, bool bf16) { return c
 
 float* StateField::open(std::int64_t t, float* room) const {
   if (!bf16_) return reinterpret_cast<float*>(tile(t));
-  widen(tile(t), channels_, true, room);
+  widen(tile(t), channels_, room);
   return room;
 }
 
@@ -53,8 +53,7 @@ void StateField::take(std::int64_t t, const std::byte* from) const {
   std::memcpy(tile(t), from, static_cast<std::size_t>(values_of_tile_ * bytes_));
 }
 
-void StateField::widen(const std::byte* kept, std::int64_t channels, bool bf16, float* to) {
-  if (!bf16) return void(std::memcpy(to, kept, static_cast<std::size_t>(tile_bytes(channels, false))));
+void StateField::widen(const std::byte* kept, std::int64_t channels, float* to) {
   widen_values(reinterpret_cast<const std::uint16_t*>(kept), channels * kLanes, reinterpret_cast<std::uint32_t*>(to));
 }
 

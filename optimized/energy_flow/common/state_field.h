@@ -13,18 +13,16 @@ class StateField {
   // Zeros. bf16: what is put in is rounded already, and comes out as it was.
   StateField(std::int64_t tiles, std::int64_t channels, bool bf16);
 
-  // Bytes of a tile; floats that whoever opens one gives room for.
   static std::int64_t tile_bytes(std::int64_t channels, bool bf16);
-  std::int64_t opened_floats() const { return bf16_ ? values_of_tile_ : 0; }
 
-  // A tile's values as floats, where they lie or in `room`, of opened_floats(); what was changed there is put back.
+  // A tile's values as floats, where they lie or, of bf16, in `room`; what was changed there is put back.
   float* open(std::int64_t tile, float* room) const;
   void close(std::int64_t tile, const float* opened) const;
   // A tile as it is stored, on a tape: at `to`, from `from`.
   void keep(std::int64_t tile, std::byte* to) const;
   void take(std::int64_t tile, const std::byte* from) const;
-  // The same as floats.
-  static void widen(const std::byte* kept, std::int64_t channels, bool bf16, float* to);
+  // One of bf16 that was kept, as floats.
+  static void widen(const std::byte* kept, std::int64_t channels, float* to);
 
   void clear(std::int64_t tiles) const;                 // the first ones
   void move(std::int64_t from, std::int64_t to) const;  // a flow's, from place to place

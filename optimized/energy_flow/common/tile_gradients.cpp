@@ -263,7 +263,7 @@ void TileGradients::walk_back(const TileStep& step, const TileAdjoint& adjoint, 
       for (int lane = 0; lane < kLanes; ++lane) to[c * kLanes + lane] = active(lane) ? from[c * kLanes + lane] : 0.0f;
   };
   load(step.state, 4, s.state);
-  if (networks_.stores_bf16()) StateField::widen(step.hidden, states, true, s.stored);
+  if (networks_.stores_bf16()) StateField::widen(step.hidden, states, s.stored);
   load(networks_.stores_bf16() ? s.stored : reinterpret_cast<const float*>(step.hidden), states, s.hidden);
   const float* const energy = s.state + lanes(3);
   for (int lane = 0; lane < kLanes; ++lane) s.usable[lane] = flow_movement::is_finite(energy[lane]) ? 1.0f : 0.0f;

@@ -8,11 +8,16 @@
 #include <optional>
 #include <string>
 
+#include "kernels/energy_flow/common/words.h"
 #include "optimized/common/tensors.h"
 #include "src/energy_flow/common/decoder_share.h"
 #include "src/energy_flow/common/window_texts.h"
 
 namespace twinbench::energy_flow::train_step {
+
+// Kernels know no vocabulary.
+static_assert(token_of_no_word(0) == kClassToken && token_of_no_word(1) == kEmptyToken &&
+              token_of_no_word(2) == kEndToken && token_of_no_word(kTokensOfNoWord) == kPadToken);
 
 // How many elements of the arena a window's texts train: the encoder's, the last ones; 0 where nothing is encoded.
 inline std::int64_t encoder_elements(const Setting& s) {

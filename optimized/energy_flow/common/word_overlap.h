@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/energy_flow/common/words.h"
 #include "src/energy_flow/common/text_list.h"
 
 namespace twinbench::energy_flow {
@@ -41,11 +42,8 @@ class WordSets {
   };
 
   static std::size_t most_words(std::int64_t bytes) { return static_cast<std::size_t>(bytes + 1) / 2; }
-  static unsigned char lower(char letter) {
-    const auto byte = static_cast<unsigned char>(letter);
-    return byte >= 'A' && byte <= 'Z' ? static_cast<unsigned char>(byte + ('a' - 'A')) : byte;
-  }
-  static bool is_blank(char letter) { return letter == ' ' || (letter >= '\t' && letter <= '\r'); }
+  static std::uint8_t lower(char letter) { return lower_case(static_cast<std::uint8_t>(letter)); }
+  static bool blank(char letter) { return is_blank(static_cast<std::uint8_t>(letter)); }
 
   // Below 0, 0 or above as a comes before b. Letters are only looked at where hashes are equal.
   static int compare(const Word& a, const Word& b) {
@@ -63,12 +61,12 @@ class WordSets {
     const char* at = text.data();
     const char* const end = at + text.size();
     while (at != end) {
-      if (is_blank(*at)) {
+      if (blank(*at)) {
         ++at;
         continue;
       }
       Word word{kStart, at, 0};
-      for (; at != end && !is_blank(*at); ++at) word.hash = (word.hash ^ lower(*at)) * kPrime;
+      for (; at != end && !blank(*at); ++at) word.hash = (word.hash ^ lower(*at)) * kPrime;
       word.length = static_cast<std::size_t>(at - word.letters);
       words.push_back(word);
     }

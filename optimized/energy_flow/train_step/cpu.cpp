@@ -33,10 +33,7 @@ TWINBENCH_CPU_CLONES void add_gradients(const float* __restrict gradients, float
 class CpuStep final : public Plan {
  public:
   CpuStep(const NamedTensors& inputs, const Setting& s)
-      : Plan(inputs, s),
-        mapper_(of_flows(), mapping()),
-        pass_(of_flows(), flows(), places()),
-        text_gradients_(at::zeros({encoder_elements(s)}, arena_.options())) {
+      : Plan(inputs, s), mapper_(of_flows(), mapping()), pass_(of_flows(), flows(), places()) {
     pass_.train(of_flows(), flows(), arena_);
     if (s.on("text_bridge")) texts_ = std::make_unique<CpuTexts>(networks_, s, text_gradients_, places_.surface);
     window_sums_ = at::zeros({pass_.sums().numel() + text_gradients_.numel()}, arena_.options());
@@ -230,8 +227,7 @@ class CpuStep final : public Plan {
     const at::Tensor found = at::zeros(arena_.sizes(), at::kDouble);
     unpack_sums(at::arange(1, sums + 1, at::kDouble), pass_.layout(), pass_.parameters(), by_gradient(found),
                 [](const at::Tensor& lanes) { return lanes.select(1, 0).neg(); });
-    const std::int64_t of_texts = text_gradients_.numel();
-    found.narrow(0, found.numel() - of_texts, of_texts).copy_(at::arange(sums + 1, sums + of_texts + 1, at::kDouble));
+    place_text_gradients(found, sums);
     table_ = found.to(at::kInt);
   }
   void gather_gradients(float* gradients) const {
@@ -248,7 +244,6 @@ class CpuStep final : public Plan {
 
   const SurfaceMapper mapper_;
   FlowPass pass_;
-  const at::Tensor text_gradients_;  // of a micro-step's texts, in the arena's order: its last elements
   std::unique_ptr<CpuTexts> texts_;  // none without the bridge
   at::Tensor window_sums_, table_;   // the flows' sums, then the encoder's gradients
   std::vector<Stretch> pieces_;

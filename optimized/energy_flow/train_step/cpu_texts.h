@@ -69,9 +69,10 @@ class CpuTexts {
     std::copy_n(inputs_["token"].const_data_ptr<std::int32_t>() + row * most, rows * most, token);
     std::copy_n(inputs_["length"].const_data_ptr<std::int32_t>() + row, rows, length);
     std::copy_n(inputs_["sample_key"].const_data_ptr<std::int64_t>() + row, rows, data<std::int64_t>(texts_.key()));
-    constexpr std::int32_t kNone[] = {kClassToken, kEmptyToken, kEndToken};
-    for (std::int64_t b = rows; b < batch; ++b)
-      std::copy_n(kNone, 3, token + b * most), length[b] = static_cast<std::int32_t>(std::size(kNone));
+    for (std::int64_t b = rows; b < batch; ++b) {
+      for (std::int64_t i = 0; i < most; ++i) token[b * most + i] = token_of_no_word(i);
+      length[b] = kTokensOfNoWord;
+    }
   }
 
   NamedTensors inputs_;

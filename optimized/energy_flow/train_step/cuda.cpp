@@ -27,8 +27,7 @@ class CudaStep final : public Plan {
       : Plan(inputs, s),
         mapper_(networks_, s, rows_),
         pass_(of_flows(), flows(), places()),
-        sources_(pass_.train(arena_)),
-        text_gradients_(at::zeros({encoder_elements(s)}, arena_.options())) {
+        sources_(pass_.train(arena_)) {
     if (s.on("text_bridge"))
       texts_ = std::make_unique<DeviceTexts>(networks_, s, text_gradients_, places_.surface,
                                              mapper_.surface().narrow(0, 0, window_.micro_batch));
@@ -192,9 +191,9 @@ class CudaStep final : public Plan {
   // Places put in the place of sums find their own way.
   const std::int32_t* gradient_places() {
     const at::Tensor found = at::zeros(arena_.sizes(), at::kDouble);
-    const std::int64_t flows = pass_.sums().numel(), of_texts = text_gradients_.numel();
+    const std::int64_t flows = pass_.sums().numel();
     pass_.unpack(by_gradient(found), at::arange(1, flows + 1, at::kDouble));
-    found.narrow(0, found.numel() - of_texts, of_texts).copy_(at::arange(flows + 1, flows + of_texts + 1, at::kDouble));
+    place_text_gradients(found, flows);
     return data<std::int32_t>(kept_.emplace_back(found.to(at::kInt).to(arena_.device())));
   }
 
@@ -260,7 +259,6 @@ class CudaStep final : public Plan {
   const flow_forward::DeviceMapper mapper_;
   flow_backward::CudaFlowPass pass_;
   const std::vector<flow_forward::PackSource> sources_;
-  const at::Tensor text_gradients_;      // of a micro-step's texts, in the arena's order: its last elements
   std::unique_ptr<DeviceTexts> texts_;   // none without the bridge
   std::vector<at::Tensor> first_packs_;  // as they are at reset
   std::vector<at::Tensor> kept_;

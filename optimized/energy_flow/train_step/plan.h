@@ -12,6 +12,7 @@
 #include "optimized/common/arena_pieces.h"
 #include "optimized/common/tensors.h"
 #include "optimized/energy_flow/common/flow_places.h"
+#include "optimized/energy_flow/common/window_texts.h"
 #include "src/energy_flow/common/exploration_scale.h"
 #include "src/energy_flow/common/optimizer_rule.h"
 #include "src/energy_flow/common/training_window.h"
@@ -35,6 +36,7 @@ class Plan : public Runnable {
         window_(s),
         results_(zero_results(s)),
         arena_(results_["parameters"]),
+        text_gradients_(at::zeros({encoder_elements(s)}, arena_.options())),
         parts_(with_gradient(s, false)) {
     const at::TensorOptions options = arena_.options();
     std::vector<at::Tensor> parts;
@@ -84,6 +86,13 @@ class Plan : public Runnable {
     return parts;
   }
 
+  // In a table of places among the sums: the encoder's gradients lie after the flows' sums, in the arena's order.
+  void place_text_gradients(const at::Tensor& table, std::int64_t flow_sums) const {
+    const std::int64_t of_texts = text_gradients_.numel();
+    table.narrow(0, table.numel() - of_texts, of_texts)
+        .copy_(at::arange(flow_sums + 1, flow_sums + of_texts + 1, at::kDouble));
+  }
+
   // body(first, count) of each piece of the arena that has a gradient.
   template <class Body>
   void each_trained_piece(const Body& body) const {
@@ -107,7 +116,8 @@ class Plan : public Runnable {
   const Window window_;
   NamedTensors results_;
   const at::Tensor arena_;
-  NamedTensors networks_;  // parameters, the trained ones in the arena
+  const at::Tensor text_gradients_;  // of a micro-step's texts, in the arena's order: its last elements
+  NamedTensors networks_;            // parameters, the trained ones in the arena
   flow_forward::FlowPlaces places_;
   at::Tensor rows_, keys_;            // of a micro-step: inputs, then targets, sanitised
   const std::vector<Stretch> parts_;  // of the arena: parameters that have a gradient
