@@ -156,11 +156,12 @@ endif()
 # whose threads spin for each other take three times as long.
 set(TWINBENCH_WAITING_THREADS_SLEEP "OMP_WAIT_POLICY=set:PASSIVE;GOMP_SPINCOUNT=unset:")
 
-# twinbench_test(<target> SOURCES ... LIBRARIES ... [ALONE ...] [LABELS ...]): a GoogleTest program. ALONE: sources, by
-# their path below the calling folder, that have compile options of their own.
+# twinbench_test(<target> SOURCES ... LIBRARIES ... [ALONE ...] [LABELS ...] [PARTS n]): a GoogleTest program, run in the
+# project's folder. ALONE: sources, by their path below the calling folder, that have compile options of their own.
+# PARTS: where its tests take minutes, so many CTest tests that share them out, so that all cores have some to the end.
 include(GoogleTest)
 function(twinbench_test target)
-  cmake_parse_arguments(arg "TORCH" "" "SOURCES;LIBRARIES;LABELS;ALONE" ${ARGN})
+  cmake_parse_arguments(arg "TORCH" "PARTS" "SOURCES;LIBRARIES;LABELS;ALONE" ${ARGN})
   list(TRANSFORM arg_ALONE PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   list(REMOVE_ITEM arg_SOURCES ${arg_ALONE})
   twinbench_units(units ${target} 10 ${arg_SOURCES})
@@ -173,9 +174,22 @@ function(twinbench_test target)
   endif()
   add_executable(${target} $<TARGET_OBJECTS:${target}_objects>)
   target_link_libraries(${target} PRIVATE ${arg_LIBRARIES} GTest::gtest GTest::gtest_main)
-  add_test(NAME unit.${target} COMMAND ${target})
-  set_tests_properties(unit.${target} PROPERTIES LABELS "cpu;unit;${arg_LABELS}" TIMEOUT ${TWINBENCH_TEST_SECONDS}
-    ENVIRONMENT_MODIFICATION "${TWINBENCH_WAITING_THREADS_SLEEP}")
+  set(names unit.${target})
+  if(arg_PARTS)
+    list(TRANSFORM names APPEND _1)
+    foreach(part RANGE 2 ${arg_PARTS})
+      list(APPEND names unit.${target}_${part})
+    endforeach()
+  endif()
+  list(LENGTH names parts)
+  set(part 0)
+  foreach(name IN LISTS names)
+    add_test(NAME ${name} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(${name} PROPERTIES LABELS "cpu;unit;${arg_LABELS}" TIMEOUT ${TWINBENCH_TEST_SECONDS}
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${parts};GTEST_SHARD_INDEX=${part}"
+      ENVIRONMENT_MODIFICATION "${TWINBENCH_WAITING_THREADS_SLEEP}")
+    math(EXPR part "${part} + 1")
+  endforeach()
 endfunction()
 find_package(GTest REQUIRED)
 find_package(Boost REQUIRED COMPONENTS context)

@@ -56,20 +56,27 @@ TEST(HeldOut, TakesNoMoreArithmeticThanAListedCase) {
   EXPECT_LT(sizes.at("batch") * sizes.at("tokens"), 300);
 }
 
-// A bug where a size leaves a remainder of 13 alone has its turn.
+// A bug where a size leaves a remainder of 13 alone has its turn: each comes among so many revisions, more where a
+// component has many sizes, since one of them has its tail drawn at a time.
 TEST(HeldOut, EverySizeLeavesEveryRemainderOfAVector) {
   constexpr std::int64_t kVector = 16;
   for (const Component* const one : components_in_turn(6, [](const Component&) { return true; })) {
     const Component& component = *one;
     std::map<std::string, std::set<std::int64_t>> left;
-    for (int revision = 0; revision < 2000; ++revision)
+    const auto lacks_some = [&](const SizeSpec& size) {
+      const auto found = left.find(size.name);
+      return found != left.end() && size.high - size.low >= kVector && found->second.size() < kVector;
+    };
+    const auto& sizes = component.spec.signature.sizes;
+    const int most = std::max<int>(2000, 200 * static_cast<int>(sizes.size()));
+    for (int revision = 0; revision < most; ++revision) {
+      if (revision > 100 && std::none_of(sizes.begin(), sizes.end(), lacks_some)) break;
       for (const auto& [size, value] :
            held_out_draw(component, "r" + std::to_string(revision), 0, false).input_case.sizes)
         left[size].insert(value % kVector);
-    for (const auto& size : component.spec.signature.sizes) {
-      if (left.count(size.name) == 0 || size.high - size.low < kVector) continue;
-      EXPECT_EQ(left[size.name].size(), static_cast<std::size_t>(kVector)) << component.spec.id() << " " << size.name;
     }
+    for (const auto& size : sizes)
+      EXPECT_FALSE(lacks_some(size)) << component.spec.id() << " " << size.name << " left " << left[size.name].size();
   }
 }
 

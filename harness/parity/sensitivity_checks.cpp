@@ -21,6 +21,11 @@ bool varies(const at::Tensor& output) {
   return !flat.eq(flat.select(0, 0)).all().item<bool>();
 }
 
+// Whether the first axis of an output counts the batch's items.
+bool has_items(const OutputSpec& output, const std::string& batch_size) {
+  return !output.shape.empty() && output.shape.front().text() == batch_size;
+}
+
 NamedTensors oracle_run(const Component& component, const Setting& setting, const NamedTensors& generated) {
   const Setting oracle = oracle_setting(setting);
   const NamedTensors inputs = placed_inputs(generated, oracle.dtype, oracle.device);
@@ -29,8 +34,9 @@ NamedTensors oracle_run(const Component& component, const Setting& setting, cons
   return copied_outputs(*runnable);
 }
 
-// Of the small cases of one pass: inputs of which no case's answer depends, outputs that are constant in every one. One
-// draw of few elements may by chance decide nothing by a threshold, say: then others are looked at.
+// Of the small cases of one pass: inputs of which no case's answer depends, outputs that are constant in every one, those
+// that are the same for all items of every one, where another item's would be as right. One draw of few elements may by
+// chance decide nothing by a threshold, say: then others are looked at.
 class Unproven {
  public:
   Unproven(const Component& component, const Setting& first, std::uint64_t seed) : component_(component) {
@@ -40,7 +46,7 @@ class Unproven {
         setting.input_case = input;
         if (input.pass != first.input_case.pass || input.degenerate || input.timed || !input.specimen.empty()) continue;
         look(completed(component.spec.signature, setting), seed + static_cast<std::uint64_t>(draw) * kNextSeed);
-        if (started_ && inputs_.empty() && outputs_.empty()) return;
+        if (started_ && inputs_.empty() && outputs_.empty() && alike_.empty()) return;
       }
   }
 
@@ -50,6 +56,9 @@ class Unproven {
       text += (text.empty() ? "" : "; ") + ("no case's answer depends on input '" + name + "'");
     for (const auto& name : outputs_)
       text += (text.empty() ? "" : "; ") + ("output '" + name + "' is constant in every case");
+    for (const auto& name : alike_)
+      if (outputs_.count(name) == 0)
+        text += (text.empty() ? "" : "; ") + ("output '" + name + "' is the same for all items of every case");
     return text;
   }
 
@@ -65,6 +74,15 @@ class Unproven {
       for (const auto& spec : specs)
         if (spec.tolerance.kind != Tolerance::Kind::kMeasured) outputs_.insert(spec.name);
       started_ = true;
+    }
+    for (const auto& spec : specs) {
+      if (!has_items(spec, component_.spec.batch_size) || !answer.contains(spec.name) ||
+          spec.tolerance.kind == Tolerance::Kind::kMeasured)
+        continue;
+      const at::Tensor& items = answer[spec.name];
+      if (items.numel() == 0 || items.size(0) < 2 || told_apart_.count(spec.name) > 0) continue;
+      alike_.insert(spec.name);
+      if (!items.eq(items.narrow(0, 0, 1)).all().item<bool>()) alike_.erase(spec.name), told_apart_.insert(spec.name);
     }
     std::erase_if(outputs_, [&](const auto& name) { return answer.contains(name) && varies(answer[name]); });
     const NamedTensors other = perturbed_inputs(component_.spec, setting, own, seed);
@@ -85,7 +103,7 @@ class Unproven {
   }
 
   const Component& component_;
-  std::set<std::string> inputs_, outputs_;
+  std::set<std::string> inputs_, outputs_, alike_, told_apart_;
   bool started_ = false;
 };
 

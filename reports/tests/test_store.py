@@ -178,16 +178,30 @@ def test_two_writers_lose_nothing(tmp_path):
     assert len(store.trends(".")[0].seconds) == 60
 
 
+def processor_seconds(work):
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
 def test_ten_thousand_runs_are_indexed_in_two_seconds(tmp_path):
-    runs = 10_000 if os.environ.get("TWINBENCH_FULL_SIZE") else 1_000  # to write their files takes longer than the test
+    full_size = "TWINBENCH_FULL_SIZE" in os.environ
+    runs = 10_000 if full_size else 1_000  # to write their files takes longer than the test
     folder = tmp_path / "runs" / made(0, 1.0).folder_name
     folder.mkdir(parents=True)
     for index in range(runs):
         run = made(index, 1e-3 + 1e-9 * index, sort=2e-3, copy=3e-3)
         (folder / run.file_name).write_text(run.text())
-    store, start = Store(tmp_path), time.process_time()
-    assert store.refresh() == runs
-    assert time.process_time() - start < 2 * runs / 10_000  # of one core: other programs may run beside the test
-    start = time.process_time()
-    assert store.refresh() == runs and time.process_time() - start < 0.5
-    assert len(store.trends("^scan$")[0].seconds) == runs
+    # In seconds where the machine has nothing else to do. Elsewhere against reading the same files, 3 to 4 times of
+    # which it takes, in tries beside one another: a core beside busy ones has half its speed.
+    tries = []
+    for _ in range(3):
+        read = processor_seconds(lambda: [json.loads(path.read_text()) for path in folder.iterdir()])
+        (tmp_path / INDEX).unlink(missing_ok=True)
+        store = Store(tmp_path)
+        first = processor_seconds(lambda store=store: store.refresh())
+        again = processor_seconds(lambda store=store: store.refresh())
+        assert len(store.trends("^scan$")[0].seconds) == store.refresh() == runs
+        tries.append((first if full_size else first / read, again if full_size else again / read))
+    first, again = (min(figures) for figures in zip(*tries, strict=True))
+    assert first < (2 if full_size else 8) and again < 0.5, tries

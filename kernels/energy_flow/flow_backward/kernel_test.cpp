@@ -165,7 +165,9 @@ void gates_are_left(Kernel kernel, bool rounds, bool tf32) {
               ASSERT_NEAR(a.gates[(4 * row + i) * kStride + c], wanted[i], 2e-5) << row << ' ' << c << ' ' << i;
             if (stores) {
               ASSERT_NEAR(out[row * kStride + c], due.next, 2e-5) << row << ' ' << c;
-              if (rounds) ASSERT_EQ(a.tile.out_stored[row * kStride + c], kernels::bf16_bits(out[row * kStride + c]));
+              if (rounds) {
+                ASSERT_EQ(a.tile.out_stored[row * kStride + c], kernels::bf16_bits(out[row * kStride + c]));
+              }
             }
           }
       }

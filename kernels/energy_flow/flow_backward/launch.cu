@@ -118,10 +118,8 @@ void launch_matrices(const MatricesArguments& a, kernels::Stream stream) {
     simt::launch(kernel, grid, kMatrixThreads, flow_forward::kTileBytes, stream, a);
   };
   const bool round = a.of[0].round || (a.count > 1 && a.of[1].round);
-  if (a.tf32)
-    round ? start(RoundedMatricesTf32{}) : start(MatricesTf32{});
-  else
-    round ? start(RoundedMatrices{}) : start(Matrices{});
+  if (a.tf32) return start(MatricesTf32{});  // whose operands are no bf16
+  round ? start(RoundedMatrices{}) : start(Matrices{});
 }
 
 void launch_neuron_back(const NeuronBackArguments& a, kernels::Stream stream) {

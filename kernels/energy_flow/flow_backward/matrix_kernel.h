@@ -220,6 +220,4 @@ struct RoundedMatrices : MatricesAs<true, false> {};
 
 struct MatricesTf32 : MatricesAs<false, true> {};
 
-struct RoundedMatricesTf32 : MatricesAs<true, true> {};
-
 }  // namespace twinbench::energy_flow::flow_backward

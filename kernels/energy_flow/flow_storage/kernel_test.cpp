@@ -125,7 +125,9 @@ TEST_P(FlowStorageKernel, HoldsWhatAMapOfFlowsHolds) {
             }
         }
         for (std::size_t i = 0; i < arena.capacity; ++i)
-          if (flows.count(i) == 0) ASSERT_NE(arena.forward_id[i], forward) << i;
+          if (flows.count(i) == 0) {
+            ASSERT_NE(arena.forward_id[i], forward) << i;
+          }
       }
     }
   }

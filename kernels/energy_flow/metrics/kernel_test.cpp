@@ -51,7 +51,9 @@ struct Window {
                                       .published = is_last ? published.data() : nullptr,
                                       .sequence = is_last ? sequence.data() : nullptr,
                                       .number = is_last ? kNumber : 0});
-      if (!is_last) ASSERT_EQ(sequence[0], 0) << "published too early";
+      if (!is_last) {
+        ASSERT_EQ(sequence[0], 0) << "published too early";
+      }
     }
   }
 

@@ -76,7 +76,9 @@ TEST_P(TrainStepKernel, RowsAreMadeFitAndThoseThatWereNotAreCounted) {
       const float first = to_input[width - 1], last = to_target[3 * width - 1];
       EXPECT_TRUE(sanitises ? first == 0.0f : std::isnan(first));
       EXPECT_EQ(last, sanitises ? 10.0f : kInfinity);
-      if (width > 1) EXPECT_EQ(to_target[2 * width], sanitises ? -10.0f : -kInfinity);
+      if (width > 1) {
+        EXPECT_EQ(to_target[2 * width], sanitises ? -10.0f : -kInfinity);
+      }
       EXPECT_EQ(to_input[2 * width], input[static_cast<std::size_t>(2 * width)]);
     }
 }
