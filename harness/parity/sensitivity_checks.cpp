@@ -26,6 +26,13 @@ bool has_items(const OutputSpec& output, const std::string& batch_size) {
   return !output.shape.empty() && output.shape.front().text() == batch_size;
 }
 
+// items [n, ...]: whether two of the n differ. Of rows, those of zeros are those in which there is nothing.
+bool tells_items_apart(const at::Tensor& items) {
+  at::Tensor rows = items.reshape({items.size(0), -1});
+  if (rows.size(1) > 1) rows = rows.index({rows.ne(0).any(1)});
+  return rows.size(0) > 1 && !rows.eq(rows.narrow(0, 0, 1)).all().item<bool>();
+}
+
 NamedTensors oracle_run(const Component& component, const Setting& setting, const NamedTensors& generated) {
   const Setting oracle = oracle_setting(setting);
   const NamedTensors inputs = placed_inputs(generated, oracle.dtype, oracle.device);
@@ -34,9 +41,9 @@ NamedTensors oracle_run(const Component& component, const Setting& setting, cons
   return copied_outputs(*runnable);
 }
 
-// Of the small cases of one pass: inputs of which no case's answer depends, outputs that are constant in every one, those
-// that are the same for all items of every one, where another item's would be as right. One draw of few elements may by
-// chance decide nothing by a threshold, say: then others are looked at.
+// Of the small cases of one pass: inputs of which no case's answer depends, outputs that are constant in every one, and
+// those that are the same for all items of every one, where another item's would be as right. One draw of few elements
+// may by chance decide nothing by a threshold, say: then others are looked at.
 class Unproven {
  public:
   Unproven(const Component& component, const Setting& first, std::uint64_t seed) : component_(component) {
@@ -82,7 +89,7 @@ class Unproven {
       const at::Tensor& items = answer[spec.name];
       if (items.numel() == 0 || items.size(0) < 2 || told_apart_.count(spec.name) > 0) continue;
       alike_.insert(spec.name);
-      if (!items.eq(items.narrow(0, 0, 1)).all().item<bool>()) alike_.erase(spec.name), told_apart_.insert(spec.name);
+      if (tells_items_apart(items)) alike_.erase(spec.name), told_apart_.insert(spec.name);
     }
     std::erase_if(outputs_, [&](const auto& name) { return answer.contains(name) && varies(answer[name]); });
     const NamedTensors other = perturbed_inputs(component_.spec, setting, own, seed);

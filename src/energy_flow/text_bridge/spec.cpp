@@ -73,12 +73,24 @@ Signature signature() {
   return s;
 }
 
+// So that a surface is its sample's, and its text another than the next one's: networks as training starts them forget
+// in a few steps with what energy a flow began.
+void tell_samples_apart(NamedTensors& inputs, std::int64_t layers) {
+  inputs["neuron_weight_1"].select(1, 3).mul_(8);  // the energy's
+  for (std::int64_t l = 0; l < layers; ++l) inputs["weight_input_" + std::to_string(l)].mul_(3);
+  inputs["energy_out_weight"].mul_(3);
+}
+
 void finish_inputs(NamedTensors& inputs, const Setting& s, std::uint64_t seed) {
   draw_sample_keys(inputs, seed);
   draw_texts(inputs, s, s.size("samples"), seed);
   draw_words(inputs, s.size("vocabulary"), s.size("longest_word"), seed);
   make_texts_end(inputs["decoder_embedding"], s);
-  if (!s.on("toy")) return start_networks(inputs, s);
+  hear_faint_surfaces(inputs["decoder_adapter_weight_1"]);
+  if (!s.on("toy")) {
+    start_networks(inputs, s);
+    return tell_samples_apart(inputs, s.size("layers"));
+  }
   use_toy_networks(inputs, s.size("layers"));
   use_toy_mapper(inputs);
   plant(inputs["embedding"], 1, {0.5f, -1.0f, 0.25f, 2.0f});
