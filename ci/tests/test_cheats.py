@@ -37,6 +37,7 @@ def test_the_page_shows_every_twin_and_every_fault():
     shown = set(re.findall(r"^\| (\w+) \|", text, re.MULTILINE)) - words
     wanted = set(TWINS) | {fault["name"] for fault in FAULTS}
     assert shown == wanted, "write it anew: twinbench selftest --out R; ci/cheats.py R --write reports/cheats.md"
+    assert f"{len(FAULTS)} faults are planted" in " ".join(text.split())
 
 
 def test_the_page_says_what_fired():
