@@ -203,9 +203,11 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
   const Bound none{0, unbounded};
   // A gradient class is itself a bound on the whole tensor: a baseline within twice that bound is as good as it claims.
   const double poor = gradient ? std::max(kPoorBaseline, 2 * bound.relative) : kPoorBaseline;
-  if (!(s.baseline_rmse <= poor * s.oracle_rms)) {
+  // What is settled may be nothing but derivatives that vanish: they are as large as rounding makes them in the whole.
+  const double rms = gradient ? std::max(s.oracle_rms, s.whole_rms) : s.oracle_rms;
+  if (!(s.baseline_rmse <= poor * rms)) {
     const double nothing = gradient ? std::max(bound.absolute, kVanishedGradient) : bound.absolute;
-    if (s.baseline_rmse <= nothing && s.oracle_rms <= nothing) {
+    if (s.baseline_rmse <= nothing && rms <= nothing) {
       result.negligible = true;
       compare_elements<Value>(oracle, baseline, candidate, {0, nothing, none, flipped}, {marks.unsettled}, shape,
                               result);
@@ -213,7 +215,7 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
     }
     ruling.decide(Judgement::kInvalid, "the baseline is poor: its RMSE " + number(s.baseline_rmse) +
                                            " against the oracle exceeds " + number(100 * poor) +
-                                           " % of the oracle's rms " + number(s.oracle_rms));
+                                           " % of the oracle's rms " + number(rms));
   }
   const double of_solver = spec.tolerance.iterative ? bound.absolute : 0;
   // Gradients are sums over many items: their class bounds the tensor (below) and the largest error, not each element.
@@ -225,8 +227,9 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
 
   const bool few = s.finite < kFewElements, very_few = s.finite < kVeryFewElements;
   const double factor = very_few ? kVeryFewFactor : few ? kFewFactor : table.whole_factor;
-  double whole = factor * std::max(s.baseline_rmse, honest.rms) + 4 * epsilon * s.oracle_rms;
-  double largest = kHonestFactor * std::max(s.baseline_max_error, honest.largest) + 4 * epsilon * s.oracle_max;
+  double whole = factor * std::max(s.baseline_rmse, honest.rms) + 4 * epsilon * rms;
+  double largest =
+      kHonestFactor * std::max(s.baseline_max_error, honest.largest) + 4 * epsilon * std::max(s.oracle_max, rms);
   if (very_few) {
     whole = std::max(whole, bound.relative * s.oracle_rms);
     largest = std::max(largest, bound.relative * s.oracle_max);

@@ -9,7 +9,7 @@ namespace twinbench {
 namespace {
 
 struct Sums {
-  double oracle = 0, baseline_error = 0, candidate_error = 0;
+  double oracle = 0, whole = 0, baseline_error = 0, candidate_error = 0;
 };
 
 double square(double value) { return value * value; }
@@ -39,6 +39,7 @@ ErrorStatistics gathered(const HostElements& oracle, const HostElements& baselin
   ErrorStatistics result;
   Sums sums;
   Pair with_baseline, with_oracle;
+  std::int64_t all = 0;
   for_each_element<Value>(oracle, baseline, candidate, [&](std::int64_t i, Value r, Value b, Value y) {
     const int kind = kind_of(stored_as(r, stored));
     const bool baseline_agrees = kind_of(b) == kind, candidate_agrees = kind_of(y) == kind;
@@ -48,6 +49,7 @@ ErrorStatistics gathered(const HostElements& oracle, const HostElements& baselin
     if (kind != 0 || !baseline_agrees || !candidate_agrees) return;
     with_baseline.add(y, b);
     with_oracle.add(y, r);
+    sums.whole += square(r), ++all;
     if (unsettled && unsettled[i]) return;
     const double baseline_error = std::abs(b - r), error = std::abs(y - r), size = std::abs(r);
     ++result.finite;
@@ -61,6 +63,7 @@ ErrorStatistics gathered(const HostElements& oracle, const HostElements& baselin
   });
   const double count = std::max<double>(1, static_cast<double>(result.finite));
   result.oracle_rms = std::sqrt(sums.oracle / count);
+  result.whole_rms = std::sqrt(sums.whole / std::max<double>(1, static_cast<double>(all)));
   result.baseline_rmse = std::sqrt(sums.baseline_error / count);
   result.candidate_rmse = std::sqrt(sums.candidate_error / count);
   result.to_baseline = with_baseline.likeness();

@@ -15,6 +15,7 @@ namespace twinbench {
 struct ErrorStatistics {
   std::int64_t finite = 0;
   double oracle_rms = 0, oracle_max = 0;
+  double whole_rms = 0;  // the oracle's, of unsettled elements too
   double baseline_rmse = 0, baseline_max_error = 0;
   double candidate_rmse = 0, candidate_max_error = 0, candidate_max_relative = 0;
   struct Likeness {

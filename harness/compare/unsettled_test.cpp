@@ -45,6 +45,23 @@ TEST(Unsettled, AMarkedElementOfANegligibleGradientIsBounded) {
   EXPECT_FALSE(compare(spec, oracle, baseline, wrong, Dtype::kBf16, some).accepted());
 }
 
+// Of a gradient all that is not 0 hangs on roundings; what does not is 0, and the baseline's is what cancels in fp32.
+TEST(Unsettled, SettledDerivativesThatVanishAreAsLargeAsRoundingMakesThemInTheWhole) {
+  at::manual_seed(6);
+  at::Tensor oracle = at::randn({1000}, at::kDouble) * 1e-4, open = at::ones({1000}, at::kBool);
+  oracle.narrow(0, 0, 100).zero_(), open.narrow(0, 0, 100).fill_(false);
+  const at::Tensor baseline = (oracle + 1e-12 * at::randn({1000}, at::kDouble)).to(at::kFloat);
+  const OutputSpec spec = output(Tolerance::Kind::kGradient, {1e-4, 0}, {5e-2, 0});
+  const auto judged = [&](const at::Tensor& candidate) {
+    return compare(spec, oracle, baseline, candidate, Dtype::kBf16, open);
+  };
+  EXPECT_TRUE(judged(baseline).accepted()) << judged(baseline).reason;
+  at::Tensor wrong = baseline.clone();
+  wrong[3] = 1e-6;
+  EXPECT_EQ(judged(wrong).judgement, Judgement::kRejected) << "a settled 0 that is none";
+  EXPECT_EQ(judged(-baseline).judgement, Judgement::kRejected);
+}
+
 TEST(Honest, ALuckyBaselineLeavesHonestArithmeticItsError) {
   at::manual_seed(4);
   const at::Tensor oracle = at::randn({40, 50}, at::kDouble), baseline = oracle.to(at::kFloat);

@@ -20,6 +20,7 @@ struct OutputRow {
   std::string name;
   std::string tolerance_class;
   Comparison comparison;
+  bool judged = true;  // false: close decisions take all of it out of the comparison
 };
 
 struct CheckResult {

@@ -93,6 +93,7 @@ class Reference {
   const at::Tensor& unsettled(const std::string& output) const;  // undefined in modes that round nothing
   // Bool, of its shape: true where decisions take the candidate's value out of the comparison.
   at::Tensor set_aside(const std::string& output) const;
+  bool is_left_out(const std::string& output) const;  // all of it is set aside: any value would do
   const NamedTensors& baseline() const { return baseline_; }
   std::uint64_t hash() const;                                         // of all expected values: nobody may write there
   const NamedTensors& baseline_run() const { return baseline_run_; }  // as it ran: disputed items are its own
