@@ -147,6 +147,8 @@ inline void draw_window_texts(NamedTensors& inputs, const Setting& s, std::uint6
   draw_words(inputs, s.size("vocabulary"), s.size("longest_word"), seed);
   make_texts_end(inputs["decoder_embedding"], s);
   hear_faint_surfaces(inputs["decoder_adapter_weight_1"]);
+  // Of ids without a word no predicted text has any: all losses would be 1, whichever rows are decoded.
+  inputs["decoder_embedding"].slice(0, kEndToken + 1, kFirstWord).zero_();
   const WordTable words(inputs, s.size("longest_word"));
   std::string bytes;
   auto* const offsets = inputs["wanted_offsets"].mutable_data_ptr<std::int64_t>();
