@@ -5,6 +5,7 @@
 
 #include "harness/parity/held_out.h"
 #include "harness/parity/shared_case.h"
+#include "harness/parity/tier.h"
 #include "src/common/error.h"
 
 namespace twinbench {
@@ -31,23 +32,45 @@ CheckResult note(const char* check, std::uint64_t seed, const std::string& text)
   return row;
 }
 
+// The first seed of some of which most is compared; the given one where none is.
+std::uint64_t first_compared(const Component& component, const Setting& setting, std::uint64_t seed, SharedCases& cases,
+                             std::string& why_again) {
+  constexpr int kMost = 12;
+  std::string why;
+  for (int draw = 0; draw < (is_large(setting.input_case) ? 1 : kMost); ++draw) {
+    const std::uint64_t now = seed + static_cast<std::uint64_t>(draw) * kNextSeed;
+    try {
+      const std::string& left_out = cases.of(component, setting, now).reference().left_out();
+      if (left_out.empty()) {
+        why_again = why;
+        return now;
+      }
+      why += (why.empty() ? "" : "; ") + ("seed " + std::to_string(now) + ": " + left_out);
+    } catch (const std::exception&) {
+      break;  // the checks say why it cannot be had
+    }
+  }
+  return seed;
+}
+
 }  // namespace
 
 std::vector<CheckResult> judge_cell(const Component& component, Variant variant, const Setting& setting,
                                     std::uint64_t seed, const ParityOptions& options, SharedCases& cases) {
   std::vector<CheckResult> first;
   std::string why_again;
+  seed = first_compared(component, setting, seed, cases, why_again);
   for (int draw = 0; draw < kDraws; ++draw) {
     const std::uint64_t now = seed + static_cast<std::uint64_t>(draw) * kNextSeed;
     auto rows = check_cell(component, variant, setting, now, options, cases);
     const bool excusable = !holds(rows) && only_comparisons_failed(rows);
     const std::string why = excusable ? cases.of(component, setting, now).no_case() : "";
     if (why.empty()) {
-      if (draw > 0) rows.insert(rows.begin(), note("drawn_again", now, why_again));
+      if (!why_again.empty()) rows.insert(rows.begin(), note("drawn_again", now, why_again));
       return rows;
     }
     if (draw == 0) first = std::move(rows);
-    why_again += (draw == 0 ? "" : "; ") + ("seed " + std::to_string(now) + " is no case: " + why);
+    why_again += (why_again.empty() ? "" : "; ") + ("seed " + std::to_string(now) + " is no case: " + why);
   }
   return first;
 }

@@ -222,9 +222,9 @@ void Reference::set_tainted_aside() {
   if (share > kMostTainted && undecided_.empty())
     undecided_ = std::to_string(share) + " of the elements are tainted by decisions, at most " +
                  std::to_string(kMostTainted) + " may";
-  if (left_out > kMostTainted * static_cast<double>(in_sums) && undecided_.empty())
-    undecided_ = c10::str("close decisions move sums over items far: of ", in_sums, " elements ", left_out,
-                          " would be left out of the comparison");
+  if (left_out > kMostTainted * static_cast<double>(in_sums))
+    left_out_ = c10::str("close decisions move sums over items far: of ", in_sums, " elements ", left_out,
+                         " are left out of the comparison");
 }
 
 // By what close decisions may change of the sum.

@@ -83,6 +83,9 @@ class Reference {
   // two elements that are nearly equal, a gradient whose terms cancel). The candidate has no say in it. Slow: to be
   // asked where something failed.
   std::string no_case() const;
+  // Empty, or how much close decisions leave out of the comparison, where it is most of it: what judge() passes then is
+  // no pass.
+  const std::string& left_out() const { return left_out_; }
 
   // Whose tolerance classes hold: the mode's, or bf16's where states are stored in bf16 (energy flow 0.4).
   Dtype classes() const { return keeps_bf16(setting_) ? Dtype::kBf16 : setting_.dtype; }
@@ -120,10 +123,11 @@ class Reference {
   std::vector<OutputSpec> outputs_;
   OracleCache::Oracle oracle_;
   NamedTensors baseline_run_, baseline_;
-  at::Tensor ambiguous_;                          // [items] bool; undefined where nothing is ambiguous
-  std::string invalid_;                           // why the case is
-  std::set<std::string> widened_;                 // sums that are compared although they are tainted
-  std::string undecided_;                         // the same, because of decision margins
+  at::Tensor ambiguous_;           // [items] bool; undefined where nothing is ambiguous
+  std::string invalid_;            // why the case is
+  std::set<std::string> widened_;  // sums that are compared although they are tainted
+  std::string undecided_;          // the same, because of decision margins
+  std::string left_out_;
   mutable std::shared_ptr<const Trials> trials_;  // made on first use
 };
 
