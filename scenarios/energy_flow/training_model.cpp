@@ -91,7 +91,8 @@ class TrainStepRun final : public TrainingRun {
     inputs_["counts"].narrow(0, kScaleExponent, 1).fill_(kFirstExponent);
     if (setting_.on("text_bridge")) {
       texts_.emplace(pairs, pairs_, setting_);
-      for (const auto& [name, tensor] : texts_->inputs(rows_)) inputs_.set(name, tensor.to(run.device.tensors()));
+      for (const auto& [name, tensor] : texts_->inputs(setting_.size("rows")))
+        inputs_.set(name, tensor.to(run.device.tensors()));
     }
     input_ = pairs.input.narrow(0, 0, pairs_).to(inputs_["input"].scalar_type()).clone();
     target_ = pairs.target.narrow(0, 0, pairs_).to(inputs_["target"].scalar_type()).clone();
@@ -177,12 +178,13 @@ class TrainStepRun final : public TrainingRun {
     const std::int64_t of_epoch = pairs_ / rows_, epoch = window_ / of_epoch, first = window_ % of_epoch * rows_;
     if (shuffled_ && epoch != epoch_) order_ = epoch_permutation(pairs_, epoch, seed_), epoch_ = epoch;
     const bool here = run_.device.tensors().is_cpu();
+    const std::int64_t places = setting_.size("rows");  // the component's, which missing rows leave empty
     if (!here && staged_.empty())
-      staged_ = {{"input", at::empty({rows_, input_.size(1)}, input_.options())},
-                 {"target", at::empty({rows_, target_.size(1)}, target_.options())},
-                 {"sample_key", at::empty({rows_}, at::kLong)}};
+      staged_ = {{"input", at::zeros({places, input_.size(1)}, input_.options())},
+                 {"target", at::zeros({places, target_.size(1)}, target_.options())},
+                 {"sample_key", at::zeros({places}, at::kLong)}};
     if (!here && texts_ && !staged_.contains("token"))
-      for (const auto& [name, tensor] : texts_->inputs(rows_))
+      for (const auto& [name, tensor] : texts_->inputs(places))
         if (!name.starts_with("word_")) staged_.set(name, tensor);
     const NamedTensors& to = here ? inputs_ : staged_;
     auto* const key = to["sample_key"].mutable_data_ptr<std::int64_t>();

@@ -122,6 +122,39 @@ TEST(Training, TextsGoWithTheirPairs) {
   }
 }
 
+// The component has places for four rows; with three pairs there is not even a fourth text to put there.
+TEST(Training, AWindowThatLacksARowHasFewerTexts) {
+  for (const std::int64_t of_dataset : {3, 6}) {
+    auto config = with_texts();
+    config.sizes["micro_steps"] = 2, config.sizes["pairs"] = of_dataset, config.options["missing_rows"] = 1;
+    const auto baseline = start(Variant::kBaseline, config), optimized = start(Variant::kOptimized, config);
+    for (int window = 0; window < 2; ++window) {
+      baseline->step(), optimized->step();
+      for (const auto& [name, loss] : baseline->losses()) {
+        EXPECT_GT(loss, 0) << name;
+        EXPECT_NEAR(optimized->losses()[name], loss, 1e-5 * loss) << name << " of window " << window;
+      }
+    }
+    EXPECT_EQ(optimized->counters()["applied"], 2);
+  }
+}
+
+TEST(Training, AControlledWindowMayLackARow) {
+  const DatasetFile file(kPairs);
+  auto config = small();
+  config.run = "energy_flow.controlled", config.dataset = file.path.string();
+  config.sizes["micro_steps"] = 2, config.options["missing_rows"] = 1;
+  config.options.erase("shuffled"), config.options.erase("baseline_sanitises");
+  for (const char* option : {"documented_order", "weight_decay", "clip"}) config.options[option] = 0;
+  config.options["learning_rate"] = 1e-4;
+  const auto workload = catalogue().run(config.run, "run").prepare(config);
+  for (const auto variant : {Variant::kBaseline, Variant::kOptimized}) {
+    const auto run = workload->make({variant, Dtype::kFp32, Device()});
+    for (int window = 0; window < 3; ++window) run->step();
+    EXPECT_EQ(run->counters()["applied"], 3) << to_string(variant);
+  }
+}
+
 TEST(Training, ARunWithTextsGoesOnFromItsState) {
   for (const auto variant : {Variant::kBaseline, Variant::kOptimized}) {
     const auto straight = start(variant, with_texts()), other = start(variant, with_texts());
