@@ -69,7 +69,7 @@ struct WindowResults {
 class TrainStepRun final : public TrainingRun {
  public:
   TrainStepRun(const ScenarioConfig& config, const RunSetting& run, const DatasetPairs& pairs)
-      : run_(run), seed_(config.seed), shuffled_(config.options.at("shuffled") != 0) {
+      : run_(run), seed_(config.seed), shuffled_(config.options.at("shuffled") != 0), numbers_(pairs.rows) {
     const Component& component = find_component("energy_flow.train_step");
     Setting setting{{}, run.dtype, run.device};
     setting.input_case.name = config.name;
@@ -173,7 +173,7 @@ class TrainStepRun final : public TrainingRun {
     runnable_ = find_component("energy_flow.train_step").make(run_.variant, inputs_, given_);
     made_at_ = window_;
   }
-  // Rows of the window, and as their keys the numbers of the pairs.
+  // Rows of the window, and as their keys their numbers in the dataset.
   void stage() {
     const std::int64_t of_epoch = pairs_ / rows_, epoch = window_ / of_epoch, first = window_ % of_epoch * rows_;
     if (shuffled_ && epoch != epoch_) order_ = epoch_permutation(pairs_, epoch, seed_), epoch_ = epoch;
@@ -188,16 +188,20 @@ class TrainStepRun final : public TrainingRun {
         if (!name.starts_with("word_")) staged_.set(name, tensor);
     const NamedTensors& to = here ? inputs_ : staged_;
     auto* const key = to["sample_key"].mutable_data_ptr<std::int64_t>();
-    for (std::int64_t row = 0; row < rows_; ++row)
-      key[row] = shuffled_ ? order_[static_cast<std::size_t>(first + row)] : first + row;
-    if (texts_) texts_->stage(key, rows_, to);
+    std::vector<std::int64_t> pair(static_cast<std::size_t>(rows_));
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      auto& of = pair[static_cast<std::size_t>(row)];
+      of = shuffled_ ? order_[static_cast<std::size_t>(first + row)] : first + row;
+      key[row] = numbers_.empty() ? of : numbers_[static_cast<std::size_t>(of)];
+    }
+    if (texts_) texts_->stage(pair.data(), rows_, to);
     for (const auto& [name, from] : {std::pair<const char*, const at::Tensor&>{"input", input_}, {"target", target_}}) {
       const auto bytes = static_cast<std::size_t>(from.size(1) * from.element_size());
       auto* const into = static_cast<char*>(to[name].mutable_data_ptr());
       const auto* const source = static_cast<const char*>(from.const_data_ptr());
       for (std::int64_t row = 0; row < rows_; ++row)
-        std::memcpy(into + static_cast<std::size_t>(row) * bytes, source + static_cast<std::size_t>(key[row]) * bytes,
-                    bytes);
+        std::memcpy(into + static_cast<std::size_t>(row) * bytes,
+                    source + static_cast<std::size_t>(pair[static_cast<std::size_t>(row)]) * bytes, bytes);
     }
     for (const auto& [name, tensor] : staged_) at::Tensor(inputs_[name]).copy_(tensor);
   }
@@ -208,7 +212,8 @@ class TrainStepRun final : public TrainingRun {
   Setting given_, setting_;  // as the scenario gives it, and completed
   std::int64_t pairs_ = 0, rows_ = 0;
   NamedTensors inputs_, staged_;
-  at::Tensor input_, target_;  // [pairs, embedding], on the CPU
+  at::Tensor input_, target_;                // [pairs, embedding], on the CPU
+  const std::vector<std::int64_t> numbers_;  // of the pairs' rows in the dataset; empty: as they stand
   std::optional<TrainingTexts> texts_;
   std::unique_ptr<Runnable> runnable_;
   WindowResults results_;
@@ -235,6 +240,7 @@ void take_training_keys(RunSource& source) {
     rows_of_window(config, setting, config.sizes.at("pairs"));
     check_dataset(config, "pairs", "embedding");
   };
+  source.remark = rows_left_out;
   source.step_tolerance = {Tolerance::Kind::kBound, {1e-4, 1e-5}, {6e-2, 3e-2}, "C24"};
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "scenarios/energy_flow/training_model.h"
 #include "scenarios/runner/catalogue.h"
@@ -237,27 +238,41 @@ std::string planted(const std::string& kind, const std::string& dataset, std::in
 
 ScenarioConfig read_planted(const std::string& text) { return fake::read(text, catalogue()); }
 
+void expect_refused(const std::string& text, ErrorKind kind, const std::vector<std::string>& parts) {
+  try {
+    read_planted(text);
+    ADD_FAILURE() << text;
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    EXPECT_EQ(error.kind(), kind) << message;
+    EXPECT_NE(message.find("planted_"), std::string::npos) << message;
+    for (const auto& part : parts) EXPECT_NE(message.find(part), std::string::npos) << message;
+  }
+}
+
+std::string with(std::string text, const std::string& from, const std::string& to) {
+  return text.replace(text.find(from), from.size(), to);
+}
+
+const std::string kWindows =
+    "  - {measure: baseline.completed_windows, equals: 8, why: it is so}\n"
+    "  - {measure: optimized.non_finite, equals: 0, why: it is so}\n"
+    "  - {measure: optimized.growth.held_bytes, equals: 0, why: it is so}\n"
+    "  - {measure: optimized.growth.dispatches, equals: 0, why: it is so}\n";
+
 // Before any variant runs, and before the scenarios of the files that were read with it.
 TEST(Training, ADatasetThatDoesNotFitIsRefusedAtReading) {
   const DatasetFile file(kPairs);
-  const std::string windows =
-                        "  - {measure: baseline.completed_windows, equals: 8, why: it is so}\n"
-                        "  - {measure: optimized.non_finite, equals: 0, why: it is so}\n"
-                        "  - {measure: optimized.growth.held_bytes, equals: 0, why: it is so}\n"
-                        "  - {measure: optimized.growth.dispatches, equals: 0, why: it is so}\n"
-                        "windows: 8\n",
-                    laws =
-                        "  - {measure: parity.worst_ratio, at_most: 1, why: it is so}\n"
-                        "  - {measure: baseline.exponent.scalar_reads, at_least: 1, why: it is so}\n"
-                        "  - {measure: optimized.exponent.scalar_reads, equals: 0, why: it is so}\n"
-                        "over: pairs\nvalues: ";
+  const std::string laws =
+      "  - {measure: parity.worst_ratio, at_most: 1, why: it is so}\n"
+      "  - {measure: baseline.exponent.scalar_reads, at_least: 1, why: it is so}\n"
+      "  - {measure: optimized.exponent.scalar_reads, equals: 0, why: it is so}\n"
+      "over: pairs\nvalues: ";
   const auto stable = [&](const std::string& dataset, std::int64_t pairs) {
-    return planted("stability", dataset, pairs, windows);
+    return planted("stability", dataset, pairs, kWindows + "windows: 8\n");
   };
   EXPECT_NO_THROW(read_planted(stable(file.path.string(), kPairs)));
   EXPECT_NO_THROW(read_planted(planted("sweep", file.path.string(), kPairs, laws + "[2, 4, 6]")));
-  auto wide = stable(file.path.string(), kPairs);
-  wide.replace(wide.find("embedding: 5"), 12, "embedding: 6");
   const struct {
     std::string text;
     ErrorKind kind;
@@ -268,21 +283,75 @@ TEST(Training, ADatasetThatDoesNotFitIsRefusedAtReading) {
        {": dataset", "/nowhere/pairs.efds", "makes it"}},
       {stable(file.path.string(), kPairs + 2), ErrorKind::kOutOfRange, {"sizes.pairs", "'8'", "only 6 pairs"}},
       {stable(file.path.string(), kPairs - 1), ErrorKind::kOutOfRange, {"sizes.pairs", "'5'", "a multiple of"}},
-      {wide, ErrorKind::kDimensionMismatch, {"sizes.embedding", "'6'", "5 wide"}},
+      {with(stable(file.path.string(), kPairs), "embedding: 5", "embedding: 6"),
+       ErrorKind::kDimensionMismatch,
+       {"sizes.embedding", "'6'", "5 wide"}},
       {planted("sweep", file.path.string(), kPairs, laws + "[2, 4, 8]"),
        ErrorKind::kOutOfRange,
        {"sizes.pairs", "'8'", "only 6 pairs"}},
   };
-  for (const auto& [text, kind, message] : wrong) {
-    try {
-      read_planted(text);
-      ADD_FAILURE() << text;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), kind) << error.what();
-      for (const auto& part : message)
-        EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-    }
+  for (const auto& [text, kind, message] : wrong) expect_refused(text, kind, message);
+}
+
+// Its header is whole, so that only who reads all of it sees the damage.
+TEST(Training, ADamagedDatasetIsNamedAtReading) {
+  const auto path = std::filesystem::temp_directory_path() / ("damaged_" + std::to_string(getpid()) + ".efds");
+  const Dataset dataset = read_any(DatasetFile(kPairs).path.string());
+  const auto text = planted("stability", path.string(), kPairs, kWindows + "windows: 8\n");
+  write_any(path.string(), dataset);
+  EXPECT_NO_THROW(read_planted(text));
+  for (const auto& [from_end, part] : {std::pair{1, "text blob"}, std::pair{4096, "text index"}}) {
+    write_any(path.string(), dataset);
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(-from_end, std::ios::end);
+    const char byte = static_cast<char>(file.peek() ^ 4);
+    file.seekp(-from_end, std::ios::end);
+    file.put(byte);
+    file.close();
+    expect_refused(text, ErrorKind::kCorrupt, {": dataset", path.string(), part});
   }
+  std::filesystem::remove(path);
+}
+
+TEST(Training, InvalidRowsAreLeftOutAndCounted) {
+  const DatasetFile file(kPairs);
+  Dataset dataset = read_any(file.path.string());
+  for (std::int64_t row = 0; row < kPairs; ++row) dataset.inputs[static_cast<std::size_t>(row * kWidth)] += 0.01f * row;
+  dataset.inputs[0] = std::numeric_limits<float>::quiet_NaN();
+  std::fill_n(dataset.targets.begin() + 3 * kWidth, kWidth, 0.0f);
+  write_any(file.path.string(), dataset);
+  const auto of_pairs = [&](std::int64_t pairs) {
+    return planted("stability", file.path.string(), pairs, kWindows + "windows: 8\n");
+  };
+  expect_refused(of_pairs(kPairs), ErrorKind::kOutOfRange, {"sizes.pairs", "only 4 pairs", "2 of 6 rows", "0, 3"});
+  const auto config = read_planted(of_pairs(4));
+  const auto pairs = dataset_pairs(config, "pairs", "embedding");
+  EXPECT_EQ(pairs.rows, (std::vector<std::int64_t>{1, 2, 4, 5}));
+  for (std::int64_t i = 0; i < 4; ++i)
+    EXPECT_FLOAT_EQ(pairs.input[i][0].item<float>(), 0.5f + 0.01f * static_cast<float>(pairs.row(i)));
+  EXPECT_EQ(at::isfinite(pairs.input).all().item<bool>() && pairs.target.min().item<float>() > 0, true);
+  const auto& source = catalogue().run(config.run, "run");
+  EXPECT_NE(source.remark(config).find("2 of 6 rows are invalid and left out: 0, 3"), std::string::npos);
+  const auto run = source.prepare(config)->make({Variant::kOptimized, Dtype::kFp32, Device()});
+  for (int window = 0; window < 4; ++window) run->step();
+  EXPECT_EQ(run->counters()["input_sanitised"], 0);
+}
+
+// The same run, of pairs that are no first rows: its noise is keyed by the file's numbers.
+TEST(Training, ALeftOutRowMovesNoKey) {
+  auto config = small();
+  config.options["shuffled"] = 0;
+  DatasetPairs moved = pairs();
+  moved.rows = {1, 2, 4, 5, 6, 7};
+  const auto loss = [&](const DatasetPairs& of) {
+    const auto run = make_training_run(config, {Variant::kOptimized, Dtype::kFp32, Device()}, of);
+    run->step();
+    return run->losses()["loss"];
+  };
+  const double as_it_stands = loss(pairs());
+  EXPECT_NE(loss(moved), as_it_stands);
+  moved.rows = {0, 1, 2, 3, 4, 5};
+  EXPECT_EQ(loss(moved), as_it_stands);
 }
 
 TEST(Training, DeclaresTheOutputsThatItHas) {

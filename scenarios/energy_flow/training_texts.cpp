@@ -49,7 +49,7 @@ NamedTensors TrainingTexts::inputs(std::int64_t rows) const {
   for (std::size_t i = 0; i < std::min(sizes.size(), static_cast<std::size_t>(rows)); ++i) most += sizes[i];
   const at::Tensor words = at::zeros({std::ssize(bytes_)}, at::kByte);
   if (!bytes_.empty()) std::memcpy(words.mutable_data_ptr<std::uint8_t>(), bytes_.data(), bytes_.size());
-  // Rows that a window lacks have texts nobody reads, which are texts nevertheless: of padding, the shortest, and empty.
+  // Rows that a window lacks have texts that nobody reads, and texts nevertheless: padding, the shortest, and empty.
   const NamedTensors made = {{"word_bytes", words},
                              {"word_offsets", at::tensor(offsets_, at::kLong)},
                              {"token", at::full({rows, most_}, std::int64_t{kPadToken}, at::kInt)},

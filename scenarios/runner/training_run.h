@@ -106,6 +106,8 @@ struct RunSource {
   std::vector<std::string> outputs;               // the names in outputs(), of a run that gives its state
   // What no key can say of itself: sizes that do not fit one another, or the dataset. Throws at load.
   std::function<void(const ScenarioConfig& config)> check;
+  // What is unusual of what it will run on, in a sentence for its reader; empty: nothing.
+  std::function<std::string(const ScenarioConfig& config)> remark;
   std::function<std::unique_ptr<Workload>(const ScenarioConfig& config)> prepare;
 
   std::string id() const { return pipeline + "." + name; }
