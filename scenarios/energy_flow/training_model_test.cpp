@@ -354,6 +354,29 @@ TEST(Training, ALeftOutRowMovesNoKey) {
   EXPECT_EQ(loss(moved), as_it_stands);
 }
 
+TEST(Training, APrecisionThatChangesNothingIsRefused) {
+  const DatasetFile file(kPairs);
+  const auto text = [&](const std::string& dtype, const std::string& without, int hidden_dtype) {
+    const auto plain = planted("precision", file.path.string(), kPairs,
+                               "  - {measure: baseline.non_finite, equals: 0, why: it is so}\n"
+                               "  - {measure: optimized.non_finite, equals: 0, why: it is so}\n"
+                               "  - {measure: optimized.loss_apart.loss, at_most: 0.1, why: it is so}\n"
+                               "  - {measure: optimized.last_over_first.loss, at_most: 2, why: it is so}\n"
+                               "windows: 4\nends: 1\nfp32_without: " +
+                                   without + "\noptions: {hidden_dtype: " + std::to_string(hidden_dtype) + "}\n");
+    return with(plain, "dtype: fp32", "dtype: " + dtype);
+  };
+  EXPECT_NO_THROW(read_planted(text("bf16", "none", 0)));
+  EXPECT_NO_THROW(read_planted(text("bf16", "hidden_dtype", 1)));
+  EXPECT_NO_THROW(read_planted(text("fp32", "hidden_dtype", 1)));
+  expect_refused(text("fp32", "none", 1), ErrorKind::kOutOfRange, {": dtype", "both runs would be one"});
+  for (const char* dtype : {"fp32", "bf16"})
+    expect_refused(text(dtype, "hidden_dtype", 0), ErrorKind::kOutOfRange, {": fp32_without", "0 in both runs"});
+  for (const char* other : {"learning_rate", "clip", "seed", "quota", "pairs"})
+    expect_refused(text("bf16", other, 1), ErrorKind::kOutOfRange, {": fp32_without", other, "_dtype"});
+  expect_refused(text("bf16", "hiden_dtype", 1), ErrorKind::kUnknownName, {"'hidden_dtype'"});
+}
+
 TEST(Training, DeclaresTheOutputsThatItHas) {
   const auto run = start(Variant::kOptimized);
   run->step();
