@@ -148,7 +148,7 @@ class TrainStepRun final : public TrainingRun {
   Readings losses() override {
     Readings all = {{"loss", results_.loss}};
     const auto& losses = results_.encoder_losses;
-    if (texts_) all["encoder_loss"] = std::accumulate(losses.begin(), losses.end(), 0.0) / std::ssize(losses);
+    if (texts_) all[kLossOfTexts] = std::accumulate(losses.begin(), losses.end(), 0.0) / std::ssize(losses);
     return all;
   }
   Readings counters() override {
@@ -223,6 +223,23 @@ class TrainStepRun final : public TrainingRun {
 
 }  // namespace
 
+namespace {
+
+// What the keys of a run without texts allow.
+void check_sizes_of_texts(const ScenarioConfig& config) {
+  if (config.options.at("text_bridge") == 0) return;
+  const Signature& signature = find_component("energy_flow.train_step").spec.signature;
+  Setting setting;
+  setting.input_case.sizes = training_sizes(config);
+  try {
+    check_text_sizes(completed(signature, setting));
+  } catch (const Error& error) {
+    throw Error(error.kind(), config.file + ": sizes: " + error.field(), error.value(), error.remedy());
+  }
+}
+
+}  // namespace
+
 void take_training_keys(RunSource& source) {
   const ComponentSpec& spec = find_component("energy_flow.train_step").spec;
   source.sizes = size_keys(spec);
@@ -232,12 +249,13 @@ void take_training_keys(RunSource& source) {
   // A run starts at its first window, on the dataset's own rows.
   for (Key& key : option_keys(spec))
     if (!spec.signature.find_option(key.name)->of_inputs) source.options.push_back(std::move(key));
-  source.gives_losses = true;
+  source.losses = {"loss"};
   source.outputs = {"loss", "losses", "gradients"};
   source.check = [](const ScenarioConfig& config) {
     Setting setting;
     setting.input_case.sizes = config.sizes, setting.input_case.options = config.options;
     rows_of_window(config, setting, config.sizes.at("pairs"));
+    check_sizes_of_texts(config);
     check_dataset(config, "pairs", "embedding");
   };
   source.remark = rows_left_out;

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <set>
 
 #include "scenarios/energy_flow/training_model.h"
 #include "scenarios/runner/catalogue.h"
@@ -354,6 +355,28 @@ TEST(Training, ALeftOutRowMovesNoKey) {
   EXPECT_EQ(loss(moved), as_it_stands);
 }
 
+TEST(Training, SizesOfTextsAreReadWithTheTexts) {
+  const DatasetFile file(kPairs);
+  const std::string sizes =
+      "encoder_layers: 1, encoder_heads: 2, encoder_head_width: 4, encoder_ff: 12, vocabulary: 24, max_length: 12, "
+      "decoder_layers: 1, decoder_heads: 2, decoder_head_width: 4, decoder_ff: 12, tokens: 4, longest_word: 8, ";
+  const auto plain =
+      planted("stability", file.path.string(), kPairs,
+              kWindows + "  - {measure: optimized.apart.loss, at_most: 0.1, why: it is so}\nwindows: 8\n");
+  const auto texts =
+      with(with(plain, "micro_steps", sizes + "micro_steps"), "sizes:", "options: {text_bridge: 1}\nsizes:");
+  const auto judged = [](const std::string& text, const std::string& loss) {
+    return with(text, "apart.loss", "apart." + loss);
+  };
+  EXPECT_NO_THROW(read_planted(plain));
+  EXPECT_NO_THROW(read_planted(texts));
+  EXPECT_NO_THROW(read_planted(judged(texts, "encoder_loss")));
+  expect_refused(with(texts, "vocabulary: 24", "vocabulary: 5"), ErrorKind::kOutOfRange, {"sizes: vocabulary", "'5'"});
+  expect_refused(with(texts, "decoder_ff: 12, ", ""), ErrorKind::kOutOfRange, {"sizes: decoder_ff", "'0'"});
+  expect_refused(judged(plain, "encoder_loss"), ErrorKind::kOutOfRange, {"criteria[4]", "text_bridge: 1"});
+  expect_refused(judged(texts, "encoder_los"), ErrorKind::kUnknownName, {"criteria[4]", "'encoder_loss'"});
+}
+
 TEST(Training, APrecisionThatChangesNothingIsRefused) {
   const DatasetFile file(kPairs);
   const auto text = [&](const std::string& dtype, const std::string& without, int hidden_dtype) {
@@ -383,6 +406,10 @@ TEST(Training, DeclaresTheOutputsThatItHas) {
   std::vector<std::string> names;
   for (const auto& [name, tensor] : run->outputs()) names.push_back(name);
   EXPECT_EQ(names, catalogue().run("energy_flow.training", "run").outputs);
+  std::set<std::string> losses;
+  for (const auto& [name, loss] : start(Variant::kOptimized, with_texts())->losses()) losses.insert(name);
+  const auto& declared = catalogue().run("energy_flow.training", "run").losses;
+  EXPECT_EQ(losses, std::set<std::string>(declared.begin(), declared.end()));
 }
 
 TEST(Training, TakesAUsersFileAndNamesWhatDoesNotFit) {

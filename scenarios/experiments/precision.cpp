@@ -103,9 +103,10 @@ Findings run(const Trial& trial) {
 std::vector<MeasureSpec> measures_of(Half half) {
   const std::string variant = to_string(half);
   const bool optimized = half == Half::kOptimized;
-  return {{variant + ".loss_apart.*", half, "a loss: |median of its last windows - fp32's| / fp32's", optimized},
+  return {{variant + ".loss_apart.*", half, "a loss: |median of its last windows - fp32's| / fp32's", optimized,
+           Values::kNonNegative, Names::kLosses},
           {variant + ".last_over_first.*", half, "a loss: the median of its last windows over that of its first",
-           optimized},
+           optimized, Values::kNonNegative, Names::kLosses},
           {variant + ".of_fp32.*", half, "a reading: the largest of any window, over fp32's"},
           {variant + ".non_finite", half, "NaN and Inf in losses and outputs of both runs", optimized}};
 }

@@ -95,8 +95,25 @@ void check_needs(const ScenarioConfig& config, const Experiment& experiment, con
                 "experiment " + experiment.name + " needs a run that gives " + what + ", and this one gives none");
   };
   if (experiment.needs_state && !source.gives_state) refuse("its state");
-  if (experiment.needs_losses && !source.gives_losses) refuse("losses");
+  if (experiment.needs_losses && source.losses.empty()) refuse("losses");
   if (experiment.needs_windows && !source.gives_windows) refuse("gradients of a window's items");
+}
+
+// A criterion is on one thing, and on a loss that the run has.
+void check_members(const ScenarioConfig& config, const Experiment& experiment, const RunSource& source) {
+  for (std::size_t i = 0; i < config.criteria.size(); ++i) {
+    const auto& measure = config.criteria[i].measure;
+    const std::string field = config.file + ": criteria[" + std::to_string(i) + "]: measure";
+    if (measure.find('*') != std::string::npos)
+      throw Error(ErrorKind::kUnknownName, field, measure, "'*' stands for names: give a criterion for each of them");
+    for (const auto& spec : experiment.measures) {
+      if (spec.members != Names::kLosses || !matches(spec, measure)) continue;
+      const std::string loss = measure.substr(spec.name.size() - 1);
+      if (std::find(source.losses.begin(), source.losses.end(), loss) == source.losses.end())
+        throw Error(ErrorKind::kUnknownName, field, measure,
+                    "the run " + config.run + " has no such loss" + did_you_mean(loss, source.losses));
+    }
+  }
 }
 
 // What names an output, names one that the run has.
@@ -183,6 +200,7 @@ ScenarioConfig read_scenario(const std::string& path, const Catalogue& catalogue
   check_source(config);
   check_needs(config, experiment, source);
   check_criteria(config, experiment);
+  check_members(config, experiment, source);
   check_outputs(config, experiment, source);
   if (experiment.check) experiment.check(config);
   if (source.check)
