@@ -33,7 +33,14 @@ std::vector<Key> common_keys() {
           choice_key("dtype", {"fp32", "bf16"}, "fp32 or bf16")};
 }
 
-// The specifications number their scenarios: SC01 to SC36 in energy_flow, S1, S2, ... elsewhere.
+// How a specification numbers its scenarios, and how many it has: SC01 to SC36, S1 to S24.
+struct Numbering {
+  const char *pipeline, *prefix;
+  std::size_t digits;
+  int last;
+};
+constexpr Numbering kNumberings[] = {{"energy_flow", "SC", 2, 36}, {"sem", "S", 1, 24}, {"trainer2", "S", 1, 24}};
+
 void check_source(const ScenarioConfig& config) {
   static const std::regex form("([a-z][a-z0-9_]*) (SC[0-9]{2}|S[1-9][0-9]?)");
   std::smatch found;
@@ -44,6 +51,17 @@ void check_source(const ScenarioConfig& config) {
                 "give the pipeline and the scenario's number, such as 'energy_flow SC21' or 'sem S4'");
   if (found[1] != config.pipeline())
     throw Error(ErrorKind::kOutOfRange, field, config.source, "it is of another pipeline than the run " + config.run);
+  for (const auto& one : kNumberings) {
+    if (found[1] != one.pipeline) continue;
+    std::vector<std::string> numbers;
+    for (int i = 1; i <= one.last; ++i) {
+      const std::string number = std::to_string(i);
+      numbers.push_back(one.prefix + std::string(one.digits - std::min(one.digits, number.size()), '0') + number);
+    }
+    if (std::find(numbers.begin(), numbers.end(), found[2]) == numbers.end())
+      throw Error(ErrorKind::kOutOfRange, field, config.source,
+                  "that specification's scenarios are " + numbers.front() + " to " + numbers.back());
+  }
 }
 
 bool matches(const MeasureSpec& spec, const std::string& measure) {
@@ -128,6 +146,9 @@ void check_outputs(const ScenarioConfig& config, const Experiment& experiment, c
   }
 }
 
+const std::string& name_of(const Experiment& one) { return one.name; }
+std::string name_of(const RunSource& one) { return one.id(); }
+
 // The file's own, or, of a kind that goes over a list of values, one for each.
 std::vector<ScenarioConfig> situations(const ScenarioConfig& config) {
   if (!config.keys.contains("over") || !config.keys.contains("values")) return {config};
@@ -151,13 +172,14 @@ ScenarioConfig read_scenario(const std::string& path, const Catalogue& catalogue
   const auto root = read_yaml(path, "scenario");
   if (!root.IsMap()) throw Error(ErrorKind::kBadArgument, path, "not a map", "write 'key: value' lines");
   // The kind first: it decides which keys there are.
-  const auto named = [&](const char* key) {
-    if (!root[key] || !root[key].IsScalar())
-      throw Error(ErrorKind::kBadArgument, path + ": key", key, "it is missing, or no word");
-    return root[key].Scalar();
+  const auto named = [&](const char* key, const auto& all) {
+    if (root[key] && root[key].IsScalar()) return root[key].Scalar();
+    std::string names;
+    for (const auto& one : all) names += (names.empty() ? "" : ", ") + name_of(one);
+    throw Error(ErrorKind::kBadArgument, path + ": key", key, "it is missing, or no word: give one of " + names);
   };
-  const auto& experiment = catalogue.experiment(named("experiment"), path + ": experiment");
-  const auto& source = catalogue.run(named("run"), path + ": run");
+  const auto& experiment = catalogue.experiment(named("experiment", catalogue.experiments), path + ": experiment");
+  const auto& source = catalogue.run(named("run", catalogue.runs), path + ": run");
 
   auto keys = common_keys();
   std::vector<std::string> known = {"shows", "sizes", "options", "criteria"};
