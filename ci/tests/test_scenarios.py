@@ -1,6 +1,9 @@
 """The smoke scenarios on real text, what `list --scenarios` says of all, and the device: honoured or refused."""
 import json
+import math
 import re
+import struct
+import zlib
 from pathlib import Path
 
 import pytest
@@ -96,6 +99,22 @@ def test_shards_are_disjoint_and_a_spent_budget_is_never_a_pass(folder):
 def test_bad_selection_names_the_nearest(arguments, part):
     result = run("scenario", *arguments)
     assert result.returncode == 2 and part in result.stderr, result.stderr
+
+
+def test_invalid_rows_of_a_dataset_are_left_out_and_the_reader_is_told(folder):
+    raw = bytearray((folder / "data/default.efds").read_bytes())
+    rows, width = struct.unpack_from("<QI", raw, 8)
+    raw[4096:4100] = struct.pack("<f", math.nan)
+    raw[68:72] = struct.pack("<I", zlib.crc32(raw[4096:4096 + rows * width * 4]))
+    (folder / "nan.efds").write_bytes(raw)
+    text = (ROOT / "scenarios/energy_flow/training_reads.yaml").read_text()
+    (folder / "nan.yaml").write_text(text + f"dataset: {folder / 'nan.efds'}\n")
+    result = run("scenario", folder / "nan.yaml", cwd=folder)
+    assert result.returncode == 0 and "1 of 64 rows are invalid and left out: 0" in result.stdout, result.stdout
+    raw[-1] ^= 4
+    (folder / "nan.efds").write_bytes(raw)
+    damaged = run("scenario", folder / "nan.yaml", cwd=folder)
+    assert damaged.returncode == 2 and "nan.efds, text blob" in damaged.stderr, damaged.stderr
 
 
 def test_a_wrong_file_is_refused_before_anything_runs(tmp_path):

@@ -105,9 +105,10 @@ class ControlledRun final : public TrainingRun {
   NamedTensors trained() {
     const std::int64_t window = state_["window"].item<std::int64_t>(),
                        first = window % (config_.sizes.at("pairs") / rows_) * rows_;
-    at::Tensor(inputs_["input"]).copy_(pairs_.input.narrow(0, first, rows_));
-    at::Tensor(inputs_["target"]).copy_(pairs_.target.narrow(0, first, rows_));
-    at::Tensor(inputs_["sample_key"]).copy_(at::arange(first, first + rows_));
+    // A window may lack the component's last rows.
+    inputs_["input"].narrow(0, 0, rows_).copy_(pairs_.input.narrow(0, first, rows_));
+    inputs_["target"].narrow(0, 0, rows_).copy_(pairs_.target.narrow(0, first, rows_));
+    for (std::int64_t row = 0; row < rows_; ++row) inputs_["sample_key"][row].fill_(pairs_.row(first + row));
     at::Tensor counts = at::zeros({train_step::kCounts}, at::kLong);
     counts[train_step::kApplied].copy_(state_["counts"][0]);
     counts[train_step::kAttempts].fill_(window);

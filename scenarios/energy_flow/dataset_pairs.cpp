@@ -3,9 +3,14 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
+#include <optional>
+#include <tuple>
 
 #include "src/common/error.h"
+#include "src/common/one_line.h"
 #include "src/formats/convert.h"
 
 namespace twinbench::energy_flow {
@@ -22,15 +27,49 @@ void require_file(const ScenarioConfig& config) {
                 "there is no such file; `twinbench data make --out " + path + "` makes it from real text");
 }
 
+// What a reader says of the file, with the file's name.
+template <class Read>
+auto of_file(const ScenarioConfig& config, const Read& read) {
+  const std::string path = path_of(config);
+  try {
+    return read(path);
+  } catch (const Error& error) {
+    if (std::string(error.what()).find(path) != std::string::npos) throw;
+    throw Error(error.kind(), config.file + ": dataset", path + ", " + error.field() + ": " + error.value(),
+                error.remedy());
+  }
+}
+
+// Read once: many scenarios of a folder have the same dataset.
+const DatasetExtent& known_extent(const std::string& path) {
+  using Version = std::tuple<std::uintmax_t, std::filesystem::file_time_type>;
+  static std::map<std::string, std::pair<std::optional<Version>, DatasetExtent>> known;
+  std::error_code failed;  // of what is no file, too: its reader says so
+  const Version now{std::filesystem::file_size(path, failed), std::filesystem::last_write_time(path, failed)};
+  auto& [version, extent] = known[path];
+  if (version != now) extent = extent_of(path), version = now;
+  return extent;
+}
+
+std::string left_out(const DatasetExtent& there) {
+  constexpr std::size_t kListed = 8;
+  std::string rows;
+  for (std::size_t i = 0; i < std::min(there.invalid.size(), kListed); ++i)
+    rows += (i > 0 ? ", " : "") + std::to_string(there.invalid[i]);
+  return std::to_string(there.invalid.size()) + " of " + std::to_string(there.rows) +
+         " rows are invalid and left out: " + rows + (there.invalid.size() > kListed ? ", ..." : "");
+}
+
 void require_extent(const ScenarioConfig& config, const DatasetExtent& there, const std::string& pairs,
                     const std::string& width) {
   const auto rows = config.sizes.at(pairs), columns = config.sizes.at(width);
   if (there.width != columns)
     throw Error(ErrorKind::kDimensionMismatch, config.file + ": sizes." + width, std::to_string(columns),
                 path_of(config) + " has embeddings " + std::to_string(there.width) + " wide: give that");
-  if (there.rows < rows)
+  if (there.valid() < rows)
     throw Error(ErrorKind::kOutOfRange, config.file + ": sizes." + pairs, std::to_string(rows),
-                path_of(config) + " has only " + std::to_string(there.rows) + " pairs: give at most so many");
+                path_of(config) + " has only " + std::to_string(there.valid()) + " pairs: give at most so many" +
+                    (there.invalid.empty() ? "" : "; " + left_out(there)));
 }
 
 }  // namespace
@@ -38,23 +77,32 @@ void require_extent(const ScenarioConfig& config, const DatasetExtent& there, co
 void check_dataset(const ScenarioConfig& config, const std::string& pairs, const std::string& width) {
   if (config.dataset == "default" && !std::filesystem::exists(kDefault)) return;
   require_file(config);
-  require_extent(config, extent_of(path_of(config)), pairs, width);
+  require_extent(config, of_file(config, known_extent), pairs, width);
 }
 
 DatasetPairs dataset_pairs(const ScenarioConfig& config, const std::string& pairs, const std::string& width) {
   require_file(config);
-  const auto dataset = read_any(path_of(config));
-  require_extent(config, {dataset.rows, dataset.width}, pairs, width);
-  const auto rows = config.sizes.at(pairs), columns = config.sizes.at(width);
-  const auto first = [&](const std::vector<float>& of) {
-    return at::from_blob(const_cast<float*>(of.data()), {rows, columns}, at::kFloat).clone();
-  };
-  DatasetPairs result{first(dataset.inputs), first(dataset.targets)};
-  for (std::int64_t row = 0; row < rows; ++row) {
+  const auto dataset = of_file(config, [](const std::string& path) { return read_any(path); });
+  const DatasetExtent there{dataset.rows, dataset.width, invalid_rows(dataset)};
+  require_extent(config, there, pairs, width);
+  const auto count = config.sizes.at(pairs), columns = config.sizes.at(width);
+  DatasetPairs result{at::empty({count, columns}), at::empty({count, columns})};
+  for (std::int64_t row = 0; std::ssize(result.rows) < count; ++row) {
+    if (std::binary_search(there.invalid.begin(), there.invalid.end(), row)) continue;
+    const std::int64_t to = std::ssize(result.rows) * columns;
+    std::copy_n(dataset.input(row), columns, result.input.mutable_data_ptr<float>() + to);
+    std::copy_n(dataset.target(row), columns, result.target.mutable_data_ptr<float>() + to);
     result.input_texts.emplace_back(dataset.input_text(row));
     result.target_texts.emplace_back(dataset.target_text(row));
+    result.rows.push_back(row);
   }
   return result;
+}
+
+std::string rows_left_out(const ScenarioConfig& config) {
+  if (!std::filesystem::exists(path_of(config))) return "";
+  const DatasetExtent& there = of_file(config, known_extent);
+  return there.invalid.empty() ? "" : one_line(path_of(config)) + ": " + left_out(there);
 }
 
 }  // namespace twinbench::energy_flow

@@ -25,6 +25,7 @@ void take_flow_keys(RunSource& source) {
   for (const OutputSpec& output : find_component("energy_flow.carrier_heads").spec.signature.outputs)
     source.outputs.push_back(output.name);
   source.check = [](const ScenarioConfig& config) { check_dataset(config, "batch", "embedding_width"); };
+  source.remark = rows_left_out;
 }
 
 }  // namespace twinbench::energy_flow

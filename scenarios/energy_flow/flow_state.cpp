@@ -37,7 +37,8 @@ FlowState FlowState::first(std::int64_t count, Dtype dtype, c10::Device device) 
 }
 
 FlowState placed_flows(const ScenarioConfig& config) {
-  const auto surface = surface_energies(config, dataset_pairs(config, "batch", "embedding_width").input);
+  const auto pairs = dataset_pairs(config, "batch", "embedding_width");
+  const auto surface = surface_energies(config, pairs.input);
   const auto width = config.sizes.at("lattice_width"), height = config.sizes.at("lattice_height");
   const auto depth = config.sizes.at("lattice_depth");
   const auto cells = width * height, flows = surface.size(0) * cells;
@@ -52,7 +53,7 @@ FlowState placed_flows(const ScenarioConfig& config) {
     position[f][0] = 2.0f * static_cast<float>(cell % width) / static_cast<float>(width - 1) - 1.0f;
     position[f][1] = 2.0f * static_cast<float>(cell / width) / static_cast<float>(height - 1) - 1.0f;
     position[f][2] = z;
-    state.sample_key.data_ptr<std::int64_t>()[f] = f / cells;
+    state.sample_key.data_ptr<std::int64_t>()[f] = pairs.row(f / cells);
     state.local_id.data_ptr<std::int64_t>()[f] = cell;
   }
   state.energy = surface.reshape({flows}).contiguous();

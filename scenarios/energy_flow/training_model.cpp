@@ -69,7 +69,7 @@ struct WindowResults {
 class TrainStepRun final : public TrainingRun {
  public:
   TrainStepRun(const ScenarioConfig& config, const RunSetting& run, const DatasetPairs& pairs)
-      : run_(run), seed_(config.seed), shuffled_(config.options.at("shuffled") != 0) {
+      : run_(run), seed_(config.seed), shuffled_(config.options.at("shuffled") != 0), numbers_(pairs.rows) {
     const Component& component = find_component("energy_flow.train_step");
     Setting setting{{}, run.dtype, run.device};
     setting.input_case.name = config.name;
@@ -91,7 +91,8 @@ class TrainStepRun final : public TrainingRun {
     inputs_["counts"].narrow(0, kScaleExponent, 1).fill_(kFirstExponent);
     if (setting_.on("text_bridge")) {
       texts_.emplace(pairs, pairs_, setting_);
-      for (const auto& [name, tensor] : texts_->inputs(rows_)) inputs_.set(name, tensor.to(run.device.tensors()));
+      for (const auto& [name, tensor] : texts_->inputs(setting_.size("rows")))
+        inputs_.set(name, tensor.to(run.device.tensors()));
     }
     input_ = pairs.input.narrow(0, 0, pairs_).to(inputs_["input"].scalar_type()).clone();
     target_ = pairs.target.narrow(0, 0, pairs_).to(inputs_["target"].scalar_type()).clone();
@@ -147,7 +148,7 @@ class TrainStepRun final : public TrainingRun {
   Readings losses() override {
     Readings all = {{"loss", results_.loss}};
     const auto& losses = results_.encoder_losses;
-    if (texts_) all["encoder_loss"] = std::accumulate(losses.begin(), losses.end(), 0.0) / std::ssize(losses);
+    if (texts_) all[kLossOfTexts] = std::accumulate(losses.begin(), losses.end(), 0.0) / std::ssize(losses);
     return all;
   }
   Readings counters() override {
@@ -172,30 +173,35 @@ class TrainStepRun final : public TrainingRun {
     runnable_ = find_component("energy_flow.train_step").make(run_.variant, inputs_, given_);
     made_at_ = window_;
   }
-  // Rows of the window, and as their keys the numbers of the pairs.
+  // Rows of the window, and as their keys their numbers in the dataset.
   void stage() {
     const std::int64_t of_epoch = pairs_ / rows_, epoch = window_ / of_epoch, first = window_ % of_epoch * rows_;
     if (shuffled_ && epoch != epoch_) order_ = epoch_permutation(pairs_, epoch, seed_), epoch_ = epoch;
     const bool here = run_.device.tensors().is_cpu();
+    const std::int64_t places = setting_.size("rows");  // the component's, which missing rows leave empty
     if (!here && staged_.empty())
-      staged_ = {{"input", at::empty({rows_, input_.size(1)}, input_.options())},
-                 {"target", at::empty({rows_, target_.size(1)}, target_.options())},
-                 {"sample_key", at::empty({rows_}, at::kLong)}};
+      staged_ = {{"input", at::zeros({places, input_.size(1)}, input_.options())},
+                 {"target", at::zeros({places, target_.size(1)}, target_.options())},
+                 {"sample_key", at::zeros({places}, at::kLong)}};
     if (!here && texts_ && !staged_.contains("token"))
-      for (const auto& [name, tensor] : texts_->inputs(rows_))
+      for (const auto& [name, tensor] : texts_->inputs(places))
         if (!name.starts_with("word_")) staged_.set(name, tensor);
     const NamedTensors& to = here ? inputs_ : staged_;
     auto* const key = to["sample_key"].mutable_data_ptr<std::int64_t>();
-    for (std::int64_t row = 0; row < rows_; ++row)
-      key[row] = shuffled_ ? order_[static_cast<std::size_t>(first + row)] : first + row;
-    if (texts_) texts_->stage(key, rows_, to);
+    std::vector<std::int64_t> pair(static_cast<std::size_t>(rows_));
+    for (std::int64_t row = 0; row < rows_; ++row) {
+      auto& of = pair[static_cast<std::size_t>(row)];
+      of = shuffled_ ? order_[static_cast<std::size_t>(first + row)] : first + row;
+      key[row] = numbers_.empty() ? of : numbers_[static_cast<std::size_t>(of)];
+    }
+    if (texts_) texts_->stage(pair.data(), rows_, to);
     for (const auto& [name, from] : {std::pair<const char*, const at::Tensor&>{"input", input_}, {"target", target_}}) {
       const auto bytes = static_cast<std::size_t>(from.size(1) * from.element_size());
       auto* const into = static_cast<char*>(to[name].mutable_data_ptr());
       const auto* const source = static_cast<const char*>(from.const_data_ptr());
       for (std::int64_t row = 0; row < rows_; ++row)
-        std::memcpy(into + static_cast<std::size_t>(row) * bytes, source + static_cast<std::size_t>(key[row]) * bytes,
-                    bytes);
+        std::memcpy(into + static_cast<std::size_t>(row) * bytes,
+                    source + static_cast<std::size_t>(pair[static_cast<std::size_t>(row)]) * bytes, bytes);
     }
     for (const auto& [name, tensor] : staged_) at::Tensor(inputs_[name]).copy_(tensor);
   }
@@ -206,13 +212,31 @@ class TrainStepRun final : public TrainingRun {
   Setting given_, setting_;  // as the scenario gives it, and completed
   std::int64_t pairs_ = 0, rows_ = 0;
   NamedTensors inputs_, staged_;
-  at::Tensor input_, target_;  // [pairs, embedding], on the CPU
+  at::Tensor input_, target_;                // [pairs, embedding], on the CPU
+  const std::vector<std::int64_t> numbers_;  // of the pairs' rows in the dataset; empty: as they stand
   std::optional<TrainingTexts> texts_;
   std::unique_ptr<Runnable> runnable_;
   WindowResults results_;
   std::vector<std::uint32_t> order_;
   std::int64_t epoch_ = -1, window_ = 0, made_at_ = 0, skipped_micro_ = 0, sanitised_ = 0;
 };
+
+}  // namespace
+
+namespace {
+
+// What the keys of a run without texts allow.
+void check_sizes_of_texts(const ScenarioConfig& config) {
+  if (config.options.at("text_bridge") == 0) return;
+  const Signature& signature = find_component("energy_flow.train_step").spec.signature;
+  Setting setting;
+  setting.input_case.sizes = training_sizes(config);
+  try {
+    check_text_sizes(completed(signature, setting));
+  } catch (const Error& error) {
+    throw Error(error.kind(), config.file + ": sizes: " + error.field(), error.value(), error.remedy());
+  }
+}
 
 }  // namespace
 
@@ -225,14 +249,16 @@ void take_training_keys(RunSource& source) {
   // A run starts at its first window, on the dataset's own rows.
   for (Key& key : option_keys(spec))
     if (!spec.signature.find_option(key.name)->of_inputs) source.options.push_back(std::move(key));
-  source.gives_losses = true;
+  source.losses = {"loss"};
   source.outputs = {"loss", "losses", "gradients"};
   source.check = [](const ScenarioConfig& config) {
     Setting setting;
     setting.input_case.sizes = config.sizes, setting.input_case.options = config.options;
     rows_of_window(config, setting, config.sizes.at("pairs"));
+    check_sizes_of_texts(config);
     check_dataset(config, "pairs", "embedding");
   };
+  source.remark = rows_left_out;
   source.step_tolerance = {Tolerance::Kind::kBound, {1e-4, 1e-5}, {6e-2, 3e-2}, "C24"};
 }
 

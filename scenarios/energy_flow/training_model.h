@@ -14,6 +14,8 @@ namespace twinbench::energy_flow {
 std::unique_ptr<TrainingRun> make_training_run(const ScenarioConfig& config, const RunSetting& setting,
                                                const DatasetPairs& pairs);
 
+constexpr const char* kLossOfTexts = "encoder_loss";  // a loss of its runs, where text_bridge is on
+
 // What every run over that component has: its sizes, `pairs`, the options that are not of its inputs, its tolerance.
 void take_training_keys(RunSource& source);
 

@@ -49,15 +49,16 @@ NamedTensors TrainingTexts::inputs(std::int64_t rows) const {
   for (std::size_t i = 0; i < std::min(sizes.size(), static_cast<std::size_t>(rows)); ++i) most += sizes[i];
   const at::Tensor words = at::zeros({std::ssize(bytes_)}, at::kByte);
   if (!bytes_.empty()) std::memcpy(words.mutable_data_ptr<std::uint8_t>(), bytes_.data(), bytes_.size());
+  // Rows that a window lacks have texts that nobody reads, and texts nevertheless: padding, the shortest, and empty.
   const NamedTensors made = {{"word_bytes", words},
                              {"word_offsets", at::tensor(offsets_, at::kLong)},
-                             {"token", at::zeros({rows, most_}, at::kInt)},
-                             {"length", at::zeros({rows}, at::kInt)},
+                             {"token", at::full({rows, most_}, std::int64_t{kPadToken}, at::kInt)},
+                             {"length", at::full({rows}, kFewestTokensOfText, at::kInt)},
                              {"wanted_bytes", at::zeros({most}, at::kByte)},
                              {"wanted_offsets", at::zeros({rows + 1}, at::kLong)}};
-  std::vector<std::int64_t> first(static_cast<std::size_t>(rows));
+  std::vector<std::int64_t> first(std::min(static_cast<std::size_t>(rows), wanted_.size()));
   std::iota(first.begin(), first.end(), 0);
-  stage(first.data(), rows, made);
+  stage(first.data(), std::ssize(first), made);
   return made;
 }
 
@@ -73,6 +74,7 @@ void TrainingTexts::stage(const std::int64_t* pair, std::int64_t rows, const Nam
     if (!wanted.empty()) std::memcpy(bytes + offsets[row], wanted.data(), wanted.size());
     offsets[row + 1] = offsets[row] + std::ssize(wanted);
   }
+  for (std::int64_t row = rows; row + 1 < to["wanted_offsets"].numel(); ++row) offsets[row + 1] = offsets[rows];
 }
 
 }  // namespace twinbench::energy_flow

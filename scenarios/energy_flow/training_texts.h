@@ -17,9 +17,11 @@ class TrainingTexts {
   // Of the first `pairs`. Throws kOutOfRange where the dataset's pairs have no texts.
   TrainingTexts(const DatasetPairs& of, std::int64_t pairs, const Setting& setting);
 
-  // On the CPU: the vocabulary's words, and the texts of the first `rows` pairs, with room for those of any window.
+  // On the CPU: the vocabulary's words, and the texts of the first `rows` pairs, of so many as there are, with room for
+  // those of any window.
   NamedTensors inputs(std::int64_t rows) const;
-  // Into tensors as inputs() made them, the pairs of those numbers.
+  // Into tensors as inputs() made them, the pairs of those numbers: into the first `rows` rows. Those after them, which
+  // a window may lack, want nothing.
   void stage(const std::int64_t* pair, std::int64_t rows, const NamedTensors& to) const;
 
  private:

@@ -32,7 +32,7 @@ RunSource make_source() {
   take_flow_keys(source);
   source.sizes.push_back(count_key("window_flows", 0, 1e9, "only the first flows of the batch; 0: all").or_else(0));
   source.options.push_back(real_key("learning_rate", 0, 100, "of plain gradient descent"));
-  source.gives_losses = true;
+  source.losses = {"loss"};
   source.gives_windows = true;
   source.step_tolerance = {Tolerance::Kind::kBound, {1e-4, 1e-5}, {3e-2, 1e-2}, "step"};
   source.prepare = prepare;

@@ -13,6 +13,7 @@ namespace twinbench::experiments::precision {
 namespace {
 
 constexpr const char* kNone = "none";
+constexpr const char* kOfPrecision = "_dtype";  // what the options end in that say how something is kept
 
 struct Course {
   std::map<std::string, std::vector<double>> losses;
@@ -65,7 +66,17 @@ void check(const ScenarioConfig& config) {
   if (2 * config.count("ends") > config.count("windows"))
     throw Error(ErrorKind::kOutOfRange, config.file + ": ends", std::to_string(config.count("ends")),
                 "both ends are compared: give at most half of the windows");
-  if (const auto option = config.text("fp32_without"); option != kNone) with_value(config, "fp32_without", option, 0);
+  const auto without = config.text("fp32_without");
+  if (without == kNone) return;
+  const auto refuse = [&](const std::string& remedy) {
+    throw Error(ErrorKind::kOutOfRange, config.file + ": fp32_without", without, remedy);
+  };
+  with_value(config, "fp32_without", without, 0);
+  // Another size, rate or seed would be another training, and no matter of precision.
+  const auto option = config.options.find(without);
+  if (option == config.options.end() || !without.ends_with(kOfPrecision))
+    refuse(std::string("give an option that says in what precision something is kept: they end in ") + kOfPrecision);
+  if (option->second == 0) refuse("it is 0 in both runs: give it another value under 'options', or leave this key out");
 }
 
 Findings run(const Trial& trial) {
@@ -92,9 +103,10 @@ Findings run(const Trial& trial) {
 std::vector<MeasureSpec> measures_of(Half half) {
   const std::string variant = to_string(half);
   const bool optimized = half == Half::kOptimized;
-  return {{variant + ".loss_apart.*", half, "a loss: |median of its last windows - fp32's| / fp32's", optimized},
+  return {{variant + ".loss_apart.*", half, "a loss: |median of its last windows - fp32's| / fp32's", optimized,
+           Values::kNonNegative, Names::kLosses},
           {variant + ".last_over_first.*", half, "a loss: the median of its last windows over that of its first",
-           optimized},
+           optimized, Values::kNonNegative, Names::kLosses},
           {variant + ".of_fp32.*", half, "a reading: the largest of any window, over fp32's"},
           {variant + ".non_finite", half, "NaN and Inf in losses and outputs of both runs", optimized}};
 }
@@ -106,7 +118,7 @@ Experiment make_experiment() {
   kind.proves = "training in a precision beside the same in fp32: where the losses end, what is held";
   kind.keys = {count_key("windows", 2, 100000, "windows, of each run"),
                count_key("ends", 1, 1000, "windows at an end whose median loss is compared").or_else(20),
-               text_key("fp32_without", "an option that is 0 in the fp32 run, or 'none'").or_else(kNone)};
+               text_key("fp32_without", "an option of precision that is 0 in the fp32 run, or 'none'").or_else(kNone)};
   for (const auto half : {Half::kBaseline, Half::kOptimized})
     for (auto& measure : measures_of(half)) kind.measures.push_back(std::move(measure));
   kind.needs_losses = true;

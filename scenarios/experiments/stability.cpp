@@ -281,8 +281,10 @@ std::vector<MeasureSpec> measures_of(Half half) {
           {variant + ".run.*", half, "what the run has counted itself at the end"},
           {variant + ".largest.*", half, "the largest magnitude of a loss, reading or bounded output in any window"},
           {variant + ".least.*", half, "the smallest value of these", false, Values::kAny},
-          {variant + ".last_over_first.*", half, "a loss: the median of its last windows over that of its first"},
-          {variant + ".jumps.*", half, "a loss: changes beyond jump_factor times the running median change"}};
+          {variant + ".last_over_first.*", half, "a loss: the median of its last windows over that of its first", false,
+           Values::kNonNegative, Names::kLosses},
+          {variant + ".jumps.*", half, "a loss: changes beyond jump_factor times the running median change", false,
+           Values::kNonNegative, Names::kLosses}};
 }
 
 }  // namespace
@@ -314,8 +316,10 @@ Experiment make_experiment() {
   kind.measures.push_back(
       {"optimized.growth.held_bytes", Half::kOptimized, "tensor bytes held at a window's end", true});
   kind.measures.push_back({"optimized.growth.dispatches", Half::kOptimized, "operators of a window", true});
-  kind.measures.push_back({"optimized.apart.*", Half::kOptimized, "a loss: |optimized - baseline| / |baseline|, most"});
-  kind.measures.push_back({"optimized.last_apart.*", Half::kOptimized, "the same in the last window that both have"});
+  kind.measures.push_back({"optimized.apart.*", Half::kOptimized, "a loss: |optimized - baseline| / |baseline|, most",
+                           false, Values::kNonNegative, Names::kLosses});
+  kind.measures.push_back({"optimized.last_apart.*", Half::kOptimized, "the same in the last window that both have",
+                           false, Values::kNonNegative, Names::kLosses});
   kind.needs_state = true;
   kind.check = check;
   kind.run = run;

@@ -33,7 +33,14 @@ std::vector<Key> common_keys() {
           choice_key("dtype", {"fp32", "bf16"}, "fp32 or bf16")};
 }
 
-// The specifications number their scenarios: SC01 to SC36 in energy_flow, S1, S2, ... elsewhere.
+// How a specification numbers its scenarios, and how many it has: SC01 to SC36, S1 to S24.
+struct Numbering {
+  const char *pipeline, *prefix;
+  std::size_t digits;
+  int last;
+};
+constexpr Numbering kNumberings[] = {{"energy_flow", "SC", 2, 36}, {"sem", "S", 1, 24}, {"trainer2", "S", 1, 24}};
+
 void check_source(const ScenarioConfig& config) {
   static const std::regex form("([a-z][a-z0-9_]*) (SC[0-9]{2}|S[1-9][0-9]?)");
   std::smatch found;
@@ -44,6 +51,17 @@ void check_source(const ScenarioConfig& config) {
                 "give the pipeline and the scenario's number, such as 'energy_flow SC21' or 'sem S4'");
   if (found[1] != config.pipeline())
     throw Error(ErrorKind::kOutOfRange, field, config.source, "it is of another pipeline than the run " + config.run);
+  for (const auto& one : kNumberings) {
+    if (found[1] != one.pipeline) continue;
+    std::vector<std::string> numbers;
+    for (int i = 1; i <= one.last; ++i) {
+      const std::string number = std::to_string(i);
+      numbers.push_back(one.prefix + std::string(one.digits - std::min(one.digits, number.size()), '0') + number);
+    }
+    if (std::find(numbers.begin(), numbers.end(), found[2]) == numbers.end())
+      throw Error(ErrorKind::kOutOfRange, field, config.source,
+                  "that specification's scenarios are " + numbers.front() + " to " + numbers.back());
+  }
 }
 
 bool matches(const MeasureSpec& spec, const std::string& measure) {
@@ -95,8 +113,25 @@ void check_needs(const ScenarioConfig& config, const Experiment& experiment, con
                 "experiment " + experiment.name + " needs a run that gives " + what + ", and this one gives none");
   };
   if (experiment.needs_state && !source.gives_state) refuse("its state");
-  if (experiment.needs_losses && !source.gives_losses) refuse("losses");
+  if (experiment.needs_losses && source.losses.empty()) refuse("losses");
   if (experiment.needs_windows && !source.gives_windows) refuse("gradients of a window's items");
+}
+
+// A criterion is on one thing, and on a loss that the run has.
+void check_members(const ScenarioConfig& config, const Experiment& experiment, const RunSource& source) {
+  for (std::size_t i = 0; i < config.criteria.size(); ++i) {
+    const auto& measure = config.criteria[i].measure;
+    const std::string field = config.file + ": criteria[" + std::to_string(i) + "]: measure";
+    if (measure.find('*') != std::string::npos)
+      throw Error(ErrorKind::kUnknownName, field, measure, "'*' stands for names: give a criterion for each of them");
+    for (const auto& spec : experiment.measures) {
+      if (spec.members != Names::kLosses || !matches(spec, measure)) continue;
+      const std::string loss = measure.substr(spec.name.size() - 1);
+      if (std::find(source.losses.begin(), source.losses.end(), loss) == source.losses.end())
+        throw Error(ErrorKind::kUnknownName, field, measure,
+                    "the run " + config.run + " has no such loss" + did_you_mean(loss, source.losses));
+    }
+  }
 }
 
 // What names an output, names one that the run has.
@@ -110,6 +145,9 @@ void check_outputs(const ScenarioConfig& config, const Experiment& experiment, c
                     "the run " + config.run + " has no such output" + did_you_mean(names[i], source.outputs));
   }
 }
+
+const std::string& name_of(const Experiment& one) { return one.name; }
+std::string name_of(const RunSource& one) { return one.id(); }
 
 // The file's own, or, of a kind that goes over a list of values, one for each.
 std::vector<ScenarioConfig> situations(const ScenarioConfig& config) {
@@ -134,13 +172,14 @@ ScenarioConfig read_scenario(const std::string& path, const Catalogue& catalogue
   const auto root = read_yaml(path, "scenario");
   if (!root.IsMap()) throw Error(ErrorKind::kBadArgument, path, "not a map", "write 'key: value' lines");
   // The kind first: it decides which keys there are.
-  const auto named = [&](const char* key) {
-    if (!root[key] || !root[key].IsScalar())
-      throw Error(ErrorKind::kBadArgument, path + ": key", key, "it is missing, or no word");
-    return root[key].Scalar();
+  const auto named = [&](const char* key, const auto& all) {
+    if (root[key] && root[key].IsScalar()) return root[key].Scalar();
+    std::string names;
+    for (const auto& one : all) names += (names.empty() ? "" : ", ") + name_of(one);
+    throw Error(ErrorKind::kBadArgument, path + ": key", key, "it is missing, or no word: give one of " + names);
   };
-  const auto& experiment = catalogue.experiment(named("experiment"), path + ": experiment");
-  const auto& source = catalogue.run(named("run"), path + ": run");
+  const auto& experiment = catalogue.experiment(named("experiment", catalogue.experiments), path + ": experiment");
+  const auto& source = catalogue.run(named("run", catalogue.runs), path + ": run");
 
   auto keys = common_keys();
   std::vector<std::string> known = {"shows", "sizes", "options", "criteria"};
@@ -183,6 +222,7 @@ ScenarioConfig read_scenario(const std::string& path, const Catalogue& catalogue
   check_source(config);
   check_needs(config, experiment, source);
   check_criteria(config, experiment);
+  check_members(config, experiment, source);
   check_outputs(config, experiment, source);
   if (experiment.check) experiment.check(config);
   if (source.check)

@@ -24,12 +24,16 @@ constexpr double kInfinite = 1e30;  // stands for infinity in a record
 // The loosest relative tolerance that a key may give: at 1, zeros would be right.
 constexpr double kLoosestRelative = 0.5;
 
+// What a family's members are called after: losses alone are known by name before anything has run.
+enum class Names { kAny, kLosses };
+
 struct MeasureSpec {
   std::string name;  // "speedup.lower"; "optimized.growth.*" stands for a family
   Half half = Half::kNeither;
   std::string meaning;
   bool required = false;  // a scenario of this kind must judge it (of a family: one of it)
   Values values = Values::kNonNegative;
+  Names members = Names::kAny;
 };
 
 // A scenario about to run.

@@ -126,6 +126,7 @@ inline Catalogue fake_catalogue() {
   source.prepare = prepare;
   source.tells_device_time = true;
   source.outputs = {"raw", "energy"};
+  source.losses = {"loss"};
   all.runs.push_back(source);
   source.tells_device_time = false;
   source.name = "stateless";

@@ -22,14 +22,19 @@ using nlohmann::json;
 constexpr std::uintmax_t kLargestFile = 1 << 20;  // such a file is a page; more is an accident or an attack
 constexpr std::size_t kLongestName = 64;
 
+// What the file has there, in an error.
+std::string given(const YAML::Node& node) {
+  if (node.IsScalar()) return node.Scalar();
+  return node.IsNull() ? "null" : node.IsMap() ? "a map" : "a list";
+}
+
 template <class T>
 T scalar(const YAML::Node& node, const std::string& field, const char* wanted) {
   try {
     if (node.IsScalar()) return node.as<T>();
   } catch (const YAML::Exception&) {
   }
-  throw Error(ErrorKind::kBadArgument, field, node.IsScalar() ? node.Scalar() : "a list or map",
-              std::string("it has the wrong type; give ") + wanted);
+  throw Error(ErrorKind::kBadArgument, field, given(node), std::string("it has the wrong type; give ") + wanted);
 }
 
 std::string number_text(double value) {
@@ -71,8 +76,7 @@ json value_of(const YAML::Node& node, const Key& key, const std::string& field) 
     }
     case Key::Type::kCounts:
     case Key::Type::kTexts: {
-      if (!node.IsSequence())
-        throw Error(ErrorKind::kBadArgument, field, node.IsScalar() ? node.Scalar() : "a map", "give a list [a, b]");
+      if (!node.IsSequence()) throw Error(ErrorKind::kBadArgument, field, given(node), "give a list [a, b]");
       if (static_cast<std::int64_t>(node.size()) < key.fewest)
         throw Error(ErrorKind::kOutOfRange, field, std::to_string(node.size()) + " entries",
                     "give at least " + std::to_string(key.fewest) + " (" + key.meaning + ")");
@@ -213,10 +217,10 @@ json read_keys(const YAML::Node& node, const std::string& where, const std::vect
   if (node && !node.IsNull()) check_keys(node, where, known);
   json values = json::object();
   for (const auto& key : keys) {
-    const bool given = node && node.IsMap() && node[key.name];
-    if (!given && key.otherwise.is_null())
+    const bool there = node && node.IsMap() && node[key.name];
+    if (!there && key.otherwise.is_null())
       throw Error(ErrorKind::kBadArgument, where + ": key", key.name, "it is missing; give " + key.meaning);
-    values[key.name] = given ? value_of(node[key.name], key, where + ": " + key.name) : key.otherwise;
+    values[key.name] = there ? value_of(node[key.name], key, where + ": " + key.name) : key.otherwise;
   }
   return values;
 }

@@ -87,7 +87,12 @@ int scenario_command(const CommandOptions& options, const ScenarioOptions& scena
   set_aside_without_path(planned, ledger);
   Record record = open_record(options, "scenario");
   std::vector<Job> jobs;
-  for (const auto& one : planned) jobs.push_back(job_of(one, options));
+  for (const auto& one : planned) {
+    const auto& source = catalogue().run(one.config->run, one.config->file + ": run");
+    if (const std::string remark = source.remark ? source.remark(*one.config) : ""; !remark.empty())
+      std::cout << one.name() << ": " << remark << '\n';
+    jobs.push_back(job_of(one, options));
+  }
   const auto on_result = [&](const JobResult& result) {
     if (!result.ok()) {
       record_failure(ledger, result.name, result);

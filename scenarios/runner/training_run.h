@@ -99,13 +99,16 @@ struct RunSource {
   std::vector<Key> sizes, options;      // of the blocks of that name in a scenario file
   std::vector<std::string> components;  // ids of those it is made of: it runs where all of them do
   std::vector<Variant> variants = {Variant::kBaseline, Variant::kOptimized};
-  bool gives_state = true, gives_losses = false;  // state() and losses() are not empty
-  bool gives_windows = false;                     // its runs are WindowRuns
-  bool tells_device_time = false;                 // device_time() is there
-  Tolerance step_tolerance;                       // of one step's floating results, optimized against baseline
-  std::vector<std::string> outputs;               // the names in outputs(), of a run that gives its state
+  bool gives_state = true;           // state() is not empty
+  bool gives_windows = false;        // its runs are WindowRuns
+  bool tells_device_time = false;    // device_time() is there
+  Tolerance step_tolerance;          // of one step's floating results, optimized against baseline
+  std::vector<std::string> outputs;  // the names in outputs(), of a run that gives its state
+  std::vector<std::string> losses;   // and in losses(), of any setting
   // What no key can say of itself: sizes that do not fit one another, or the dataset. Throws at load.
   std::function<void(const ScenarioConfig& config)> check;
+  // What is unusual of what it will run on, in a sentence for its reader; empty: nothing.
+  std::function<std::string(const ScenarioConfig& config)> remark;
   std::function<std::unique_ptr<Workload>(const ScenarioConfig& config)> prepare;
 
   std::string id() const { return pipeline + "." + name; }

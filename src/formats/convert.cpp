@@ -97,10 +97,10 @@ DatasetExtent extent_of(const std::string& path) {
   const MappedFile file(path);
   if (recognise(path, file.bytes()) == Format::kEfds) {
     const EfdsView view(file.bytes());
-    return {view.rows(), view.width()};
+    return {view.rows(), view.width(), verify_efds(view).dropped};
   }
   const Dataset dataset = read_any(path);
-  return {dataset.rows, dataset.width};
+  return {dataset.rows, dataset.width, invalid_rows(dataset)};
 }
 
 void write_any(const std::string& path, const Dataset& dataset) {

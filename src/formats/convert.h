@@ -1,6 +1,7 @@
 // What `twinbench data make / info / convert` does: any dataset file in, a dataset file out, a description.
 #pragma once
 
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,10 +25,13 @@ struct ConvertOptions {
   TextOptions text;                            // for sources without embeddings
 };
 
-// How many pairs a file holds and how wide their embeddings are. Of an EFDS file the header alone is read, any other
-// is read whole. Errors: those of read_any.
+// How many pairs a file holds, how wide their embeddings are, and which rows validation refuses. The file is read and
+// checked whole. Errors: those of read_any.
 struct DatasetExtent {
   std::int64_t rows = 0, width = 0;
+  std::vector<std::int64_t> invalid = {};  // ascending
+
+  std::int64_t valid() const { return rows - std::ssize(invalid); }
 };
 DatasetExtent extent_of(const std::string& path);
 

@@ -50,6 +50,13 @@ void normalise_rows(Dataset& dataset) {
   }
 }
 
+std::vector<std::int64_t> invalid_rows(const Dataset& dataset) {
+  std::vector<std::int64_t> invalid;
+  for (std::int64_t row = 0; row < dataset.rows; ++row)
+    if (!row_is_valid(dataset.input(row), dataset.target(row), dataset.width)) invalid.push_back(row);
+  return invalid;
+}
+
 std::int64_t drop_invalid_rows(Dataset& dataset) {
   TextTable kept_texts;
   std::int64_t kept = 0;

@@ -45,7 +45,10 @@ TextReport report_texts(const Dataset& dataset);
 // Every row of both sides becomes x / max(||x||_2, 1e-12), the norm in fp64.
 void normalise_rows(Dataset& dataset);
 
-// Rows that pass validation (row_check.h), in file order. Returns how many were dropped.
+// Rows that validation (row_check.h) refuses, ascending.
+std::vector<std::int64_t> invalid_rows(const Dataset& dataset);
+
+// Rows that pass validation, in file order. Returns how many were dropped.
 std::int64_t drop_invalid_rows(Dataset& dataset);
 
 }  // namespace twinbench

@@ -58,10 +58,7 @@ std::string printable(std::string_view text) { return is_utf8(text) ? std::strin
 DatasetDescription describe_dataset(const std::string& path, const TextOptions& options) {
   const Dataset dataset = read_any(path, options);
   const MappedFile file(path);
-  auto dropped = Json::array();
-  for (std::int64_t row = 0; row < dataset.rows; ++row) {
-    if (!row_is_valid(dataset.input(row), dataset.target(row), dataset.width)) dropped.push_back(row);
-  }
+  const Json dropped = invalid_rows(dataset);
   const TextReport texts = report_texts(dataset);
   Json json;
   json["path"] = printable(path);
