@@ -65,6 +65,27 @@ def test_metadata_is_not_trusted(key, value, says, tmp_path):
     assert says in run("check", CELL, "--from", file)
 
 
+def changed(cell, tmp_path, change):
+    """A dump of the cell after `change(metadata, header, data)`, its metadata being text by key."""
+    file = tmp_path / "a.safetensors"
+    assert warm.run("dump", cell, "--out", file).returncode == 0
+    raw = file.read_bytes()
+    length = struct.unpack("<Q", raw[:8])[0]
+    header, data = json.loads(raw[8:8 + length]), bytearray(raw[8 + length:])
+    change(header["__metadata__"], header, data)
+    return safetensors(file, header, bytes(data))
+
+
+@pytest.mark.parametrize("count", [-1, 1 << 40, (1 << 63) - 1, -1 << 63])
+def test_no_loop_is_as_long_as_a_count_says(count, tmp_path):
+    def change(metadata, header, data):
+        del metadata["seed"]
+        struct.pack_into("<q", data, header["input.counts"]["data_offsets"][0], count)
+    cell = "energy_flow.train_step/optimized/cpu/fp32/tiny"
+    said = run("check", cell, "--from", changed(cell, tmp_path, change))
+    assert "out_of_range: counts" in said and str(count) in said, said
+
+
 @pytest.mark.parametrize("size", ["embedding", "height", "width", "rows"])
 def test_sizes_of_metadata_have_the_signatures_ranges(size, tmp_path):
     cell, file = "energy_flow.embedding_mapper/optimized/cpu/fp32/tiny", tmp_path / "a.safetensors"

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "src/common/error.h"
+#include "src/common/parameter_arena.h"
 #include "src/inputs.h"
 
 namespace twinbench::energy_flow::train_step {
@@ -76,6 +78,17 @@ struct Window {
 
   const std::int64_t micro_steps, micro_batch, missing, accumulation;
 };
+
+// What a set-up is told beside texts. Throws kOutOfRange.
+inline void check_window(const NamedTensors& inputs) {
+  constexpr std::int64_t kMostExponentOfFloats = 127;  // a larger power of two is none of fp32's
+  check_update_counts(inputs["counts"]);
+  const std::int64_t exponent = inputs["counts"][kScaleExponent].item<std::int64_t>();
+  if (exponent > kMostExponentOfFloats)
+    throw Error(ErrorKind::kOutOfRange, "counts",
+                std::to_string(exponent) + " at [" + std::to_string(kScaleExponent) + "]",
+                "the loss scale is a power of two: give its exponent, 0 to " + std::to_string(kMostExponentOfFloats));
+}
 
 // In which `samples` samples go forward and back.
 inline Setting flow_setting(Setting s, std::int64_t samples, std::int64_t attempt, std::int64_t global_step) {
