@@ -76,6 +76,21 @@ def changed(cell, tmp_path, change):
     return safetensors(file, header, bytes(data))
 
 
+def with_option(name, text):
+    def change(metadata, *_):
+        options = json.loads(metadata["options"])
+        options.pop(name, None)
+        metadata["options"] = json.dumps(options)[:-1] + (", " if options else "") + f'"{name}": {text}}}'
+    return change
+
+
+@pytest.mark.parametrize("missing", [4, 10])
+def test_more_missing_rows_than_there_are_are_refused(missing, tmp_path):
+    cell = "energy_flow.train_step/optimized/cpu/fp32/text"
+    said = run("check", cell, "--from", changed(cell, tmp_path, with_option("missing_rows", missing)))
+    assert f"out_of_range: missing_rows is '{missing}'" in said and "0 to 3" in said, said
+
+
 @pytest.mark.parametrize("count", [-1, 1 << 40, (1 << 63) - 1, -1 << 63])
 def test_no_loop_is_as_long_as_a_count_says(count, tmp_path):
     def change(metadata, header, data):

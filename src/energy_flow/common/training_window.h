@@ -62,8 +62,13 @@ struct Window {
   explicit Window(const Setting& s)
       : micro_steps(s.size("micro_steps")),
         micro_batch(s.size("micro_batch")),
-        missing(std::min(static_cast<std::int64_t>(s.option("missing_rows")), micro_batch)),
-        accumulation(std::max(micro_steps, static_cast<std::int64_t>(s.option("accumulation")))) {}
+        missing(static_cast<std::int64_t>(s.option("missing_rows"))),
+        accumulation(std::max(micro_steps, static_cast<std::int64_t>(s.option("accumulation")))) {
+    if (missing > micro_batch)
+      throw Error(ErrorKind::kOutOfRange, "missing_rows", std::to_string(missing),
+                  "a micro-batch is short by its rows at most: give 0 to " + std::to_string(micro_batch) +
+                      ", or a larger micro_batch");
+  }
 
   std::int64_t rows_of(std::int64_t micro_step) const {
     return micro_step + 1 < micro_steps ? micro_batch : micro_batch - missing;
@@ -80,8 +85,9 @@ struct Window {
 };
 
 // What a set-up is told beside texts. Throws kOutOfRange.
-inline void check_window(const NamedTensors& inputs) {
+inline void check_window(const NamedTensors& inputs, const Setting& s) {
   constexpr std::int64_t kMostExponentOfFloats = 127;  // a larger power of two is none of fp32's
+  (void)Window(s);
   check_update_counts(inputs["counts"]);
   const std::int64_t exponent = inputs["counts"][kScaleExponent].item<std::int64_t>();
   if (exponent > kMostExponentOfFloats)

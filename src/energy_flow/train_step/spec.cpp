@@ -215,7 +215,7 @@ ComponentSpec make_spec() {
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
   spec.check_inputs = [](const NamedTensors& inputs, const Setting& s) {
-    check_window(inputs), check_texts(inputs, s);
+    check_window(inputs, s), check_texts(inputs, s);
   };
   spec.proof = {{"scalar_reads", "", [](const Setting&) { return std::int64_t{1}; }, nothing, reads},
                 {"forward_calls.energy_flow.flow_forward", "", {}, {}, flow_calls},
@@ -263,7 +263,12 @@ ComponentSpec make_spec() {
                    count_out_of_range("applied windows below 0", kApplied, -1),
                    count_out_of_range("more applied windows than there can be", kApplied, std::int64_t{1} << 40),
                    count_out_of_range("attempts beyond the noise's key", kAttempts, kMostUpdates + 1),
-                   count_out_of_range("a loss scale that no float holds", kScaleExponent, 128)};
+                   count_out_of_range("a loss scale that no float holds", kScaleExponent, 128),
+                   {"more missing rows than a micro-batch has",
+                    [](NamedTensors&, Setting& s) {
+                      s = with_option(s, "missing_rows", static_cast<double>(s.size("micro_batch") + 1));
+                    },
+                    ErrorKind::kOutOfRange, "missing_rows"}};
   return spec;
 }
 
