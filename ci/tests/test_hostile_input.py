@@ -84,6 +84,19 @@ def with_option(name, text):
     return change
 
 
+@pytest.mark.parametrize("text", ['"bf16"', "null", "true"])
+def test_an_option_that_is_no_number_is_named(text, tmp_path):
+    cell = "energy_flow.flow_forward/optimized/cpu/fp32/gate"
+    said = run("check", cell, "--from", changed(cell, tmp_path, with_option("hidden_dtype", text)))
+    assert "options hidden_dtype" in said and "give a number" in said and "noise" not in said, said
+
+
+def test_a_range_is_told_to_its_last_digit(tmp_path):
+    cell = "energy_flow.flow_forward/optimized/cpu/fp32/gate"
+    said = run("check", cell, "--from", changed(cell, tmp_path, with_option("seed", "-1")))
+    assert "seed is '-1'" in said and "9007199254740992" in said, said
+
+
 @pytest.mark.parametrize("missing", [4, 10])
 def test_more_missing_rows_than_there_are_are_refused(missing, tmp_path):
     cell = "energy_flow.train_step/optimized/cpu/fp32/text"
@@ -99,6 +112,11 @@ def test_no_loop_is_as_long_as_a_count_says(count, tmp_path):
     cell = "energy_flow.train_step/optimized/cpu/fp32/tiny"
     said = run("check", cell, "--from", changed(cell, tmp_path, change))
     assert "out_of_range: counts" in said and str(count) in said, said
+
+
+def test_a_check_that_is_none_is_told_all_there_are():
+    said = run("parity", "--checks", "nope", "--filter", "simple_neuron")
+    assert "'nope'" in said and "oracle" in said and "determinism" in said, said
 
 
 @pytest.mark.parametrize("size", ["embedding", "height", "width", "rows"])

@@ -27,10 +27,10 @@ inline std::vector<TensorPlace> tensor_places(const at::Tensor& offsets, std::in
                 "begin at 0 and end at the arena's length, " + std::to_string(elements));
   std::vector<TensorPlace> places;
   for (std::int64_t tensor = 0; tensor < tensors; ++tensor) {
-    places.push_back({offset[tensor], offset[tensor + 1] - offset[tensor]});
-    if (places.back().count < 0)
+    if (offset[tensor + 1] < offset[tensor])  // a difference could overflow
       throw Error(ErrorKind::kOutOfRange, "offsets", "tensor " + std::to_string(tensor),
                   "offsets do not fall: a tensor has 0 elements or more");
+    places.push_back({offset[tensor], offset[tensor + 1] - offset[tensor]});
   }
   return places;
 }
