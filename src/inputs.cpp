@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "src/common/nearest_name.h"
+#include "src/common/number_text.h"
 #include "src/draws.h"
 
 namespace twinbench {
@@ -95,9 +96,9 @@ Setting completed(const Signature& signature, Setting setting) {
                   "the component has no such option" + did_you_mean(name, known));
     const bool whole = option->kind == OptionSpec::Kind::kReal || value == std::floor(value);
     if (!(value >= option->low && value <= option->high) || !whole)
-      throw Error(ErrorKind::kOutOfRange, name, c10::str(value),
-                  c10::str("give ", whole ? "" : "a whole number ", "from ", option->low, " to ", option->high, ": ",
-                           option->meaning));
+      throw Error(ErrorKind::kOutOfRange, name, number_text(value),
+                  std::string("give ") + (whole ? "" : "a whole number ") + "from " + number_text(option->low) +
+                      " to " + number_text(option->high) + ": " + option->meaning);
   }
   for (const auto& option : signature.options) options.emplace(option.name, option.otherwise);
   for (const auto& size : signature.sizes) {

@@ -1,6 +1,7 @@
 """The program's command line: help everywhere, exit codes, suggestions, bad input, interruption."""
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -25,6 +26,16 @@ def test_a_start_answers_as_the_warm_process_does():
         warm_one, started = run(*words), run(*words, env=os.environ)
         assert (warm_one.returncode, warm_one.stdout, warm_one.stderr) == (
             started.returncode, started.stdout, started.stderr), words
+
+
+def test_the_readme_says_which_subcommands_filter_and_record():
+    commands = re.findall(r"^  ([a-z]+)  ", run("--help").stdout.split("Subcommands:")[1], re.M)
+    assert len(commands) > 10
+    for command in commands:
+        said = run(command, "--help").stdout
+        filters = command not in ("coverage", "configuration", "dump", "check", "data")
+        assert ("--filter" in said) == filters, command
+        assert ("--out" in said) == (filters and command != "list" or command == "dump"), command
 
 
 @pytest.mark.parametrize("command",

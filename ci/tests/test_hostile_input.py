@@ -65,6 +65,60 @@ def test_metadata_is_not_trusted(key, value, says, tmp_path):
     assert says in run("check", CELL, "--from", file)
 
 
+def changed(cell, tmp_path, change):
+    """A dump of the cell after `change(metadata, header, data)`, its metadata being text by key."""
+    file = tmp_path / "a.safetensors"
+    assert warm.run("dump", cell, "--out", file).returncode == 0
+    raw = file.read_bytes()
+    length = struct.unpack("<Q", raw[:8])[0]
+    header, data = json.loads(raw[8:8 + length]), bytearray(raw[8 + length:])
+    change(header["__metadata__"], header, data)
+    return safetensors(file, header, bytes(data))
+
+
+def with_option(name, text):
+    def change(metadata, *_):
+        options = json.loads(metadata["options"])
+        options.pop(name, None)
+        metadata["options"] = json.dumps(options)[:-1] + (", " if options else "") + f'"{name}": {text}}}'
+    return change
+
+
+@pytest.mark.parametrize("text", ['"bf16"', "null", "true"])
+def test_an_option_that_is_no_number_is_named(text, tmp_path):
+    cell = "energy_flow.flow_forward/optimized/cpu/fp32/gate"
+    said = run("check", cell, "--from", changed(cell, tmp_path, with_option("hidden_dtype", text)))
+    assert "options hidden_dtype" in said and "give a number" in said and "noise" not in said, said
+
+
+def test_a_range_is_told_to_its_last_digit(tmp_path):
+    cell = "energy_flow.flow_forward/optimized/cpu/fp32/gate"
+    said = run("check", cell, "--from", changed(cell, tmp_path, with_option("seed", "-1")))
+    assert "seed is '-1'" in said and "9007199254740992" in said, said
+
+
+@pytest.mark.parametrize("missing", [4, 10])
+def test_more_missing_rows_than_there_are_are_refused(missing, tmp_path):
+    cell = "energy_flow.train_step/optimized/cpu/fp32/text"
+    said = run("check", cell, "--from", changed(cell, tmp_path, with_option("missing_rows", missing)))
+    assert f"out_of_range: missing_rows is '{missing}'" in said and "0 to 3" in said, said
+
+
+@pytest.mark.parametrize("count", [-1, 1 << 40, (1 << 63) - 1, -1 << 63])
+def test_no_loop_is_as_long_as_a_count_says(count, tmp_path):
+    def change(metadata, header, data):
+        del metadata["seed"]
+        struct.pack_into("<q", data, header["input.counts"]["data_offsets"][0], count)
+    cell = "energy_flow.train_step/optimized/cpu/fp32/tiny"
+    said = run("check", cell, "--from", changed(cell, tmp_path, change))
+    assert "out_of_range: counts" in said and str(count) in said, said
+
+
+def test_a_check_that_is_none_is_told_all_there_are():
+    said = run("parity", "--checks", "nope", "--filter", "simple_neuron")
+    assert "'nope'" in said and "oracle" in said and "determinism" in said, said
+
+
 @pytest.mark.parametrize("size", ["embedding", "height", "width", "rows"])
 def test_sizes_of_metadata_have_the_signatures_ranges(size, tmp_path):
     cell, file = "energy_flow.embedding_mapper/optimized/cpu/fp32/tiny", tmp_path / "a.safetensors"

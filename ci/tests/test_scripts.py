@@ -108,6 +108,18 @@ def shares_of(steps):
     return [float(step[step.index("--minutes") + 1]) for step in words]
 
 
+@pytest.mark.parametrize("script", ["test", "bench"])
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_is_the_head_comment_and_runs_nothing(tree, script, flag):
+    command = [str(tree / "ci" / script), flag]
+    result = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=60,
+                            env={**os.environ, "STEPS": str(tree / "steps"), "FAILING": ""})
+    comment = [line[2:] for line in (ROOT / "ci" / script).read_text().splitlines()[1:] if line.startswith("# ")]
+    first, *said = result.stdout.splitlines()
+    assert result.returncode == 0 and first.startswith(f"usage: ci/{script}") and said == comment[:len(said)] and said
+    assert not (tree / "steps").exists()
+
+
 @pytest.mark.parametrize("flags, minutes", [([], 15), (["--minutes", "5"], 5), (["--minutes", "0.5"], 0.5)])
 def test_bench_shares_out_nine_tenths_of_its_minutes(tree, flags, minutes):
     """However many components there are: every engine has a part, and a tenth is left for what each has begun."""

@@ -30,6 +30,8 @@ void take_from(const std::map<std::string, std::string>& metadata, const std::st
       if (!into.count(name)) throw Error(ErrorKind::kUnknownName, "metadata " + key, name, "the case has no such name");
       if (std::is_integral_v<typename Map::mapped_type> && !value.is_number_integer())
         throw Error(ErrorKind::kCorrupt, "metadata " + key + " " + name, value.dump(), "give a whole number");
+      if (!value.is_number())  // a choice is its index
+        throw Error(ErrorKind::kCorrupt, "metadata " + key + " " + name, value.dump(), "give a number");
       into[name] = value.template get<typename Map::mapped_type>();
     }
   } catch (const nlohmann::json::exception& error) {

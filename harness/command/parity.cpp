@@ -27,8 +27,11 @@ std::set<std::string> chosen_checks(const std::string& list) {
   std::stringstream stream(list);
   for (std::string name; std::getline(stream, name, ',');) {
     const auto& known = parity_check_names();
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      throw Error(ErrorKind::kUnknownName, "--checks", name, "no such check" + did_you_mean(name, known));
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      std::string all;
+      for (const auto& one : known) all += (all.empty() ? "give some of " : ", ") + one;
+      throw Error(ErrorKind::kUnknownName, "--checks", name, all + did_you_mean(name, known));
+    }
     checks.insert(name);
   }
   return checks;

@@ -50,11 +50,9 @@ Findings run(const Trial& trial) {
     const auto bare = trial.source.prepare(with_value(changed, "without_rule", config.text("without_rule"), 1))
                           ->make(trial.setting(Variant::kBaseline));
     for (auto* one : {oracle.get(), baseline.get(), optimized.get(), bare.get()}) one->step();
-    const auto parity = compare_steps(oracle->outputs(), baseline->outputs(), optimized->outputs(),
-                                      trial.source.step_tolerance, config.dtype);
-    if (parity.worst_ratio > worst.worst_ratio)
-      worst = {parity.worst_ratio,
-               parity.reason.empty() ? "" : config.text("over") + " " + std::to_string(value) + ": " + parity.reason};
+    take_worse(worst,
+               judge_step(trial, changed, *workload, {oracle->outputs(), baseline->outputs(), optimized->outputs()}),
+               config.text("over") + " " + std::to_string(value));
     unfit += non_finite(optimized->outputs());
     const at::Tensor before = counts_in(config, bare->outputs()), after = counts_in(config, optimized->outputs());
     without_rule.take(before);
@@ -76,7 +74,7 @@ Findings run(const Trial& trial) {
   optimized_row.timelines.push_back({{"name", config.text("output")}, {"unit", unit}, {"values", sums_with}});
   findings.variants = {to_json(baseline_row), to_json(optimized_row)};
   auto& measures = findings.measures;
-  measures["parity.worst_ratio"] = {worst.worst_ratio, worst.reason};
+  measures["parity.worst_ratio"] = measure_of(worst);
   measures["optimized.non_finite"] = {unfit, ""};
   measures["baseline.smallest"] = {without_rule.smallest, ""};
   measures["baseline.largest"] = {without_rule.largest, ""};

@@ -88,8 +88,9 @@ struct Rules {
 Findings run(const Trial& trial) {
   const auto& config = trial.config;
   Findings findings;
-  double rejected = 0, worst = 0;
-  std::string why_rejected, why_worst;
+  double rejected = 0;
+  std::string why_rejected;
+  StepParity worst;
   Rules planted_rules, clean_rules;
   std::map<std::string, Range> errors, readings;  // by output; by the run's own figure
   VariantRow rows[2] = {{Variant::kBaseline}, {Variant::kOptimized}};
@@ -104,13 +105,12 @@ Findings run(const Trial& trial) {
     rows[0].samples_s = {timed_step(*planted, trial.device)};
     rows[1].samples_s = {timed_step(*optimized, trial.device)};
     const auto judged = [&](TrainingRun& candidate) {
-      return compare_steps(oracle->outputs(), clean->outputs(), candidate.outputs(), trial.source.step_tolerance,
-                           config.dtype);
+      return judge_step(trial, right, *workload, {oracle->outputs(), clean->outputs(), candidate.outputs()});
     };
     const auto of_planted = judged(*planted), of_optimized = judged(*optimized);
     rejected += of_planted.worst_ratio > 1 ? 1 : 0;
     if (of_planted.worst_ratio > 1) add(why_rejected, where + ": " + of_planted.reason);
-    if (of_optimized.worst_ratio > worst) worst = of_optimized.worst_ratio, why_worst = of_optimized.reason;
+    take_worse(worst, of_optimized, where);
     planted_rules.look(*planted, where);
     for (auto* one : {clean.get(), optimized.get()}) clean_rules.look(*one, where);
     for (const auto& [name, tensor] : oracle->outputs())
@@ -127,7 +127,7 @@ Findings run(const Trial& trial) {
   auto& measures = findings.measures;
   measures["baseline.rejected"] = {rejected, why_rejected};
   measures["baseline.breaks_rules"] = {planted_rules.broken, planted_rules.which};
-  measures["optimized.worst_ratio"] = {worst, why_worst};
+  measures["optimized.worst_ratio"] = measure_of(worst);
   measures["clean.breaks_rules"] = {clean_rules.broken, clean_rules.which};
   for (const auto& [name, range] : errors) {
     measures["baseline.smallest_error." + name] = {range.smallest, ""};

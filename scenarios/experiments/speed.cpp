@@ -71,9 +71,8 @@ Findings run(const Trial& trial) {
     const auto optimized_few = workload->make(trial.setting(Variant::kOptimized, few));
     const auto oracle = workload->make(trial.oracle(few));
     for (auto* one : {baseline.get(), optimized.get(), optimized_few.get(), oracle.get()}) one->step();
-    const auto parity = compare_steps(oracle->outputs(), baseline->outputs(), optimized_few->outputs(),
-                                      trial.source.step_tolerance, config.dtype);
-    findings.measures["parity.worst_ratio"] = {parity.worst_ratio, parity.reason};
+    findings.measures["parity.worst_ratio"] = measure_of(
+        judge_step(trial, config, *workload, {oracle->outputs(), baseline->outputs(), optimized_few->outputs()}, few));
     unfit = non_finite(optimized_few->outputs()) + non_finite(optimized->outputs());
     const auto sins = baseline->readings(), instead = optimized_few->readings();
     for (const auto& [name, reading] : sins) {

@@ -146,13 +146,12 @@ Findings run(const Trial& trial) {
     take(baseline, Variant::kBaseline);
     take(optimized, Variant::kOptimized);
     unfit += non_finite(optimized.outputs.back());
-    const auto parity = compare_steps(oracle->outputs(), baseline.outputs.back(), optimized.outputs.back(),
-                                      trial.source.step_tolerance, config.dtype);
-    if (parity.worst_ratio > worst.worst_ratio)
-      worst = {parity.worst_ratio,
-               parity.reason.empty() ? "" : config.text("over") + " " + std::to_string(value) + ": " + parity.reason};
+    take_worse(
+        worst,
+        judge_step(trial, changed, *workload, {oracle->outputs(), baseline.outputs.back(), optimized.outputs.back()}),
+        config.text("over") + " " + std::to_string(value));
   }
-  findings.measures["parity.worst_ratio"] = {worst.worst_ratio, worst.reason};
+  findings.measures["parity.worst_ratio"] = measure_of(worst);
   findings.measures["optimized.non_finite"] = {unfit, ""};
   add_series(findings, Variant::kBaseline, values, baseline, trial.device);
   add_series(findings, Variant::kOptimized, values, optimized, trial.device);

@@ -116,15 +116,40 @@ class ComponentWorkload final : public Workload {
     return size.empty() ? 1 : case_.sizes.at(size);
   }
   std::unique_ptr<TrainingRun> make(const RunSetting& run) const override {
-    Setting setting{case_, run.dtype, run.device};
-    if (run.items > 0 && !component_.spec.batch_size.empty())
-      setting.input_case.sizes[component_.spec.batch_size] = std::min(run.items, items());
+    const Setting setting = setting_of(run);
     const auto inputs = placed_inputs(generated_inputs(component_.spec, setting, seed_), run.dtype, run.device);
     if (stepwise_) return std::make_unique<StepwiseRun>(component_, setting, run.variant, inputs, read_);
     return std::make_unique<ComponentRun>(component_, setting, run.variant, inputs, read_);
   }
+  // As parity does: by the component's own classes, whatever close decisions change set aside.
+  std::optional<StepParity> judge(const RunSetting& run, const NamedTensors& outputs) const override {
+    const Setting setting = completed(component_.spec.signature, setting_of(run));
+    if (stepwise_ || !rounds_values(setting)) return std::nullopt;
+    const Reference reference(component_, setting, generated_inputs(component_.spec, setting, seed_));
+    NamedTensors all = outputs;  // measurements, which no run tells, are nobody's to judge
+    for (const OutputSpec& output : reference.outputs())
+      if (output.tolerance.kind == Tolerance::Kind::kMeasured)
+        all.set(output.name, reference.baseline_run()[output.name]);
+    CheckResult result;
+    reference.judge(all, result);
+    StepParity parity;
+    if (result.in_comparison) parity.undecided = reference.no_case();
+    if (!parity.undecided.empty()) return parity;
+    if (result.verdict != CheckVerdict::kPass)
+      parity.worst_ratio = 2, parity.reason = result.reason;  // rejected by a rule that may have no ratio
+    for (const OutputRow& row : result.outputs)
+      parity.worst_ratio = std::max(parity.worst_ratio, row.comparison.worst_ratio);
+    return parity;
+  }
 
  private:
+  Setting setting_of(const RunSetting& run) const {
+    Setting setting{case_, run.dtype, run.device};
+    if (run.items > 0 && !component_.spec.batch_size.empty())
+      setting.input_case.sizes[component_.spec.batch_size] = std::min(run.items, items());
+    return setting;
+  }
+
   const Component& component_;
   ReadResults read_;
   bool stepwise_;

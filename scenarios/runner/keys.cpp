@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <iomanip>
 #include <sstream>
 
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
+#include "src/common/number_text.h"
 #include "src/common/one_line.h"
 #include "src/formats/text_file.h"
 
@@ -35,12 +35,6 @@ T scalar(const YAML::Node& node, const std::string& field, const char* wanted) {
   } catch (const YAML::Exception&) {
   }
   throw Error(ErrorKind::kBadArgument, field, given(node), std::string("it has the wrong type; give ") + wanted);
-}
-
-std::string number_text(double value) {
-  std::ostringstream text;
-  text << std::setprecision(15) << value;
-  return text.str();
 }
 
 void expect_range(double value, const Key& key, const std::string& field) {

@@ -26,6 +26,23 @@ bool same_kind(const at::Tensor& left, const at::Tensor& right) {
   return left.sizes() == right.sizes() && left.scalar_type() == right.scalar_type();
 }
 
+StepParity compare_steps(const StepResults& results, const Tolerance& tolerance, Dtype dtype) {
+  StepParity parity;
+  for (const auto& [name, tensor] : results.baseline) {
+    OutputSpec spec;
+    spec.name = name;
+    spec.tolerance = tolerance;
+    if (!tensor.is_floating_point()) spec.tolerance.kind = Tolerance::Kind::kExact;
+    const auto result = compare(spec, results.oracle[name], tensor, results.candidate[name], dtype);
+    if (!result.accepted()) {
+      parity.reason += (parity.reason.empty() ? "" : "; ") + name + ": " + result.reason;
+      parity.worst_ratio = std::max(parity.worst_ratio, 2.0);  // rejected by a rule that may have no ratio
+    }
+    parity.worst_ratio = std::max(parity.worst_ratio, result.worst_ratio);
+  }
+  return parity;
+}
+
 }  // namespace
 
 void wait_for(c10::Device device) {
@@ -79,22 +96,23 @@ double non_finite(const NamedTensors& tensors) {
   return count;
 }
 
-StepParity compare_steps(const NamedTensors& oracle, const NamedTensors& baseline, const NamedTensors& optimized,
-                         const Tolerance& tolerance, Dtype dtype) {
-  StepParity parity;
-  for (const auto& [name, tensor] : baseline) {
-    OutputSpec spec;
-    spec.name = name;
-    spec.tolerance = tolerance;
-    if (!tensor.is_floating_point()) spec.tolerance.kind = Tolerance::Kind::kExact;
-    const auto result = compare(spec, oracle[name], tensor, optimized[name], dtype);
-    if (!result.accepted()) {
-      parity.reason += (parity.reason.empty() ? "" : "; ") + name + ": " + result.reason;
-      parity.worst_ratio = std::max(parity.worst_ratio, 2.0);  // rejected by a rule that may have no ratio
-    }
-    parity.worst_ratio = std::max(parity.worst_ratio, result.worst_ratio);
-  }
-  return parity;
+StepParity judge_step(const Trial& trial, const ScenarioConfig& config, const Workload& workload,
+                      const StepResults& results, std::int64_t items) {
+  if (auto judged = workload.judge(trial.setting(Variant::kOptimized, items), results.candidate)) return *judged;
+  const auto states = config.options.find("hidden_dtype");
+  const bool in_bf16 = states != config.options.end() && states->second == 1;
+  return compare_steps(results, trial.source.step_tolerance, in_bf16 ? Dtype::kBf16 : config.dtype);
+}
+
+void take_worse(StepParity& worst, const StepParity& one, const std::string& where) {
+  const auto at = [&](const std::string& said) { return said.empty() ? "" : where + ": " + said; };
+  if (one.worst_ratio > worst.worst_ratio) worst.worst_ratio = one.worst_ratio, worst.reason = at(one.reason);
+  if (worst.undecided.empty()) worst.undecided = at(one.undecided);
+}
+
+Measure measure_of(const StepParity& parity) {
+  if (parity.worst_ratio <= 1 && !parity.undecided.empty()) return {std::nullopt, parity.undecided};
+  return {parity.worst_ratio, parity.reason};
 }
 
 WindowRun& windows_of(TrainingRun& run) {

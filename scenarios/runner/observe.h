@@ -7,6 +7,7 @@
 
 #include "harness/counters/counter_scope.h"
 #include "scenarios/runner/criterion.h"
+#include "scenarios/runner/experiment.h"
 #include "scenarios/runner/training_run.h"
 #include "src/registry.h"
 
@@ -31,13 +32,15 @@ at::Tensor changed_items(const at::Tensor& left, const at::Tensor& right, std::i
 double non_finite(const at::Tensor& tensor);
 double non_finite(const NamedTensors& tensors);
 
-// Worst error / allowed over one step's outputs by the comparison rule of parity; 1 or below passes.
-struct StepParity {
-  double worst_ratio = 0;
-  std::string reason;  // of outputs that the rule rejects
+// The candidate's first step by the workload's own judge, or else by the comparison rule of parity with the tolerance
+// of the trial's source, of the class that `config` asks for: bf16's where states are stored in it (energy flow 0.4).
+struct StepResults {
+  NamedTensors oracle, baseline, candidate;
 };
-StepParity compare_steps(const NamedTensors& oracle, const NamedTensors& baseline, const NamedTensors& optimized,
-                         const Tolerance& tolerance, Dtype dtype);
+StepParity judge_step(const Trial& trial, const ScenarioConfig& config, const Workload& workload,
+                      const StepResults& results, std::int64_t items = 0);
+void take_worse(StepParity& worst, const StepParity& one, const std::string& where);
+Measure measure_of(const StepParity& parity);  // none where nothing is rejected and something undecided
 
 // What a WindowRun's kinds look at: the run as one (throws kInternal where its source promised wrongly), and the worst
 // tensor's |a - b| / (relative * |b|) by L2 norms. A norm below a thousandth of all tensors' together counts as that:

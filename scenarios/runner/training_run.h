@@ -84,12 +84,25 @@ struct RunSetting {
   std::int64_t items = 0;  // only the first so many; 0: all
 };
 
+// Worst error / allowed over one step's outputs; 1 or below passes.
+struct StepParity {
+  double worst_ratio = 0;
+  std::string reason;     // of outputs that are rejected
+  std::string undecided;  // why no verdict on these inputs would mean anything; then nothing is rejected
+};
+
 // Data and sizes of one scenario, read once; makes any number of runs that start from them.
 class Workload {
  public:
   virtual ~Workload() = default;
   virtual std::int64_t items() const = 0;
   virtual std::unique_ptr<TrainingRun> make(const RunSetting& setting) const = 0;
+  // Where products' operands or stored states are rounded, what a correct first step gives hangs on roundings and
+  // decisions that may go either way: `outputs`, a run's in that setting, by whoever knows which. Nothing where nothing
+  // is rounded, or nobody knows: then the source's tolerance holds everywhere.
+  virtual std::optional<StepParity> judge(const RunSetting&, const NamedTensors& /*outputs*/) const {
+    return std::nullopt;
+  }
 };
 
 // scenarios/<pipeline>/<name>_run.cpp: what a scenario file calls `run: <pipeline>.<name>`.

@@ -13,7 +13,9 @@ namespace twinbench::energy_flow {
 inline double scheduled_scale(const Setting& s) {
   double scale = s.option("scale");
   if (s.option("global_step") < 100) return scale;
-  for (double step = 110; step <= s.option("global_step"); step += 10) scale *= 0.9;
+  // A decay that changes nothing more is the last, however many steps there were.
+  for (double step = 110, before = 0; step <= s.option("global_step") && scale != before; step += 10)
+    before = scale, scale *= 0.9;
   return std::max(scale, s.option("smallest_scale"));
 }
 

@@ -138,6 +138,11 @@ std::vector<Refusal> refusals() {
              doubles(inputs["restore_behaviour"])[0] += 0.5;
            },
            ErrorKind::kBadArgument, kBehaviourFields[0]},
+          {"a count below 0", [](NamedTensors& inputs, Setting&) { integers(inputs["counts"])[kEpoch] = -1; },
+           ErrorKind::kOutOfRange, "counts"},
+          {"a count that no training reaches",
+           [](NamedTensors& inputs, Setting&) { integers(inputs["counts"])[kAttempt] = kMostUpdates + 1; },
+           ErrorKind::kOutOfRange, "counts"},
           {"offsets that begin late", [](NamedTensors& inputs, Setting&) { ++integers(inputs["offsets"])[0]; },
            ErrorKind::kOutOfRange, "offsets"}};
 }
@@ -148,6 +153,7 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
+  spec.check_inputs = [](const NamedTensors& inputs, const Setting&) { check_update_counts(inputs["counts"]); };
   spec.proof = {{"copies", "", baseline_reads, nothing}};
   spec.cost = cost;
   spec.invariants = {{"what is saved is a state that there was", torn},

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "src/common/error.h"
+#include "src/common/parameter_arena.h"
 #include "src/inputs.h"
 
 namespace twinbench::energy_flow::train_step {
@@ -60,8 +62,13 @@ struct Window {
   explicit Window(const Setting& s)
       : micro_steps(s.size("micro_steps")),
         micro_batch(s.size("micro_batch")),
-        missing(std::min(static_cast<std::int64_t>(s.option("missing_rows")), micro_batch)),
-        accumulation(std::max(micro_steps, static_cast<std::int64_t>(s.option("accumulation")))) {}
+        missing(static_cast<std::int64_t>(s.option("missing_rows"))),
+        accumulation(std::max(micro_steps, static_cast<std::int64_t>(s.option("accumulation")))) {
+    if (missing > micro_batch)
+      throw Error(ErrorKind::kOutOfRange, "missing_rows", std::to_string(missing),
+                  "a micro-batch is short by its rows at most: give 0 to " + std::to_string(micro_batch) +
+                      ", or a larger micro_batch");
+  }
 
   std::int64_t rows_of(std::int64_t micro_step) const {
     return micro_step + 1 < micro_steps ? micro_batch : micro_batch - missing;
@@ -76,6 +83,18 @@ struct Window {
 
   const std::int64_t micro_steps, micro_batch, missing, accumulation;
 };
+
+// What a set-up is told beside texts. Throws kOutOfRange.
+inline void check_window(const NamedTensors& inputs, const Setting& s) {
+  constexpr std::int64_t kMostExponentOfFloats = 127;  // a larger power of two is none of fp32's
+  (void)Window(s);
+  check_update_counts(inputs["counts"]);
+  const std::int64_t exponent = inputs["counts"][kScaleExponent].item<std::int64_t>();
+  if (exponent > kMostExponentOfFloats)
+    throw Error(ErrorKind::kOutOfRange, "counts",
+                std::to_string(exponent) + " at [" + std::to_string(kScaleExponent) + "]",
+                "the loss scale is a power of two: give its exponent, 0 to " + std::to_string(kMostExponentOfFloats));
+}
 
 // In which `samples` samples go forward and back.
 inline Setting flow_setting(Setting s, std::int64_t samples, std::int64_t attempt, std::int64_t global_step) {

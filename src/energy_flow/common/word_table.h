@@ -56,13 +56,13 @@ class WordTable {
                   static_cast<std::size_t>(letters.numel()));
     offsets_.assign(offsets.const_data_ptr<std::int64_t>(), offsets.const_data_ptr<std::int64_t>() + offsets.numel());
     for (std::size_t id = 0; id + 1 < offsets_.size(); ++id) {
-      const std::int64_t length = offsets_[id + 1] - offsets_[id];
+      const std::int64_t first = offsets_[id], end = offsets_[id + 1];
       const bool special = id < static_cast<std::size_t>(kFirstWord);
-      if (length < 0 || offsets_[id] < 0 || offsets_[id + 1] > letters.numel() || (special && length > 0))
+      if (first < 0 || end < first || end > letters.numel() || (special && end > first))
         throw Error(ErrorKind::kCorrupt, "word_offsets", "entry " + std::to_string(id),
                     "they must not fall or leave word_bytes, and ids below 5 have no word");
-      if (length > longest)
-        throw Error(ErrorKind::kOutOfRange, "word_offsets", "a word of " + std::to_string(length) + " bytes",
+      if (end - first > longest)  // both lie in the bytes: no overflow
+        throw Error(ErrorKind::kOutOfRange, "word_offsets", "a word of " + std::to_string(end - first) + " bytes",
                     "give longest_word as it is");
     }
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "src/common/parameter_arena.h"
 #include "src/energy_flow/common/window_rows.h"
 #include "src/spec_parts.h"
 
@@ -138,6 +139,11 @@ std::vector<Refusal> refusals() {
            ErrorKind::kOutOfRange, "rows"},
           {"no rows at all", [](NamedTensors& inputs, Setting&) { inputs["rows"].zero_(); }, ErrorKind::kOutOfRange,
            "rows"},
+          {"a count below 0", [](NamedTensors& inputs, Setting&) { integers(inputs["counts"])[0] = -1; },
+           ErrorKind::kOutOfRange, "counts"},
+          {"a count that no training reaches",
+           [](NamedTensors& inputs, Setting&) { integers(inputs["counts"])[1] = kMostUpdates + 1; },
+           ErrorKind::kOutOfRange, "counts"},
           {"offsets that begin late", [](NamedTensors& inputs, Setting&) { ++integers(inputs["offsets"])[0]; },
            ErrorKind::kOutOfRange, "offsets"}};
 }
@@ -148,6 +154,7 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
+  spec.check_inputs = [](const NamedTensors& inputs, const Setting&) { check_update_counts(inputs["counts"]); };
   spec.proof = {{"dispatches", "", baseline_dispatches, optimized_dispatches}};
   spec.cost = cost;
   spec.invariants = {{"all ranks have the same bits", ranks_differ},

@@ -211,7 +211,8 @@ std::vector<Refusal> refusals() {
   };
   return {spoiled("offsets that fall", "offsets", 1, 1 << 20), spoiled("offsets that begin late", "offsets", 0, 1),
           spoiled("neither with nor without a gradient", "has_gradient", 0, 1),
-          spoiled("a count below 0", "counts", 0, -1 - (std::int64_t{1} << 40))};
+          spoiled("a count below 0", "counts", 0, -1 - (std::int64_t{1} << 40)),
+          spoiled("a count that no training reaches", "counts", 1, kMostUpdates + 1)};
 }
 
 }  // namespace

@@ -150,6 +150,12 @@ ComponentSpec make_spec() {
                     },
                     ErrorKind::kCorrupt, "word_offsets"},
                    special_id_with_a_word(),
+                   {"a word that ends before all numbers",
+                    [](NamedTensors& inputs, Setting&) {
+                      inputs["word_offsets"].mutable_data_ptr<std::int64_t>()[kFirstWord + 1] =
+                          std::numeric_limits<std::int64_t>::min();
+                    },
+                    ErrorKind::kCorrupt, "word_offsets"},
                    {"a word longer than the longest",
                     [](NamedTensors& inputs, Setting& setting) {
                       auto* const offsets = inputs["word_offsets"].mutable_data_ptr<std::int64_t>();

@@ -201,6 +201,11 @@ std::string not_the_parts(const NamedTensors&, const NamedTensors& outputs, cons
   return at::allclose(losses, sum, 1e-5, 1e-7, /*equal_nan=*/true) ? "" : "a micro-step's loss is not its parts' sum";
 }
 
+Refusal count_out_of_range(const char* name, Count of, std::int64_t count) {
+  return {name, [=](NamedTensors& inputs, Setting&) { inputs["counts"].select(0, of).fill_(count); },
+          ErrorKind::kOutOfRange, "counts"};
+}
+
 Setting with_switched(Setting s, const std::string& option) { return with_option(s, option, s.on(option) ? 0 : 1); }
 
 }  // namespace
@@ -209,7 +214,9 @@ ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
   spec.finish_inputs = finish_inputs;
-  spec.check_inputs = check_texts;
+  spec.check_inputs = [](const NamedTensors& inputs, const Setting& s) {
+    check_window(inputs, s), check_texts(inputs, s);
+  };
   spec.proof = {{"scalar_reads", "", [](const Setting&) { return std::int64_t{1}; }, nothing, reads},
                 {"forward_calls.energy_flow.flow_forward", "", {}, {}, flow_calls},
                 {"forward_calls.energy_flow.text_encoder", "", {}, {}, encoder_calls},
@@ -252,7 +259,16 @@ ComponentSpec make_spec() {
                               },
                               ErrorKind::kCorrupt, "wanted_offsets"}),
                    {"texts without an encoder", [](NamedTensors&, Setting& s) { s = with_option(s, "text_bridge", 1); },
-                    ErrorKind::kOutOfRange, "encoder_layers"}};
+                    ErrorKind::kOutOfRange, "encoder_layers"},
+                   count_out_of_range("applied windows below 0", kApplied, -1),
+                   count_out_of_range("more applied windows than there can be", kApplied, std::int64_t{1} << 40),
+                   count_out_of_range("attempts beyond the noise's key", kAttempts, kMostUpdates + 1),
+                   count_out_of_range("a loss scale that no float holds", kScaleExponent, 128),
+                   {"more missing rows than a micro-batch has",
+                    [](NamedTensors&, Setting& s) {
+                      s = with_option(s, "missing_rows", static_cast<double>(s.size("micro_batch") + 1));
+                    },
+                    ErrorKind::kOutOfRange, "missing_rows"}};
   return spec;
 }
 

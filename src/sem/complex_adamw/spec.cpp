@@ -287,6 +287,9 @@ std::vector<Refusal> refusals() {
           bad_table("a second moment too few", ErrorKind::kDimensionMismatch, "second_moment",
                     [](std::int64_t*, std::int64_t* kinds) { kinds[1] = kinds[2] = 0; }),
           {"a count below 0", [](NamedTensors& inputs, Setting&) { integers(inputs["counts"])[0] = -1; },
+           ErrorKind::kOutOfRange, "counts"},
+          {"a count that no training reaches",
+           [](NamedTensors& inputs, Setting&) { integers(inputs["counts"])[2] = kMostUpdates + 1; },
            ErrorKind::kOutOfRange, "counts"}};
 }
 
