@@ -52,9 +52,16 @@ TEST(RoundedStates, ACorrectPassIsAcceptedAndAWrongOneIsNot) {
 // Flows of a large scale that the last step projects: gradients whose right values hang on many decisions.
 TEST(RoundedStates, GradientsOfStatesInBf16AreAccepted) {
   ScenarioConfig config = config_of("checkpoint_segments");
-  for (const auto& [size, value] :
-       Sizes{{"height", 3}, {"width", 3}, {"quota", 14}, {"max_steps", 5}, {"hidden", 13}, {"layers", 3},
-             {"features", 12}, {"neuron_width", 9}, {"energy_width", 5}, {"head_width", 11}})
+  for (const auto& [size, value] : Sizes{{"height", 3},
+                                         {"width", 3},
+                                         {"quota", 14},
+                                         {"max_steps", 5},
+                                         {"hidden", 13},
+                                         {"layers", 3},
+                                         {"features", 12},
+                                         {"neuron_width", 9},
+                                         {"energy_width", 5},
+                                         {"head_width", 11}})
     config.sizes[size] = value;
   for (const auto& [option, value] :
        Options{{"hidden_dtype", 1}, {"scale", 2}, {"smallest_scale", 2}, {"on_stop", 1}, {"ckpt_every", 1}})
