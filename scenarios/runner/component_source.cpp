@@ -139,6 +139,7 @@ class ComponentWorkload final : public Workload {
       parity.worst_ratio = 2, parity.reason = result.reason;  // rejected by a rule that may have no ratio
     for (const OutputRow& row : result.outputs)
       parity.worst_ratio = std::max(parity.worst_ratio, row.comparison.worst_ratio);
+    parity.undecided = reference.left_out();  // what little is compared may be right
     return parity;
   }
 
