@@ -1,6 +1,7 @@
 // What a pass with states in bf16, or products of bf16, gives is judged as parity judges it: whatever a rounding or a
 // decision may honestly change is no error, and anything else is one.
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include "scenarios/runner/catalogue.h"
@@ -20,6 +21,7 @@ const RunSource& source_of(const std::string& id) {
 
 // The optimized step's verdict, one of its outputs multiplied by `factor`.
 StepParity judged(const ScenarioConfig& config, const std::string& output, double factor) {
+  at::set_num_threads(1);  // other tests of this program fork
   const RunSource& source = source_of(config.run);
   const Trial trial{config, source, Device(c10::DeviceType::CPU)};
   const auto workload = source.prepare(config);
