@@ -6,10 +6,11 @@
 
 namespace twinbench {
 
-inline bool keeps_bf16(const Setting& s) {
-  const auto found = s.input_case.options.find("hidden_dtype");
-  return found != s.input_case.options.end() && found->second == 1;
+inline bool keeps_bf16(const Options& options) {
+  const auto found = options.find("hidden_dtype");
+  return found != options.end() && found->second == 1;
 }
+inline bool keeps_bf16(const Setting& s) { return keeps_bf16(s.input_case.options); }
 
 // What stored states are rounded by; nothing in an oracle that rounds nothing.
 inline Dtype stores_as(const Setting& s) {

@@ -9,7 +9,7 @@ namespace twinbench {
 namespace {
 
 struct Sums {
-  double oracle = 0, whole = 0, baseline_error = 0, candidate_error = 0;
+  double oracle = 0, baseline_error = 0, candidate_error = 0;
 };
 
 double square(double value) { return value * value; }
@@ -49,7 +49,7 @@ ErrorStatistics gathered(const HostElements& oracle, const HostElements& baselin
     if (kind != 0 || !baseline_agrees || !candidate_agrees) return;
     with_baseline.add(y, b);
     with_oracle.add(y, r);
-    sums.whole += square(r), ++all;
+    ++all;
     if (unsettled && unsettled[i]) return;
     const double baseline_error = std::abs(b - r), error = std::abs(y - r), size = std::abs(r);
     ++result.finite;
@@ -63,11 +63,11 @@ ErrorStatistics gathered(const HostElements& oracle, const HostElements& baselin
   });
   const double count = std::max<double>(1, static_cast<double>(result.finite));
   result.oracle_rms = std::sqrt(sums.oracle / count);
-  result.whole_rms = std::sqrt(sums.whole / std::max<double>(1, static_cast<double>(all)));
   result.baseline_rmse = std::sqrt(sums.baseline_error / count);
   result.candidate_rmse = std::sqrt(sums.candidate_error / count);
   result.to_baseline = with_baseline.likeness();
   result.to_oracle = with_oracle.likeness();
+  result.whole_rms = result.to_oracle.norm / std::sqrt(std::max<double>(1, static_cast<double>(all)));
   return result;
 }
 

@@ -175,8 +175,8 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
     subject = std::move(candidate);
   });
   const bool ran = subject != nullptr;
-  if (ran && oracle.verdict == CheckVerdict::kPass && !subject->shared.reference().left_out().empty())
-    oracle.skip(subject->shared.reference().left_out());
+  if (ran && oracle.verdict == CheckVerdict::kPass && !subject->reference.left_out().empty())
+    oracle.skip(subject->reference.left_out());
   if (wanted("oracle") || !ran) results.push_back(std::move(oracle));
   if (!ran) return results;
 

@@ -222,6 +222,8 @@ void Reference::set_tainted_aside() {
   if (share > kMostTainted && undecided_.empty())
     undecided_ = std::to_string(share) + " of the elements are tainted by decisions, at most " +
                  std::to_string(kMostTainted) + " may";
+  if (elements == 0 && left_out > 0 && widened_.empty() && undecided_.empty())
+    undecided_ = "close decisions move every sum over its items far: nothing is left to compare";
   if (left_out > kMostTainted * static_cast<double>(in_sums))
     left_out_ = c10::str("close decisions move sums over items far: of ", in_sums, " elements ", left_out,
                          " are left out of the comparison");

@@ -123,11 +123,11 @@ class Reference {
   std::vector<OutputSpec> outputs_;
   OracleCache::Oracle oracle_;
   NamedTensors baseline_run_, baseline_;
-  at::Tensor ambiguous_;           // [items] bool; undefined where nothing is ambiguous
-  std::string invalid_;            // why the case is
-  std::set<std::string> widened_;  // sums that are compared although they are tainted
-  std::string undecided_;          // the same, because of decision margins
-  std::string left_out_;
+  at::Tensor ambiguous_;                          // [items] bool; undefined where nothing is ambiguous
+  std::string invalid_;                           // why the case is
+  std::set<std::string> widened_;                 // sums that are compared although they are tainted
+  std::string undecided_;                         // the same, because of decision margins
+  std::string left_out_;                          // what left_out() says
   mutable std::shared_ptr<const Trials> trials_;  // made on first use
 };
 

@@ -69,7 +69,7 @@ struct WindowResults {
 class TrainStepRun final : public TrainingRun {
  public:
   TrainStepRun(const ScenarioConfig& config, const RunSetting& run, const DatasetPairs& pairs)
-      : run_(run), seed_(config.seed), shuffled_(config.options.at("shuffled") != 0), numbers_(pairs.rows) {
+      : run_(run), seed_(config.seed), shuffled_(config.options.at("shuffled") != 0) {
     const Component& component = find_component("energy_flow.train_step");
     Setting setting{{}, run.dtype, run.device};
     setting.input_case.name = config.name;
@@ -94,6 +94,7 @@ class TrainStepRun final : public TrainingRun {
       for (const auto& [name, tensor] : texts_->inputs(setting_.size("rows")))
         inputs_.set(name, tensor.to(run.device.tensors()));
     }
+    for (std::int64_t pair = 0; pair < pairs_; ++pair) numbers_.push_back(pairs.row(pair));
     input_ = pairs.input.narrow(0, 0, pairs_).to(inputs_["input"].scalar_type()).clone();
     target_ = pairs.target.narrow(0, 0, pairs_).to(inputs_["target"].scalar_type()).clone();
     make();
@@ -192,7 +193,7 @@ class TrainStepRun final : public TrainingRun {
     for (std::int64_t row = 0; row < rows_; ++row) {
       auto& of = pair[static_cast<std::size_t>(row)];
       of = shuffled_ ? order_[static_cast<std::size_t>(first + row)] : first + row;
-      key[row] = numbers_.empty() ? of : numbers_[static_cast<std::size_t>(of)];
+      key[row] = numbers_[static_cast<std::size_t>(of)];
     }
     if (texts_) texts_->stage(pair.data(), rows_, to);
     for (const auto& [name, from] : {std::pair<const char*, const at::Tensor&>{"input", input_}, {"target", target_}}) {
@@ -212,18 +213,14 @@ class TrainStepRun final : public TrainingRun {
   Setting given_, setting_;  // as the scenario gives it, and completed
   std::int64_t pairs_ = 0, rows_ = 0;
   NamedTensors inputs_, staged_;
-  at::Tensor input_, target_;                // [pairs, embedding], on the CPU
-  const std::vector<std::int64_t> numbers_;  // of the pairs' rows in the dataset; empty: as they stand
+  at::Tensor input_, target_;          // [pairs, embedding], on the CPU
+  std::vector<std::int64_t> numbers_;  // of the pairs' rows in the dataset
   std::optional<TrainingTexts> texts_;
   std::unique_ptr<Runnable> runnable_;
   WindowResults results_;
   std::vector<std::uint32_t> order_;
   std::int64_t epoch_ = -1, window_ = 0, made_at_ = 0, skipped_micro_ = 0, sanitised_ = 0;
 };
-
-}  // namespace
-
-namespace {
 
 // What the keys of a run without texts allow.
 void check_sizes_of_texts(const ScenarioConfig& config) {

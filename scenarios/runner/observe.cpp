@@ -12,6 +12,7 @@
 #include "harness/memory/tracked_allocator.h"
 #include "harness/timing/statistics.h"
 #include "src/common/error.h"
+#include "src/stored_states.h"
 
 namespace twinbench {
 namespace {
@@ -99,9 +100,7 @@ double non_finite(const NamedTensors& tensors) {
 StepParity judge_step(const Trial& trial, const ScenarioConfig& config, const Workload& workload,
                       const StepResults& results, std::int64_t items) {
   if (auto judged = workload.judge(trial.setting(Variant::kOptimized, items), results.candidate)) return *judged;
-  const auto states = config.options.find("hidden_dtype");
-  const bool in_bf16 = states != config.options.end() && states->second == 1;
-  return compare_steps(results, trial.source.step_tolerance, in_bf16 ? Dtype::kBf16 : config.dtype);
+  return compare_steps(results, trial.source.step_tolerance, keeps_bf16(config.options) ? Dtype::kBf16 : config.dtype);
 }
 
 void take_worse(StepParity& worst, const StepParity& one, const std::string& where) {
