@@ -15,7 +15,8 @@ namespace twinbench {
 class ProcessGroup {
  public:
   // Processes: they meet by way of `file`, which none of them has made. Starts threads: not before a fork. One at a
-  // time in a process: c10d's flight recorder, which all groups share, is written under each group's own lock.
+  // time in a process: c10d's flight recorder, which all groups share, is written under each group's own lock. The
+  // process ignores SIGPIPE: Gloo may write to a rank that has ended.
   ProcessGroup(const std::string& file, int rank, int ranks, double timeout_s);
   // All ranks of one thread, by the place in the list: it begins the same for each of them, and only then waits. Sums
   // are formed in the order of ranks, on this thread: the same bits and the same counts in every run.

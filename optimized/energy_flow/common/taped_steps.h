@@ -31,10 +31,10 @@ class TapedSteps : protected FlowSteps {
         steps_(most_steps(setting)),
         slots_(a_.slots.all()),
         layer_count_(setting.size("layers")),
+        stores_(keeps_bf16(setting)),
         segment_(taped_ && slots_ > 0 ? steps_between_states(setting, [this](std::int64_t m) { return most_held(m); })
                                       : 0),
         keeps_(taped_ && (segment_ > 0 || setting.on("keep_everything"))),
-        stores_(keeps_bf16(setting)),
         totals_(a_.total),
         rows_(a_.rows),
         requests_(a_.results.requests) {
@@ -208,9 +208,9 @@ class TapedSteps : protected FlowSteps {
   const FlowPlaces places_;
   const bool taped_;
   const std::int64_t steps_, slots_, layer_count_;
-  const std::int64_t segment_;  // steps between kept states; 0: all are kept
+  const bool stores_;           // states in bf16 between steps
+  const std::int64_t segment_;  // steps between kept states; 0: all are kept. From what is above: bytes are asked for
   const bool keeps_;
-  const bool stores_;                // states in bf16 between steps
   std::int32_t* const totals_;       // [steps + 1]
   const FlowRows rows_;              // of the first step, then of the others
   std::int32_t* const requests_;     // likewise
