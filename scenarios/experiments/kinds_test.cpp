@@ -223,6 +223,29 @@ TEST(CurveParity, TeacherForcedStepsDoNotAddUp) {
   EXPECT_EQ(verdict(run(forced, small)), "pass");
 }
 
+// Of 8 items, so that two are the quarter that may be.
+TEST(CurveParity, WhatCloseDecisionsMayChangeIsSetAsideInModesThatRound) {
+  auto forced = kCurves;
+  forced.replace(forced.find("steps: 6"), 8, "steps: 6\nmode: teacher_forced");
+  EXPECT_EQ(verdict(run(forced, {.close = 2})), "optimized.worst_ratio <= 1") << "in fp32 nothing is";
+  forced.replace(forced.find("dtype: fp32"), 11, "dtype: bf16");
+  try {
+    run(forced);
+    FAIL() << "no limit on it";
+  } catch (const Error& error) {
+    EXPECT_NE(error.remedy().find("0.25 at most"), std::string::npos) << error.what();
+  }
+  forced += "  - {measure: oracle.set_aside, at_most: 0.25, why: it is so}\n";
+  EXPECT_EQ(verdict(run(forced)), "pass");
+  EXPECT_EQ(verdict(run(forced, {.close = 2})), "pass");
+  EXPECT_EQ(verdict(run(forced, {.close = 3})), "oracle.set_aside <= 0.25");
+  EXPECT_EQ(verdict(run(forced, {.close = 2, .decides_wrongly = true})), "optimized.worst_ratio <= 1");
+  auto free = forced;
+  free.replace(free.find("mode: teacher_forced"), 20, "mode: free");
+  free.resize(free.find("  - {measure: oracle.set_aside"));
+  EXPECT_EQ(verdict(run(free, {.close = 2})), "optimized.worst_ratio <= 1");
+}
+
 TEST(CurveParity, OutputsThatAreToDifferAreHeldApart) {
   auto text = kCurves;
   const auto told = [&](const std::string& apart, const std::string& limit) {

@@ -146,6 +146,7 @@ class ComponentWorkload final : public Workload {
  private:
   Setting setting_of(const RunSetting& run) const {
     Setting setting{case_, run.dtype, run.device};
+    setting.rounding = run.rounding;
     if (run.items > 0 && !component_.spec.batch_size.empty())
       setting.input_case.sizes[component_.spec.batch_size] = std::min(run.items, items());
     return setting;

@@ -30,7 +30,7 @@ std::vector<Key> common_keys() {
           text_key("summary", "one sentence"),
           text_key("dataset", "a dataset file, or 'default'").or_else("default"),
           count_key("seed", 0, kLargestSeed, "the seed of all that is drawn"),
-          choice_key("dtype", {"fp32", "bf16"}, "fp32 or bf16")};
+          choice_key("dtype", {"fp32", "tf32", "bf16"}, "fp32, tf32 or bf16")};
 }
 
 // How a specification numbers its scenarios, and how many it has: SC01 to SC36, S1 to S24.
@@ -203,7 +203,8 @@ ScenarioConfig read_scenario(const std::string& path, const Catalogue& catalogue
   config.summary = values["summary"];
   config.dataset = values["dataset"];
   config.seed = values["seed"];
-  config.dtype = values["dtype"] == "bf16" ? Dtype::kBf16 : Dtype::kFp32;
+  for (const Dtype dtype : {Dtype::kFp32, Dtype::kTf32, Dtype::kBf16})
+    if (to_string(dtype) == values["dtype"]) config.dtype = dtype;
   config.keys = json::object();
   for (const auto& key : experiment.keys) config.keys[key.name] = values[key.name];
   const auto shows = read_keys(

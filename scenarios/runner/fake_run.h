@@ -13,6 +13,7 @@
 
 #include "scenarios/runner/judge.h"
 #include "src/common/error.h"
+#include "src/rounding.h"
 
 namespace twinbench::fake {
 
@@ -33,8 +34,10 @@ struct Plan {
   bool harmless_mistake = false;   // the mistake that a scenario plants changes nothing
   bool another_mistake = false;    // or gives a constant
   bool slows_down = false;         // the optimized run takes time by the square of its items
-  double busy_share = 0.5;         // of a step's time that the optimized run's device works
-  double idle_step = 0;            // in this step it does not work at all
+  std::int64_t close = 0;  // of so many items, the first, a decision is close: the optimized run's goes the other way
+  bool decides_wrongly = false;  // and the last item's, which is not close
+  double busy_share = 0.5;       // of a step's time that the optimized run's device works
+  double idle_step = 0;          // in this step it does not work at all
 };
 inline Plan plan;
 
@@ -54,6 +57,7 @@ class FakeRun final : public TrainingRun {
     velocity_.mul_(0.9);
     if (optimized && plan.drift != 0 && steps_ > plan.drift_from) energy_.add_(plan.drift);
     if (mistaken_ && !plan.harmless_mistake) plan.another_mistake ? energy_.fill_(2.5) : energy_.mul_(1.5);
+    for (std::int64_t i = 0; i < items(); ++i) decide(i, i < plan.close, optimized);
     raw_.copy_(energy_);
     if (optimized && plan.spreads) energy_.slice(0, 1).add_(raw_.slice(0, 0, items() - 1).mul(0.0));
     if (!(optimized && plan.passes_poison_on)) energy_.nan_to_num_(0.0, 0.0, 0.0);
@@ -87,6 +91,14 @@ class FakeRun final : public TrainingRun {
   }
 
  private:
+  // An item stays where it is, or goes one further.
+  void decide(std::int64_t item, bool close, bool optimized) {
+    const bool last = item + 1 == items();
+    if (!close && !last) return;
+    const std::int64_t other = optimized && (close || plan.decides_wrongly) ? 1 : 0;
+    if (decided(other, 1 - other, close ? 1e-3 : 0.5) == 1) energy_[item].add_(1.0);
+  }
+
   RunSetting setting_;
   bool mistaken_;
   at::Tensor energy_, velocity_, raw_;

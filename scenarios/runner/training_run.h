@@ -81,7 +81,8 @@ struct RunSetting {
   Variant variant = Variant::kBaseline;
   Dtype dtype = Dtype::kFp32;
   Device device;
-  std::int64_t items = 0;  // only the first so many; 0: all
+  std::int64_t items = 0;         // only the first so many; 0: all
+  Dtype rounding = Dtype::kFp64;  // of an oracle of a component's steps: Setting::rounding
 };
 
 // Worst error / allowed over one step's outputs; 1 or below passes.

@@ -96,7 +96,7 @@ std::vector<RankEnd> run_ranks(const Plan& plan, const std::string& folder, int 
   for (int rank = 0; rank < plan.ranks; ++rank) {
     children.push_back(::fork());
     if (children.back() != 0) continue;
-    at::set_num_threads(1);        // the parent's threads are not here
+    at::set_num_threads(1);         // the parent's threads are not here
     std::signal(SIGPIPE, SIG_IGN);  // as in every process of `twinbench` that is a rank
     int code = 0;
     std::ofstream said(folder + "/rank_" + std::to_string(rank), std::ios::binary);
