@@ -52,8 +52,16 @@ TEST(RowProduct, EqualsTheLibrarysAndGivesARowTheSameBitsInAnyBatch) {
                    alone = at::empty({1, 13});
   multiply_rows_transposed<float>(x, weight, out);
   EXPECT_TRUE(at::allclose(out, x.mm(weight.t()), 1e-4, 1e-5));
-  multiply_rows_transposed<float>(x.narrow(0, 6, 1), weight, alone);
-  EXPECT_TRUE(at::equal(out.narrow(0, 6, 1), alone));
+  for (std::int64_t row = 0; row < 7; ++row) {
+    multiply_rows_transposed<float>(x.narrow(0, row, 1), weight, alone);
+    EXPECT_TRUE(at::equal(out.narrow(0, row, 1), alone)) << row;
+  }
+  // Nor in which place a column is: four at once, or one at the end.
+  const at::Tensor one = at::empty({7, 1});
+  for (std::int64_t column = 0; column < 13; ++column) {
+    multiply_rows_transposed<float>(x, weight.narrow(0, column, 1), one);
+    EXPECT_TRUE(at::equal(out.narrow(1, column, 1), one)) << column;
+  }
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // issued. Of a step the tape has a row a live flow; what the networks had computed on the way is computed again, or
 // read where everything was kept. Nothing is read back and nothing allocated. Gradients of parameters are added step
 // by step in a fixed order, in pieces that are summed at the end. 9 kernels, and 12 + 5 layers a step that is issued,
-// or 10 + 4 layers where everything is kept, and one more of these where states are stored in bf16; one more where the
+// or 11 + 4 layers where everything is kept, and one more of these where states are stored in bf16; one more where the
 // surface is collected before the way back.
 #pragma once
 
@@ -163,7 +163,6 @@ class CudaFlowPass : private TapedSteps {
       launch_neuron(replayed(rows), on);
       for (std::int64_t l = 0; stores_ && l < layer_count_; ++l)
         launch_gates({.tile = layer_at(t, l), .gates = gates(t, l)}, on);
-      launch_head_products(heads_, on);
     } else if (stores_) {
       launch_next_states({.slots = slots_,
                           .total = rows.total,
@@ -175,6 +174,7 @@ class CudaFlowPass : private TapedSteps {
                           .next = states_},
                          on);
     }
+    launch_head_products(heads_, on);
     HeadsBackArguments& heads = heads_back_;
     heads.steps = steps, heads.tape = rows, heads.sums = a_.heads.sums;
     launch_heads_back(heads, on);
@@ -278,7 +278,7 @@ class CudaFlowPass : private TapedSteps {
       a_.clock = graphs ? clock_ : nullptr;
     };
     // Kernels of a step, there and back, where everything is kept.
-    const double launches = 6 + static_cast<double>(layer_count_) + (taped_ ? 6 + 4.0 * layer_count_ : 0);
+    const double launches = 6 + static_cast<double>(layer_count_) + (taped_ ? 7 + 4.0 * layer_count_ : 0);
     const std::vector<Way> ways = {{"eager", expected_eager_seconds(launches), [&] { take(false), both(); }},
                                    {"captured", expected_captured_seconds(launches), [&] { take(true), both(); }}};
     take(demanded || choose(of, ways, kLeastCaptureGain) == 1);

@@ -62,8 +62,7 @@ class TapedSteps : protected FlowSteps {
     gates_ = room({(keeps_ ? kept_steps : 1) * (gates_by_layer() ? layer_count_ : 1), slots_, 4, heads_.stride});
     if (segment_ > 0) asked_again_ = new_integers(slots_);
     if (!keeps_) return;
-    inputs_of_steps_ = new_floats({kept_steps, slots_, a_.input_stride});  // zeros in the padding
-    sums_of_steps_ = room({kept_steps, slots_, heads_.columns});
+    inputs_of_steps_ = new_floats({kept_steps, slots_, a_.input_stride});  // zeros in the padding; heads' sums: again
   }
   ~TapedSteps() = default;
 
@@ -79,7 +78,6 @@ class TapedSteps : protected FlowSteps {
     heads_.total = a_.total;
     if (!keeps_) return;
     a_.input = inputs_of_steps_ + region_of(t) * slots_ * a_.input_stride;
-    a_.heads.sums = heads_.out = sums_of_steps_ + region_of(t) * slots_ * heads_.columns;
   }
   // Where all that is kept of step t lies, one segment at a time.
   std::int64_t region_of(std::int64_t t) const { return segment_ > 0 ? t % segment_ : t; }
@@ -193,7 +191,7 @@ class TapedSteps : protected FlowSteps {
   TapeBytes bytes_of_row() const { return bytes_of_row(segment_ > 0, keeps_); }
   TapeBytes bytes_of_row(bool segments, bool keeps) const {
     const std::int64_t states = layer_count_ * heads_.stride, state_bytes = (stores_ ? 2 : 4) * states;
-    const std::int64_t everything = 4 * (a_.input_stride + heads_.columns + 4 * states);
+    const std::int64_t everything = 4 * (a_.input_stride + 4 * states);
     return {.of_record = 4 * (kBirths + 3),
             .of_start = segments ? 4 * 5 + state_bytes : 0,
             .of_step = 4 * kFields + state_bytes + (keeps ? everything : 0)};
@@ -219,7 +217,7 @@ class TapedSteps : protected FlowSteps {
   float* fields_ = nullptr;          // [steps, kFields, slots]
   std::int32_t* births_ = nullptr;   // [steps, kBirths, slots]
   float* gates_ = nullptr;           // of one layer of one step, or of all
-  float *inputs_of_steps_ = nullptr, *sums_of_steps_ = nullptr;  // where everything is kept
+  float* inputs_of_steps_ = nullptr;  // where everything is kept
   float* starts_ = nullptr;                                      // [segments, 4, slots]: places and energies
   std::int32_t* ages_ = nullptr;                                 // [segments, slots]
   std::int32_t* asked_again_ = nullptr;                          // [slots], of nobody

@@ -68,12 +68,12 @@ TEST_P(Segments, HoldWhatTheFormulaSaysAndComputeEachStepTwiceAtMost) {
     EXPECT_LE(told(of, kStepForwards), 2 * kSteps) << name;
     EXPECT_EQ(told(of, kTapeLeft), 0) << name;
     EXPECT_LE(told(of, kTapeBytes), told(of, kTapePeak)) << name;
-    // C31 with C34's floats of a state and of a step; the CUDA path keeps the neuron's output and whole vectors too.
+    // C31 with C34's floats of a state and of a step. Of 32 channels five integers of every step's row weigh something.
     const std::int64_t state = 4 + kLayers * kHidden, step = 72 + 5 * kLayers * kHidden + kHidden / 2;
     const auto modelled = static_cast<double>(4 * kSamples * kCells * (segments * state + length * step));
     const double ratio = static_cast<double>(told(of, kTapePeak)) / modelled;
     EXPECT_GE(ratio, 0.98) << name;
-    EXPECT_LE(ratio, GetParam().is_simt() ? 1.22 : 1.02) << name;
+    EXPECT_LE(ratio, GetParam().is_simt() ? 1.06 : 1.02) << name;
   }
 }
 
