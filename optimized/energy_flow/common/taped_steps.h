@@ -209,18 +209,18 @@ class TapedSteps : protected FlowSteps {
   const bool stores_;           // states in bf16 between steps
   const std::int64_t segment_;  // steps between kept states; 0: all are kept. From what is above: bytes are asked for
   const bool keeps_;
-  std::int32_t* const totals_;       // [steps + 1]
-  const FlowRows rows_;              // of the first step, then of the others
-  std::int32_t* const requests_;     // likewise
-  float* states_ = nullptr;          // [steps, layers, slots, stride], or of one step where they are stored
-  std::uint16_t* stored_ = nullptr;  // likewise
-  float* fields_ = nullptr;          // [steps, kFields, slots]
-  std::int32_t* births_ = nullptr;   // [steps, kBirths, slots]
-  float* gates_ = nullptr;           // of one layer of one step, or of all
-  float* inputs_of_steps_ = nullptr;  // where everything is kept
-  float* starts_ = nullptr;                                      // [segments, 4, slots]: places and energies
-  std::int32_t* ages_ = nullptr;                                 // [segments, slots]
-  std::int32_t* asked_again_ = nullptr;                          // [slots], of nobody
+  std::int32_t* const totals_;           // [steps + 1]
+  const FlowRows rows_;                  // of the first step, then of the others
+  std::int32_t* const requests_;         // likewise
+  float* states_ = nullptr;              // [steps, layers, slots, stride], or of one step where they are stored
+  std::uint16_t* stored_ = nullptr;      // likewise
+  float* fields_ = nullptr;              // [steps, kFields, slots]
+  std::int32_t* births_ = nullptr;       // [steps, kBirths, slots]
+  float* gates_ = nullptr;               // of one layer of one step, or of all
+  float* inputs_of_steps_ = nullptr;     // where everything is kept
+  float* starts_ = nullptr;              // [segments, 4, slots]: places and energies
+  std::int32_t* ages_ = nullptr;         // [segments, slots]
+  std::int32_t* asked_again_ = nullptr;  // [slots], of nobody
 };
 
 }  // namespace TWINBENCH_FORM
