@@ -72,6 +72,9 @@ class SpecCheck {
       check_expression("derived size " + derived.name, derived.value, false);
       unique(symbols_, "derived size", derived.name);
     }
+    for (const auto& size : signature_.sizes)
+      need(size.part_of.empty() || (signature_.find_option(size.part_of) && size.low == 0 && size.least > 0),
+           "size " + size.name, size.part_of, "a part's size is 0 without the option that it names, and more with it");
     for (const auto& option : signature_.options) {
       unique(options, "option", option.name);
       need(option.otherwise >= option.low && option.otherwise <= option.high, "option " + option.name,

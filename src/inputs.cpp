@@ -106,6 +106,10 @@ Setting completed(const Signature& signature, Setting setting) {
     if (given != setting.input_case.sizes.end() && (given->second < size.low || given->second > size.high))
       throw Error(ErrorKind::kOutOfRange, size.name, std::to_string(given->second),
                   c10::str("give ", size.name, " from ", size.low, " to ", size.high));
+    if (given != setting.input_case.sizes.end() && !size.part_of.empty() && options.at(size.part_of) != 0 &&
+        given->second < size.least)
+      throw Error(ErrorKind::kOutOfRange, size.name, std::to_string(given->second),
+                  c10::str("with ", size.part_of, " give ", size.name, " from ", size.least, " to ", size.high));
   }
   setting.signature = &signature;
   for (const auto& derived : signature.derived) {

@@ -191,6 +191,10 @@ bool Signature::has_size(const std::string& name) const {
   return std::any_of(sizes.begin(), sizes.end(), named) || std::any_of(derived.begin(), derived.end(), named);
 }
 
+bool Signature::has_parts_with(const std::string& option) const {
+  return std::any_of(sizes.begin(), sizes.end(), [&](const SizeSpec& one) { return one.part_of == option; });
+}
+
 bool Signature::has_state() const {
   return std::any_of(inputs.begin(), inputs.end(), [](const InputSpec& input) { return input.role == Role::kState; });
 }

@@ -2,6 +2,7 @@
 // know them derives it from here: generated inputs, checks, gradients, layouts, PyTorch operators, random sizes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -28,6 +29,11 @@ enum class Role { kData, kWeight, kBias, kGain, kState };
 struct SizeSpec {
   std::string name;
   std::int64_t low = 1, high = std::int64_t{1} << 24;
+  // Of a part that is there with this option: then it is `least` at least, else it may be 0.
+  std::string part_of = {};
+  std::int64_t least = 0;
+
+  std::int64_t least_drawn() const { return std::max<std::int64_t>({1, low, least}); }  // where the part is there
 };
 
 // A size computed from others: {"cells", "width * height"}. `free`: so in the cases, but tensors may have another.
@@ -135,8 +141,9 @@ struct Signature {
   Tolerance gradient{Tolerance::Kind::kGradient, {1e-4, 0}, {5e-2, 0}, "grad"};  // of every grad_<input>
 
   const OptionSpec* find_option(const std::string& name) const;
-  bool has_size(const std::string& name) const;  // given or derived
-  bool has_state() const;                        // an input that run() advances
+  bool has_size(const std::string& name) const;          // given or derived
+  bool has_parts_with(const std::string& option) const;  // sizes that are there with it
+  bool has_state() const;                                // an input that run() advances
 };
 
 // "a, 3 * b" -> expressions. Throws kBadArgument.

@@ -100,6 +100,7 @@ class TableReader {
     SizeSpec size{entry.at(0).get<std::string>()};
     if (entry.size() > 1) size.low = entry[1].get<std::int64_t>();
     if (entry.size() > 2) size.high = entry[2].get<std::int64_t>();
+    if (entry.size() > 3) size.part_of = entry[3].get<std::string>(), size.least = entry.at(4).get<std::int64_t>();
     return size;
   }
 

@@ -14,7 +14,8 @@ const char* spec_text(const std::string& component_id);
 //   summary, source, sin, no_library, regime, batch_size   texts, as in ComponentSpec
 //   unordered_on_card, library_limits  {"library": "atomics"}, {"infinite_key": "NaN"}, as in ComponentSpec
 //   dtypes    ["fp32", "bf16"]
-//   sizes     [["flows", 0], ["hidden", 1, 4096]]: symbol, least, most
+//   sizes     [["flows", 0], ["hidden", 1, 4096], ["tokens", 0, 512, "texts", 3]]: symbol, least, most; of a part that
+//             an option decides on: that, and the least with it
 //   options   [{"switch": "gate", "default": false, "meaning": "..."}], or "count", "real" with "range": [low, high];
 //             "of_inputs": true for one that no variant sees; {"like": "<id>", "take": ["gate", ...]}: options that
 //             another component of the pipeline defines, in one place; "default", "meaning" where those of one differ

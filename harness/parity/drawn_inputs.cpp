@@ -94,9 +94,10 @@ std::vector<CheckResult> judge_held_out(const Cell& cell, const std::string& tex
       const Setting setting = drawn.setting();
       if (drawn.device.takes_cuda_path()) check_card_limits(cell.component->spec, setting);
       SharedCase& drawn_case = cases.of(*cell.component, setting, draw.seed);
-      // Of one or two elements, say, from which no wrong answer can be told. A baseline that fails itself has no such
-      // excuse.
+      // Of one or two elements, say, from which no wrong answer can be told, or where close decisions leave most out. A
+      // baseline that fails itself has no such excuse.
       why = drawn_case.vacuity().reason;
+      if (why.empty()) why = drawn_case.reference().left_out();
       CheckResult control;
       drawn_case.reference().judge(drawn_case.reference().baseline(), control);
       const bool its_own_fault = broken(control) && drawn_case.no_case().empty();

@@ -50,6 +50,16 @@ Work work_of(const Component& component, const Case& one) {
   return work;
 }
 
+// Not those of a part that the case is without.
+std::set<std::string> sizes_there(const Component& component, const Case& one) {
+  std::set<std::string> there;
+  for (const auto& size : component.spec.signature.sizes)
+    if (const auto given = one.sizes.find(size.name);
+        given != one.sizes.end() && (size.part_of.empty() || given->second > 0))
+      there.insert(size.name);
+  return there;
+}
+
 std::int64_t largest(const Component& component, const std::string& size, bool timed) {
   std::int64_t most = 1;
   for (const auto& one : component.spec.cases)
@@ -82,11 +92,13 @@ double drawn_option(const Component& component, const OptionSpec& option, double
 }
 
 // Sets the options that variants see, and says which are now other than the case has them. One in four stays, so that
-// one that needs another (a key of the noise, noise) is seldom without it.
+// one that needs another (a key of the noise, noise) is seldom without it, and one that decides which sizes there are.
 std::string draw_options(const Component& component, const std::string& key, Case& one) {
   std::string text;
-  for (const auto& option : component.spec.signature.options) {
-    if (option.of_inputs || unit_draw(key + " whether " + option.name) < 0.25) continue;
+  const Signature& signature = component.spec.signature;
+  for (const auto& option : signature.options) {
+    if (option.of_inputs || signature.has_parts_with(option.name)) continue;
+    if (unit_draw(key + " whether " + option.name) < 0.25) continue;
     const double value = drawn_option(component, option, unit_draw(key + " option " + option.name));
     const double before = one.options.emplace(option.name, option.otherwise).first->second;
     if (value == before) continue;
@@ -104,24 +116,28 @@ HeldOutDraw held_out_draw(const Component& component, const std::string& text, i
   std::vector<const Case*> bases;
   Work most;
   for (const auto& one : component.spec.cases)
-    if (fits(one, timed)) {
-      bases.push_back(&one);
-      const Work work = work_of(component, one);
-      most = {std::max(most.elements, work.elements), std::max(most.flops, work.flops)};
-    }
+    if (fits(one, timed)) bases.push_back(&one);
   HeldOutDraw draw;
   if (bases.empty()) return draw;
   const Case& base = *bases[name_hash(key + " base") % bases.size()];
+  const std::set<std::string> there = sizes_there(component, base);
+  for (const Case* const one : bases) {  // without a part that this one is without, whose work is another
+    if (sizes_there(component, *one) != there) continue;
+    const Work work = work_of(component, *one);
+    most = {std::max(most.elements, work.elements), std::max(most.flops, work.flops)};
+  }
   draw.input_case = base;
   draw.input_case.name = kHeldOut;
-  const auto& sizes = draw.input_case.sizes;
+  const std::string options = timed ? "" : draw_options(component, key, draw.input_case);  // the work hangs on them too
   const std::string any_tail =
-      sizes.empty() || timed ? "" : std::next(sizes.begin(), name_hash(key + " tail") % sizes.size())->first;
+      there.empty() || timed
+          ? ""
+          : *std::next(there.begin(), static_cast<std::ptrdiff_t>(name_hash(key + " tail") % there.size()));
   std::map<std::string, std::int64_t> least;
   for (const auto& size : component.spec.signature.sizes) {
+    if (!there.count(size.name)) continue;
     const auto given = draw.input_case.sizes.find(size.name);
-    if (given == draw.input_case.sizes.end()) continue;
-    const std::int64_t low = std::max<std::int64_t>({1, size.low, timed ? given->second / 2 : 1});
+    const std::int64_t low = std::max(size.least_drawn(), timed ? given->second / 2 : 1);
     std::int64_t high = timed ? given->second * 5 / 4 : 2 * largest(component, size.name, timed);
     if (size.name == any_tail) high = std::max(high, kAnyTail);
     high = std::max(low, std::min(size.high, high));
@@ -149,8 +165,7 @@ HeldOutDraw held_out_draw(const Component& component, const std::string& text, i
   draw.text = "from " + base.name + ":";
   for (const auto& [name, low] : least)
     draw.text += " " + name + " " + std::to_string(draw.input_case.sizes.at(name)) + ",";
-  draw.text += " seed " + std::to_string(draw.seed);
-  if (!timed) draw.text += draw_options(component, key, draw.input_case);
+  draw.text += " seed " + std::to_string(draw.seed) + options;
   return draw;
 }
 

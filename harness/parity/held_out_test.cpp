@@ -56,6 +56,30 @@ TEST(HeldOut, TakesNoMoreArithmeticThanAListedCase) {
   EXPECT_LT(sizes.at("batch") * sizes.at("tokens"), 300);
 }
 
+// Windows with texts take more than those without, which may take no more for it. Beyond it goes a size with any tail
+// alone, where all others are least.
+TEST(HeldOut, TakesNoMoreArithmeticThanCasesOfItsParts) {
+  constexpr int kTexts = 80;
+  for (const char* const id : {"energy_flow.train_step", "energy_flow.flow_backward"}) {
+    const Component& component = find_component(id);
+    const auto of = [&](const Case& one) {
+      const Setting s = completed(component.spec.signature, {.input_case = one});
+      return std::pair(component.spec.signature.has_parts_with("text_bridge") && s.on("text_bridge"),
+                       component.spec.cost(s).flops);
+    };
+    std::map<bool, double> most;
+    for (const Case& one : component.spec.cases)
+      if (const auto [texts, flops] = of(one); !one.timed && !one.fixed) most[texts] = std::max(most[texts], flops);
+    std::vector<std::string> beyond;
+    for (int text = 0; text < kTexts; ++text) {
+      const auto draw = held_out_draw(component, "text " + std::to_string(text), 0, false);
+      const auto [texts, flops] = of(draw.input_case);
+      if (flops > most[texts]) beyond.push_back(draw.text);
+    }
+    EXPECT_LE(beyond.size(), kTexts / 20) << id << " " << beyond.front();
+  }
+}
+
 // A bug where a size leaves a remainder of 13 alone has its turn: each comes among so many revisions, more where a
 // component has many sizes, since one of them has its tail drawn at a time.
 TEST(HeldOut, EverySizeLeavesEveryRemainderOfAVector) {
@@ -87,6 +111,53 @@ TEST(HeldOut, NoSizesAreDrawnFromAFixedCase) {
   ASSERT_FALSE(held_out_draw(component, "any text", 0, component.spec.cases.front().timed).input_case.sizes.empty());
   component.spec.cases.front().fixed = true;
   EXPECT_TRUE(held_out_draw(component, "any text", 0, component.spec.cases.front().timed).input_case.sizes.empty());
+}
+
+// Of so many texts, how many draw the option on.
+int draws_with(const Component& component, const std::string& option, int texts) {
+  int with = 0;
+  for (int text = 0; text < texts; ++text) {
+    const auto draw = held_out_draw(component, "text " + std::to_string(text), 0, false);
+    with += completed(component.spec.signature, {.input_case = draw.input_case}).on(option);
+  }
+  return with;
+}
+
+// Nobody can tune to the listed cases with texts, or with states of two bytes. None is drawn where those cases are
+// fixed.
+TEST(HeldOut, TextsAndStatesOfTwoBytesAreDrawn) {
+  constexpr int kTexts = 80;
+  for (const auto& [id, option] :
+       {std::pair("energy_flow.train_step", "text_bridge"), std::pair("energy_flow.train_step", "hidden_dtype"),
+        std::pair("energy_flow.flow_backward", "hidden_dtype"),
+        std::pair("energy_flow.flow_forward", "hidden_dtype")}) {
+    Component component = find_component(id);
+    EXPECT_GT(draws_with(component, option, kTexts), kTexts / 10) << id << " " << option;
+    for (Case& one : component.spec.cases)
+      one.fixed = one.fixed || completed(component.spec.signature, {.input_case = one}).on(option);
+    EXPECT_EQ(draws_with(component, option, kTexts), 0) << id << " " << option;
+  }
+}
+
+// With the sizes of its texts: as many as their part takes, each of them another from text to text; or none of them.
+TEST(HeldOut, APartIsThereAsItsCaseHasIt) {
+  const Component& component = find_component("energy_flow.train_step");
+  std::map<std::string, std::set<std::int64_t>> drawn;
+  int without = 0;
+  for (int text = 0; text < 80; ++text) {
+    const Case one = held_out_draw(component, "text " + std::to_string(text), 0, false).input_case;
+    const bool there = one.options.count("text_bridge") && one.options.at("text_bridge") != 0;
+    without += !there;
+    for (const SizeSpec& size : component.spec.signature.sizes) {
+      if (size.part_of.empty()) continue;
+      const std::int64_t given = one.sizes.at(size.name);
+      EXPECT_TRUE(there ? given >= size.least : given == 0) << size.name << " " << given << " by text " << text;
+      if (there) drawn[size.name].insert(given);
+    }
+  }
+  EXPECT_GT(without, 0);
+  EXPECT_FALSE(drawn.empty());
+  for (const auto& [size, values] : drawn) EXPECT_GT(values.size(), 1u) << size;
 }
 
 TEST(HeldOut, CellsAreThoseThatTheFilterMatches) {

@@ -96,12 +96,13 @@ TEST(Options, WhoIgnoresOneIsCaughtInACase) {
   }
 }
 
-// Options that small cases, from which sizes are drawn, have at more than one value.
+// Options that small cases, from which sizes are drawn, have at more than one value, and that decide no sizes.
 std::set<std::string> options_to_draw(const Component& component) {
   std::set<std::string> several;
   for (const auto& option : component.spec.signature.options)
     for (const auto& one : component.spec.cases)
-      if (!option.of_inputs && !one.timed && !one.degenerate && !one.fixed && one.specimen.empty() && sets(one, option))
+      if (!option.of_inputs && !component.spec.signature.has_parts_with(option.name) && !one.timed && !one.degenerate &&
+          !one.fixed && one.specimen.empty() && sets(one, option))
         several.insert(option.name);
   return several;
 }

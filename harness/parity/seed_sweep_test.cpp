@@ -260,7 +260,11 @@ Setting drawn_sizes(const Component& component, Setting setting, std::uint64_t s
     Sizes sizes;
     for (const auto& size : component.spec.signature.sizes) {
       const double share = philox(seed, number++, attempt, 0, 0).w[0] * 0x1p-32;
-      const double low = std::max<double>(1, static_cast<double>(size.low));
+      if (!size.part_of.empty() && setting.input_case.sizes.at(size.name) == 0) {
+        sizes[size.name] = 0;  // the case is without that part
+        continue;
+      }
+      const auto low = static_cast<double>(size.least_drawn());
       const double high = std::min<double>(kMost, static_cast<double>(size.high));
       sizes[size.name] = static_cast<std::int64_t>(std::exp(std::log(low) + share * std::log((high + 1) / low)));
     }

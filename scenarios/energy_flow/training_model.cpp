@@ -224,12 +224,12 @@ class TrainStepRun final : public TrainingRun {
 
 // What the keys of a run without texts allow.
 void check_sizes_of_texts(const ScenarioConfig& config) {
-  if (config.options.at("text_bridge") == 0) return;
   const Signature& signature = find_component("energy_flow.train_step").spec.signature;
   Setting setting;
   setting.input_case.sizes = training_sizes(config);
+  setting.input_case.options["text_bridge"] = config.options.at("text_bridge");
   try {
-    check_text_sizes(completed(signature, setting));
+    (void)completed(signature, setting);
   } catch (const Error& error) {
     throw Error(error.kind(), config.file + ": sizes: " + error.field(), error.value(), error.remedy());
   }
@@ -240,8 +240,6 @@ void check_sizes_of_texts(const ScenarioConfig& config) {
 void take_training_keys(RunSource& source) {
   const ComponentSpec& spec = find_component("energy_flow.train_step").spec;
   source.sizes = size_keys(spec);
-  for (Key& key : source.sizes)  // of texts: a run without them says nothing of their sizes
-    if (is_size_of_texts(key.name)) key = key.or_else(std::int64_t{0});
   source.sizes.push_back(count_key("pairs", 1, 1e9, "the first so many of the dataset: whole windows"));
   // A run starts at its first window, on the dataset's own rows.
   for (Key& key : option_keys(spec))
@@ -263,7 +261,7 @@ Sizes training_sizes(const ScenarioConfig& config) {
   Sizes sizes = config.sizes;
   sizes.erase("pairs");
   for (const SizeSpec& one : find_component("energy_flow.train_step").spec.signature.sizes)
-    if (is_size_of_texts(one.name)) sizes.emplace(one.name, 0);
+    if (!one.part_of.empty()) sizes.emplace(one.name, 0);
   return sizes;
 }
 

@@ -178,9 +178,11 @@ Key key_of(const OptionSpec& option) {
 
 std::vector<Key> size_keys(const ComponentSpec& spec) {
   std::vector<Key> keys;
-  for (const auto& size : spec.signature.sizes)
+  for (const auto& size : spec.signature.sizes) {
     keys.push_back(
         count_key(size.name, static_cast<double>(size.low), static_cast<double>(size.high), "a size of " + spec.id()));
+    if (!size.part_of.empty()) keys.back() = keys.back().or_else(std::int64_t{0});  // a run without says nothing of it
+  }
   return keys;
 }
 

@@ -71,7 +71,8 @@ FlowPass::FlowPass(const NamedTensors& inputs, const Setting& setting, FlowPlace
     flows_.push_back(std::make_unique<Sample>(rules_, networks_, states_, taped_, everything));
   if (taped_ && samples_ > 0)
     every_ = steps_between_states(setting, [&](std::int64_t every) { return most_held(every, most_steps(setting)); });
-  const std::int64_t shares = pieces_of(samples_).number() * parts_;
+  // Of any number of rows up to samples: four are four pieces, and five are three, which are larger.
+  const std::int64_t shares = std::min(samples_, kMostPieces) * parts_;
   scratch_ = at::empty({shares, gradients_.scratch_size()}, at::kFloat);
   if (!taped_) return;
   sums_ = at::zeros({shares, gradients_.layout().size}, at::kFloat);
@@ -104,7 +105,7 @@ void FlowPass::backward(std::int64_t rows) {
     for (std::int64_t b = begin; b < end; ++b) backward_sample(b, piece);
     over_parts(0, [&](std::int64_t part) { gradients_.finish(row(sums_, piece + part)); });
   });
-  // Fewer samples than there can be have fewer pieces.
+  // Of other rows there may be fewer pieces.
   for (std::int64_t share = pieces.number() * parts_; share < sums_.size(0); ++share)
     std::fill_n(row(sums_, share), sums_.size(1), 0.0f);
   sum_columns<float>(sums_, all_sums_, all_sums_.size(0));

@@ -95,31 +95,9 @@ inline void add_texts(Signature& s) {
   whole(keys("wanted_offsets", "text_rows + 1"));
 }
 
-// Whether a window without texts may say nothing of the size: it is a part's of the bridge.
-inline bool is_size_of_texts(const std::string& name) {
-  for (const BridgePart& part : {kBridgeEncoder, kBridgeDecoder})
-    for (const SizeSpec& one : part.spec().signature.sizes)
-      if (part.size(one.name) == name && name != "cells") return true;
-  return false;
-}
-
-// Throws kOutOfRange, naming the size, where a part of the bridge cannot be as the sizes say.
-inline void check_text_sizes(const Setting& s) {
-  for (const BridgePart& part : {kBridgeEncoder, kBridgeDecoder})
-    for (const SizeSpec& one : part.spec().signature.sizes) {
-      const std::string name = part.size(one.name);
-      if (name == "samples") continue;
-      const std::int64_t size = s.size(name);
-      if (size < one.low || size > one.high)
-        throw Error(ErrorKind::kOutOfRange, name, std::to_string(size),
-                    c10::str("with text_bridge give ", name, " from ", one.low, " to ", one.high));
-    }
-}
-
 // Throws as check_tokens and TextList do.
 inline void check_texts(const NamedTensors& inputs, const Setting& s) {
   if (!s.on("text_bridge")) return;
-  check_text_sizes(s);
   check_tokens(inputs, s);
   (void)TextList(inputs, "wanted");
 }
@@ -142,7 +120,6 @@ inline std::string wanted_text(const WordTable& words, const Setting& s, std::in
 
 inline void draw_window_texts(NamedTensors& inputs, const Setting& s, std::uint64_t seed) {
   if (!s.on("text_bridge")) return;
-  check_text_sizes(s);
   draw_texts(inputs, s, s.size("rows"), seed);
   draw_words(inputs, s.size("vocabulary"), s.size("longest_word"), seed);
   make_texts_end(inputs["decoder_embedding"], s);
