@@ -252,9 +252,11 @@ double dispatches_of(const Component& component, const Setting& complete) {
   return most;
 }
 
-// Every size of the signature drawn anew, log-uniformly, as large as a second allows.
+// Every size of the signature drawn anew, log-uniformly, as large as a second allows: small where nothing says how many
+// operators the baseline dispatches, which may go through flows and steps one by one.
 Setting drawn_sizes(const Component& component, Setting setting, std::uint64_t seed) {
-  constexpr double kMost = 200, kMostInputs = 200'000, kMostDispatches = 30'000;
+  constexpr double kMostInputs = 200'000, kMostDispatches = 30'000;
+  const double most = dispatches_of(component, completed(component.spec.signature, setting)) > 0 ? 200 : 12;
   for (std::uint32_t attempt = 0;; ++attempt) {
     std::uint32_t number = 0;
     Sizes sizes;
@@ -265,7 +267,7 @@ Setting drawn_sizes(const Component& component, Setting setting, std::uint64_t s
         continue;
       }
       const auto low = static_cast<double>(size.least_drawn());
-      const double high = std::min<double>(kMost, static_cast<double>(size.high));
+      const double high = std::max(low, std::min<double>(most, static_cast<double>(size.high)));
       sizes[size.name] = static_cast<std::int64_t>(std::exp(std::log(low) + share * std::log((high + 1) / low)));
     }
     setting.input_case.sizes = sizes;
