@@ -15,8 +15,8 @@
 namespace twinbench::experiments::curve_parity {
 namespace {
 
-// Values of this step by name, on the CPU, in fp64 or as the whole numbers that they are: losses and outputs by one name
-// space. `key` gives the names.
+// Values of this step by name, on the CPU, in fp64 or as the whole numbers that they are: losses and outputs by one
+// name space. `key` gives the names.
 NamedTensors values_of(TrainingRun& run, const ScenarioConfig& config, const std::string& key) {
   const auto losses = run.losses();
   const auto outputs = run.outputs();
@@ -235,8 +235,7 @@ Experiment make_experiment() {
       {"baseline.oracle_ratio", Half::kBaseline, "worst error / allowed against the fp64 oracle", false,
        Values::kErrorRatio},
       {"oracle.set_aside", Half::kNeither,
-       "of teacher_forced in a mode that rounds: the largest share of a curve at a step that close decisions take out of the "
-       "comparison",
+       "of teacher_forced in a mode that rounds: the largest share of a curve that close decisions of a step set aside",
        false, Values::kShare},
       {"oracle.least_distance", Half::kNeither, "smallest max |a - b| of the pairs, over all steps"},
       {"oracle.least.*", Half::kNeither, "the smallest of a reading of the fp64 oracle, over all steps", false,
