@@ -79,7 +79,7 @@ TEST(DeviceLimits, AWholeWayBackLaunchesByTheStepsThatWereIssued) {
       const Cell cell = find_cell(all + input_case);
       Setting setting = cell.setting();
       setting.input_case.options["keep_everything"] = keeps ? 1 : 0;
-      const std::int64_t layers = setting.size("layers"), each = keeps ? 10 + 4 * layers : 12 + 5 * layers;
+      const std::int64_t layers = setting.size("layers"), each = keeps ? 11 + 4 * layers : 12 + 5 * layers;
       const std::int64_t age = static_cast<std::int64_t>(setting.option("projection_age")),
                          most = setting.size("max_steps");
       const std::int64_t there = setting.option("spawn") == 0 && age > 0 ? std::min(age, most) : most;
