@@ -33,6 +33,7 @@ struct SizeSpec {
   std::string part_of = {};
   std::int64_t least = 0;
 
+  bool is_there(std::int64_t given) const { return part_of.empty() || given > 0; }
   std::int64_t least_drawn() const { return std::max<std::int64_t>({1, low, least}); }  // where the part is there
 };
 

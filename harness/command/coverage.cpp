@@ -58,11 +58,11 @@ void add_component(const Component& component, Facts& facts) {
   for (const auto& relation : spec.relations) add("relation " + relation.name + (relation.exact ? " exact" : ""));
   for (const auto& refusal : spec.refusals) add("refusal " + refusal.name + ": " + name_of(refusal.kind));
   // Ranges and limits: sizes outside them are never drawn.
-  for (const auto& size : spec.signature.sizes)
+  for (const auto& size : spec.signature.sizes) {
     add("size " + size.name + " " + std::to_string(size.low) + " to " + std::to_string(size.high));
-  for (const auto& size : spec.signature.sizes)
     if (!size.part_of.empty())
       add("size " + size.name + " with " + size.part_of + " from " + std::to_string(size.least));
+  }
   // What cases and scenarios leave out is this.
   for (const auto& option : spec.signature.options)
     add("option " + option.name + " " + fact_number(option.otherwise) + " of " + fact_number(option.low) + " to " +

@@ -54,8 +54,7 @@ Work work_of(const Component& component, const Case& one) {
 std::set<std::string> sizes_there(const Component& component, const Case& one) {
   std::set<std::string> there;
   for (const auto& size : component.spec.signature.sizes)
-    if (const auto given = one.sizes.find(size.name);
-        given != one.sizes.end() && (size.part_of.empty() || given->second > 0))
+    if (const auto given = one.sizes.find(size.name); given != one.sizes.end() && size.is_there(given->second))
       there.insert(size.name);
   return there;
 }

@@ -262,7 +262,7 @@ Setting drawn_sizes(const Component& component, Setting setting, std::uint64_t s
     Sizes sizes;
     for (const auto& size : component.spec.signature.sizes) {
       const double share = philox(seed, number++, attempt, 0, 0).w[0] * 0x1p-32;
-      if (!size.part_of.empty() && setting.input_case.sizes.at(size.name) == 0) {
+      if (!size.is_there(setting.input_case.sizes.at(size.name))) {
         sizes[size.name] = 0;  // the case is without that part
         continue;
       }

@@ -19,6 +19,7 @@ namespace twinbench {
 
 // Partial sums of one dot product, of which each stays in a register.
 constexpr int kProductLanes = 16, kProductRows = 4, kProductColumns = 4;
+constexpr int kHalfLanes = kProductLanes / 2;
 
 // A sum of lanes is that of halves of halves: lanes l and l + 8, then l + 4, l + 2, l + 1.
 template <class Real>
@@ -34,7 +35,9 @@ inline __attribute__((always_inline)) Real sum_of_lanes(const Real* lanes) {
 template <int kWidth, class Lanes, int... lane>
 inline __attribute__((always_inline)) void add_halves(const Lanes& a, const Lanes& b, Lanes& sums,
                                                       std::integer_sequence<int, lane...>) {
-  constexpr auto low = [](int i) { return i / 8 * kProductLanes + i % 8 / kWidth * 2 * kWidth + i % kWidth; };
+  constexpr auto low = [](int i) {
+    return i / kHalfLanes * kProductLanes + i % kHalfLanes / kWidth * 2 * kWidth + i % kWidth;
+  };
   sums = __builtin_shufflevector(a, b, low(lane)...) + __builtin_shufflevector(a, b, (low(lane) + kWidth)...);
 }
 template <int kWidth, class Lanes>
@@ -45,7 +48,7 @@ inline __attribute__((always_inline)) void add_all_halves(Lanes* vectors) {
                        std::make_integer_sequence<int, kProductLanes>());
 }
 
-// Of as many products as there are lanes, each summed as sum_of_lanes() does, in a tenth of the time.
+// Of as many products as there are lanes, each summed as sum_of_lanes() does: by 15 additions of vectors for them all.
 template <class Real>
 inline __attribute__((always_inline)) void sums_of_lanes(
     const Real (&lanes)[kProductRows][kProductColumns][kProductLanes], std::int64_t columns, Real* __restrict out) {
@@ -53,7 +56,8 @@ inline __attribute__((always_inline)) void sums_of_lanes(
   typedef Real Lanes __attribute__((vector_size(kProductLanes * sizeof(Real))));
   Lanes vectors[kProductLanes];
   std::memcpy(vectors, lanes, sizeof vectors);
-  add_all_halves<8>(vectors), add_all_halves<4>(vectors), add_all_halves<2>(vectors), add_all_halves<1>(vectors);
+  add_all_halves<kHalfLanes>(vectors), add_all_halves<4>(vectors), add_all_halves<2>(vectors),
+      add_all_halves<1>(vectors);
   for (int row = 0; row < kProductRows; ++row)
     for (int column = 0; column < kProductColumns; ++column)
       out[row * columns + column] = vectors[0][row * kProductColumns + column];
@@ -89,14 +93,13 @@ inline __attribute__((always_inline)) void dot_products(const Real* __restrict x
     for (int column = 0; column < kColumns; ++column) out[row * columns + column] = sum_of_lanes(sum[row][column]);
 }
 
-// The block of weights that comes next is fetched while this one is used: a row of it with each group of rows of x.
+// `next`: the block of weights that comes after this one (itself, where it is the last). It is fetched while this one
+// is used, a row of it with each group of rows of x.
 template <int kColumns, class Real>
 inline __attribute__((always_inline)) void dot_product_rows(std::int64_t rows, const Real* x, const Real* weight,
-                                                            std::int64_t inner, std::int64_t columns, bool last,
+                                                            const Real* next, std::int64_t inner, std::int64_t columns,
                                                             Real* out) {
-  const auto ahead = [=](std::int64_t group) {
-    return weight + (last ? 0 : kColumns + std::min<std::int64_t>(group, kColumns - 1)) * inner;
-  };
+  const auto ahead = [=](std::int64_t group) { return next + std::min<std::int64_t>(group, kColumns - 1) * inner; };
   std::int64_t row = 0;
   for (; row + kProductRows <= rows; row += kProductRows)
     dot_products<kProductRows, kColumns>(x + row * inner, weight, inner, columns, ahead(row / kProductRows),
@@ -112,10 +115,13 @@ TWINBENCH_CPU_CLONES static void multiply_transposed(std::int64_t rows, const Re
                                                      std::int64_t inner, std::int64_t columns, std::int64_t begin,
                                                      std::int64_t end, Real* out) {
   std::int64_t c = begin;
-  for (; c + kProductColumns <= end; c += kProductColumns)
-    dot_product_rows<kProductColumns>(rows, x, weight + c * inner, inner, columns, c + 2 * kProductColumns > end,
+  for (; c + kProductColumns <= end; c += kProductColumns) {
+    const bool last = c + 2 * kProductColumns > end;
+    const Real* const block = weight + c * inner;
+    dot_product_rows<kProductColumns>(rows, x, block, last ? block : block + kProductColumns * inner, inner, columns,
                                       out + c);
-  for (; c < end; ++c) dot_product_rows<1>(rows, x, weight + c * inner, inner, columns, true, out + c);
+  }
+  for (; c < end; ++c) dot_product_rows<1>(rows, x, weight + c * inner, weight + c * inner, inner, columns, out + c);
 }
 
 // out = x * weight^T, the weight's rows shared among the threads in blocks of four.

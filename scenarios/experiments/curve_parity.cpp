@@ -91,7 +91,10 @@ constexpr double kMostSetAside = 0.25;  // of a curve (specification 0.5)
 
 // In modes that round some decision is always close; in fp32 a seed is chosen at which none is.
 bool sets_aside(const ScenarioConfig& config) {
-  return config.text("mode") == "teacher_forced" && (config.dtype != Dtype::kFp32 || keeps_bf16(config.options));
+  Setting s;
+  s.dtype = config.dtype;
+  s.input_case.options = config.options;
+  return config.text("mode") == "teacher_forced" && sets_decisions_aside(s);
 }
 
 // One step of the oracle from `state`, in the mode's roundings, and what its close decisions may change (specification
@@ -100,24 +103,21 @@ struct OracleStep {
   NamedTensors values, tainted;
 };
 OracleStep oracle_step(TrainingRun& oracle, const NamedTensors& state, const ScenarioConfig& config) {
-  OracleStep step;
-  bool any_close = false;
-  {
-    RoundingRecorder recorder;
-    oracle.set_state(state);
-    oracle.step();
-    any_close = recorder.log.any_close;
-  }
-  step.values = values_of(oracle, config, "curves");
-  if (!any_close || !sets_aside(config)) return step;
-  const auto again = [&] {
+  const auto values = [&] {
     oracle.set_state(state);
     oracle.step();
     return values_of(oracle, config, "curves");
   };
-  step.tainted = tainted_by_decisions(again, step.values, kOtherWays).elements;
-  oracle.set_state(state);
-  oracle.step();  // what it tells from here on is of the right step
+  OracleStep step;
+  bool any_close = false;
+  {
+    RoundingRecorder recorder;
+    step.values = values();
+    any_close = recorder.log.any_close;
+  }
+  if (!any_close || !sets_aside(config)) return step;
+  step.tainted = tainted_by_decisions(values, step.values, kOtherWays).elements;
+  values();  // what it tells from here on is of the right step
   return step;
 }
 
