@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "harness/timing/statistics.h"
 #include "scenarios/runner/curve.h"
 #include "scenarios/runner/experiment.h"
 #include "scenarios/runner/memory_cap.h"
@@ -18,8 +19,11 @@ namespace {
 // By quantity, a value a window.
 using Curves = std::map<std::string, std::vector<double>>;
 
+constexpr std::size_t kFirstWindows = 3;  // after warm-up, whose median time later ones are held to
+
 struct Course {
   Curves counts, readings, losses;  // counts: of the window, and what the run has counted so far
+  std::vector<double> window_s;     // each window's time, of a device whose times are judged
   double not_finite = 0;
   std::string first_not_finite;
   std::int64_t completed = 0;
@@ -55,6 +59,9 @@ void look_at(TrainingRun& run, const ScenarioConfig& config, std::int64_t window
     course.readings[name].push_back(outputs[name].abs().max().item<double>());
 }
 
+// Times of a host beside which other things run say nothing of a run of windows.
+bool times_are_judged(const Trial& trial) { return trial.device.is_cuda() || trial.source.tells_device_time; }
+
 void take_windows(TrainingRun& run, const Trial& trial, std::int64_t windows, double budget, Course& course,
                   VariantRow& row) {
   const double start_bytes = held_bytes(trial.device);
@@ -65,6 +72,7 @@ void take_windows(TrainingRun& run, const Trial& trial, std::int64_t windows, do
       std::optional<MemoryCap> cap;
       if (budget > 0) cap.emplace(static_cast<std::int64_t>(start_bytes + budget));
       CounterScope scope;
+      const auto before = run.device_time();
       try {
         row.samples_s.push_back(timed_step(run, trial.device));
         if (budget > 0 && !trial.device.is_cpu() && peak.bytes() - start_bytes > budget)
@@ -75,6 +83,8 @@ void take_windows(TrainingRun& run, const Trial& trial, std::int64_t windows, do
         return;
       }
       row.counters = scope.snapshot();
+      const auto after = run.device_time();  // a simulated device's own clock
+      course.window_s.push_back(after ? after->wall_s - before->wall_s : row.samples_s.back());
     }
     for (const auto& [name, field] : counter_fields())
       course.counts[name].push_back(static_cast<double>(row.counters.*field));
@@ -105,6 +115,24 @@ std::vector<double> by_epoch(const std::string& name, const std::vector<double>&
   return epochs;
 }
 
+// How times drift: the slowest window after warm-up over the median of the first ones of them, and how far the longest
+// epoch is from the shortest, of that.
+void add_times(Measures& measures, const std::string& prefix, const Course& course, const Trial& trial) {
+  const Measure nobody = {std::nullopt, "no GPU: how long windows take is judged on one only"};
+  const auto warm_up = static_cast<std::size_t>(trial.config.count("warm_up_windows"));
+  const auto& all = course.window_s;
+  if (all.size() > warm_up + kFirstWindows) {
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(warm_up);
+    const double slowest = *std::max_element(first, all.end());
+    measures[prefix + "slowest_window"] =
+        times_are_judged(trial) ? Measure{slowest / median({first, first + kFirstWindows}), ""} : nobody;
+  }
+  if (const auto epochs = by_epoch("window_s", all, trial.config); epochs.size() > 1)
+    measures[prefix + "epoch_time_spread"] =
+        times_are_judged(trial) ? Measure{spread(epochs, 0) / *std::min_element(epochs.begin(), epochs.end()), ""}
+                                : nobody;
+}
+
 void add_course(Findings& findings, Variant variant, const Course& course, VariantRow& row, const Trial& trial) {
   const auto& config = trial.config;
   auto& measures = findings.measures;
@@ -129,6 +157,7 @@ void add_course(Findings& findings, Variant variant, const Course& course, Varia
     if (epochs.size() > 1) measures[prefix + "epoch_growth." + name] = {spread(epochs, 0), ""};
     if (name.starts_with("run.")) measures[prefix + name] = {values.back(), ""};
   }
+  add_times(measures, prefix, course, trial);
   const auto ends = static_cast<std::size_t>(config.count("ends"));
   for (const auto* curves : {&course.losses, &course.readings})
     for (const auto& [name, values] : *curves) {
@@ -218,7 +247,20 @@ Findings run(const Trial& trial) {
   return findings;
 }
 
-// Of a family of counts: no such count, or, of epochs, fewer than two of them to compare.
+std::int64_t settled_windows(const ScenarioConfig& config, Variant variant) {
+  return windows_of(config, variant) - config.count("warm_up_windows");
+}
+
+void check_epochs(const ScenarioConfig& config, Variant variant, const std::string& field, const std::string& measure) {
+  const std::int64_t of_epoch = config.count("windows_of_epoch"), settled = settled_windows(config, variant);
+  if (of_epoch > 0 && settled >= 2 * of_epoch) return;
+  throw Error(ErrorKind::kOutOfRange, field, measure,
+              of_epoch == 0 ? "no epoch is measured: give windows_of_epoch"
+                            : "epochs are compared from two on: give windows for " + std::to_string(2 * of_epoch) +
+                                  " after warm-up, there are " + std::to_string(settled));
+}
+
+// Of what is counted or timed: no such count, or too few windows or epochs to compare.
 void check_counted(const ScenarioConfig& config, Variant variant, std::size_t number) {
   const auto& measure = config.criteria[number].measure;
   const std::string field = config.file + ": criteria[" + std::to_string(number) + "]: measure";
@@ -230,14 +272,15 @@ void check_counted(const ScenarioConfig& config, Variant variant, std::size_t nu
     const std::string name = measure.substr(stem.size());
     if (!name.starts_with("run.") && std::find(names.begin(), names.end(), name) == names.end())
       throw Error(ErrorKind::kUnknownName, field, measure, "no such count is taken" + did_you_mean(name, names));
-    const std::int64_t of_epoch = config.count("windows_of_epoch"),
-                       settled = windows_of(config, variant) - config.count("warm_up_windows");
-    if (family != "epoch_growth." || (of_epoch > 0 && settled >= 2 * of_epoch)) continue;
-    throw Error(ErrorKind::kOutOfRange, field, measure,
-                of_epoch == 0 ? "no epoch is measured: give windows_of_epoch"
-                              : "epochs are compared from two on: give windows for " + std::to_string(2 * of_epoch) +
-                                    " after warm-up, there are " + std::to_string(settled));
+    if (family == "epoch_growth.") check_epochs(config, variant, field, measure);
   }
+  if (measure == to_string(variant) + ".epoch_time_spread") check_epochs(config, variant, field, measure);
+  const std::int64_t settled = settled_windows(config, variant);
+  if (measure == to_string(variant) + ".slowest_window" && settled <= static_cast<std::int64_t>(kFirstWindows))
+    throw Error(ErrorKind::kOutOfRange, field, measure,
+                "the first " + std::to_string(kFirstWindows) +
+                    " windows after warm-up are what later ones are held to, " + "there are " +
+                    std::to_string(settled));
 }
 
 void check(const ScenarioConfig& config) {
@@ -270,21 +313,25 @@ void check(const ScenarioConfig& config) {
 std::vector<MeasureSpec> measures_of(Half half) {
   const std::string variant = to_string(half);
   const bool optimized = half == Half::kOptimized;
-  return {{variant + ".non_finite", half, "NaN and Inf in losses, outputs, readings and state, over all windows",
-           optimized},
-          {variant + ".completed_windows", half, "windows within the budget, where there is one"},
-          {variant + ".over_budget", half, "1 where an allocation was refused", false, Values::kShare},
-          {variant + ".growth.*", half, "largest less smallest window after warm-up"},
-          {variant + ".per_window.*", half, "the smallest window after warm-up"},
-          {variant + ".rising_windows.*", half, "windows after warm-up above the one before"},
-          {variant + ".epoch_growth.*", half, "largest less smallest sum of an epoch after warm-up"},
-          {variant + ".run.*", half, "what the run has counted itself at the end"},
-          {variant + ".largest.*", half, "the largest magnitude of a loss, reading or bounded output in any window"},
-          {variant + ".least.*", half, "the smallest value of these", false, Values::kAny},
-          {variant + ".last_over_first.*", half, "a loss: the median of its last windows over that of its first", false,
-           Values::kNonNegative, Names::kLosses},
-          {variant + ".jumps.*", half, "a loss: changes beyond jump_factor times the running median change", false,
-           Values::kNonNegative, Names::kLosses}};
+  return {
+      {variant + ".non_finite", half, "NaN and Inf in losses, outputs, readings and state, over all windows",
+       optimized},
+      {variant + ".completed_windows", half, "windows within the budget, where there is one"},
+      {variant + ".over_budget", half, "1 where an allocation was refused", false, Values::kShare},
+      {variant + ".growth.*", half, "largest less smallest window after warm-up"},
+      {variant + ".per_window.*", half, "the smallest window after warm-up"},
+      {variant + ".rising_windows.*", half, "windows after warm-up above the one before"},
+      {variant + ".epoch_growth.*", half, "largest less smallest sum of an epoch after warm-up"},
+      {variant + ".slowest_window", half,
+       "of a card: the slowest window after warm-up over the median of the first three of them"},
+      {variant + ".epoch_time_spread", half, "of a card: longest less shortest epoch after warm-up, over the latter"},
+      {variant + ".run.*", half, "what the run has counted itself at the end"},
+      {variant + ".largest.*", half, "the largest magnitude of a loss, reading or bounded output in any window"},
+      {variant + ".least.*", half, "the smallest value of these", false, Values::kAny},
+      {variant + ".last_over_first.*", half, "a loss: the median of its last windows over that of its first", false,
+       Values::kNonNegative, Names::kLosses},
+      {variant + ".jumps.*", half, "a loss: changes beyond jump_factor times the running median change", false,
+       Values::kNonNegative, Names::kLosses}};
 }
 
 }  // namespace

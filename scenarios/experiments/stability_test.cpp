@@ -57,6 +57,16 @@ TEST(Stability, CatchesAWindowOrAnEpochThatCostsMore) {
     EXPECT_NE(costly.find(measure), std::string::npos) << costly;
 }
 
+TEST(Stability, CatchesTimesThatDrift) {
+  const auto text = stability("windows_of_epoch: 20", {"measure: optimized.slowest_window, at_most: 1.2",
+                                                       "measure: optimized.epoch_time_spread, at_most: 0.1"});
+  EXPECT_EQ(verdict(run(text)), "pass");
+  EXPECT_EQ(verdict(run(text, {.drags = 0.002})), "pass");
+  const auto slow = verdict(run(text, {.drags = 0.01}));
+  for (const char* measure : {"optimized.slowest_window <= 1.2", "optimized.epoch_time_spread <= 0.1"})
+    EXPECT_NE(slow.find(measure), std::string::npos) << slow;
+}
+
 TEST(Stability, ABaselineWithoutTheSinFails) {
   EXPECT_EQ(verdict(run(kPlain, {.baseline_is_clean = true})), "baseline.per_window.scalar_reads >= 8");
 }
@@ -126,6 +136,14 @@ TEST(Stability, WhatNoWindowMeasuresIsRefusedAtReading) {
        "measure: optimized.epoch_growth.disptches, equals: 0",
        ErrorKind::kUnknownName,
        {"criteria[0]", "did you mean 'dispatches'"}},
+      {"ends: 20",
+       "measure: optimized.epoch_time_spread, at_most: 0.1",
+       ErrorKind::kOutOfRange,
+       {"criteria[0]", "give windows_of_epoch"}},
+      {"warm_up_windows: 8",
+       "measure: baseline.slowest_window, at_most: 1.2",
+       ErrorKind::kOutOfRange,
+       {"criteria[0]", "the first 3 windows after warm-up", "there are 2"}},
       {"ends: 20",
        "measure: optimized.rising_windows.held_byte, equals: 0",
        ErrorKind::kUnknownName,

@@ -38,6 +38,7 @@ struct Plan {
   bool decides_wrongly = false;  // and the last item's, which is not close
   double busy_share = 0.5;       // of a step's time that the optimized run's device works
   double idle_step = 0;          // in this step it does not work at all
+  double drags = 0;              // every step takes so much of the first one's time longer than the one before
 };
 inline Plan plan;
 
@@ -65,7 +66,7 @@ class FakeRun final : public TrainingRun {
       for (std::int64_t i = 0; i < items(); ++i) sum_ += at::add(energy_[i], 1.0).item<double>();
     if (optimized && plan.leaks) kept_.push_back(at::zeros({100}));
     for (std::int64_t i = 0; optimized && plan.slows_down && i < items() * items() / 64; ++i) raw_.mul_(1.0);
-    time_.wall_s += 0.001;
+    time_.wall_s += 0.001 * (1 + (optimized ? plan.drags * static_cast<double>(steps_) : 0));
     if (steps_ != plan.idle_step) time_.busy_s += 0.001 * (optimized ? plan.busy_share : 0.25);
     for (int i = 0; optimized && plan.grows_dispatches && i < steps_; ++i) raw_.mul_(1.0);
   }
