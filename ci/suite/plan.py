@@ -75,10 +75,12 @@ def make_plan(cells: Sequence[str], table: Sequence[Mapping[str, Any]], scenario
     timed = {row["id"] for row in table if any(case["timed"] for case in row["cases"])}
     hurry = ("--quick",) if quick else ()
 
-    def engine(group: str, component: str, *flags: str) -> Step:
+    def engine(group: str, component: str, *flags: str, variants: str = "") -> Step:
         where = clock if group == "bench" else device
-        return Step(f"{group}.{component}", group,
-                    (group, "--device", where, "--filter", f"^{re.escape(component)}/", *flags), component=component)
+        name = f"{group}.{component}" + (".baseline" if variants == "baseline" else "")
+        return Step(name, group, (group, "--device", where, "--filter",
+                                  f"^{re.escape(component)}/" + (f"({variants})/" if variants else ""), *flags),
+                    component=component)
 
     on_simt = {component: smallest_cells(component, [cell for cell in cells if "/simt/" in cell], table)
                for component in components}
@@ -88,7 +90,9 @@ def make_plan(cells: Sequence[str], table: Sequence[Mapping[str, Any]], scenario
     steps += [Step(f"bits.{component}", "bits", component=component, cells=tuple(on_simt[component]))
               for component in twins]
     steps += [Step(f"sanitizer.{tool}.probe", "sanitizer", tool=tool) for tool in TOOLS]
-    steps += [engine("parity", component, *hurry) for component in components]
+    # A baseline's launches take longest, and its answers are the others' measure anyway: last, in steps of their own.
+    steps += [engine("parity", component, *hurry, variants=variants)
+              for variants in ("optimized|library", "baseline") for component in components]
     steps += [Step(f"sanitizer.{tool}.{component}", "sanitizer", tool=tool, component=component,
                    cells=tuple(smallest_cells(component, here, table))) for tool in TOOLS for component in components]
     steps += [engine("counters", component) for component in components]

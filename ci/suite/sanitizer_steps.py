@@ -70,7 +70,7 @@ def _check(bench: Bench, state: State, program: str, step: Step, budget_s: float
     if ended.how != "exited":
         bench.record_of(step.name).unlink(missing_ok=True)
         return _stopped(step, ended, ended.seconds)
-    finding = read_output(_text_from(bench.log_of(step.name), before), ended.code)
+    finding = read_output(_text_from(bench.log_of(step.name), before), ended.code, of_library_too=False)
     record, problem = take_record(bench, step.name)
     ran = {row["cell"] for row in record["twinbench"]["parity"]} if record else set()
     probe = state.results.get(f"sanitizer.{step.tool}.probe")
@@ -78,7 +78,7 @@ def _check(bench: Bench, state: State, program: str, step: Step, budget_s: float
     verdict, reason = {
         "found": ("fail", finding.reason),
         "refused": ("skip", finding.reason),
-        "broken": ("error", finding.reason)}.get(finding.verdict, ("pass", ""))
+        "broken": ("error", finding.reason)}.get(finding.verdict, ("pass", finding.reason))
     if verdict == "pass" and not set(step.cells) <= ran:
         verdict = "error"
         reason = f"clean, but {len(set(step.cells) - ran)} of its cells did not run: {problem or 'no row for them'}"

@@ -89,7 +89,7 @@ def test_a_hung_step_is_killed_with_all_it_started_and_the_rest_runs(suite):
 
 
 def test_half_a_record_is_no_record(suite):
-    run = suite("--only", "^parity", behaviour={
+    run = suite("--only", "^parity.*(first|second)$", behaviour={
         "parity.energy_flow.first": "half",
         "parity.energy_flow.second": "killed_while_writing"})
     assert run.returncode == 2 and suite.verdicts()["merge"] == "inconclusive"
@@ -102,7 +102,8 @@ def test_half_a_record_is_no_record(suite):
 
 def test_the_budget_cuts_resume_goes_on_and_no_result_is_lost(suite):
     start = time.monotonic()
-    run = suite("--only", "^(ceilings|parity|selftest)", behaviour={"parity.energy_flow.second": "slow"}, minutes=0.08)
+    only = "^(ceilings|parity.*(first|second)$|selftest)"
+    run = suite("--only", only, behaviour={"parity.energy_flow.second": "slow"}, minutes=0.08)
     assert time.monotonic() - start < 20 and run.returncode == 3
     summary = suite.summary()
     assert summary["not_run"] == ["selftest"]
@@ -110,7 +111,7 @@ def test_the_budget_cuts_resume_goes_on_and_no_result_is_lost(suite):
     assert len(load_record(suite.out
                            / "record.json").block["parity"]) > 0, "what was measured before the cut is in the record"
     (suite.folder / "calls").unlink()
-    run = suite("--only", "^(ceilings|parity|selftest)", "--resume")
+    run = suite("--only", only, "--resume")
     calls = (suite.folder / "calls").read_text()
     assert run.returncode == 0 and suite.summary()["not_run"] == [], run.stdout
     assert "ceilings" not in calls and "first" not in calls and "second" in calls and "selftest" in calls
@@ -191,6 +192,18 @@ def test_a_tool_that_checked_nothing_is_no_clean_result(suite):
                                  86).verdict == "found"
 
 
+def test_what_libtorch_reads_uninitialised_is_told_and_what_we_read_fails():
+    read = "========= Uninitialized __global__ memory read of size 4 bytes\n=========     at void {}+0x3c0\n"
+    ended = "========= ERROR SUMMARY: {} errors\n"
+    library, ours = read.format("at::native::copy_kernel"), read.format("twinbench::kernels::simt::run<Embed>")
+    assert sanitizer.read_output(library + ended.format(1), 86, of_library_too=False).verdict == "clean"
+    assert sanitizer.read_output(library + ended.format(1), 86).verdict == "found"
+    for text in (library + ours + ended.format(2), library + ended.format(2) + "========= ERROR SUMMARY: 1 errors were "
+                 "not printed. Use --print-limit option to adjust the number of printed errors\n"):
+        found = sanitizer.read_output(text, 86, of_library_too=False)
+        assert found.verdict == "found" and found.reason.startswith("2 reported")
+
+
 def test_no_sanitizer_is_a_skip_with_its_reason(suite, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.setattr(sanitizer, "TOOLKIT", "/nonexistent/compute-sanitizer")
@@ -246,11 +259,34 @@ HOST = {CELL.replace("cuda", "simt"): {
 @pytest.mark.parametrize("changes, words", [
     ({}, ""), ({"launches_by_kernel": {"first::Forward": 3}}, "launches_by_kernel"),
     ({"products_by_shape": {}}, "products_by_shape"), ({"device_activity": {"runs": 3, "kernels": 3}}, "CUPTI saw 1"),
-    ({"device_activity": {"runs": 3, "kernels": 90}}, "CUPTI saw 30"), ({"device_activity": None}, "")])
+    ({"device_activity": {"runs": 3, "kernels": 90}}, "CUPTI saw 30"), ({"device_activity": None}, ""),
+    ({"verdict": "error", "launches_by_kernel": {}}, None)])
 def test_the_cards_counts_are_held_against_the_hosts(changes, words):
     found, compared = host_counts.against_host(counters_record(**changes), HOST, "cuda")
-    assert compared == 1 and (words in found[0] if words else not found)
+    assert compared == (words is not None) and (words in found[0] if words else not found)
     assert host_counts.against_host(counters_record(cell="a.b/optimized/cuda/fp32/c"), HOST, "cuda") == ([], 0)
+
+
+def test_where_the_host_runs_ahead_the_card_may_launch_more_and_never_other_kernels():
+    cell = "energy_flow.adaptive_stop/optimized/cuda/fp32/tiny"
+    host = {cell.replace("cuda", "simt"): {"launches_by_kernel": {"adaptive_stop::Decide": 8}}}
+
+    def found(launches):
+        record = counters_record(cell=cell, launches_by_kernel=launches, products_by_shape={},
+                                 device_activity={"runs": 3, "kernels": 87})
+        return host_counts.against_host(record, host, "cuda")[0]
+
+    assert not found({"adaptive_stop::Decide": 29})
+    assert found({"adaptive_stop::Decide": 7}) and found({"adaptive_stop::Decide": 8, "adaptive_stop::Other": 1})
+
+
+def test_a_graph_holds_as_many_kernels_as_it_likes():
+    host = {CELL.replace("cuda", "simt"): {"launches_by_kernel": {"first::Forward": 2, "graph step": 1}}}
+    record = counters_record(launches_by_kernel=host[CELL.replace("cuda", "simt")]["launches_by_kernel"],
+                             products_by_shape={}, device_activity={"runs": 3, "kernels": 90})
+    assert host_counts.against_host(record, host, "cuda")[0] == []
+    record["twinbench"]["counters"][0]["device_activity"]["kernels"] = 6
+    assert "CUPTI saw 2" in host_counts.against_host(record, host, "cuda")[0][0]
 
 
 NCU = """==PROF== Connected

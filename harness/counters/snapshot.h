@@ -22,7 +22,7 @@ struct CounterSnapshot {
   std::int64_t copies = 0;      // copy_, clone, to, contiguous that really copied; not in dispatches
   std::int64_t device_copies = 0;    // those of them whose two sides lie on different devices
   std::int64_t allocations = 0;      // blocks of more than zero bytes asked of the tensor allocators
-  std::int64_t allocated_bytes = 0;  // as requested, before rounding
+  std::int64_t allocated_bytes = 0;  // as requested, before rounding; on a card its allocator's blocks
   std::int64_t peak_bytes = 0;       // highest number of bytes live at once, above the level at the start
   std::int64_t frees = 0;
   std::int64_t live_bytes =

@@ -26,9 +26,11 @@ bool within(double value, const nlohmann::json& range) {
 std::string broken_by(const ComponentSpec& spec, const NamedTensors& inputs, const NamedTensors& outputs,
                       const Setting& setting) {
   std::string all;
+  NamedTensors here;  // invariants read them
+  for (const auto& [name, tensor] : outputs) here.set(name, tensor.cpu());
   for (const auto& invariant : spec.invariants) {
     if (setting.backward()) break;  // they are of the forward pass
-    const std::string broken = invariant.broken(inputs, outputs, setting);
+    const std::string broken = invariant.broken(inputs, here, setting);
     if (!broken.empty()) all += "; " + invariant.name + ": " + broken;
   }
   return all;

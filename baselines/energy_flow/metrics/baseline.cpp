@@ -119,7 +119,8 @@ class Baseline final : public Runnable {
 
   void stop_device() const {
     const c10::Device device = inputs_["losses"].device();
-    if (device.is_cuda()) at::detail::getCUDAHooks().deviceSynchronize(device.index());
+    if (device.is_cuda())  // one without an index is the first
+      at::detail::getCUDAHooks().deviceSynchronize(std::max<c10::DeviceIndex>(device.index(), 0));
   }
 
   void add(Sums& sums, std::int64_t w, std::int64_t a) {

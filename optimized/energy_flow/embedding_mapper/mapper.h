@@ -111,7 +111,7 @@ class Mapper : public TwoHalves {
   };
 
   at::Tensor operand_matrix(std::int64_t columns) const {
-    return copies_operands_ ? matrix(columns).to(at::kBFloat16) : matrix(columns);
+    return copies_operands_ ? at::empty({rows_, columns}, embedding_.options().dtype(at::kBFloat16)) : matrix(columns);
   }
   // The operands that hold `values`, which the kernels store beside them or which take their place.
   at::Tensor gradient_operand(const at::Tensor& values, kernels::Operands<Real>& to) const {

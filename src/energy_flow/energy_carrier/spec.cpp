@@ -92,6 +92,17 @@ Cost cost(const Setting& s) {
   return {read + 4 * (2 * flows * input + 3 * state + flows * hidden + weights + 2 * biases), 6 * weights * flows};
 }
 
+// A tensor core's error is one of its operands, which guards let be ten times as large as those of the class.
+double operand_bound(const std::string& output, const NamedTensors& inputs, const Setting& setting) {
+  if (setting.dtype != Dtype::kTf32 || setting.backward() || output == "guard_hits") return 1;
+  constexpr double kUsual = 4, kGuard = 10;
+  double largest = 0;
+  for (const char* name : {"features", "energy", "hidden"})
+    if (inputs[name].numel() > 0)
+      largest = std::max(largest, inputs[name].nan_to_num(0).abs().clamp_max(kGuard).max().item<double>());
+  return std::max(1.0, largest / kUsual);
+}
+
 std::string beyond_limits(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
   if (setting.backward() || setting.size("flows") == 0) return "";
   const double next = outputs["next_hidden"].abs().max().item<double>();
@@ -110,6 +121,7 @@ ComponentSpec make_spec() {
   spec.proof = {{"dispatches", "", baseline_dispatches, optimized_dispatches},
                 {"copies", "", baseline_copies, nothing}};
   spec.cost = cost;
+  spec.bound_factor = operand_bound;
   // The specification's 3 a layer; one layer takes as many as its guard, two products and gates.
   spec.most_launches = [](const Setting& s) { return std::max<std::int64_t>(3 * s.size("layers"), 4); };
   spec.invariants = {{"bounded_state", beyond_limits}};
