@@ -127,6 +127,9 @@ struct ComponentSpec {
   std::map<std::string, std::string> unordered_on_card;
   // Of the library variant on a card: case -> why its answer is another than the specified one.
   std::map<std::string, std::string> library_limits;
+  // Of the optimized variant on a card: what the host looks at while it issues steps, some of them beyond the end. How
+  // many a run launches then depends on when it looks.
+  std::string runs_ahead;
   std::string host_work;       // what variants in operators do beside them, an element at a time; empty: nothing
   std::string regime = "hot";  // cold, hot or rotating: printed beside every time
   std::vector<Dtype> dtypes = {Dtype::kFp32};

@@ -33,15 +33,16 @@ class TableReader {
  private:
   void read(const json& tables) {
     check_keys("", tables,
-               {"summary", "source", "sin", "no_library", "unordered_on_card", "library_limits", "host_work", "regime",
-                "batch_size", "dtypes", "sizes", "options", "no_output_shows", "card_limits", "cases", "specimens",
-                "proof", "claims"});
+               {"summary", "source", "sin", "no_library", "unordered_on_card", "library_limits", "runs_ahead",
+                "host_work", "regime", "batch_size", "dtypes", "sizes", "options", "no_output_shows", "card_limits",
+                "cases", "specimens", "proof", "claims"});
     take(tables, "summary", spec_.summary);
     take(tables, "source", spec_.source);
     take(tables, "sin", spec_.sin);
     take(tables, "no_library", spec_.no_library);
     take(tables, "unordered_on_card", spec_.unordered_on_card);
     take(tables, "library_limits", spec_.library_limits);
+    take(tables, "runs_ahead", spec_.runs_ahead);
     take(tables, "host_work", spec_.host_work);
     take(tables, "regime", spec_.regime);
     take(tables, "batch_size", spec_.batch_size);

@@ -21,8 +21,8 @@ from suite.state import StepResult
 SECTORS = {
     "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": "loads",
     "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": "stores"}
-# Components whose host learns of the end by a flag that it looks at: on a card it issues more steps until it is up.
-RUN_AHEAD = ("adaptive_stop", "flow_forward", "flow_backward", "train_step", "text_bridge")
+# Components with "runs_ahead" in their spec.json: on a card their hosts issue more steps until a flag is up.
+RUN_AHEAD = ("adaptive_stop", "flow_forward", "flow_backward", "train_step", "text_bridge", "text_decoder")
 NOT_ALLOWED = "ERR_NVGPUCTRPERM"
 
 
@@ -100,7 +100,8 @@ def run_sectors(bench: Bench, step: Step, budget_s: float, pins: Path) -> StepRe
     for cell in step.cells:
         out = bench.work / "bits" / f"{step.name}.safetensors"
         out.parent.mkdir(parents=True, exist_ok=True)
-        command = [ncu, "--csv", "--metrics", ",".join(SECTORS), str(bench.program), "dump",
+        # Whole names: else inner namespaces are left out.
+        command = [ncu, "--csv", "--rename-kernels", "no", "--metrics", ",".join(SECTORS), str(bench.program), "dump",
                    cell.replace("/simt/", "/cuda/"), "--out", str(out)]
         ended = bench.run(step.name, command, step.limit_s, budget_s)
         result.seconds = round(result.seconds + ended.seconds, 2)

@@ -95,7 +95,7 @@ def make_plan(cells: Sequence[str], table: Sequence[Mapping[str, Any]], scenario
               for variants in ("optimized|library", "baseline") for component in components]
     steps += [Step(f"sanitizer.{tool}.{component}", "sanitizer", tool=tool, component=component,
                    cells=tuple(smallest_cells(component, here, table))) for tool in TOOLS for component in components]
-    steps += [engine("counters", component) for component in components]
+    steps += [engine("counters", component, *hurry) for component in components]
     steps += [Step(f"sectors.{component}", "sectors", component=component, cells=tuple(on_simt[component][:1]))
               for component in twins]
     if twins:

@@ -15,6 +15,7 @@ ERROR_CODE = 86  # of compute-sanitizer where it found something
 _REFUSALS = ("Device not supported", "device is not supported", "Unable to find injection library",
              "is not supported on this platform", "Insufficient privileges", "driver version is insufficient",
              "unsupported driver")
+_BROKE = "Internal Sanitizer Error"
 _NEVER_RAN = "terminated before first instrumented API call"
 _SUMMARY = re.compile(r"^=+ (?:ERROR SUMMARY: (\d+) errors?\b(?! were not printed)"
                       r"|RACECHECK SUMMARY: (\d+) hazards? displayed)", re.MULTILINE)
@@ -70,6 +71,8 @@ def read_output(text: str, code: int, *, of_library_too: bool = True) -> Finding
     readers = _UNINITIALISED.findall(text)
     if not of_library_too and readers and len(readers) == sum(summaries) and not any(_OURS in one for one in readers):
         return Finding("clean", f"{len(readers)} uninitialised reads of LibTorch's own kernels, none of ours")
+    if _BROKE in text:  # what it reports is its own end, not the program's
+        return Finding("broken", f"compute-sanitizer: {_BROKE}: run its kernels by name, with --kernel-name")
     if any(summaries) or code == ERROR_CODE:
         return Finding("found", f"{sum(summaries)} reported; first: {what}" if what else f"{sum(summaries)} reported")
     if _NEVER_RAN in text or not summaries:

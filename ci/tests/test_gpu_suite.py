@@ -280,6 +280,11 @@ def test_where_the_host_runs_ahead_the_card_may_launch_more_and_never_other_kern
     assert found({"adaptive_stop::Decide": 7}) and found({"adaptive_stop::Decide": 8, "adaptive_stop::Other": 1})
 
 
+def test_the_components_that_run_ahead_are_those_that_say_so():
+    said = {file.parent.name for file in (ROOT / "src").rglob("spec.json") if '"runs_ahead"' in file.read_text()}
+    assert said == set(host_counts.RUN_AHEAD)
+
+
 def test_a_graph_holds_as_many_kernels_as_it_likes():
     host = {CELL.replace("cuda", "simt"): {"launches_by_kernel": {"first::Forward": 2, "graph step": 1}}}
     record = counters_record(launches_by_kernel=host[CELL.replace("cuda", "simt")]["launches_by_kernel"],

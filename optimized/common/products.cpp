@@ -3,6 +3,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/addmm.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/mm.h>
@@ -69,6 +70,11 @@ void multiply(at::Tensor out, const at::Tensor& a, const at::Tensor& b, bool tf3
     const at::Tensor wide_a = widened(a, left), wide_b = widened(b, right);
     batched ? at::bmm_out(out, wide_a, wide_b) : at::mm_out(out, wide_a, wide_b);
   }
+}
+
+void multiply_and_add(at::Tensor out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias) {
+  announce(DeviceEvent::kProduct, [&] { return shape_name(a, b, false); });
+  at::addmm_out(out, bias, a, b);
 }
 
 }  // namespace twinbench

@@ -43,6 +43,15 @@ TEST(Utilisation, WithoutADeviceNothingIsRunAndNothingPasses) {
   }
 }
 
+TEST(Utilisation, ABaselineMayHaveFewerWindowsAllOfThemJudged) {
+  auto text = kUtilisation;
+  text.replace(text.find("windows: 8"), 10, "baseline_windows: 1\nwindows: 8");
+  const auto row = run(text, {.busy_share = 0.8});
+  EXPECT_EQ(verdict(row), "pass") << row.dump(1);
+  EXPECT_EQ(row["variants"][0]["timelines"][0]["values"].size(), 1u);
+  EXPECT_EQ(row["variants"][1]["timelines"][0]["values"].size(), 6u);
+}
+
 TEST(Utilisation, ASpreadNeedsWindows) {
   auto text = kUtilisation;
   text.replace(text.find("windows: 8"), 10, "windows: 3");

@@ -264,7 +264,7 @@ class Baseline final : public Runnable {
   // A device-wide wait at each end of a timed section; the host's operators have ended when they return.
   void time() {
     if (!s_.on("timer_syncs")) return;
-    if (on_card()) c10::impl::VirtualGuardImpl(c10::kCUDA).synchronizeDevice(-1);
+    if (on_card()) c10::impl::VirtualGuardImpl(c10::kCUDA).synchronizeDevice(0);
     ++work(kDeviceSyncs);
   }
 

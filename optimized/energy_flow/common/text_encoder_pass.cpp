@@ -15,6 +15,7 @@ template <class Real>
 TextEncoderPass<Real>::TextEncoderPass(const NamedTensors& inputs, const Setting& setting, at::ScalarType operand_type,
                                        const at::Tensor& surface, const NamedTensors& gradients)
     : round_(rounds_operands(setting)),
+      products_add_(!round_ && setting.device.takes_cuda_path()),
       backward_(setting.backward()),
       texts_(setting.size("batch")),
       model_(setting.size("model")),
@@ -75,11 +76,12 @@ Real* TextEncoderPass<Real>::gradient(const std::string& name) const {
 }
 
 template <class Real>
-auto TextEncoderPass<Real>::linear(const std::string& name, const std::string& suffix) -> Linear {
+auto TextEncoderPass<Real>::linear(const std::string& name, const std::string& suffix, bool may_add) -> Linear {
   const std::string weight = name + "_weight" + suffix, bias = name + "_bias" + suffix;
   const at::Tensor exact = inputs_[weight].contiguous();
   Linear result{.weight = {exact, round_ ? at::empty_like(exact, exact.options().dtype(operand_type_)) : exact},
                 .bias = given_values(bias)};
+  if (may_add && products_add_) result.bias = nullptr, result.of_product = inputs_[bias].contiguous();
   weights_.push_back(result.weight);
   if (!backward_) return result;
   result.grad_weight = gradients_["grad_" + weight];
@@ -133,9 +135,9 @@ Dropout<Real> TextEncoderPass<Real>::dropout(std::int64_t site) const {
 
 template <class Real>
 void TextEncoderPass<Real>::prepare(Layer& layer, const Operand& x, const std::string& suffix) {
-  layer.qkv = linear("qkv", suffix);
+  layer.qkv = linear("qkv", suffix, true);
   layer.out = linear("out", suffix);
-  layer.ff_in = linear("ff_in", suffix);
+  layer.ff_in = linear("ff_in", suffix, true);
   layer.ff_out = linear("ff_out", suffix);
   layer.rows = matrix(tokens_.capacity(), 3 * model_);
   layer.before = matrix(tokens_.capacity(), ff_);
@@ -196,8 +198,8 @@ void TextEncoderPass<Real>::prepare(Layer& layer, const Operand& x, const std::s
 
 template <class Real>
 void TextEncoderPass<Real>::prepare_projection() {
-  projection_ = linear("projection", "");
-  surface_ = linear("surface", "");
+  projection_ = linear("projection", "", true);
+  surface_ = linear("surface", "", true);
   mean_operand_ = operand(texts_, model_);
   normal_ = operand(texts_, model_);
   projected_ = matrix(texts_, model_);
@@ -278,13 +280,14 @@ void TextEncoderPass<Real>::forward() {
   const Operand* x = &x_;
   for (Layer& layer : layers_) {
     times(*x, layer.qkv, layer.rows);
-    elements({.rows = tokens_.count(),
-              .width = 3 * model_,
-              .step = EncoderStep::kBias,
-              .product = data<Real>(layer.rows),
-              .bias = layer.qkv.bias,
-              .out = {.plain = data<Real>(layer.rows)}});
-    clear_padding(layer.attended.exact);
+    if (layer.qkv.bias)
+      elements({.rows = tokens_.count(),
+                .width = 3 * model_,
+                .step = EncoderStep::kBias,
+                .product = data<Real>(layer.rows),
+                .bias = layer.qkv.bias,
+                .out = {.plain = data<Real>(layer.rows)}});
+    if (backward_) clear_padding(layer.attended.exact);  // gradients of weights are sums over all rows
     attend(layer.attention);
     round(layer.attended);
     times(layer.attended, layer.out, product_);

@@ -53,7 +53,7 @@ class TextEncoderPass {
   // After a step that wrote `operand`: the same on a path whose steps do not store factors themselves.
   virtual void finish(const Operand& operand) = 0;
 
-  const bool round_, backward_;
+  const bool round_, products_add_, backward_;  // products_add_: the library's products add a bias themselves
   const std::int64_t texts_, model_, heads_, ff_, cells_;
   TextTokens tokens_;
   const std::int64_t positions_, vocabulary_;
@@ -61,7 +61,8 @@ class TextEncoderPass {
  private:
   struct Linear {
     Operand weight;
-    const Real* bias = nullptr;
+    const Real* bias = nullptr;  // that kernels add; null where the product does
+    at::Tensor of_product = {};  // the bias that the product adds
     at::Tensor grad_weight = {}, grad_bias = {};
   };
   struct Layer {
@@ -78,7 +79,8 @@ class TextEncoderPass {
   Operand operand(std::int64_t rows, std::int64_t columns);
   kernels::Operands<Real> stored(const Operand& operand) const;
   const Real* given_values(const std::string& name);
-  Linear linear(const std::string& name, const std::string& suffix);
+  // may_add: nothing else of the layer adds its bias.
+  Linear linear(const std::string& name, const std::string& suffix, bool may_add = false);
   Real* gradient(const std::string& name) const;
   ResidualNorm<Real> residual_norm(const Operand& x, const Linear& linear, const std::string& gain,
                                    const std::string& shift, const Operand& out, const std::string& bias,
@@ -89,7 +91,10 @@ class TextEncoderPass {
   void prepare_projection();
   void prepare_backward();
   void times(const Operand& x, const Linear& linear, const at::Tensor& out) {
-    multiply(used(out), used(x.factor), linear.weight.factor.t());
+    if (linear.of_product.defined())
+      multiply_and_add(used(out), used(x.factor), linear.weight.factor.t(), linear.of_product);
+    else
+      multiply(used(out), used(x.factor), linear.weight.factor.t());
   }
   void times_back(const Operand& gradient, const Operand& x, const Linear& linear, const at::Tensor& grad_x) {
     multiply(linear.grad_weight, used(gradient.factor).t(), used(x.factor));

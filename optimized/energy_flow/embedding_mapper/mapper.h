@@ -101,7 +101,8 @@ class Mapper : public TwoHalves {
   const std::int64_t rows_;
   Surface last_;
 
-  at::Tensor matrix(std::int64_t columns) const { return at::empty({rows_, columns}, embedding_.options()); }
+  // Zeros: what the library's products store by bulk copies compute-sanitizer does not see.
+  at::Tensor matrix(std::int64_t columns) const { return at::zeros({rows_, columns}, embedding_.options()); }
 
  private:
   struct Layer {

@@ -84,11 +84,18 @@ std::int64_t solve_dispatches(const Setting& setting, std::int64_t iterations) {
   return 10 + (iterations > 0 ? iterations * (apply_dispatches(setting) + 33) - 7 : 0);
 }
 
+constexpr std::int64_t kMostDimOfBlock = 384;  // kMostDim of the kernels
+
 // Rotation, right side, solution, what is returned; backward instead of that the adjoint solution, the gradient from
 // it, edges scale by scale and the rotation's way back. Optimized: two products of the library for every 256 rows;
-// backward two more and one for the edges.
+// backward two more and one for the edges. On the CUDA path that one alone, but of rows beyond a block's shared memory,
+// whose products are the library's: one, and one more backward.
 std::int64_t dispatches(Variant variant, const NamedTensors& outputs, const Setting& setting) {
   const bool backward = setting.backward();
+  if (variant != Variant::kBaseline && setting.device.takes_cuda_path()) {
+    const bool wide = setting.size("dim") > kMostDimOfBlock;
+    return (backward ? 1 : 0) + (wide && setting.size("rows") > 0 ? (backward ? 2 : 1) : 0);
+  }
   if (variant != Variant::kBaseline) return (setting.size("rows") + 255) / 256 * (backward ? 5 : 2);
   const std::int64_t apply = apply_dispatches(setting);
   const std::int64_t forward = 15 + apply + 2 + solve_dispatches(setting, number(outputs, "iterations", 0));
