@@ -20,9 +20,7 @@ class Baseline final : public Runnable {
         first_(static_cast<std::int64_t>(setting.option("first"))),
         leak_(setting.on("slot_leak")),
         hidden_(setting.on("hidden_dtype") ? at::kBFloat16 : inputs["hidden"].scalar_type()) {
-    // What the host knows of the flows, without a read.
-    for (const char* name : {"birth", "status", "cell"}) host_.set(name, inputs[name].cpu().contiguous());
-    host_.set("distance", inputs["distance"].to(at::kFloat).cpu().contiguous());
+    know();
     ids_ = at::arange(samples_ * slots_, inputs["birth"].options().dtype(at::kLong));
     host_ids_ = at::empty({samples_ * slots_}, at::kLong);
     Baseline::reset();
@@ -34,6 +32,7 @@ class Baseline final : public Runnable {
   }
 
   void run() override {
+    if (!inputs_["birth"].is_cpu()) know();  // of a card's inputs the host has copies
     for (std::int64_t forward = first_; forward < forwards_; ++forward) {
       let_go();
       now_ = static_cast<std::int32_t>(generation_ + forward + 1);
@@ -82,6 +81,12 @@ class Baseline final : public Runnable {
   }
 
  private:
+  // What the host knows of the flows, without a read of each.
+  void know() {
+    for (const char* name : {"birth", "status", "cell"}) host_.set(name, inputs_[name].cpu().contiguous());
+    host_.set("distance", inputs_["distance"].to(at::kFloat).cpu().contiguous());
+  }
+
   struct Flow {
     std::int64_t slot = 0;
     std::int32_t forward_id = 0, age = 0, cell = -1;
