@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes the tables of reports/measured.md from the records of real cards in reports/records/: times, the model held
-against them, answers. --check: exit 1 where the page says something else.
+against them, answers, sanitizers, counts, scenarios. Of several records of a thing the latest holds. --check: exit 1
+where the page says something else.
 
 Text outside the tables is the page's own. Exit 0 written or equal, 1 other, 2 usage or tool error.
 """
@@ -77,13 +78,63 @@ def model(times: Block, modelled: Block) -> list[str]:
                   "limited by, by the model"], [row for _, row in rows])
 
 
-def answers(parity: Block) -> list[str]:
+def answers(records: list[Block]) -> list[str]:
+    """A cell's checks are those of the last call that judged it: a program that was mended is judged anew."""
+    of_cell: dict[str, Block] = {}
+    for record in records:
+        judged: dict[str, Counter[str]] = defaultdict(Counter)
+        for row in record["parity"]:
+            if row["check"] != "left_out":
+                judged[row["cell"]][row["verdict"]] += 1
+        of_cell |= judged
     counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for row in parity["parity"]:
-        counts[row["cell"].split("/")[0]][row["verdict"]] += 1
-    rows = [[name, *(str(count[verdict]) for verdict in ("pass", "fail", "error"))]
-            for name, count in sorted(counts.items())]
-    return table(["component", "checks passed", "failed", "errors"], rows)
+    for cell, verdicts in of_cell.items():
+        component, variant = cell.split("/")[:2]
+        counts[component].update({f"{variant} {verdict}": count for verdict, count in verdicts.items()})
+        counts[component][f"{variant} cells"] += 1
+    rows = []
+    for name, count in sorted(counts.items()):
+        row = [name]
+        for variant in ("optimized", "library", "baseline"):
+            bad = count[f"{variant} fail"] + count[f"{variant} error"]
+            row += [f"{count[f'{variant} pass']} in {count[f'{variant} cells']}" if count[f"{variant} cells"] else "–",
+                    str(bad) if count[f"{variant} cells"] else "–"]
+        rows.append(row)
+    return table(["component", "optimized: checks passed, in cells", "not passed", "library", "not passed", "baseline",
+                  "not passed"], rows)
+
+
+def sanitizers(checked: Block) -> list[str]:
+    tools = ("memcheck", "racecheck", "initcheck", "synccheck")
+    components = sorted({name.split()[0] for name in checked["sanitizers"]})
+    rows = []
+    for component in components:
+        found = [checked["sanitizers"].get(f"{component} {tool}") for tool in tools]
+        rows.append([component, *(one["verdict"] if one else "–" for one in found)])
+    return table(["component", *tools], rows)
+
+
+def counted(checked: Block) -> list[str]:
+    rows = []
+    for component, launches in sorted(checked["launches"].items()):
+        sectors = checked["sectors"].get(component)
+        fewer = "–"
+        if sectors:
+            fewer = "; ".join(f"{kernel.split('::')[-1]} {what} {card} of {host}"
+                              for kernel, what, card, host in sectors["differ"]) or "none"
+        rows.append([component, str(launches["compared"]), str(len(launches["other"])),
+                     str(sectors["compared"]) if sectors else "–", fewer])
+    return table(["component", "cells whose launches are held against simt's", "other", "sums of sectors",
+                  "fewer on the card"], rows)
+
+
+def scenarios(record: Block) -> list[str]:
+    rows = []
+    for one in record["scenarios"]:
+        told = "; ".join(f"{row['name']}: {row['measured']:.4g}{' FAIL' if row['verdict'] == 'fail' else ''}"
+                         for row in one["criteria"] if row["measured"] is not None)
+        rows.append([one["name"], one["verdict"], told])
+    return table(["scenario", "verdict", "measured"], rows)
 
 
 def bits(found: Block) -> list[str]:
@@ -95,19 +146,35 @@ def bits(found: Block) -> list[str]:
     return table(["dtype", "same bits", "within tolerance", "outside of it"], rows)
 
 
-def only(pattern: str) -> Path:
+def all_of(pattern: str) -> list[Path]:
     found = sorted(RECORDS.glob(pattern))
     if not found:
         raise ReportError("no such record", file=f"reports/records/{pattern}", remedy="run ci/gpu_suite on a card")
-    return found[-1]
+    return found
+
+
+def records_of(what: str) -> list[Block]:
+    """The blocks of all such records, the latest last."""
+    blocks = [load_record(path).block for path in all_of(f"h200/*_{what}_*.json.gz")]
+    return sorted(blocks, key=lambda block: block["provenance"]["utc"])
+
+
+def together(records: list[Block]) -> Block:
+    """One block in which a twin's times are those of the last record that has them."""
+    block = dict(records[-1])
+    timings = {row["cell"]: row for record in records for row in record["timings"]}
+    speedups = {(row["component"], row["dtype"], row["case"], row["from"]): row
+                for record in records for row in record["speedups"]}
+    return {**block, "timings": list(timings.values()), "speedups": list(speedups.values())}
 
 
 def tables() -> dict[str, list[str]]:
-    times, modelled, parity = (load_record(only(f"h200/*_{what}_*.json.gz")).block
-                               for what in ("times", "modelled", "parity"))
-    of_bits = json.loads(only("h200/*_bits_*.json").read_text())
+    times = together(records_of("times"))
+    of_bits, checked = (json.loads(all_of(f"h200/*_{what}_*.json")[-1].read_text()) for what in ("bits", "checked"))
+    modelled = {"modelled": [row for record in records_of("modelled") for row in record["modelled"]]}
     return {"ceilings": ceilings(times), "speedups": speedups(times), "model": model(times, modelled),
-            "answers": answers(parity), "bits": bits(of_bits)}
+            "answers": answers(records_of("parity")), "bits": bits(of_bits), "sanitizers": sanitizers(checked),
+            "counted": counted(checked), "scenarios": scenarios(records_of("scenarios")[-1])}
 
 
 def filled(text: str, made: dict[str, list[str]]) -> str:

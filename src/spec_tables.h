@@ -13,6 +13,7 @@ const char* spec_text(const std::string& component_id);
 // Adds what the text says to a specification, whose pipeline and name are known:
 //   summary, source, sin, no_library, regime, batch_size   texts, as in ComponentSpec
 //   unordered_on_card, library_limits  {"library": "atomics"}, {"infinite_key": "NaN"}, as in ComponentSpec
+//   runs_ahead  a text, as there
 //   dtypes    ["fp32", "bf16"]
 //   sizes     [["flows", 0], ["hidden", 1, 4096], ["tokens", 0, 512, "texts", 3]]: symbol, least, most; of a part that
 //             an option decides on: that, and the least with it

@@ -29,7 +29,7 @@ def test_every_stage_begins_in_its_order_and_none_lets_a_failure_pass(suite):
     assert "    twinbench counters --device cuda --filter ^energy_flow\\.first/" in page
     assert "    twinbench counters --device simt" in page and "    twinbench bench --device cpu" in page
     assert "ended by SIGSEGV" in page and "refused as planted" in page and "energy_flow.second" not in page
-    assert "parity.energy_flow.first.json: 12 planned, 12 passed" in page
+    assert re.search(r"parity[.]energy_flow[.]first[.]json: (\d+) planned, \1 passed", page)
 
 
 def test_stages_that_are_dropped_are_named(suite):

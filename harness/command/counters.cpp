@@ -9,6 +9,7 @@
 
 #include "harness/command/command.h"
 #include "harness/command/jobs.h"
+#include "harness/counters/card_counts.h"
 #include "harness/counters/case_memory.h"
 #include "harness/counters/count_component.h"
 #include "harness/counters/pieces.h"
@@ -100,8 +101,7 @@ json count(const std::vector<Cell>& cells, std::uint64_t seed, bool trace_all) {
 // A steady run that ends with more memory than it began with would exhaust any machine in the end.
 // Not of LibTorch's operators on a card, whose blocks differ and whose autograd lets go late: lives tell of them.
 std::string growth_of(const Cell& cell, const CounterSnapshot& snapshot) {
-  const bool told_by_lives = cell.device.is_cuda() && cell.variant != Variant::kOptimized;
-  return snapshot.live_bytes == 0 || told_by_lives
+  return snapshot.live_bytes == 0 || counts_blocks(cell.variant, cell.setting())
              ? ""
              : "a steady run keeps " + std::to_string(snapshot.live_bytes) + " bytes of tensor memory";
 }

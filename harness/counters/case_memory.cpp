@@ -2,6 +2,7 @@
 #include "harness/counters/case_memory.h"
 
 #include "harness/compare/inputs.h"
+#include "harness/counters/card_counts.h"
 #include "harness/counters/counter_scope.h"
 #include "harness/device/device_allocator.h"
 #include "harness/gpu/nvtx_range.h"
@@ -43,10 +44,6 @@ CaseMemory watched_life(const Component& component, Variant variant, const Setti
   return memory;
 }
 
-bool late_frees(Variant variant, const Setting& setting) {
-  return setting.device.is_cuda() && variant != Variant::kOptimized;
-}
-
 }  // namespace
 
 std::string CaseMemory::leak() const {
@@ -67,13 +64,11 @@ CaseMemory case_memory(const Component& component, Variant variant, const Settin
   const CaseMemory first = watched_life(component, variant, setting, seed);
   if (first.leak().empty()) return first;
   CaseMemory last = watched_life(component, variant, setting, seed);
-  // On a card autograd's own thread lets go of the last tensors when it likes, in this life or in the next one: a leak
-  // is what every life has.
   constexpr int kLives = 4;
-  for (int life = 0; life < kLives && late_frees(variant, setting) && !last.leak().empty(); ++life) {
+  for (int life = 0; life < kLives && counts_blocks(variant, setting) && !last.leak().empty(); ++life) {
     const std::int64_t before = last.device ? last.device->leaked_bytes : 0;
     last = watched_life(component, variant, setting, seed);
-    if (last.device && (before > 0) != (last.device->leaked_bytes > 0)) last.device->leaked_bytes = 0;
+    if (last.device) last.device->leaked_bytes = leaked_in_both(before, last.device->leaked_bytes);
   }
   return last;
 }

@@ -1,9 +1,8 @@
 // Counting passes over runnables.
 #include "harness/counters/count_component.h"
 
-#include <set>
-
 #include "harness/compare/inputs.h"
+#include "harness/counters/card_counts.h"
 #include "harness/counters/counter_scope.h"
 #include "harness/counters/process_calls.h"
 #include "harness/gpu/nvtx_range.h"
@@ -35,32 +34,6 @@ Subject set_up(const Component& component, Variant variant, const Setting& setti
     subject.runnable->run();
   }
   return subject;
-}
-
-// Formulas are those of the way that does the most: where set-up had a choice, the one taken may need less.
-bool fits(std::int64_t due, std::int64_t measured, bool chose) { return chose ? measured <= due : measured == due; }
-
-// What a baseline in LibTorch's operators does more of on a card than the host's formula has, as what the host reads is
-// copied there. Bytes are not compared at all: the card's allocator reports its own blocks.
-bool is_more_on_card(const std::string& counter, Variant variant, const Setting& setting) {
-  static const std::set<std::string> kMore = {"copies", "device_copies", "allocations", "frees"};
-  return variant != Variant::kOptimized && setting.device.is_cuda() && kMore.count(counter) > 0;
-}
-bool is_of_blocks(const std::string& counter) {
-  return counter == "allocated_bytes" || counter == "peak_bytes" || counter == "live_bytes";
-}
-
-// What two steady runs have in common. The sizes of a card's blocks depend on which are free, and the steps that a host
-// issues ahead on when it looks.
-CounterSnapshot comparable(CounterSnapshot counts, const ComponentSpec& spec, Variant variant, const Setting& setting) {
-  if (!setting.device.is_cuda()) return counts;
-  if (variant != Variant::kOptimized) {
-    counts.allocated_bytes = counts.peak_bytes = counts.live_bytes = 0;
-  } else if (!spec.runs_ahead.empty()) {
-    counts.dispatches = 0;
-    counts.by_name.clear(), counts.launches_by_kernel.clear(), counts.products_by_shape.clear();
-  }
-  return counts;
 }
 
 // With `process_calls`, in a run of its own: observing operators takes memory too.
@@ -126,8 +99,7 @@ std::vector<ProofResult> check_proof(const Component& component, const Setting& 
                        false,
                        ""};
     const auto add = [&](const char* twin, std::int64_t due, std::int64_t measured, bool chose, Variant variant) {
-      if (is_more_on_card(proof.counter, variant, setting) ? measured >= due : fits(due, measured, chose)) return;
-      if (variant != Variant::kOptimized && setting.device.is_cuda() && is_of_blocks(proof.counter)) return;
+      if (fits_formula(proof.counter, due, measured, chose, variant, setting)) return;
       result.reason += (result.reason.empty() ? "" : "; ") + std::string("the ") + twin + " has " + proof.counter +
                        " = " + std::to_string(measured) + " instead of " + std::to_string(due);
     };
@@ -154,7 +126,8 @@ std::string device_limits_broken(const Cell& cell, const CounterSnapshot& measur
     add("a run launches " + std::to_string(launches) + " kernels and " + std::to_string(products) +
         " products, the specification allows " + std::to_string(spec.most_launches(setting)));
   for (const auto& proof : spec.proof)
-    if (!proof.of_result && !fits(proof.optimized(setting), measured.value(proof.counter), chose))
+    if (!proof.of_result && !fits_formula(proof.counter, proof.optimized(setting), measured.value(proof.counter), chose,
+                                          cell.variant, setting))
       add(proof.counter + " = " + std::to_string(measured.value(proof.counter)) + " instead of " +
           std::to_string(proof.optimized(setting)));
   return broken;

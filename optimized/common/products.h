@@ -11,8 +11,8 @@ namespace twinbench {
 // the CPU has none and multiplies exactly.
 void multiply(at::Tensor out, const at::Tensor& a, const at::Tensor& b, bool tf32 = false);
 
-// out = a b + bias in fp32, bias [columns]: on a card in one kernel, of cuBLASLt, which on an H200 also chose better tiles
-// for few rows and for a transformer's widths than the plain product.
+// out = a b + bias in fp32, bias [columns]: on a card in one kernel, of cuBLASLt, which on an H200 also chose better
+// tiles for few rows and for a transformer's widths than the plain product.
 void multiply_and_add(at::Tensor out, const at::Tensor& a, const at::Tensor& b, const at::Tensor& bias);
 
 }  // namespace twinbench
