@@ -9,9 +9,9 @@
 
 #include "harness/command/command.h"
 #include "harness/command/jobs.h"
-#include "harness/counters/card_counts.h"
 #include "harness/counters/case_memory.h"
 #include "harness/counters/count_component.h"
+#include "harness/counters/excused_counts.h"
 #include "harness/counters/pieces.h"
 #include "harness/counters/pins.h"
 #include "harness/counters/process_calls.h"

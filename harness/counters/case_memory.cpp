@@ -2,8 +2,8 @@
 #include "harness/counters/case_memory.h"
 
 #include "harness/compare/inputs.h"
-#include "harness/counters/card_counts.h"
 #include "harness/counters/counter_scope.h"
+#include "harness/counters/excused_counts.h"
 #include "harness/device/device_allocator.h"
 #include "harness/gpu/nvtx_range.h"
 #include "harness/memory/tracked_allocator.h"

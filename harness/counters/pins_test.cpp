@@ -66,6 +66,18 @@ TEST(Pins, EveryDriftFailsAndNamesOldAndNew) {
   EXPECT_NE(pins.check("cell", other_operator).reason.find("aten::mul 1 -> 0, aten::div 0 -> 1"), std::string::npos);
 }
 
+TEST(Pins, ThePeakOfALibrarysThreadsAloneIsAboutTheSame) {
+  Pins pins;
+  CounterSnapshot one = sample();
+  one.peak_bytes = 10000;
+  for (const char* cell : {"a.b/library/cpu/fp32/c", "a.b/baseline/cpu/fp32/c"}) pins.set(cell, one);
+  one.peak_bytes = 9900;
+  EXPECT_TRUE(pins.check("a.b/library/cpu/fp32/c", one).pass);
+  EXPECT_FALSE(pins.check("a.b/baseline/cpu/fp32/c", one).pass);
+  one.peak_bytes = 9899;
+  EXPECT_FALSE(pins.check("a.b/library/cpu/fp32/c", one).pass);
+}
+
 TEST(Pins, RegionsOfLibraryProductsAreTheProcessorsOwnAndOthersAreNot) {
   Pins pins;
   CounterSnapshot one = sample();

@@ -1,6 +1,8 @@
 // Counter lookup by name and readable differences.
 #include "harness/counters/snapshot.h"
 
+#include <cstdlib>
+
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"
 
@@ -93,6 +95,13 @@ std::string difference(const CounterSnapshot& before, const CounterSnapshot& aft
       if (!(before.*maps).count(name)) append_change(text, name, 0, count);
   }
   return text;
+}
+
+CounterSnapshot with_settled_peak(CounterSnapshot measured, const CounterSnapshot& expected) {
+  constexpr std::int64_t kShare = 100;
+  if (std::abs(measured.peak_bytes - expected.peak_bytes) <= expected.peak_bytes / kShare)
+    measured.peak_bytes = expected.peak_bytes;
+  return measured;
 }
 
 }  // namespace twinbench

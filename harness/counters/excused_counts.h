@@ -1,5 +1,6 @@
-// What is not asked of counts on a card: LibTorch's operators copy there what the host reads, its allocator reports
-// blocks, its autograd lets go late, and a host that polls a flag issues steps beyond the end.
+// What is not asked of counts. On a card: LibTorch's operators copy there what the host reads, its allocator reports
+// blocks, its autograd lets go late, and a host that polls a flag issues steps beyond the end. Of a library
+// anywhere: its peak (with_settled_peak).
 #pragma once
 
 #include <set>
