@@ -60,7 +60,8 @@ def test_smoke_scenarios_pass_on_real_text(folder, listed):
         assert row["verdict"] == "pass" and row["device"] == "cpu" and row["source"] and row["experiment"]
         passed = [criterion for criterion in row["criteria"] if criterion["verdict"] == "pass"]
         left = [criterion for criterion in row["criteria"] if criterion["verdict"] != "pass"]
-        assert passed and all(criterion["verdict"] == "skip" and "the CPU launches nothing" in criterion["reason"]
+        of_a_card = ("the CPU launches nothing", "no GPU: how long windows take is judged on one only")
+        assert passed and all(criterion["verdict"] == "skip" and any(why in criterion["reason"] for why in of_a_card)
                               for criterion in left), row["name"]
 
 

@@ -51,8 +51,8 @@ const std::vector<CounterField>& counter_fields();
 using CounterMap = std::pair<std::string, std::map<std::string, std::int64_t> CounterSnapshot::*>;
 const std::vector<CounterMap>& counter_maps();
 
-// `measured` with the peak that is expected, where it is a hundredth from it at most: the threads of a library's operator
-// take scratch side by side, so that its peak varies by how they meet.
+// `measured` with the peak that is expected, where it is a hundredth from it at most: the threads of a library's
+// operator take scratch side by side, so that its peak varies by how they meet.
 CounterSnapshot with_settled_peak(CounterSnapshot measured, const CounterSnapshot& expected);
 
 // "dispatches 3 -> 4, aten::add 1 -> 2": what differs; empty where nothing does.
