@@ -47,17 +47,20 @@ Ceiling gemm_ceiling(const std::string& name, c10::ScalarType dtype, std::int64_
       std::nullopt, "best of " + std::to_string(rounds) + " at::mm_out, n = " + std::to_string(n) + ", random data"};
 }
 
+// A copy's target is read into the cache before it is written, which nobody counts; an update in place has no such
+// hidden third, and is what an optimizer does. The faster of both is what the memory can do.
 Ceiling copy_ceiling(std::int64_t elements, int rounds) {
   const auto source = at::rand({elements}, own_generator());
   auto target = at::empty_like(source);
-  const double seconds = best_seconds(rounds, [&] { target.copy_(source); });
+  const double copied = best_seconds(rounds, [&] { target.copy_(source); }),
+               updated = best_seconds(rounds, [&] { target.mul_(0.999); });
   return {"cpu",
           "copy",
           "B/s",
-          8.0 * elements / seconds,
+          8.0 * elements / std::min(copied, updated),
           std::nullopt,
-          "best of " + std::to_string(rounds) + " copies, " + std::to_string(elements * 4 / (1 << 20)) +
-              " MiB a side, read + written"};
+          "best of " + std::to_string(rounds) + (copied <= updated ? " copies, " : " updates in place, ") +
+              std::to_string(elements * 4 / (1 << 20)) + " MiB a side, read + written"};
 }
 
 // What a thread's multipliers can do in registers: own loops come nearer to it than the library's product does.
