@@ -95,11 +95,11 @@ template <class Real>
 TWINBENCH_CPU_CLONES static void step_sizes(std::int64_t inner, const Real* __restrict parts,
                                             const Real* __restrict weight, Real bias, Real* __restrict exponential,
                                             Real* __restrict step) {
-  Real logit[kTile];
-  for (std::int64_t t = 0; t < kTile; ++t) logit[t] = bias;
+  Real logit[kTile] = {};
   for (std::int64_t k = 0; k < inner; ++k)
     for (std::int64_t t = 0; t < kTile; ++t) logit[t] = fused(weight[k], parts[k * kTile + t], logit[t]);
-  for (std::int64_t t = 0; t < kTile; ++t) exponential[t] = kernels::exp(logit[t]);
+  // The bias last: the terms are small beside it, and a sum from it on would round each to its digits.
+  for (std::int64_t t = 0; t < kTile; ++t) exponential[t] = kernels::exp(logit[t] + bias);
   for (std::int64_t t = 0; t < kTile; ++t) step[t] = clamped_step(exponential[t]);
 }
 
