@@ -68,11 +68,11 @@ def read_output(text: str, code: int, *, of_library_too: bool = True) -> Finding
     summaries = [int(match[1] or match[2]) for match in _SUMMARY.finditer(text)]
     first = _REPORT.search(text)
     what = first[1].strip()[:200] if first else ""
+    if _BROKE in text:  # what it reports is its own end, not the program's
+        return Finding("broken", f"compute-sanitizer: {_BROKE}: run its kernels by name, with --kernel-name")
     readers = _UNINITIALISED.findall(text)
     if not of_library_too and readers and len(readers) == sum(summaries) and not any(_OURS in one for one in readers):
         return Finding("clean", f"{len(readers)} uninitialised reads of LibTorch's own kernels, none of ours")
-    if _BROKE in text:  # what it reports is its own end, not the program's
-        return Finding("broken", f"compute-sanitizer: {_BROKE}: run its kernels by name, with --kernel-name")
     if any(summaries) or code == ERROR_CODE:
         return Finding("found", f"{sum(summaries)} reported; first: {what}" if what else f"{sum(summaries)} reported")
     if _NEVER_RAN in text or not summaries:

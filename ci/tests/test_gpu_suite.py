@@ -188,8 +188,10 @@ def test_a_tool_that_checked_nothing_is_no_clean_result(suite):
     assert suite.verdicts()["sanitizer.memcheck.energy_flow.second"] == "error"
     assert sanitizer.read_output("========= COMPUTE-SANITIZER\n", 0).verdict == "broken", "no summary line, no verdict"
     assert sanitizer.read_output("========= ERROR SUMMARY: 0 errors\n", 0).verdict == "clean"
-    assert sanitizer.read_output("========= RACECHECK SUMMARY: 2 hazards displayed (2 errors, 0 warnings)\n",
-                                 86).verdict == "found"
+    hazards = "========= RACECHECK SUMMARY: 2 hazards displayed (2 errors, 0 warnings)\n"
+    assert sanitizer.read_output(hazards, 86).verdict == "found"
+    own_end = "========= Internal Sanitizer Error: The Sanitizer failed to handle a hardware exception.\n"
+    assert sanitizer.read_output(own_end + hazards, 86).verdict == "broken"
 
 
 def test_what_libtorch_reads_uninitialised_is_told_and_what_we_read_fails():

@@ -22,20 +22,6 @@ bool within(double value, const nlohmann::json& range) {
   return value >= range.at(0).get<double>() && value <= range.at(1).get<double>();
 }
 
-// "; <invariant>: <what a specimen does to it>" for each that it breaks: how wrong the mistake is, in its own measure.
-std::string broken_by(const ComponentSpec& spec, const NamedTensors& inputs, const NamedTensors& outputs,
-                      const Setting& setting) {
-  std::string all;
-  NamedTensors here;  // invariants read them
-  for (const auto& [name, tensor] : outputs) here.set(name, tensor.cpu());
-  for (const auto& invariant : spec.invariants) {
-    if (setting.backward()) break;  // they are of the forward pass
-    const std::string broken = invariant.broken(inputs, here, setting);
-    if (!broken.empty()) all += "; " + invariant.name + ": " + broken;
-  }
-  return all;
-}
-
 }  // namespace
 
 Wrongness wrongness(const at::Tensor& wrong, const at::Tensor& right) {
@@ -124,8 +110,9 @@ void check_specimen(const Component& component, const Setting& asked, std::uint6
     if (const std::string other = other_mistake(documented, reference, outputs, shown); !other.empty())
       return result.fail("rejected, and not for the documented mistake '" + mistake + "': " + other);
   }
-  result.reason =
-      "rejected as it must be: " + shown.reason + seen + broken_by(component.spec, generated, outputs, setting);
+  // How wrong the mistake is in the component's own measure.
+  const std::string broken = broken_invariants(component.spec, generated, outputs, setting);
+  result.reason = "rejected as it must be: " + shown.reason + seen + (broken.empty() ? "" : "; " + broken);
 }
 
 }  // namespace twinbench

@@ -88,6 +88,8 @@ void check_batch_invariance(const Subject& subject, CheckResult& result);
 void check_poisoned_neighbour(const Subject& subject, CheckResult& result);
 // What the specification's invariants say of outputs to the subject's inputs: empty, or each that is broken.
 std::string broken_invariants(const Subject& subject, const NamedTensors& of_a_run);
+std::string broken_invariants(const ComponentSpec& spec, const NamedTensors& inputs, const NamedTensors& of_a_run,
+                              const Setting& setting);
 void check_invariants(const Subject& subject, CheckResult& result);
 void check_relations(const Subject& subject, CheckResult& result);
 void check_ways(const Subject& subject, CheckResult& result);

@@ -137,13 +137,17 @@ std::string without_effect(const Component& component, const Setting& first, std
 }  // namespace
 
 std::string broken_invariants(const Subject& subject, const NamedTensors& of_a_run) {
+  return broken_invariants(subject.spec(), subject.generated, of_a_run, subject.setting);
+}
+
+std::string broken_invariants(const ComponentSpec& spec, const NamedTensors& inputs, const NamedTensors& of_a_run,
+                              const Setting& setting) {
   std::string all;
-  if (subject.setting.input_case.pass == Pass::kBackward) return all;  // they are about the answer, not its gradients
-  NamedTensors inputs, outputs;
-  for (const auto& [name, tensor] : subject.generated) inputs.set(name, tensor);
+  if (setting.backward()) return all;  // they are about the answer, not its gradients
+  NamedTensors outputs;
   for (const auto& [name, tensor] : of_a_run) outputs.set(name, tensor.to(at::kCPU));
-  for (const auto& invariant : subject.spec().invariants) {
-    const std::string broken = invariant.broken(inputs, outputs, subject.setting);
+  for (const auto& invariant : spec.invariants) {
+    const std::string broken = invariant.broken(inputs, outputs, setting);
     if (!broken.empty()) all += (all.empty() ? "" : "; ") + invariant.name + ": " + broken;
   }
   return all;

@@ -279,8 +279,7 @@ void check_counted(const ScenarioConfig& config, Variant variant, std::size_t nu
   if (measure == to_string(variant) + ".slowest_window" && settled <= static_cast<std::int64_t>(kFirstWindows))
     throw Error(ErrorKind::kOutOfRange, field, measure,
                 "the first " + std::to_string(kFirstWindows) +
-                    " windows after warm-up are what later ones are held to, " + "there are " +
-                    std::to_string(settled));
+                    " windows after warm-up are what later ones are held to, there are " + std::to_string(settled));
 }
 
 void check(const ScenarioConfig& config) {
