@@ -55,17 +55,7 @@ std::vector<Case> small_cases() {
 // Some in each revision, all of them in ci/slow: an oracle that knows what hangs on a rounding takes seven runs.
 std::vector<Case> cases_in_turn() {
   constexpr std::size_t kMost = 5;
-  std::vector<Case> cases = small_cases();
-  if (std::getenv("TWINBENCH_EVERY")) return cases;
-  const std::string sample = sample_of_tests();
-  std::sort(cases.begin(), cases.end(), [&sample](const Case& a, const Case& b) {
-    return name_hash(sample + a.name) < name_hash(sample + b.name);
-  });
-  std::printf("TWINBENCH_SAMPLE=%s takes", sample.c_str());
-  cases.resize(std::min(cases.size(), kMost));
-  for (const Case& one : cases) std::printf(" %s", one.name.c_str());
-  std::printf("; TWINBENCH_EVERY=1 takes all\n");
-  return cases;
+  return taken_and_told(small_cases(), kMost, [](const Case& one) { return one.name; });
 }
 
 double share_of(const at::Tensor& mask) { return mask.to(at::kDouble).mean().item<double>(); }

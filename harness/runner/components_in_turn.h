@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "harness/runner/share.h"
@@ -22,23 +23,37 @@ inline std::string sample_of_tests() {
   return std::string(line, std::string(line).find_last_not_of('\n') + 1);
 }
 
-// Those that `wanted` accepts: all where they are at most `most` or TWINBENCH_EVERY is set, else `most` of them, others
-// in each revision; what is left out is named.
+// `most` of them, others in each revision; all, in their own order, where they are no more or TWINBENCH_EVERY is set.
+template <class Thing, class Name>
+std::vector<Thing> taken_in_turn(const std::vector<Thing>& all, std::size_t most, const Name& name_of) {
+  if (all.size() <= most || std::getenv("TWINBENCH_EVERY")) return all;
+  const std::string sample = sample_of_tests();
+  std::vector<std::pair<std::uint64_t, std::size_t>> turns;
+  for (std::size_t i = 0; i < all.size(); ++i) turns.emplace_back(name_hash(sample + name_of(all[i])), i);
+  std::sort(turns.begin(), turns.end());
+  std::vector<Thing> taken;
+  for (std::size_t i = 0; i < most; ++i) taken.push_back(all[turns[i].second]);
+  return taken;
+}
+
+// The same, and says which.
+template <class Thing, class Name>
+std::vector<Thing> taken_and_told(const std::vector<Thing>& all, std::size_t most, const Name& name_of) {
+  const std::vector<Thing> taken = taken_in_turn(all, most, name_of);
+  if (taken.size() == all.size()) return taken;
+  std::printf("TWINBENCH_SAMPLE=%s takes", sample_of_tests().c_str());
+  for (const Thing& one : taken) std::printf(" %s", name_of(one).c_str());
+  std::printf("; TWINBENCH_EVERY=1 takes all\n");
+  return taken;
+}
+
+// Of the components that `wanted` accepts.
 template <class Wanted>
 std::vector<const Component*> components_in_turn(std::size_t most, Wanted wanted) {
-  std::vector<const Component*> chosen;
+  std::vector<const Component*> all;
   for (const Component& component : components())
-    if (wanted(component)) chosen.push_back(&component);
-  if (chosen.size() <= most || std::getenv("TWINBENCH_EVERY")) return chosen;
-  const std::string sample = sample_of_tests();
-  std::sort(chosen.begin(), chosen.end(), [&sample](const Component* a, const Component* b) {
-    return name_hash(sample + a->spec.id()) < name_hash(sample + b->spec.id());
-  });
-  std::printf("TWINBENCH_SAMPLE=%s leaves out", sample.c_str());
-  for (std::size_t i = most; i < chosen.size(); ++i) std::printf(" %s", chosen[i]->spec.id().c_str());
-  std::printf("; TWINBENCH_EVERY=1 takes all\n");
-  chosen.resize(most);
-  return chosen;
+    if (wanted(component)) all.push_back(&component);
+  return taken_and_told(all, most, [](const Component* one) { return one->spec.id(); });
 }
 
 }  // namespace twinbench
