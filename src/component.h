@@ -96,6 +96,8 @@ struct Relation {
   std::string name;
   std::function<Setting(Setting)> other;  // from the case's setting
   bool exact = true;                      // bit for bit; else within each output's tolerance
+  // Where exact, what an element may be off by: in a setting of another scale terms underflow that are numbers here.
+  double underflow = 0;
 };
 
 // Input that every variant must refuse when it is made or run, with this kind of error naming this field. Wrong shapes,

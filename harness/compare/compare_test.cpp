@@ -269,6 +269,19 @@ TEST(Compare, GradientClass) {
   EXPECT_FALSE(judge(twin, -twin.baseline, spec).accepted());
 }
 
+// Sums that nearly cancel: the baseline is off by two thousandths, where the class allows a tenth of one.
+TEST(Compare, AGradientWhoseBaselineMissesTheClassIsHeldToThatBaseline) {
+  const OutputSpec spec = output(Tolerance::Kind::kGradient, {1e-4, 0});
+  const at::Tensor oracle = at::full({8}, 1e-6, at::kDouble);
+  const Twin cancelling{oracle, (oracle * 1.002).to(at::kFloat)}, sharp{oracle, (oracle * 1.00005).to(at::kFloat)};
+  const at::Tensor near = (oracle * 0.99).to(at::kFloat), beyond = (oracle * 0.979).to(at::kFloat);
+  EXPECT_TRUE(judge(cancelling, near, spec).accepted()) << judge(cancelling, near, spec).reason;
+  EXPECT_TRUE(judge(cancelling, oracle.to(at::kFloat), spec).accepted());
+  EXPECT_FALSE(judge(cancelling, beyond, spec).accepted());
+  EXPECT_FALSE(judge(cancelling, -oracle.to(at::kFloat), spec).accepted());
+  EXPECT_FALSE(judge(sharp, (oracle * 0.9995).to(at::kFloat), spec).accepted());
+}
+
 TEST(Compare, EmptyAndScalar) {
   const Twin empty{at::empty({0, 4}, at::kDouble), at::empty({0, 4})};
   EXPECT_TRUE(judge(empty, at::empty({0, 4})).accepted());

@@ -49,6 +49,7 @@ ErrorStatistics gathered(const HostElements& oracle, const HostElements& baselin
     if (kind != 0 || !baseline_agrees || !candidate_agrees) return;
     with_baseline.add(y, b);
     with_oracle.add(y, r);
+    result.baseline_distance += square(b - r);
     ++all;
     if (unsettled && unsettled[i]) return;
     const double baseline_error = std::abs(b - r), error = std::abs(y - r), size = std::abs(r);
@@ -67,6 +68,7 @@ ErrorStatistics gathered(const HostElements& oracle, const HostElements& baselin
   result.candidate_rmse = std::sqrt(sums.candidate_error / count);
   result.to_baseline = with_baseline.likeness();
   result.to_oracle = with_oracle.likeness();
+  result.baseline_distance = std::sqrt(result.baseline_distance);
   result.whole_rms = result.to_oracle.norm / std::sqrt(std::max<double>(1, static_cast<double>(all)));
   return result;
 }

@@ -22,6 +22,7 @@ struct ErrorStatistics {
     double distance = 0, norm = 0, cosine = 1;  // L2, the norm being the other's
   };
   Likeness to_baseline, to_oracle;  // the candidate's, of unsettled elements too, for the gradient class
+  double baseline_distance = 0;     // L2, of the baseline to the oracle, over the same elements
   // First element at which a NaN or infinity is not where, or not what, the oracle's is; -1: none.
   std::int64_t baseline_mask_broken = -1, candidate_mask_broken = -1;
   std::int64_t oracle_nan = -1;  // first NaN of the oracle

@@ -11,10 +11,17 @@ namespace {
 
 at::Tensor on_host(const at::Tensor& tensor) { return tensor.to(at::kCPU).resolve_conj().resolve_neg().contiguous(); }
 
+// `got`, but `expected` where a number is no further from it.
+at::Tensor but_for(double underflow, const at::Tensor& expected, const at::Tensor& got) {
+  if (underflow == 0 || !at::isFloatingType(got.scalar_type())) return got;
+  return at::where((expected.to(at::kDouble) - got.to(at::kDouble)).abs() <= underflow, expected, got);
+}
+
 }  // namespace
 
-std::string Subject::difference(const NamedTensors& got) const {
-  return first_bit_difference(without_measured(outputs_declared(), outputs), without_measured(outputs_declared(), got));
+std::string Subject::difference(const NamedTensors& got, double underflow) const {
+  return first_bit_difference(without_measured(outputs_declared(), outputs), without_measured(outputs_declared(), got),
+                              underflow);
 }
 
 namespace {
@@ -46,11 +53,13 @@ NamedTensors without_measured(const std::vector<OutputSpec>& specs, const NamedT
   return repeatable;
 }
 
-std::string first_bit_difference(const NamedTensors& expected, const NamedTensors& got) {
+std::string first_bit_difference(const NamedTensors& expected, const NamedTensors& got, double underflow) {
   if (expected.size() != got.size()) return "the number of outputs";
   for (const auto& [name, tensor] : expected) {
-    const at::Tensor a = on_host(tensor), b = on_host(got[name]);
+    const at::Tensor a = on_host(tensor);
+    at::Tensor b = on_host(got[name]);
     if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return "shape or dtype of output '" + name + "'";
+    b = but_for(underflow, a, b);
     const auto *x = static_cast<const char*>(a.const_data_ptr()), *y = static_cast<const char*>(b.const_data_ptr());
     if (a.nbytes() == 0 || std::memcmp(x, y, a.nbytes()) == 0) continue;
     std::size_t byte = 0;

@@ -22,7 +22,7 @@ std::string relation_broken(const Subject& subject, const Relation& relation, co
   run_afresh(*runnable);
   const NamedTensors outputs = runnable->outputs();
   if (relation.exact) {
-    const std::string different = subject.difference(outputs);
+    const std::string different = subject.difference(outputs, relation.underflow);
     return different.empty() ? "" : "other bits in " + different;
   }
   for (const auto& spec : subject.outputs_declared())

@@ -43,7 +43,7 @@ struct Subject {
   std::string count_difference(const NamedTensors& got) const;
   NamedTensors placed() const { return placed_inputs(generated, setting.dtype, setting.device); }
   // first_bit_difference() to the first run's outputs; measured ones differ by nature.
-  std::string difference(const NamedTensors& got) const;
+  std::string difference(const NamedTensors& got, double underflow = 0) const;
   // The second runnable, run `more` times more, each time from the start.
   Runnable& run_again(int more) {
     if (!repeated.runnable) repeated = prepare(placed());
@@ -71,8 +71,9 @@ std::int64_t batch_items(const ComponentSpec& spec, const Setting& setting);
 // Empty, or where an output alone lies outside the output's bounds from one in a batch, or from one of another setting.
 std::string bound_broken(const OutputSpec& spec, const at::Tensor& expected, const at::Tensor& got, Dtype dtype);
 
-// Empty, or the first output whose bits differ. Both sets hold the same names. NaN payloads count.
-std::string first_bit_difference(const NamedTensors& expected, const NamedTensors& got);
+// Empty, or the first output whose bits differ, but for numbers no further apart than `underflow`. Both sets hold the
+// same names. NaN payloads count.
+std::string first_bit_difference(const NamedTensors& expected, const NamedTensors& got, double underflow = 0);
 
 // The checks. Each fills verdict, reason and rows; exceptions are the caller's.
 void check_golden(const Component& component, Variant variant, const Setting& setting, CheckResult& result);

@@ -165,7 +165,8 @@ class TrainStepRun final : public TrainingRun {
     return {{"gradient_norm", results_.norm},
             {"clipped_norm", at::linalg_vector_norm(applied).item<double>()},
             {"tape_peak", static_cast<double>(results_.work[kTapePeak])},
-            {"tape_left", static_cast<double>(results_.work[kTapeLeft])}};
+            {"tape_left", static_cast<double>(results_.work[kTapeLeft])},
+            {"trims", static_cast<double>(results_.work[kTrims])}};
   }
 
  private:

@@ -10,6 +10,7 @@ namespace {
 
 void check(const ScenarioConfig& config) {
   if (const auto name = config.text("switch"); !name.empty()) with_value(config, "switch", name, 1);
+  if (const auto name = config.text("sin"); !name.empty()) with_value(config, "sin", name, 0);
 }
 
 PairedOptions timing_of(const Trial& trial) {
@@ -31,6 +32,17 @@ PairedResult timed_pair(const Trial& trial, const char* name_a, TrainingRun& a, 
   return measure_pair(one, other, timing_of(trial));
 }
 
+// Into the record as that comparison, and one bound of the interval, if there is one, into its measure.
+void tell(const PairedResult& paired, const char* comparison, double Interval::*bound, Measure& measure,
+          Findings& findings) {
+  auto& told = findings.configuration[comparison];
+  told = {{"time_ratio", paired.ratio}, {"lower", nullptr}, {"upper", nullptr}, {"n", paired.n}};
+  measure = {std::nullopt, "too few pairs for an interval in the time budget"};
+  if (!paired.interval) return;
+  told["lower"] = paired.interval->lower, told["upper"] = paired.interval->upper;
+  measure = {(*paired.interval).*bound, ""};
+}
+
 // What the optimized variant's switch trades: its time as it runs over that with the switch on, and bits that differ.
 void compare_switched(const Trial& trial, const Workload& workload, Findings& findings) {
   const auto& config = trial.config;
@@ -46,12 +58,22 @@ void compare_switched(const Trial& trial, const Workload& workload, Findings& fi
   const auto differing = mismatched_bits(plain->outputs(), switched->outputs());
   measures["optimized.switch.mismatched_bits"] = {static_cast<double>(differing), ""};
   const auto paired = timed_pair(trial, "optimized", *plain, "switched", *switched);
-  auto& told = findings.configuration["switched"];
-  told = {{"time_ratio", paired.ratio}, {"lower", nullptr}, {"upper", nullptr}, {"n", paired.n}};
-  measures["optimized.switch.time_ratio_upper"] = {std::nullopt, "too few pairs for an interval in the time budget"};
-  if (!paired.interval) return;
-  told["lower"] = paired.interval->lower, told["upper"] = paired.interval->upper;
-  measures["optimized.switch.time_ratio_upper"] = {paired.interval->upper, ""};
+  tell(paired, "switched", &Interval::upper, measures["optimized.switch.time_ratio_upper"], findings);
+}
+
+// What one of the baseline's sins costs it: its time as it runs over that without the sin. A card's question: some sins
+// are calls alone on the host.
+void compare_without_sin(const Trial& trial, const Workload& workload, std::int64_t items, Findings& findings) {
+  auto& measure = findings.measures["baseline.sin.time_ratio_lower"];
+  const auto name = trial.config.text("sin");
+  measure = {std::nullopt, name.empty() ? "no sin is given" : "no GPU: what a sin costs is judged on one only"};
+  if (name.empty() || !trial.device.is_cuda()) return;
+  const auto sinful = workload.make(trial.setting(Variant::kBaseline, items)),
+             without = trial.source.prepare(with_value(trial.config, "sin", name, 0))
+                           ->make(trial.setting(Variant::kBaseline, items));
+  for (auto* one : {sinful.get(), without.get()}) one->step();
+  const auto paired = timed_pair(trial, "baseline", *sinful, "without_sin", *without);
+  tell(paired, "without_sin", &Interval::lower, measure, findings);
 }
 
 // Both variants take `items` of the workload; a baseline that is linear in them may take fewer and is extrapolated.
@@ -97,6 +119,7 @@ Findings run(const Trial& trial) {
                       {"n", paired.n},
                       {"extrapolated", few != all}};
   compare_switched(trial, *workload, findings);
+  compare_without_sin(trial, *workload, few, findings);
   auto& measures = findings.measures;
   measures["speedup.lower"] = {std::nullopt, "too few pairs for an interval in the time budget"};
   if (paired.interval) {
@@ -125,7 +148,8 @@ Experiment make_experiment() {
       count_key("baseline_items", 0, 1e9, "items that the baseline takes, extrapolated linearly; 0: all").or_else(0),
       count_key("pairs", 8, 10000, "at most so many timed pairs; an interval needs 8"),
       real_key("seconds", 0.1, 3600, "about so many seconds of timing"),
-      text_key("switch", "the optimized variant's own switch, with which it is timed as well; empty: none")
+      text_key("switch", "the optimized variant's own switch, with which it is timed as well; empty: none").or_else(""),
+      text_key("sin", "a switch of the baseline's, without which it is timed as well, on a card; empty: none")
           .or_else("")};
   kind.measures = {
       {"parity.worst_ratio", Half::kNeither, "both variants compute the same step", true, Values::kErrorRatio},
@@ -139,6 +163,7 @@ Experiment make_experiment() {
       {"optimized.switch.time_ratio_upper", Half::kOptimized,
        "upper bound of the step's time over that with the switch on"},
       {"optimized.switch.mismatched_bits", Half::kOptimized, "values that the switch changes by any bit"},
+      {"baseline.sin.time_ratio_lower", Half::kBaseline, "lower bound of the step's time over that without the sin"},
       {"gpu.busy_fraction", Half::kNeither, "share of a step in which the device works", false, Values::kShare}};
   for (const auto& [name, field] : counter_fields()) {
     kind.measures.push_back({"baseline." + name, Half::kBaseline, "of one step"});

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "baselines/common/layers.h"
+#include "baselines/energy_flow/common/memory_calls.h"
 #include "baselines/energy_flow/common/networks.h"
 #include "baselines/energy_flow/common/taped_flows.h"
 #include "baselines/energy_flow/common/window_operands.h"
@@ -257,9 +258,14 @@ class Baseline final : public Runnable {
     logged_ += mean.template item<double>() + at::sqrt(at::mean(at::mul(apart, apart))).template item<double>();
     for (const at::Tensor& loss : losses) logged_ += loss.template item<double>();
   }
-  // The host's memory has neither figures nor a cache: there both are calls alone.
-  void snapshot() { ++work(kSnapshots); }
-  void trim() { ++work(kTrims); }
+  void snapshot() {
+    look_up_memory(options_.device());
+    ++work(kSnapshots);
+  }
+  void trim() {
+    empty_cache(options_.device());
+    ++work(kTrims);
+  }
   bool on_card() const { return options_.device().is_cuda(); }
   // A device-wide wait at each end of a timed section; the host's operators have ended when they return.
   void time() {

@@ -234,10 +234,8 @@ ComponentSpec make_spec() {
                      {"what is not applied moves nothing", moved_without_update},
                      {"a micro-step's loss is its parts' weighted sum", not_the_parts}};
   spec.relations = {{"loss scaling by a power of two changes no bit",
-                     [](Setting s) {
-                       constexpr int kMostLayers = 8;  // through many, gradients shrink below the least normal number
-                       return s.size("layers") > kMostLayers ? s : with_switched(s, "loss_scaling");
-                     }},
+                     [](const Setting& s) { return with_switched(s, "loss_scaling"); }, /*exact=*/true,
+                     /*underflow=*/std::numeric_limits<float>::min()},
                     {"looked through or not, the window is the same",
                      [](Setting s) {
                        if (!s.on("sanitise")) return s;
