@@ -18,7 +18,13 @@ def twins_of(one: dict) -> list[str]:
     return [by.removeprefix("selftest ") for by in one["by"] if by.startswith("selftest ")]
 
 
-def page(rows: list[dict], asked: list[dict], faults: list[dict], revision: str) -> str:
+def seen_at(outcomes: str) -> dict[str, str]:
+    """By fault: the revision at which it was last planted and caught, of the lines that ci/mutations.py keeps."""
+    rows = map(json.loads, outcomes.splitlines())
+    return {row["name"]: row["revision"] for row in rows if row["outcome"] == "caught"}
+
+
+def page(rows: list[dict], asked: list[dict], faults: list[dict], revision: str, outcomes: str = "") -> str:
     wrong = sorted((row for row in rows if row["kind"] == "wrong_twin"), key=lambda row: row["name"])
     correct = sorted((row for row in rows if row["kind"] == "correct_control"), key=lambda row: row["name"])
     caught = sum(row["verdict"] == "pass" for row in wrong)
@@ -46,8 +52,12 @@ def page(rows: list[dict], asked: list[dict], faults: list[dict], revision: str)
     lines += ["## Correct controls", ""]
     lines += table(["control", "what looks wrong", "came to"],
                    [[row["name"], row["what"], row["got"]] for row in correct])
-    lines += ["## Faults planted in the tree", ""]
-    lines += table(["fault", "what", "check"], [[one["name"], one["what"], f"`{one['caught_by']}`"] for one in faults])
+    seen = seen_at(outcomes)
+    lines += ["## Faults planted in the tree", "",
+              f"{sum(one['name'] in seen for one in faults)} of {len(faults)} with the revision at which they were last "
+              "planted and caught.", ""]
+    lines += table(["fault", "what", "check", "caught at"],
+                   [[one["name"], one["what"], f"`{one['caught_by']}`", seen.get(one["name"], "-")] for one in faults])
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -58,7 +68,8 @@ def main() -> int:
     options = parser.parse_args()
     block = json.loads(options.record.read_text())["twinbench"]
     text = page(block["selftest"], json.loads((ROOT / "ci/cheats.json").read_text()),
-                json.loads((ROOT / "ci/mutations.json").read_text()), block["provenance"]["revision"][:12])
+                json.loads((ROOT / "ci/mutations.json").read_text()), block["provenance"]["revision"][:12],
+                (ROOT / "reports/records/mutations.jsonl").read_text())
     give(text, options.write)
     return 0
 

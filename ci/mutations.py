@@ -6,16 +6,19 @@ exit with 1 (`caught_by`), or with one of the codes in `exit`. First the checks 
 they compare with is made there (`before`): one that fails proves nothing. Faults are planted one at a time, the
 cheapest to compile first, but for those of different components whose checks see no other component: a few of them
 share a build. Exit codes: 0 all caught, 1 a fault survived, 2 a fault that cannot be planted (the text is gone, it does
-not build) or whose check proves nothing.
+not build) or whose check proves nothing, 3 all that were planted are caught and some were left for the time.
 
 With --folder the copy, its build and what came of each fault (outcomes.jsonl) stay, and the next run goes on with what
-has not been caught as it is now, in its file as that is now.
+has not been caught as it is now, in its file as that is now. With --outcomes that file is another: what is kept in
+reports/records/mutations.jsonl goes with the tree, to wherever the next run is; --minutes begins nothing after so many.
 
-usage: ci/mutations.py [--filter RE] [--list] [--folder DIR] [--again: forgets what came of them] [--jobs N]"""
+usage: ci/mutations.py [--filter RE] [--list] [--folder DIR] [--outcomes FILE] [--again: forgets what came of them]
+    [--minutes N] [--jobs N]"""
 import argparse
 import collections
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -27,6 +30,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SURVIVED, CAUGHT, UNPLANTABLE, PROVES_NOTHING, PASSES = "SURVIVED", "caught", "NOT PLANTED", "NO PROOF", "passes"
+LEFT = "left"
 CHECK_LIMIT_S = 900  # a fault may let its check wait for ever
 MAKE_DATA = "build/cpu/bin/twinbench data make --out data/default.efds"  # what scenarios train on
 SHARE_A_BUILD = 8  # faults at most: where they do not build together, each is built by itself
@@ -173,12 +177,19 @@ def tail(log, pattern=""):
 class Outcomes:
     """What came of the faults and of the checks without them: a line each in a file beside the copy."""
 
-    def __init__(self, copy, forgotten):
-        self.copy, self.file = copy, copy.folder / "outcomes.jsonl"
-        lines = self.file.read_text().splitlines() if self.file.exists() else []
-        rows = [row for row in map(json.loads, lines) if row["name"] not in forgotten]
+    def __init__(self, copy, forgotten, file=None):
+        self.copy, self.file = copy, Path(file or copy.folder / "outcomes.jsonl").absolute()
+        revision = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, check=False,
+                                  capture_output=True, text=True).stdout.strip()
+        self.revision = revision or "unknown"
+        self.passes = copy.folder / "passes.jsonl"  # of this copy, as it is now; not worth keeping elsewhere
+        rows = [row for row in self.rows_of(self.file) if row["name"] not in forgotten]
         self.file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        self.good = {row["key"] for row in rows if row["outcome"] in (CAUGHT, PASSES)}
+        self.good = {row["key"] for row in rows + self.rows_of(self.passes) if row["outcome"] in (CAUGHT, PASSES)}
+
+    @staticmethod
+    def rows_of(file):
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
     def key(self, fault):
         """Of the fault, but for its words, and the text that it is planted in."""
@@ -186,10 +197,11 @@ class Outcomes:
         return digest([{**fault, "what": ""}, path.read_text() if path.exists() else ""])
 
     def add(self, name, key, outcome, why, seconds):
-        row = {"name": name, "outcome": outcome, "why": why, "seconds": round(seconds), "key": key}
+        row = {"name": name, "outcome": outcome, "why": why, "seconds": round(seconds), "key": key,
+               "revision": self.revision}
         if outcome in (CAUGHT, PASSES):
             self.good.add(key)
-        with open(self.file, "a") as file:
+        with open(self.passes if outcome == PASSES else self.file, "a") as file:
             file.write(json.dumps(row) + "\n")
         if outcome != PASSES:
             print(f"{outcome:11} {name:40} {seconds:5.0f} s\n            {why}", flush=True)
@@ -214,13 +226,16 @@ def failing_without_a_fault(copy, faults, outcomes, log):
     return failing
 
 
-def plant_all(copy, faults, outcomes, log):
-    """How many of the faults came to what."""
+def plant_all(copy, faults, outcomes, log, until=math.inf):
+    """How many of the faults came to what; none is planted after `until`."""
     listed = (copy.folder / "src/components.def").read_text()
     components = {f"{pipeline}.{name}": kind for pipeline, name, kind in
                   re.findall(r"^TWINBENCH_COMPONENT\((\w+), (\w+), (\w+)", listed, re.MULTILINE)}
     counts = collections.Counter()
     for shared in rounds(faults, copy.costs(faults), components):
+        if time.monotonic() > until:
+            counts[LEFT] += len(shared)
+            continue
         start, keys = time.monotonic(), {fault["name"]: outcomes.key(fault) for fault in shared}
         for fault, outcome, why in judge(copy, shared, log):
             counts[outcome] += 1
@@ -229,14 +244,14 @@ def plant_all(copy, faults, outcomes, log):
     return counts
 
 
-def judge_all(copy, faults, outcomes, log):
+def judge_all(copy, faults, outcomes, log, until=math.inf):
     """How many of the faults came to what; those that were caught before are not planted again."""
     left = [fault for fault in faults if outcomes.key(fault) not in outcomes.good]
     failing = failing_without_a_fault(copy, left, outcomes, log)
     unproven = [fault for fault in left if fault["caught_by"] in failing]
     for fault in unproven:
         outcomes.add(fault["name"], "", PROVES_NOTHING, fault["caught_by"], 0)
-    counts = plant_all(copy, [fault for fault in left if fault not in unproven], outcomes, log)
+    counts = plant_all(copy, [fault for fault in left if fault not in unproven], outcomes, log, until)
     return counts + collections.Counter({CAUGHT: len(faults) - len(left), PROVES_NOTHING: len(unproven)})
 
 
@@ -245,9 +260,12 @@ def main():
     parser.add_argument("--filter", default=".")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--folder")
+    parser.add_argument("--outcomes")
+    parser.add_argument("--minutes", type=float, default=math.inf)
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
+    began = time.monotonic()
     faults = [fault for fault in json.loads((ROOT / "ci/mutations.json").read_text())
               if re.search(options.filter, fault["name"])]
     if options.list or not faults:
@@ -260,10 +278,13 @@ def main():
         if not copy.build(log, [fault["caught_by"] for fault in faults]):
             print(f"the copy does not build: {tail(log)}")
             return 2
-        outcomes = Outcomes(copy, {fault["name"] for fault in faults} if options.again else set())
-        counts = judge_all(copy, faults, outcomes, log)
-        print(", ".join(f"{counts[outcome]} {outcome}" for outcome in (CAUGHT, SURVIVED, UNPLANTABLE, PROVES_NOTHING)))
-        return 1 if counts[SURVIVED] else 2 if counts[UNPLANTABLE] or counts[PROVES_NOTHING] else 0
+        outcomes = Outcomes(copy, {fault["name"] for fault in faults} if options.again else set(), options.outcomes)
+        counts = judge_all(copy, faults, outcomes, log, began + 60 * options.minutes)
+        told = (CAUGHT, SURVIVED, UNPLANTABLE, PROVES_NOTHING, LEFT)
+        print(", ".join(f"{counts[outcome]} {outcome}" for outcome in told))
+        if counts[SURVIVED]:
+            return 1
+        return 2 if counts[UNPLANTABLE] or counts[PROVES_NOTHING] else 3 if counts[LEFT] else 0
     finally:
         if not options.folder:
             shutil.rmtree(folder, ignore_errors=True)

@@ -79,14 +79,16 @@ def test_a_run_goes_on_with_what_was_not_caught_as_it_is_now(copy, tmp_path, cap
     (copy.folder / "src/components.def").write_text("")
     faults = [fault_in("x"), fault_in("y", command="true"), fault_in("z", command="grep -q wrong z.txt")]
 
-    def run(forgotten=()):
+    def run(forgotten=(), **more):
         capsys.readouterr()
-        counts = mutations.judge_all(copy, faults, mutations.Outcomes(copy, set(forgotten)), tmp_path / "log")
+        outcomes = mutations.Outcomes(copy, set(forgotten), tmp_path / "kept.jsonl")
+        counts = mutations.judge_all(copy, faults, outcomes, tmp_path / "log", **more)
         judged = [line.split()[-3] for line in capsys.readouterr().out.splitlines() if line.endswith(" s")]
         return dict(counts), judged
     counts = {"caught": 1, "SURVIVED": 1, "NO PROOF": 1}
     assert run() == (counts, ["z", "y", "x"]), "what proves nothing is not planted; then the cheapest first"
     assert run() == (counts, ["z", "y"])
+    assert run(until=0) == ({"caught": 1, "left": 1, "NO PROOF": 1}, ["z"]), "none is planted when the time is over"
     assert run({"x"}) == (counts, ["z", "y", "x"])
     (copy.folder / "x.txt").write_text("it is right\n")
     assert run() == (counts, ["z", "y", "x"])
