@@ -50,8 +50,9 @@ def test_the_page_says_what_fired():
     text = cheats.page(rows, ASKED, FAULTS, "abc")
     assert "| lazy | does \\| nothing | oracle | late,oracle |" in text
     assert "Of 2 wrong twins 1 were caught" in text and "of 1 correct\ncontrols 1 were accepted" in text
+    came = [(0, "caught", "aa1"), (0, "caught", "bb2"), (1, "SURVIVED", "bb2")]
     outcomes = "\n".join(json.dumps({"name": FAULTS[i]["name"], "outcome": outcome, "revision": revision})
-                         for i, outcome, revision in ((0, "caught", "aa1"), (0, "caught", "bb2"), (1, "SURVIVED", "bb2")))
+                         for i, outcome, revision in came)
     text = cheats.page(rows, ASKED, FAULTS, "abc", outcomes)
     assert f"1 of {len(FAULTS)} with the revision" in text and text.count("| bb2 |") == 1
     known = [{**one, "before": "accepted", "by": ["selftest sly", "mutation other"]} for one in ASKED[:1]]
