@@ -54,8 +54,8 @@ def page(rows: list[dict], asked: list[dict], faults: list[dict], revision: str,
                    [[row["name"], row["what"], row["got"]] for row in correct])
     seen = seen_at(outcomes)
     lines += ["## Faults planted in the tree", "",
-              f"{sum(one['name'] in seen for one in faults)} of {len(faults)} with the revision at which they were last "
-              "planted and caught.", ""]
+              f"{sum(one['name'] in seen for one in faults)} of {len(faults)} with the revision at which they were "
+              "last planted and caught.", ""]
     lines += table(["fault", "what", "check", "caught at"],
                    [[one["name"], one["what"], f"`{one['caught_by']}`", seen.get(one["name"], "-")] for one in faults])
     return "\n".join(lines).rstrip() + "\n"
