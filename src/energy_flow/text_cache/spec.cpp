@@ -43,10 +43,11 @@ Signature signature() {
 }
 
 // Words of the vocabulary by the text's number alone, that number as a word that it does not have, so that no two are
-// the same; at 0 nothing but white space.
-std::string pooled_text(std::int64_t number, const WordTable& words, std::int64_t vocabulary) {
+// the same; at 0 nothing but white space. Where they are alike, all begin with one long word.
+std::string pooled_text(std::int64_t number, const WordTable& words, std::int64_t vocabulary, bool alike) {
   std::string text;
   if (number == 0) return " \t";
+  if (alike) text = std::string(40, 'x') + " ";
   for (std::int64_t k = 0; k < 1 + number % 5; ++k) {
     text += k == 0 ? "" : " ";
     text += words.word(kFirstWord + (7 * number + 3 * k) % (vocabulary - kFirstWord));
@@ -61,7 +62,7 @@ void finish_inputs(NamedTensors& inputs, const Setting& s, std::uint64_t seed) {
   const auto integers = [&](const char* name) { return inputs[name].mutable_data_ptr<std::int64_t>(); };
   integers("pool_offsets")[0] = 0;
   for (std::int64_t i = 0; i < s.size("pool"); ++i) {
-    bytes += pooled_text(i, words, s.size("vocabulary"));
+    bytes += pooled_text(i, words, s.size("vocabulary"), s.on("alike"));
     integers("pool_offsets")[i + 1] = static_cast<std::int64_t>(bytes.size());
   }
   at::Tensor pool = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
@@ -84,6 +85,9 @@ void finish_inputs(NamedTensors& inputs, const Setting& s, std::uint64_t seed) {
   // Each surface of odd number has its neighbour's elements in another order: one sum, another text.
   for (std::int64_t i = 1; i < s.size("surfaces"); i += 2)
     inputs["surface"][i].copy_(inputs["surface"][i - 1].roll({s.size("part") / 2 + 1}));
+  for (std::int64_t i = 1; s.on("alike") && i < s.size("surfaces"); ++i)
+    inputs["surface"][i].flatten().narrow(0, 0, (s.size("spoken") - 1) * s.size("part")).copy_(
+        inputs["surface"][0].flatten().narrow(0, 0, (s.size("spoken") - 1) * s.size("part")));
   const auto filled = static_cast<std::int64_t>(s.option("kept_before"));
   for (std::int64_t i = 0; i < s.size("limit"); ++i) {
     integers("kept")[i] = i < std::min(filled, s.size("pool")) ? i : -1;

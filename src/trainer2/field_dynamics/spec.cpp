@@ -53,8 +53,9 @@ double largest(const at::Tensor& tensor) {
 
 // What the highest mode of the grid becomes in a window: itself, but where steps are too long to be stable.
 double growth(const Setting& setting) {
-  if (setting.on("dissipative")) return 1;
   const FieldConstants by = field_constants(setting);
+  if (setting.on("dissipative"))
+    return std::pow(std::hypot(1, 8.0 * by.turn * dissipative_factor(setting, 0)), setting.size("steps"));
   const double half = double{by.half_kick} * by.drift * (8 * by.kinetic + by.stiffness) - 1;
   return half > 1 ? std::pow(half + std::sqrt(half * half - 1), static_cast<double>(setting.size("steps"))) : 1;
 }
@@ -66,6 +67,8 @@ double window_bound(const std::string& output, const NamedTensors& inputs, const
                share = std::min(1.0, 0.24 * std::sqrt(steps)) * growth(setting);
   const FieldConstants by = field_constants(setting);
   const double field = largest(inputs["field"]) + largest(inputs["equilibrium"]), force = largest(inputs["force"]);
+  if (output == "field" && setting.on("dissipative"))
+    return std::clamp(share * (field + steps * by.turn * force), 1e-3, 1e6);
   if (output == "field")
     return std::clamp(share * (field + steps * 2 * by.half_kick * (largest(inputs["momentum"]) + force)), 1e-3, 1e6);
   if (output == "momentum")

@@ -51,6 +51,7 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) 
   if (setting.on("nan_velocity")) floats(inputs["velocity"])[axes - 1] = std::numeric_limits<float>::quiet_NaN();
   if (setting.on("far_angles")) inputs["theta"].mul_(3.3e6);
   if (setting.on("huge_change")) floats(inputs["lior_nudged"])[0] = 1e36f;
+  if (setting.on("no_change")) inputs["lior_nudged"].copy_(inputs["lior_free"]);
   if (setting.on("at_bounds"))
     for (std::int64_t axis = 0; axis < axes; ++axis) floats(inputs["metric"])[axis] = axis % 2 ? 100.0f : 0.01f;
 }
