@@ -109,17 +109,20 @@ std::vector<std::string> flags_of(const CLI::App* command) {
   return flags;
 }
 
+std::vector<std::string> commands_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
+  return names;
+}
+
 CommandLine::Over usage_error(const CLI::App& app, const CLI::ParseError& error,
                               const std::vector<std::string>& words) {
   const CLI::App* command = &app;
-  std::vector<std::string> names;
-  for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
   for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; }))
     if (!words.empty() && sub->get_name() == words.front()) command = sub;
   std::string hint;
   for (std::size_t i = 0; i < words.size() && hint.empty(); ++i) {
     const std::string& word = words[i];
-    if (i == 0 && command == &app && !word.starts_with("-")) hint = did_you_mean(word, names);
     if (word.starts_with("--")) {
       const auto flag = word.substr(0, word.find('='));
       const auto known = flags_of(command);
@@ -336,6 +339,11 @@ CommandLine read_command_line(int count, const char* const* words) {
   app.require_subcommand(1);
   for (int i = 0; i < count; ++i) line.options.command_line += (i ? " " : "") + std::string(words[i]);
   add_all(app, line);
+  // The parser asks for help, or that there be a command, before it looks at what was given as one.
+  const auto names = commands_of(app);
+  if (count > 1 && *words[1] != '-' && std::find(names.begin(), names.end(), words[1]) == names.end())
+    throw Error(ErrorKind::kUnknownName, "command", words[1],
+                "`twinbench --help` lists them" + did_you_mean(words[1], names));
   try {
     app.parse(count, words);
   } catch (const CLI::CallForHelp&) {

@@ -348,7 +348,7 @@ std::string iterations_off(const NamedTensors& inputs, const NamedTensors& outpu
     }
     if (!finite) continue;
     const bool was_skipped = skipped.const_data_ptr<std::int32_t>()[call] != 0;
-    // With as many iterations as unknowns fp64 is done by the structure of the space; fp32 goes on from what it rounded.
+    // With as many iterations as unknowns fp64 is done by the space's structure; fp32 goes on from what it rounded.
     const bool exhausted = wanted >= setting.size("dim");
     const std::int64_t most = was_skipped ? 0 : exhausted ? 2 * wanted : wanted + 1;
     const std::int64_t least = was_skipped || (warm && setting.on("lazy_cg")) ? 0 : wanted - 1;
