@@ -1,5 +1,5 @@
 """Records that were cut or changed after the run: each forgery is told by name, beside the honest record it is made of.
-of. The forgers keep ledgers in order where they can."""
+The forgers keep ledgers in order where they can."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import synthetic
 
 from twinbench_reports.cells import JUDGED_SECTIONS
 from twinbench_reports.judge.judge import judge
-from twinbench_reports.judge.measured import OF_CANDIDATES, OF_EVERY, ORACLE_SKIPS, SKIPS
+from twinbench_reports.judge.measured import OF_CANDIDATES, OF_EVERY, ORACLE_SKIPS, SKIPS, judge_measured
 from twinbench_reports.judge.units import BUDGET, NO_CHECK, Units
 from twinbench_reports.merge import load_merged
 
@@ -76,6 +76,14 @@ def test_other_cells_have_other_checks(load):
         rows.append({**synthetic.parity_row("", "", "", check, 0.0), "cell": base, "outputs": []})
     rows.append({**synthetic.parity_row("", "", "", "specimen", 0.0), "cell": base.replace("train", "held_out"),
                  "outputs": []})
+    limited = base.replace("baseline/cpu", "library/cuda").replace("train", "held_out")
+    rows.append({**synthetic.parity_row("", "", "", "held_out", 0.0), "cell": limited, "outputs": []})
+    rows.append({**synthetic.parity_row("", "", "", "oracle", 0.0, "skip", f"{ORACLE_SKIPS[0]}it pads"),
+                 "cell": limited})
+    assert not list(judge_measured(block))
+    rows[-1]["cell"] = rows[-2]["cell"] = limited.replace("library/cuda", "optimized/cpu")
+    assert [found.severity for found in judge_measured(block)] == ["missing"]
+    del rows[-2:]
     assert judge(load(synthetic.balance(root))).exit_code == 0
     case["pass"] = "backward"
     assert [found.message.split(":")[0] for found in judge(load(root)).of("missing")] == ["passed without gradient"]
