@@ -258,3 +258,49 @@ def test_variants_of_a_case_compare_as_many_elements(load):
     found = judge(load(root)).of("fail")
     assert [one.subject for one in found] == [f"{synthetic.cell(name, 'library')} [oracle]"]
     assert "65,535 elements of output were compared, and 65,536 in" in found[0].message
+
+
+def test_what_slows_both_sides_is_noted_and_decides_nothing(load):
+    before = load(synthetic.full(), "before.json")
+    said = "its own time is 1.50 times"
+    for factors, cpu, noted in (((1.5, 1.5), "", 1), ((2, 1.5), "", 1), ((1, 1), "", 0), ((0.5, 0.6), "", 0),
+                                ((1.5, 1.5), "another", 0)):
+        root = synthetic.full()
+        block = root["twinbench"]
+        for row, factor in zip(block["timings"], factors):
+            slow(row, factor)
+        synthetic.measured(block["speedups"][0], block["speedups"][0]["ratio"] * factors[0] / factors[1], 0.02)
+        block["provenance"]["cpu_model"] += cpu
+        verdict = judge(load(synthetic.balance(root)), before)
+        found = [one for one in verdict.of("notice") if said in one.message]
+        assert verdict.exit_code == (3 if cpu else 0) and len(found) == noted
+        assert not noted or found[0].subject == block["timings"][1]["cell"]
+
+
+def test_a_cell_that_the_filter_matches_and_nothing_mentions_is_missing(load):
+    """Also where the ledger was put in order, for there are other cases of the same kind. A shard draws its own, and a
+    documented mistake has only a baseline."""
+    root = synthetic.full()
+    block = root["twinbench"]
+    name = synthetic.COMPONENTS[4][0]
+    component = next(row for row in block["components"] if row["id"] == name)
+    component["cases"].append({**component["cases"][0], "name": "odd"})
+    own = [row for row in block["parity"] if row["cell"].startswith(name)]
+    other = json.loads(json.dumps(own).replace("/train", "/odd"))
+    block["parity"] += other
+    block["counters"] += json.loads(json.dumps(block["counters"][8:10]).replace("/train", "/odd"))
+    assert judge(load(synthetic.balance(root))).exit_code == 0
+    block["counters"].pop(-2)
+    block["parity"] = [row for row in block["parity"] if row["cell"] != CELL.replace("train", "odd")]
+    found = judge(load(synthetic.balance(root)))
+    assert [one.subject for one in found.of("missing")] == [
+        f"{name}/baseline/cpu/fp32/odd", f"{name}/optimized/cpu/fp32/odd"]
+    for line, missing in (("parity --filter movement/.*/train --out r", 0), ("parity --shard 1/2", 0),
+                          ("parity --filter=movement/.*/odd", 2), ("parity --filter (", 0)):
+        block["provenance"]["command_line"] = line
+        assert len(judge(load(root)).of("missing")) == missing
+    block["provenance"]["command_line"] = "parity"
+    for section in ("parity", "counters"):  # a documented mistake
+        block[section] = [row for row in block[section] if not row["cell"].endswith("/odd")]
+    block["counters"].append({**block["counters"][8], "cell": f"{name}/baseline/cpu/fp32/odd"})
+    assert judge(load(synthetic.balance(root))).exit_code == 0
