@@ -84,6 +84,11 @@ def test_other_cells_have_other_checks(load):
     rows[-1]["cell"] = rows[-2]["cell"] = limited.replace("library/cuda", "optimized/cpu")
     assert [found.severity for found in judge_measured(block)] == ["missing"]
     del rows[-2:]
+    for check, verdict in (("memcheck", "pass"), ("left_out", "skip")):  # a tool's word on a cell that was left out
+        rows.append({**synthetic.parity_row("", "", "", check, 0.0, verdict, "not sampled"), "cell": CELL + "2",
+                     "outputs": []})
+        assert len(list(judge_measured(block))) == (check == "memcheck")
+    del rows[-2:]
     assert judge(load(synthetic.balance(root))).exit_code == 0
     case["pass"] = "backward"
     assert [found.message.split(":")[0] for found in judge(load(root)).of("missing")] == ["passed without gradient"]

@@ -15,6 +15,7 @@ OF_EVERY = ("determinism", "input_mutation", "late", "global_state", "outlives")
 OF_CANDIDATES = ("oracle", *OF_EVERY, "guard_bands", "non_contiguous", "threads", "instances")
 # And where the case is not degenerate.
 _WITH_CONTENTS = {"baseline": ("sensitivity", "precision"), "optimized": ("vacuity", "stale", "sensitivity")}
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")  # ci/gpu_suite adds what they said of a cell
 _LIBRARY_LIMIT = "LibTorch's own way on a card: "
 ORACLE_SKIPS = (_LIBRARY_LIMIT, "close decisions move sums over items far: ")
 SKIPS = (
@@ -36,6 +37,8 @@ def judge_measured(block: dict[str, Any]) -> Iterator[Finding]:
         cells.setdefault(row["cell"], []).append(row)
     cases = {(component["id"], case["name"]): case for component in block["components"] for case in component["cases"]}
     for name, rows in cells.items():
+        if any(row["check"] == "left_out" for row in rows):
+            rows = [row for row in rows if row["check"] not in TOOLS]
         verdicts = {row["verdict"] for row in rows}
         if "pass" in verdicts and not verdicts & {"fail", "error"}:
             yield from _cell(name, rows, cases)
@@ -47,7 +50,9 @@ def _cell(name: str, rows: list[Row], cases: dict[tuple[str, str], Row]) -> Iter
     present = {row["check"] for row in rows}
     for row in rows:
         known = ORACLE_SKIPS if row["check"] == "oracle" else SKIPS
-        if row["verdict"] == "skip" and row["reason"] and not row["reason"].startswith(known):
+        if row["verdict"] != "skip" or row["check"] in TOOLS:
+            continue
+        if row["reason"] and not row["reason"].startswith(known):
             yield Finding("inconclusive", "parity", f"{name} [{row['check']}]",
                           f"skipped for a reason that no check gives: {row['reason']}", command)
     cell = parse_cell(name)

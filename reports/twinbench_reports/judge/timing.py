@@ -122,8 +122,8 @@ def _slower_by_itself(now: Record, before: Record) -> Iterator[Finding]:
     if grown:
         most, name = max(grown)
         yield Finding("notice", "timings", name,
-                      f"its own time is {most:.2f} times that of the baseline record, beyond the quartiles of both, and "
-                      f"so are those of {len(grown) - 1} more optimized variants, on the same machine. If it is as quiet "
+                      f"its own time is {most:.2f} times that of the baseline record, beyond the quartiles of both, as "
+                      f"are those of {len(grown) - 1} more optimized variants, on the same machine. If it is as quiet "
                       "as then, both sides became slower, which no speedup shows",
                       reproduce_cell("bench", name))
 
