@@ -20,6 +20,8 @@ CELLS = [
     f"{component}/{variant}/{device}/{dtype}/{case}" for component in COMPONENTS
     for variant in ("baseline", "optimized") for device in ("cpu", "cuda", "simt") for dtype in ("fp32", "bf16")
     for case in ("tiny", "train", "backward_tiny")]
+CHECKS = ("oracle", "vacuity", "determinism", "input_mutation", "guard_bands", "non_contiguous", "stale", "threads",
+          "instances", "sensitivity", "precision", "late", "global_state", "outlives")
 CASES = [{"name": "train", "sizes": {"n": 512}, "pass": "forward", "timed": True, "degenerate": False},
          {"name": "empty", "sizes": {"n": 0}, "pass": "forward", "timed": False, "degenerate": True},
          {"name": "tiny", "sizes": {"n": 4}, "pass": "forward", "timed": False, "degenerate": False},
@@ -39,17 +41,27 @@ def write_record(out: Path, engine: str, verdict: str) -> None:
     if engine == "parity":
         block["parity"] = [{
             "cell": cell,
-            "check": "oracle",
+            "check": check,
             "verdict": verdict,
             "reason": "" if verdict == "pass" else "planted",
             "seed": 1,
             "seconds": 0.1,
             "outputs": [{
                 "name": "output", "tolerance_class": "op", "max_absolute_error": 0, "max_relative_error": 0, "rmse": 0,
-                "rmse_baseline": 0, "worst_ratio": 0, "elements": 8}],
-            "vacuity": None} for cell in CELLS
+                "rmse_baseline": 0, "worst_ratio": 0, "elements": 8}] if check == "oracle" else [],
+            "vacuity": {"checked": 1, "rejected": 1} if check == "vacuity" else None} for check in CHECKS
+                           for cell in CELLS
                            if re.search(flag("--filter", "."), cell) and f"/{flag('--device')}/" in cell]
-    count = max(1, len(block["parity"]))
+    if engine == "ceilings":
+        block["ceilings"] = [{"device": flag("--device"), "name": "copy", "unit": "B/s", "value": 1e12,
+                              "data_sheet": None, "method": "made up"}]
+    if engine == "selftest":
+        block["selftest"] = [{"name": "made_up", "kind": "wrong_twin", "caught_by": "oracle", "expected": "oracle",
+                              "got": "oracle", "verdict": verdict, "reason": ""}]
+    if engine == "bench":
+        block["session"] = {"null_test": {"verdict": "same", "pairs": 20, "cells": [], "noise_floor": 0.01},
+                            "dispatcher_ns_per_call": None, "clock_resolution_ns": None}
+    count = max(1, len({row["cell"] for row in block["parity"]}))
     block["ledger"].update({
         "planned": count,
         "passed" if verdict == "pass" else "failed": count,

@@ -44,7 +44,7 @@ def test_everything_passes_in_the_order_of_value_and_what_returns_is_small_and_w
     returned = [path for path in suite.out.rglob("*") if path.is_file()]
     assert len(returned) <= 8 and all(path.parent == suite.out and path.stat().st_size < 16 << 20 for path in returned)
     merged = load_record(suite.out / "record.json").block
-    assert {row["check"] for row in merged["parity"]} == {"oracle", "memcheck", "racecheck", "initcheck", "synccheck"}
+    assert {row["check"] for row in merged["parity"]} >= {"oracle", "memcheck", "racecheck", "initcheck", "synccheck"}
     assert "<html" in (suite.out / "report.html").read_text()[:300].lower()
     assert "# GPU suite" in (suite.out / "summary.md").read_text()
     with tarfile.open(suite.out / "results.tar.gz") as archive:

@@ -81,7 +81,7 @@ def test_annotations_are_few_and_escaped(save, cli, capsys):
     root = synthetic.full()
     for row in root["twinbench"]["parity"][:30]:
         row.update(verdict="fail", reason="bad\n::error::planted 100%")
-    assert cli("gate", save(root), "--annotations", "--quiet") == 1
+    assert cli("gate", save(synthetic.balance(root)), "--annotations", "--quiet") == 1
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("::")]
     assert len(lines) == 9 and "22 more" in lines[-1] and "bad ::error::planted 100%25" in lines[0]
 
@@ -103,7 +103,7 @@ def test_the_end_of_the_output_says_what_failed(save, cli, tmp_path, capsys, mon
         row.update(verdict="fail", reason="planted")
     pins = tmp_path / "pins.json"
     pins.write_text(json.dumps({f"no.such_{index}/optimized/cpu/fp32/train": {"dispatches": 5} for index in range(9)}))
-    assert cli("gate", save(root), "--pins", pins) == 1
+    assert cli("gate", save(synthetic.balance(root)), "--pins", pins) == 1
     lines = capsys.readouterr().out.splitlines()
     kinds = [line.split(" ")[0] for line in lines if not line.startswith(" ")]
     assert lines[-1].startswith("fail: ") and kinds[-6:-1] == ["fail"] * 5
@@ -170,7 +170,7 @@ def test_only_pins_that_match_the_filter_are_missed(save, cli, tmp_path):
 def test_merge_validate_table_ledger_history(save, cli, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     one, two = save(synthetic.only(synthetic.full(), "parity"),
-                    "one.json"), save(synthetic.only(synthetic.full(), "speedups"), "two.json")
+                    "one.json"), save(synthetic.only(synthetic.full(), "timings", "speedups"), "two.json")
     folder = tmp_path / "merged"
     assert cli("merge", one, two, "-o", folder / "all.json") == 0
     assert cli("validate", folder / "all.json", one) == 0

@@ -16,7 +16,7 @@ def planted(word):
     row = root["twinbench"]["speedups"][0]
     synthetic.measured(row, 39.1, 0.0312)
     root["twinbench"]["session"]["null_test"]["verdict"] = word
-    return root
+    return synthetic.balance(root)
 
 
 def outputs(cli, save, capsys, tmp_path, root, *flags):

@@ -37,7 +37,7 @@ def poisoned():
         for claim in row.get("claims", []):
             claim.update(text=EVIL, figure=EVIL, document=EVIL)
     block["scenarios"][0]["summary"] = EVIL
-    block["ledger"]["skip_reasons"] = {EVIL: 3}
+    synthetic.balance(root)["twinbench"]["ledger"]["skip_reasons"] = {EVIL: 3}
     return root
 
 

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from twinbench_reports import machine
-from twinbench_reports.cells import JUDGED_SECTIONS, ROW_NAMES
+from twinbench_reports.cells import ROW_NAMES
 from twinbench_reports.errors import ReportError
 from twinbench_reports.exit_codes import FAIL, LIMIT, TOOL_ERROR
+from twinbench_reports.judge.units import Units
 from twinbench_reports.load import Record, check_record
 from twinbench_reports.statistics.multiple import rate_at_most
 
-_LEDGER_OF = {"pass": "passed", "fail": "failed", "error": "errors", "skip": "skipped", "rejected": "failed"}
+_OUTCOMES = ("passed", "failed", "errors", "skipped", "inconclusive")
 # Rows that describe rather than judge: every engine writes them, so that the same row twice is no conflict.
 _DESCRIPTIONS = ("components", "ceilings")
 
@@ -31,13 +32,12 @@ def merge_records(records: Sequence[Record], *, latest: bool = False, other_boar
     root = copy.deepcopy(ordered[-1].root)
     block = root["twinbench"]
     block["engines"] = list(dict.fromkeys(engine for record in ordered for engine in record.block["engines"]))
-    dropped: list[dict[str, Any]] = []
     for section in ROW_NAMES:
-        block[section] = _merge_rows(ordered, section, latest or section in _DESCRIPTIONS, dropped)
+        block[section] = _merge_rows(ordered, section, latest or section in _DESCRIPTIONS)
     root["benchmarks"] = _merge_benchmarks(ordered, latest)
     block["session"] = _merge_sessions([record.block["session"] for record in ordered])
     block["timelines"] = _merge_timelines([record.block.get("timelines", []) for record in ordered])
-    block["ledger"] = _merge_ledgers([record.block["ledger"] for record in ordered], dropped)
+    block["ledger"] = _merge_ledgers(ordered, block)
     block["merged_from"] = [source for record in ordered for source in _sources(record)]
     for record in ordered:
         block["provenance"]["source_hashes"].update(record.provenance["source_hashes"])
@@ -86,8 +86,7 @@ def _require_each_once(records: Sequence[Record]) -> None:
             held_by[source["sha256"]] = record.path
 
 
-def _merge_rows(records: Sequence[Record], section: str, latest: bool,
-                dropped: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _merge_rows(records: Sequence[Record], section: str, latest: bool) -> list[dict[str, Any]]:
     rows: dict[str, tuple[str, dict[str, Any]]] = {}
     for record in records:
         for index, row in enumerate(record.block.get(section, [])):
@@ -96,8 +95,6 @@ def _merge_rows(records: Sequence[Record], section: str, latest: bool,
                 raise ReportError(f"{section} has {name} already, from {rows[name][0]}", file=record.path,
                                   path=f"$.twinbench.{section}[{index}]",
                                   remedy="name the records once each, or pass --latest")
-            if name in rows and section in JUDGED_SECTIONS:
-                dropped.append(rows[name][1])
             rows[name] = (record.path, row)
     return [row for _, row in rows.values()]
 
@@ -160,24 +157,23 @@ def _merge_timelines(parts: Sequence[list[dict[str, Any]]]) -> list[dict[str, An
     return merged
 
 
-def _merge_ledgers(ledgers: Sequence[dict[str, Any]], dropped: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    total: Counter[str] = Counter()
-    reasons: Counter[str] = Counter()
-    for ledger in ledgers:
-        total.update({key: value for key, value in ledger.items() if isinstance(value, int) and key != "exit_code"})
-        reasons.update(ledger["skip_reasons"])
-    for row in dropped:
-        total["planned"] -= 1
-        total[_LEDGER_OF[row["verdict"]]] -= 1
-        if row["verdict"] == "skip":
-            reasons[row["reason"]] -= 1
-    keys = ("planned", "passed", "failed", "errors", "skipped", "inconclusive")
-    merged: dict[str, Any] = {key: max(0, total[key]) for key in keys}
+def _merge_ledgers(records: Sequence[Record], block: dict[str, Any]) -> dict[str, Any]:
+    """What the rows of the merged record show, and what the ledgers count beside their rows: crashes, sessions."""
+    ledgers = [record.block["ledger"] for record in records]
+    shown = Units(block)
+    total, reasons = Counter(shown.outcomes), Counter(shown.reasons)
+    planned = sum(shown.outcomes.values())
+    for record, ledger in zip(records, ledgers):
+        own = Units(record.block)
+        total.update({key: ledger[key] - own.outcomes[key] for key in _OUTCOMES})
+        planned += ledger["planned"] - sum(own.outcomes.values())
+        reasons.update({reason: count - own.reasons[reason] for reason, count in ledger["skip_reasons"].items()})
+    merged: dict[str, Any] = {"planned": max(0, planned)} | {key: max(0, total[key]) for key in _OUTCOMES}
     if merged["failed"] or merged["errors"]:
         merged["exit_code"] = next((code for code in (FAIL, TOOL_ERROR, LIMIT)
                                     if any(ledger["exit_code"] == code for ledger in ledgers)), FAIL)
     else:
-        lost = merged["planned"] > sum(merged[key] for key in keys[1:])
+        lost = merged["planned"] > sum(merged[key] for key in _OUTCOMES)
         merged["exit_code"] = 3 if lost or merged["inconclusive"] or not merged["passed"] else 0
     merged["skip_reasons"] = {reason: count for reason, count in sorted(reasons.items()) if count > 0}
     return merged

@@ -19,6 +19,7 @@ from twinbench_reports.statistics.paired import estimate_ratio
 LEAST_CONFIDENCE = 0.9  # of an interval that is shown beside a speedup
 # Between a speedup of pairs and the one of the variants' medians: measured up to 2 on a machine that others used.
 MOST_APART = 5
+ROUNDING = 1e-6  # of errors as written
 
 
 def judge_correctness(block: dict[str, Any]) -> Iterator[Finding]:
@@ -102,11 +103,26 @@ def _parity(row: Row) -> str:
             return f"{ratio:.3g} is no error of {output['elements']} elements of {output['name']}"
         if ratio > 1:
             return f"the error of {output['name']} is {ratio:.3g} times the allowed one"
+        wrong = _errors(output)
+        if wrong:
+            return wrong
     vacuity = row["vacuity"]
     if row["check"] == "vacuity" and not (vacuity and vacuity["checked"]):
         return "no planted wrong answer was shown to the comparator"
     if vacuity and vacuity["rejected"] < vacuity["checked"]:
         return f"the comparator rejected only {vacuity['rejected']} of {vacuity['checked']} planted wrong answers"
+    return ""
+
+
+def _errors(output: Row) -> str:
+    """What contradicts that the largest error and the mean one are of the same elements."""
+    largest, mean = output["max_absolute_error"], output["rmse"]
+    if largest is None or mean is None:
+        return ""
+    most = mean * math.sqrt(output["elements"])
+    if not mean * (1 - ROUNDING) <= largest <= most * (1 + ROUNDING):
+        return (f"an error of {largest:.3g} at most and one of {mean:.3g} in the mean cannot both be of "
+                f"{output['elements']:,} elements of {output['name']}")
     return ""
 
 

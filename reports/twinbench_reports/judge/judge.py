@@ -11,8 +11,10 @@ from twinbench_reports.judge.completeness import count_rows, judge_completeness
 from twinbench_reports.judge.correctness import judge_correctness
 from twinbench_reports.judge.findings import EXIT_OF, SEVERITIES, Finding, Verdict
 from twinbench_reports.judge.known import judge_known
+from twinbench_reports.judge.measured import judge_measured, judge_outputs_against
 from twinbench_reports.judge.modelled import judge_modelled_against
 from twinbench_reports.judge.pins import Pins, judge_counters_against, judge_pins
+from twinbench_reports.judge.planned import judge_planned
 from twinbench_reports.judge.timing import judge_timing
 from twinbench_reports.judge.waivers import Waiver, apply_waivers
 from twinbench_reports.load import Record
@@ -26,6 +28,9 @@ def judge(now: Record, before: Record | None = None, *, pins: Pins | None = None
     findings: list[Finding] = [
         *judge_known(now.block, components),
         *judge_correctness(now.block),
+        *judge_measured(now.block),
+        *judge_planned(now.block),
+        *(judge_outputs_against(now.block, before.block) if before else ()),
         *judge_pins(now.block, pins),
         *judge_counters_against(now, before),
         *judge_modelled_against(now, before),

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from twinbench_reports import machine
-from twinbench_reports.cells import Row, named_rows
+from twinbench_reports.cells import Row, named_rows, parse_cell
 from twinbench_reports.judge.findings import Finding
-from twinbench_reports.judge.reproduce import program, reproduce
+from twinbench_reports.judge.reproduce import program, reproduce, reproduce_cell
 from twinbench_reports.load import Record
 from twinbench_reports.statistics.multiple import benjamini_hochberg
 from twinbench_reports.statistics.speedups import Change, log_change, loss_p_value
@@ -101,6 +101,31 @@ def _judge(now: Record, before: Record | None) -> Iterator[Finding]:
                       "it is of another machine, so its times are not compared: " + "; ".join(differ))
         return
     yield from _judge_against(now, before, dict(speedups))
+    yield from _slower_by_itself(now, before)
+
+
+def _slower_by_itself(now: Record, before: Record) -> Iterator[Finding]:
+    """A note of optimized variants whose own time grew on the same machine: a ratio does not show what slows both
+    sides, or the baseline more. No verdict: other load on the machine does it, too."""
+    if machine.differences(machine.board(now.provenance), machine.board(before.provenance)):
+        return
+    limit = 1 + smallest_loss(now.block)
+    earlier = dict(named_rows(before.block, "timings"))
+    grown = []
+    for name, row in named_rows(now.block, "timings"):
+        old, cell = earlier.get(name), parse_cell(name)
+        if old is None or cell.variant != "optimized" or cell.case == HELD_OUT:
+            continue
+        if {row["verdict"], old["verdict"]} == {"pass"} and row["q1_s"] > old["q3_s"] and (
+                row["median_s"] > limit * old["median_s"]):
+            grown.append((row["median_s"] / old["median_s"], name))
+    if grown:
+        most, name = max(grown)
+        yield Finding("notice", "timings", name,
+                      f"its own time is {most:.2f} times that of the baseline record, beyond the quartiles of both, as "
+                      f"are those of {len(grown) - 1} more optimized variants, on the same machine. If it is as quiet "
+                      "as then, both sides became slower, which no speedup shows",
+                      reproduce_cell("bench", name))
 
 
 def _judge_alone(name: str, row: Row) -> Iterator[Finding]:
