@@ -85,11 +85,8 @@ void finish_inputs(NamedTensors& inputs, const Setting& s, std::uint64_t seed) {
   // Each surface of odd number has its neighbour's elements in another order: one sum, another text.
   for (std::int64_t i = 1; i < s.size("surfaces"); i += 2)
     inputs["surface"][i].copy_(inputs["surface"][i - 1].roll({s.size("part") / 2 + 1}));
-  for (std::int64_t i = 1; s.on("alike") && i < s.size("surfaces"); ++i)
-    inputs["surface"][i]
-        .flatten()
-        .narrow(0, 0, (s.size("spoken") - 1) * s.size("part"))
-        .copy_(inputs["surface"][0].flatten().narrow(0, 0, (s.size("spoken") - 1) * s.size("part")));
+  const at::Tensor before_last = inputs["surface"].narrow(1, 0, (s.size("spoken") - 1) * s.size("part"));
+  if (s.on("alike")) before_last.copy_(before_last[0].clone());
   const auto filled = static_cast<std::int64_t>(s.option("kept_before"));
   for (std::int64_t i = 0; i < s.size("limit"); ++i) {
     integers("kept")[i] = i < std::min(filled, s.size("pool")) ? i : -1;

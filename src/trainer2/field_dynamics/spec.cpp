@@ -67,10 +67,11 @@ double window_bound(const std::string& output, const NamedTensors& inputs, const
                share = std::min(1.0, 0.24 * std::sqrt(steps)) * growth(setting);
   const FieldConstants by = field_constants(setting);
   const double field = largest(inputs["field"]) + largest(inputs["equilibrium"]), force = largest(inputs["force"]);
-  if (output == "field" && setting.on("dissipative"))
-    return std::clamp(share * (field + steps * by.turn * force), 1e-3, 1e6);
-  if (output == "field")
-    return std::clamp(share * (field + steps * 2 * by.half_kick * (largest(inputs["momentum"]) + force)), 1e-3, 1e6);
+  if (output == "field") {
+    const double pushed =
+        setting.on("dissipative") ? by.turn * force : 2 * by.half_kick * (largest(inputs["momentum"]) + force);
+    return std::clamp(share * (field + steps * pushed), 1e-3, 1e6);
+  }
   if (output == "momentum")
     return std::clamp(share * (largest(inputs["momentum"]) +
                                steps * 2 * by.half_kick * ((8 * by.kinetic + by.stiffness) * field + force)),
