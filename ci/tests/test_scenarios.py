@@ -42,7 +42,8 @@ def test_list_names_every_file_with_what_coverage_needs(listed):
         assert row["source"] in documented and row["experiment"] in kinds
         assert row["tier"] in ("smoke", "std", "full")
         assert row["shows"]["baseline"] and row["shows"]["optimized"]
-        assert {"baseline", "optimized"} <= set(row["variants"]) and "cpu" in row["devices"]
+        assert {"baseline", "optimized"} <= set(row["variants"])
+        assert "cpu" in row["devices"] or (row["tier"], row["devices"]) == ("full", ["cuda"])
 
 
 def test_the_components_table_is_still_an_array():
@@ -63,6 +64,15 @@ def test_smoke_scenarios_pass_on_real_text(folder, listed):
         of_a_card = ("the CPU launches nothing", "no GPU: how long windows take is judged on one only")
         assert passed and all(criterion["verdict"] == "skip" and any(why in criterion["reason"] for why in of_a_card)
                               for criterion in left), row["name"]
+
+
+def test_what_only_a_card_can_do_in_time_is_skipped_elsewhere(folder):
+    out = folder / "card_only.json"
+    result = run("scenario", "training_before_after_experiment", "--folder", ROOT / "scenarios", "--out", out,
+                 cwd=folder)
+    ledger = json.loads(out.read_text())["twinbench"]["ledger"]
+    assert result.returncode == 3 and ledger["skipped"] == 1
+    assert "its file says 'device: cuda'" in next(iter(ledger["skip_reasons"]))
 
 
 @pytest.mark.skipif(Path("/proc/driver/nvidia").exists(), reason="this machine has an NVIDIA driver")

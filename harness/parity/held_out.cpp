@@ -30,9 +30,13 @@ std::int64_t between(std::int64_t low, std::int64_t high, double draw) {
   return std::clamp(static_cast<std::int64_t>(std::exp(from + draw * (to - from))), low, high);
 }
 
-// What a case takes: elements of its inputs, and floating-point operations of any version.
+// What a case takes: elements of its inputs, floating-point operations of any version, dispatches of the baseline.
 struct Work {
-  double elements = 0, flops = 0;
+  double elements = 0, flops = 0, dispatches = 0;
+
+  bool within(const Work& most) const {
+    return elements <= most.elements && flops <= most.flops && dispatches <= most.dispatches;
+  }
 };
 
 Work work_of(const Component& component, const Case& one) {
@@ -47,6 +51,9 @@ Work work_of(const Component& component, const Case& one) {
     work.elements += count;
   }
   if (component.spec.cost) work.flops = component.spec.cost(setting).flops;
+  for (const ProofCounter& counter : component.spec.proof)
+    if (counter.counter == "dispatches" && counter.baseline)
+      work.dispatches = static_cast<double>(counter.baseline(setting));
   return work;
 }
 
@@ -90,14 +97,16 @@ double drawn_option(const Component& component, const OptionSpec& option, double
   return std::clamp(std::stod(short_text(value)), low, high);
 }
 
-// Sets the options that variants see, and says which are now other than the case has them. One in four stays, so that
-// one that needs another (a key of the noise, noise) is seldom without it, and one that decides which sizes there are.
+// Sets options, and says which are now other than the case has them. Of those that variants see one in four stays, so
+// that one that needs another (a key of the noise, noise) is seldom without it, and one that decides which sizes there
+// are. Of the inputs' the numbers alone, one in four: a switch makes inputs for which a case has its sizes.
 std::string draw_options(const Component& component, const std::string& key, Case& one) {
   std::string text;
   const Signature& signature = component.spec.signature;
   for (const auto& option : signature.options) {
-    if (option.of_inputs || signature.has_parts_with(option.name)) continue;
-    if (unit_draw(key + " whether " + option.name) < 0.25) continue;
+    const bool is_number = option.kind == OptionSpec::Kind::kReal || option.kind == OptionSpec::Kind::kCount;
+    if ((option.of_inputs && !is_number) || signature.has_parts_with(option.name)) continue;
+    if (unit_draw(key + " whether " + option.name) < (option.of_inputs ? 0.75 : 0.25)) continue;
     const double value = drawn_option(component, option, unit_draw(key + " option " + option.name));
     const double before = one.options.emplace(option.name, option.otherwise).first->second;
     if (value == before) continue;
@@ -123,7 +132,8 @@ HeldOutDraw held_out_draw(const Component& component, const std::string& text, i
   for (const Case* const one : bases) {  // without a part that this one is without, whose work is another
     if (sizes_there(component, *one) != there) continue;
     const Work work = work_of(component, *one);
-    most = {std::max(most.elements, work.elements), std::max(most.flops, work.flops)};
+    most = {std::max(most.elements, work.elements), std::max(most.flops, work.flops),
+            std::max(most.dispatches, work.dispatches)};
   }
   draw.input_case = base;
   draw.input_case.name = kHeldOut;
@@ -147,7 +157,7 @@ HeldOutDraw held_out_draw(const Component& component, const std::string& text, i
   }
   for (int halved = 0; halved < 64; ++halved) {
     const Work work = work_of(component, draw.input_case);
-    if (work.elements <= most.elements && work.flops <= most.flops) break;
+    if (work.within(most)) break;
     // That one last, for it would lose its tail.
     const auto room = [&](const auto& one) {
       const std::int64_t left = draw.input_case.sizes.at(one.first) - one.second;

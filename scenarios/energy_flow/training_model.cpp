@@ -78,9 +78,12 @@ class TrainStepRun final : public TrainingRun {
     for (const char* own : {"shuffled", "baseline_sanitises"}) setting.input_case.options.erase(own);
     if (run.variant == Variant::kBaseline && config.options.at("baseline_sanitises") == 0)
       setting.input_case.options["sanitise"] = 0;
-    // Of fewer pairs than a window's rows, where these are one micro-step's, windows are as small.
-    if (run.items > 0 && config.sizes.at("micro_steps") == 1)
-      setting.input_case.sizes["micro_batch"] = std::min(config.sizes.at("micro_batch"), run.items);
+    // Of fewer pairs than a window's rows, windows are as small: first of fewer micro-steps, then of smaller ones.
+    if (run.items > 0) {
+      Sizes& sizes = setting.input_case.sizes;
+      sizes["micro_batch"] = std::min(config.sizes.at("micro_batch"), run.items);
+      sizes["micro_steps"] = std::min(config.sizes.at("micro_steps"), run.items / sizes["micro_batch"]);
+    }
     given_ = setting;
     setting_ = completed(component.spec.signature, setting);
     pairs_ = run.items == 0 ? config.sizes.at("pairs") : std::min(run.items, config.sizes.at("pairs"));
@@ -104,7 +107,7 @@ class TrainStepRun final : public TrainingRun {
     stage();
     runnable_->run();
     results_.read(runnable_->outputs());
-    skipped_micro_ += results_.record[kSkippedMicro];
+    skipped_micro_ += results_.record[train_step::kSkippedMicro];
     sanitised_ += results_.record[kSanitisedRows];
     ++window_;
   }
@@ -145,6 +148,7 @@ class TrainStepRun final : public TrainingRun {
     return std::nullopt;
   }
   std::int64_t items() const override { return pairs_; }
+  std::int64_t items_of_step() const override { return rows_; }
 
   Readings losses() override {
     Readings all = {{"loss", results_.loss}};
@@ -154,7 +158,7 @@ class TrainStepRun final : public TrainingRun {
   }
   Readings counters() override {
     return {{"applied", static_cast<double>(results_.counts[kApplied])},
-            {"skipped_steps", static_cast<double>(results_.counts[kSkippedSteps])},
+            {"skipped_steps", static_cast<double>(results_.counts[train_step::kSkippedSteps])},
             {"attempts", static_cast<double>(results_.counts[kAttempts])},
             {"skipped_micro", static_cast<double>(skipped_micro_)},
             {"input_sanitised", static_cast<double>(sanitised_)}};
@@ -164,6 +168,7 @@ class TrainStepRun final : public TrainingRun {
     const at::Tensor applied = runnable_->outputs()["gradients"].to(at::kCPU, at::kDouble);
     return {{"gradient_norm", results_.norm},
             {"clipped_norm", at::linalg_vector_norm(applied).item<double>()},
+            {"effective_batch", static_cast<double>(rows_)},
             {"tape_peak", static_cast<double>(results_.work[kTapePeak])},
             {"tape_left", static_cast<double>(results_.work[kTapeLeft])},
             {"trims", static_cast<double>(results_.work[kTrims])}};

@@ -50,6 +50,7 @@ void compare_switched(const Trial& trial, const Workload& workload, Findings& fi
   const auto name = config.text("switch");
   measures["optimized.switch.time_ratio_upper"] = {std::nullopt, "no switch is given"};
   measures["optimized.switch.mismatched_bits"] = {std::nullopt, "no switch is given"};
+  measures["gpu.switch.time_ratio_upper"] = {std::nullopt, "no GPU: the ratio that counts is a card's"};
   if (name.empty()) return;
   const auto plain = workload.make(trial.setting(Variant::kOptimized)),
              switched =
@@ -59,6 +60,7 @@ void compare_switched(const Trial& trial, const Workload& workload, Findings& fi
   measures["optimized.switch.mismatched_bits"] = {static_cast<double>(differing), ""};
   const auto paired = timed_pair(trial, "optimized", *plain, "switched", *switched);
   tell(paired, "switched", &Interval::upper, measures["optimized.switch.time_ratio_upper"], findings);
+  if (trial.device.is_cuda()) measures["gpu.switch.time_ratio_upper"] = measures["optimized.switch.time_ratio_upper"];
 }
 
 // What one of the baseline's sins costs it: its time as it runs over that without the sin. A card's question: some sins
@@ -162,6 +164,7 @@ Experiment make_experiment() {
       {"optimized.of_baseline.*", Half::kOptimized, "the same reading over the baseline's"},
       {"optimized.switch.time_ratio_upper", Half::kOptimized,
        "upper bound of the step's time over that with the switch on"},
+      {"gpu.switch.time_ratio_upper", Half::kNeither, "the same, on a card alone"},
       {"optimized.switch.mismatched_bits", Half::kOptimized, "values that the switch changes by any bit"},
       {"baseline.sin.time_ratio_lower", Half::kBaseline, "lower bound of the step's time over that without the sin"},
       {"gpu.busy_fraction", Half::kNeither, "share of a step in which the device works", false, Values::kShare}};

@@ -126,7 +126,7 @@ Findings run(const Trial& trial) {
       NamedTensors first;
       for (const auto& [name, tensor] : one->outputs()) first.set(name, tensor.detach().clone());
       series.outputs.push_back(first);
-      series.items.push_back(one->items());
+      series.items.push_back(one->items_of_step());
       const auto broken = one->broken_rules();
       series.broken_rules += broken.empty() ? 0 : 1;
       for (const auto& rule : broken)

@@ -18,6 +18,7 @@ using nlohmann::json;
 constexpr double kLargestSeed = 0x1p53;
 
 const std::vector<std::string> kTiers = {"smoke", "std", "full"};
+const std::vector<std::string> kDevices = {"any", "cuda"};
 
 // The keys that every kind has. Blocks (sizes, options, shows, criteria) are read on their own.
 std::vector<Key> common_keys() {
@@ -27,6 +28,7 @@ std::vector<Key> common_keys() {
           text_key("source", "the specification's scenario, such as 'energy_flow SC21'"),
           text_key("part", "how much of the source is shown here").or_else(""),
           choice_key("tier", kTiers, "smoke, std or full"),
+          choice_key("device", kDevices, "any, or cuda: too much for any other").or_else("any"),
           text_key("summary", "one sentence"),
           text_key("dataset", "a dataset file, or 'default'").or_else("default"),
           count_key("seed", 0, kLargestSeed, "the seed of all that is drawn"),
@@ -200,6 +202,7 @@ ScenarioConfig read_scenario(const std::string& path, const Catalogue& catalogue
   config.source = values["source"];
   config.part = values["part"];
   config.tier = tier_named(values["tier"], path + ": tier");
+  config.card_only = values["device"] == "cuda";
   config.summary = values["summary"];
   config.dataset = values["dataset"];
   config.seed = values["seed"];

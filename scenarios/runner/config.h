@@ -25,6 +25,7 @@ struct ScenarioConfig {
   std::string source;      // the specification's scenario, "energy_flow SC21"
   std::string part;        // how much of it is shown here; empty: all
   ScenarioTier tier = ScenarioTier::kFull;
+  bool card_only = false;  // too much for any other device: skipped there
   std::string summary;
   std::string baseline_shows, optimized_shows;  // both halves, in words
   std::string dataset;                          // a dataset file; "default" is the one `twinbench data make` writes

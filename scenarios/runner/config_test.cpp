@@ -113,6 +113,10 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"no_run", changed("run: energy_flow.fake\n", ""), ErrorKind::kBadArgument, {"run", "energy_flow.fake, "}},
         Wrong{"source_of_another", changed("energy_flow SC21", "sem S4"), ErrorKind::kOutOfRange, {"another pipeline"}},
         Wrong{"tier", changed("tier: smoke", "tier: smok"), ErrorKind::kUnknownName, {"did you mean 'smoke'"}},
+        Wrong{"device",
+              changed("tier: smoke", "tier: smoke\ndevice: cud"),
+              ErrorKind::kUnknownName,
+              {"device", "did you mean 'cuda'"}},
         Wrong{"dtype", changed("dtype: fp32", "dtype: fp64"), ErrorKind::kUnknownName, {"fp64", "bf16"}},
         Wrong{
             "half", changed("shows: {baseline: the sin, ", "shows: {"), ErrorKind::kBadArgument, {"shows", "baseline"}},

@@ -39,7 +39,7 @@ json scenario_row(const ScenarioConfig& config) {
           {"tier", to_string(config.tier)},
           {"summary", config.summary},
           {"variants", names_of(source, false)},
-          {"devices", names_of(source, true)},
+          {"devices", config.card_only ? json{"cuda"} : names_of(source, true)},
           {"components", source.components},
           {"shows", {{"baseline", config.baseline_shows}, {"optimized", config.optimized_shows}}},
           {"file", config.file}};
@@ -75,7 +75,7 @@ std::vector<std::string> scenario_facts(const std::string& folder) {
     std::string sizes;
     for (const auto& [symbol, size] : config.sizes) sizes += ' ' + symbol + '=' + std::to_string(size);
     facts.push_back(scenario + config.experiment + " " + config.run + " " + config.source + " " +
-                    to_string(config.tier) + sizes + " " + config.keys.dump());
+                    to_string(config.tier) + sizes + (config.card_only ? " cuda alone " : " ") + config.keys.dump());
     std::string options;
     for (const auto& [option, value] : config.options) options += ' ' + option + '=' + nlohmann::json(value).dump();
     facts.push_back(scenario + "begins " + to_string(config.dtype) + " seed=" + std::to_string(config.seed) +

@@ -46,6 +46,11 @@ void set_aside_without_path(std::vector<PlannedScenario>& planned, Ledger& ledge
       ledger.record(one.name(), Outcome::kSkip, "bad_argument: it compares times, and those of simt mean nothing");
       return true;
     }
+    if (one.config->card_only && !one.device.is_cuda()) {
+      ledger.record(one.name(), Outcome::kSkip,
+                    "out_of_range: its file says 'device: cuda': it is too much for another");
+      return true;
+    }
     const auto devices = devices_of(source);
     if (std::find(devices.begin(), devices.end(), one.device) != devices.end()) return false;
     ledger.record(one.name(), Outcome::kSkip, source.id() + " has a component that runs on the host only");

@@ -45,6 +45,8 @@ class TrainingRun {
   // Along which axis of a state or output tensor the items lie; none where it mixes them.
   virtual std::optional<std::int64_t> item_axis(const std::string& tensor) const = 0;
   virtual std::int64_t items() const = 0;  // flows, samples, rows: what cost and poison are told by
+  // That a step takes: fewer where an epoch has several steps.
+  virtual std::int64_t items_of_step() const { return items(); }
 
   virtual Readings losses() { return {}; }  // scalars of the last step
   virtual Readings counters() {

@@ -1,6 +1,8 @@
 // energy_flow.embedding_mapper (C04): teacher embeddings to one scalar energy for every surface cell.
 #include <ATen/ATen.h>
 
+#include <limits>
+
 #include "src/operand_bytes.h"
 #include "src/spec_parts.h"
 
@@ -22,9 +24,17 @@ Signature signature() {
                  bias("shift_2", "middle", normal(9, 0.1)), weight("weight_3", "cells, middle", fan_in(10, "middle")),
                  bias("bias_3", "cells", fan_in(11, "middle")), gain("scale", "1", normal(12, 0.1)).shifted(1),
                  bias("offset", "1", normal(13, 0.1)), bias("cell_offset", "height, width", normal(14, 0.02))},
-      .outputs = {output("surface", "rows, cells", surface).with_gradient(15)},
+      .outputs = {output("surface", "rows, cells", surface).with_nan().with_gradient(15)},
       .gradient = {Tolerance::Kind::kGradient, {1e-4, 0}, {5e-2, 0}, "grad", {2e-5, 2e-6}, {1e-2, 0}},
   };
+}
+
+void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) {
+  constexpr double kBad[] = {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(),
+                             -std::numeric_limits<double>::infinity()};
+  const std::int64_t embedding = setting.size("embedding");
+  for (std::int64_t row = 0; setting.on("non_finite") && row < setting.size("rows"); row += 3)
+    inputs["embedding"][row][row * 5 % embedding].fill_(kBad[row / 3 % 3]);
 }
 
 Cost cost(const Setting& setting) {
@@ -54,7 +64,9 @@ std::int64_t optimized_dispatches(const Setting& setting) {
 std::string beyond_scale(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
   if (setting.backward() || outputs["surface"].numel() == 0) return "";
   const at::Tensor center = inputs["offset"].add(inputs["cell_offset"].reshape({1, -1}));
-  const double distance = outputs["surface"].sub(center).abs().max().item<double>();
+  const at::Tensor numbers = inputs["embedding"].isfinite().all(1);  // what is NaN lies nowhere
+  const at::Tensor apart = outputs["surface"].sub(center).abs().index({numbers});
+  const double distance = apart.numel() == 0 ? 0 : apart.max().item<double>();
   const double limit = inputs["scale"].abs().item<double>();
   if (distance <= limit * (1 + 1e-5) + 1e-5) return "";
   return "a cell lies " + std::to_string(distance) + " away, limit " + std::to_string(limit);
@@ -65,6 +77,7 @@ std::string beyond_scale(const NamedTensors& inputs, const NamedTensors& outputs
 ComponentSpec make_spec() {
   ComponentSpec spec;
   spec.signature = signature();
+  spec.finish_inputs = finish_inputs;
   spec.proof = {{"dispatches", "", baseline_dispatches, optimized_dispatches}};
   spec.cost = cost;
   // The specification's 6, and in bf16 mode the kernel that rounds the embeddings.

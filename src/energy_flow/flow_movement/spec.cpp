@@ -43,13 +43,15 @@ void plant_borders(const at::Tensor& raw) {
   plant(raw, 1, borders);  // 23 values: a row's three are others in every row
 }
 
+constexpr std::int32_t kBeyondTwoBytes = 1 << 16;  // an age that is cut to one or two bytes is a young one
+
 void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) {
   const std::int64_t flows = setting.size("flows"), samples = setting.size("samples");
   auto* const age = inputs["age"].mutable_data_ptr<std::int32_t>();
   auto* const sample = inputs["sample"].mutable_data_ptr<std::int32_t>();
   auto* const stopped = inputs["stopped"].mutable_data_ptr<bool>();
   for (std::int64_t f = 0; f < flows; ++f) {
-    age[f] = static_cast<std::int32_t>(f * 7 % 5);
+    age[f] = static_cast<std::int32_t>(f * 7 % 5) + (f % 11 == 10 ? kBeyondTwoBytes : 0);
     sample[f] = static_cast<std::int32_t>(setting.on("shuffled") ? f * 31 % samples : f * samples / flows);
   }
   for (std::int64_t s = 0; s < samples; ++s) stopped[s] = setting.on("stopping") && s % 3 == 1;
