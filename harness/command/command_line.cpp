@@ -200,6 +200,7 @@ void add_kernels(CLI::App& program, KernelsOptions& options) {
 }
 
 void add_data(CLI::App& app, DataOptions& options) {
+  constexpr std::uint64_t kMostWidth = 65'536, kMostRows = 1'000'000'000;
   auto* data = app.add_subcommand("data", "Dataset files: from text, .pt, safetensors, JSONL");
   data->require_subcommand(1);
   const auto add = [&](const std::string& action, const std::string& help) {
@@ -210,7 +211,8 @@ void add_data(CLI::App& app, DataOptions& options) {
   const auto add_conversion = [&](CLI::App* command) {
     command->add_option("--stored", options.stored, "How embeddings are stored")
         ->check(CLI::IsMember({"fp32", "bf16"}));
-    command->add_option("--width", options.width, "Refuse another embedding width")->check(CLI::PositiveNumber);
+    command->add_option("--width", options.width, "Refuse another embedding width")
+        ->check(whole_number(1, kMostWidth));
     command->add_flag("--normalise", options.normalise, "Every embedding to norm 1");
     command->add_flag("--drop-invalid", options.drop_invalid,
                       "Leave rows out that validation refuses, instead of failing");
@@ -225,7 +227,7 @@ void add_data(CLI::App& app, DataOptions& options) {
       ->type_name("MIN MAX");
   make->add_option("--rows", options.rows,
                    "From text: most pairs, thinned evenly; 0: all (default 5021, as documented)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0, kMostRows));
   add_conversion(make);
   auto* info = add("info", "Checks a dataset file or a checkpoint (.efck) and describes it");
   info->add_option("file", options.inputs, "Dataset file")->required()->expected(1);

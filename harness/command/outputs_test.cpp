@@ -36,6 +36,7 @@ TEST(Outputs, OnlyRegularFilesAreReplaced) {
   EXPECT_NE(refusal(folder.file("circle")).find("--out"), std::string::npos);
   EXPECT_NE(refusal("/proc/nowhere/record.json").find("--out"), std::string::npos);
   EXPECT_EQ(refusal(folder.file("new/folders/record.json")), "");
+  EXPECT_NE(refusal(folder.file(std::string(300, 'x'))).find("shorter name"), std::string::npos);
   EXPECT_EQ(refusal(""), "");
   int entries = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) entries += !entry.path().empty();

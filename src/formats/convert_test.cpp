@@ -65,6 +65,26 @@ TEST(Convert, RefusalsLeaveNothingBehind) {
   }
 }
 
+TEST(Convert, AnEmbeddingWithoutDirectionStaysAndIsTold) {
+  const TemporaryDirectory directory;
+  Dataset dataset = sample_dataset(5, 6);
+  std::fill_n(dataset.inputs.data() + 2 * 6, 6, 0.0f);
+  write_any(directory.file("a.jsonl"), dataset);
+  ConvertOptions normalise;
+  normalise.normalise = true;
+  const auto remarks = [&](const std::string& input) {
+    std::string all;
+    for (const auto& one : convert_dataset(directory.file(input), directory.file("b.efds"), normalise).remarks)
+      all += one + "\n";
+    return all;
+  };
+  EXPECT_NE(remarks("a.jsonl").find("has no direction: 1;"), std::string::npos);
+  EXPECT_EQ(invalid_rows(read_any(directory.file("b.efds"))), std::vector<std::int64_t>{2});
+  std::fill_n(dataset.inputs.data() + 2 * 6, 6, 3.0f);
+  write_any(directory.file("c.jsonl"), dataset);
+  EXPECT_EQ(remarks("c.jsonl").find("direction"), std::string::npos);
+}
+
 TEST(Convert, SafetensorsTextsAreChecked) {
   const TemporaryDirectory directory;
   Dataset dataset = sample_dataset(2, 3);
