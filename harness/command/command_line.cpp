@@ -211,8 +211,7 @@ void add_data(CLI::App& app, DataOptions& options) {
   const auto add_conversion = [&](CLI::App* command) {
     command->add_option("--stored", options.stored, "How embeddings are stored")
         ->check(CLI::IsMember({"fp32", "bf16"}));
-    command->add_option("--width", options.width, "Refuse another embedding width")
-        ->check(whole_number(1, kMostWidth));
+    command->add_option("--width", options.width, "Refuse another embedding width")->check(whole_number(1, kMostWidth));
     command->add_flag("--normalise", options.normalise, "Every embedding to norm 1");
     command->add_flag("--drop-invalid", options.drop_invalid,
                       "Leave rows out that validation refuses, instead of failing");

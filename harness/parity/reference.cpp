@@ -328,8 +328,8 @@ std::string Reference::no_case() const {
   if (!invalid_.empty()) return "";
   for (const auto& spec : outputs_) {
     if (!trials().settled.contains(spec.name)) continue;
-    std::string beyond =
-        beyond_class(spec, oracle()[spec.name], classes(), unsettled(spec.name), trials().settled[spec.name]);
+    const at::Tensor aside = bounded_by_class_alone(setting_) ? at::Tensor() : unsettled(spec.name);  // there, all is
+    std::string beyond = beyond_class(spec, oracle()[spec.name], classes(), aside, trials().settled[spec.name]);
     if (beyond.empty() && trials().flipped.contains(spec.name))
       beyond = beyond_class(spec, oracle()[spec.name], classes(), {}, trials().flipped[spec.name]);
     if (!beyond.empty()) return "output '" + spec.name + "': " + beyond;

@@ -41,7 +41,7 @@ class OnOraclesRoundings final : public OraclesDecisions {
     const std::size_t number = open.size();
     const at::Tensor& right = log_[number];
     open.push_back({right, {}, {}});
-    if (!right.defined()) return moved_by_last_place(rounded_unobserved(values, mode), kTrial, number);
+    if (!right.defined()) return moved_by_last_place(rounded_unobserved(values, mode), kTrial, number, kLastPlace);
     if (!right.sizes().equals(values.sizes())) differs(c10::str("a rounding of ", values.sizes()));
     const at::Tensor computed = values.to(at::kDouble), expected = rounded_unobserved(right, mode);
     const at::Tensor allowed =
@@ -54,7 +54,7 @@ class OnOraclesRoundings final : public OraclesDecisions {
     const at::Tensor decided = untouched.logical_or(at::isfinite(right).logical_not());
     const at::Tensor undecided = crosses.logical_and(decided.logical_not());
     if (undecided.any().item<bool>()) open.back().allowed = allowed, open.back().open = undecided;
-    return moved_by_last_place(expected.to(values.scalar_type()), kTrial, number);
+    return moved_by_last_place(expected.to(values.scalar_type()), kTrial, number, kLastPlace);
   }
 
   void finish() const {

@@ -20,18 +20,17 @@ namespace {
 
 constexpr std::uint64_t kTrials = 8;
 constexpr double kFlips = 2;
-constexpr double kLastPlace = 0x1p-23;
 
 class MovedOperands final : public OraclesDecisions {
  public:
   // `log`: what the oracle rounded and decided; empty in modes that do not round, where each run decides by itself.
-  MovedOperands(const RoundingLog& log, std::uint64_t trial)
-      : OraclesDecisions(log.decisions), log_(log.operands), trial_(trial) {}
+  MovedOperands(const RoundingLog& log, std::uint64_t trial, double last_place)
+      : OraclesDecisions(log.decisions), log_(log.operands), trial_(trial), last_place_(last_place) {}
   at::Tensor observe(const at::Tensor& values, Dtype mode) override {
     const at::NoGradGuard no_grad;
     const std::size_t number = next_++;
     const at::Tensor operand = log_.empty() ? values : rounded_unobserved(log_.at(number), mode);
-    return moved_by_last_place(operand.to(values.scalar_type()), trial_, number);
+    return moved_by_last_place(operand.to(values.scalar_type()), trial_, number, last_place_);
   }
   std::int64_t decide(std::int64_t computed, std::int64_t other, double margin) override {
     return log_.empty() ? computed : OraclesDecisions::decide(computed, other, margin);
@@ -40,6 +39,7 @@ class MovedOperands final : public OraclesDecisions {
  private:
   const std::vector<at::Tensor>& log_;
   const std::uint64_t trial_;
+  const double last_place_;
   std::size_t next_ = 0;
 };
 
@@ -80,9 +80,9 @@ at::Tensor squared_distance(const OutputSpec& spec, const at::Tensor& right, con
 
 }  // namespace
 
-at::Tensor moved_by_last_place(const at::Tensor& values, std::uint64_t trial, std::size_t number) {
+at::Tensor moved_by_last_place(const at::Tensor& values, std::uint64_t trial, std::size_t number, double last_place) {
   const at::Tensor share =
-      draws::uniform(values.sizes(), trial, static_cast<std::uint32_t>(number), -kLastPlace, kLastPlace);
+      draws::uniform(values.sizes(), trial, static_cast<std::uint32_t>(number), -last_place, last_place);
   return (values.to(at::kDouble) * (1 + share.to(at::kDouble))).to(values.scalar_type());
 }
 
@@ -130,13 +130,13 @@ Trials trials_of(const Component& component, const Setting& setting, const Named
     NamedTensors moved;
     std::size_t number = 0;
     for (const auto& [name, tensor] : generated)
-      moved.set(name, tensor.is_floating_point() ? moved_by_last_place(tensor, trial, number++) : tensor);
+      moved.set(name, tensor.is_floating_point() ? moved_by_last_place(tensor, trial, number++, kLastPlace) : tensor);
     return moved;
   };
   Trials found;
   for (std::uint64_t trial = 1; trial <= kTrials; ++trial) {
     {
-      const MovedOperands moved(log, trial);
+      const MovedOperands moved(log, trial, bounded_by_class_alone(setting) ? kLastPlaceOfTf32 : kLastPlace);
       gather(baseline_outputs(component, arithmetic, moved_inputs(trial)), found.settled,
              [](const at::Tensor& a, const at::Tensor& b) { return a + b; });
     }
