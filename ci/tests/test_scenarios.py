@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
     """A folder with a small default dataset, made from real text."""
     place = tmp_path_factory.mktemp("scenarios")
     (place / "data").mkdir()
-    made = run("data", "make", "--rows", 64, "--out", place / "data/default.efds", cwd=place)
+    made = run("data", "make", "--rows", 512, "--out", place / "data/default.efds", cwd=place)
     assert made.returncode == 0, made.stderr
     return place
 
@@ -121,7 +121,7 @@ def test_invalid_rows_of_a_dataset_are_left_out_and_the_reader_is_told(folder):
     text = (ROOT / "scenarios/energy_flow/training_reads.yaml").read_text()
     (folder / "nan.yaml").write_text(text + f"dataset: {folder / 'nan.efds'}\n")
     result = run("scenario", folder / "nan.yaml", cwd=folder)
-    assert result.returncode == 0 and "1 of 64 rows are invalid and left out: 0" in result.stdout, result.stdout
+    assert result.returncode == 0 and f"1 of {rows} rows are invalid and left out: 0" in result.stdout, result.stdout
     raw[-1] ^= 4
     (folder / "nan.efds").write_bytes(raw)
     damaged = run("scenario", folder / "nan.yaml", cwd=folder)
