@@ -71,6 +71,7 @@ def test_unknown_names_suggest_the_nearest(arguments, hint):
     (["dump", "energy_flow.simple_neuron/optimized/cpu/fp32/tiny", "--seed", "1.5", "--out", "x"], "--seed"),
     (["data", "info", "/nonexistent.efds"], "nonexistent"),
     (["data", "make", "--rows", "-1", "--out", "never.efds"], "'-1' is no whole number from 0"),
+    (["data", "make", "--rows", "0100", "--out", "never.efds"], "'0100' is no whole number"),
     (["data", "make", "--width", "0", "--out", "never.efds"], "'0' is no whole number from 1"),
     (["data", "make", "--words", "9", "3", "--out", "never.efds"], "9 to 3"),
     (["scenario", "--folder", "/nonexistent"], "nonexistent"), (["scenario", "no_such_scenario"], "no_such_scenario"),

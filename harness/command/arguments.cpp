@@ -11,7 +11,8 @@ namespace twinbench {
 std::string not_whole(const std::string& text, std::uint64_t least, std::uint64_t most) {
   std::uint64_t value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failure == std::errc() && end == text.data() + text.size() && value >= least && value <= most) return "";
+  const bool whole = failure == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
+  if (whole && (text.size() == 1 || text.front() != '0')) return "";  // whoever converts it reads 010 as eight
   return "'" + text + "' is no whole number from " + std::to_string(least) + " to " + std::to_string(most);
 }
 

@@ -25,6 +25,14 @@ bool only_comparisons_failed(const std::vector<CheckResult>& rows) {
   });
 }
 
+bool plainly_wrong(const std::vector<CheckResult>& rows) {
+  return std::any_of(rows.begin(), rows.end(), [](const CheckResult& row) {
+    return broken(row) && std::any_of(row.outputs.begin(), row.outputs.end(), [](const OutputRow& output) {
+             return output.comparison.worst_ratio > kNearMiss;
+           });
+  });
+}
+
 CheckResult note(const char* check, std::uint64_t seed, const std::string& text) {
   CheckResult row;
   row.check = check;
@@ -85,6 +93,7 @@ std::vector<CheckResult> judge_cell(const Component& component, Variant variant,
 
 std::vector<CheckResult> judge_held_out(const Cell& cell, const std::string& text, const ParityOptions& options,
                                         SharedCases& cases) {
+  std::vector<CheckResult> gross;
   std::string why;
   for (int number = 0; number < kHeldOutDraws; ++number) {
     const HeldOutDraw draw = held_out_draw(*cell.component, text, number, false);
@@ -109,11 +118,14 @@ std::vector<CheckResult> judge_held_out(const Cell& cell, const std::string& tex
       }
       rows.insert(rows.begin(),
                   note(kHeldOut, draw.seed, draw.text + (number > 0 ? ", draw " + std::to_string(number + 1) : "")));
-      if (why.empty()) return rows;  // what failed on inputs that are no case says nothing
+      if (why.empty()) return rows;
+      // What failed on inputs that are no case says nothing, but for what no honest arithmetic is likely to be.
+      if (gross.empty() && plainly_wrong(rows)) gross = std::move(rows);
     } catch (const Error& refusal) {
       why = refusal.what();
     }
   }
+  if (!gross.empty()) return gross;
   CheckResult none;
   none.check = kHeldOut;
   none.skip("no draw of " + std::to_string(kHeldOutDraws) + " is a case: " + why);

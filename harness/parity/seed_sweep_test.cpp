@@ -238,7 +238,7 @@ TEST_F(SeedSweep, SmallCases) {
     Tally& tally = tallies[component->spec.id() + "/" + to_string(setting.dtype)];
     const std::int64_t judged = tally.judged;
     for (int n = 0; n < seeds; ++n) {
-      const int seed = wanted > 0 ? first + n : 1 + (static_cast<int>(i / stride) + n) % seeds;
+      const int seed = wanted > 0 ? first + n : first + (static_cast<int>(i / stride) + n) % seeds;
       sweep_one(*component, setting, static_cast<std::uint64_t>(seed), tally);
       if (wanted <= 0 && tally.judged > judged) break;  // where it was no case, the next seed's turn
     }

@@ -114,12 +114,12 @@ RunSource make_source() {
   RunSource source;
   source.summary = "windows of the whole training step, each with a step's messages in production";
   take_training_keys(source);
-  source.sizes.push_back(count_key("messages", 1, 1e6, "log calls of a window"));
+  source.sizes.push_back(count_key("messages", 1, 1e5, "log calls of a window"));
   source.options.push_back(
       count_key("log_interval", 0, 1e9, "the basic metrics are said every so many steps; 0: never").or_else(10));
   source.options.push_back(count_key("silent", 0, 1, "1: no log call is there at all").or_else(0));
   source.check = [of_training = source.check](const ScenarioConfig& config) { of_training(without_messages(config)); };
-  source.components = {"energy_flow.train_step"};
+  source.components = {"energy_flow.train_step"};  // which decides on devices; messages are made on the host anywhere
   source.prepare = [](const ScenarioConfig& config) { return std::make_unique<LoggedWorkload>(config); };
   return source;
 }

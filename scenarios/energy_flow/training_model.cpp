@@ -79,7 +79,7 @@ class TrainStepRun final : public TrainingRun {
     if (run.variant == Variant::kBaseline && config.options.at("baseline_sanitises") == 0)
       setting.input_case.options["sanitise"] = 0;
     // Of fewer pairs than a window's rows, windows are as small: first of fewer micro-steps, then of smaller ones.
-    if (run.items > 0) {
+    if (run.items > 0 && config.sizes.at("micro_batch") > 0) {
       Sizes& sizes = setting.input_case.sizes;
       sizes["micro_batch"] = std::min(config.sizes.at("micro_batch"), run.items);
       sizes["micro_steps"] = std::min(config.sizes.at("micro_steps"), run.items / sizes["micro_batch"]);

@@ -4,13 +4,23 @@
 #include "harness/timing/paired.h"
 #include "scenarios/runner/experiment.h"
 #include "scenarios/runner/observe.h"
+#include "src/common/error.h"
 
 namespace twinbench::experiments::speed {
 namespace {
 
 void check(const ScenarioConfig& config) {
-  if (const auto name = config.text("switch"); !name.empty()) with_value(config, "switch", name, 1);
-  if (const auto name = config.text("sin"); !name.empty()) with_value(config, "sin", name, 0);
+  // The other way round than the file has it, or a run is compared with itself.
+  for (const auto& [key, to] : {std::pair<std::string, double>{"switch", 1}, {"sin", 0}}) {
+    const auto name = config.text(key);
+    if (name.empty()) continue;
+    (void)with_value(config, key, name, static_cast<std::int64_t>(to));  // refuses unknown names
+    const auto option = config.options.find(name);
+    if (option == config.options.end() || option->second == to)
+      throw Error(ErrorKind::kOutOfRange, config.file + ": " + key, name,
+                  option == config.options.end() ? "it is a size: name an option that is on or off"
+                                                 : "it is so already: give the option the other value");
+  }
 }
 
 PairedOptions timing_of(const Trial& trial) {
@@ -82,21 +92,22 @@ void compare_without_sin(const Trial& trial, const Workload& workload, std::int6
 Findings run(const Trial& trial) {
   const auto& config = trial.config;
   const auto workload = trial.source.prepare(config);
-  const auto all = workload->items();
-  const auto few = config.count("baseline_items") == 0 ? all : std::min(config.count("baseline_items"), all);
-  const double scale = static_cast<double>(all) / static_cast<double>(few);
-
-  const auto baseline = workload->make(trial.setting(Variant::kBaseline, few));
+  const auto whole = workload->items();
+  const auto taken = config.count("baseline_items") == 0 ? whole : std::min(config.count("baseline_items"), whole);
+  const auto baseline = workload->make(trial.setting(Variant::kBaseline, taken));
   const auto optimized = workload->make(trial.setting(Variant::kOptimized));
+  // Of a step, which is what is timed: an epoch may have several.
+  const auto all = optimized->items_of_step(), few = baseline->items_of_step();
+  const double scale = static_cast<double>(all) / static_cast<double>(few);
   Findings findings;
   double unfit = 0;
   CounterSnapshot few_counters;
   {
-    const auto optimized_few = workload->make(trial.setting(Variant::kOptimized, few));
-    const auto oracle = workload->make(trial.oracle(few));
+    const auto optimized_few = workload->make(trial.setting(Variant::kOptimized, taken));
+    const auto oracle = workload->make(trial.oracle(taken));
     for (auto* one : {baseline.get(), optimized.get(), optimized_few.get(), oracle.get()}) one->step();
-    findings.measures["parity.worst_ratio"] = measure_of(
-        judge_step(trial, config, *workload, {oracle->outputs(), baseline->outputs(), optimized_few->outputs()}, few));
+    findings.measures["parity.worst_ratio"] = measure_of(judge_step(
+        trial, config, *workload, {oracle->outputs(), baseline->outputs(), optimized_few->outputs()}, taken));
     unfit = non_finite(optimized_few->outputs()) + non_finite(optimized->outputs());
     const auto sins = baseline->readings(), instead = optimized_few->readings();
     for (const auto& [name, reading] : sins) {
@@ -121,7 +132,7 @@ Findings run(const Trial& trial) {
                       {"n", paired.n},
                       {"extrapolated", few != all}};
   compare_switched(trial, *workload, findings);
-  compare_without_sin(trial, *workload, few, findings);
+  compare_without_sin(trial, *workload, taken, findings);
   auto& measures = findings.measures;
   measures["speedup.lower"] = {std::nullopt, "too few pairs for an interval in the time budget"};
   if (paired.interval) {

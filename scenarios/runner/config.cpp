@@ -151,10 +151,16 @@ void check_outputs(const ScenarioConfig& config, const Experiment& experiment, c
 const std::string& name_of(const Experiment& one) { return one.name; }
 std::string name_of(const RunSource& one) { return one.id(); }
 
-// The file's own, or, of a kind that goes over a list of values, one for each.
+// The file's own, or, of a kind that goes over a list of values, one for each; and with what is switched.
 std::vector<ScenarioConfig> situations(const ScenarioConfig& config) {
-  if (!config.keys.contains("over") || !config.keys.contains("values")) return {config};
   std::vector<ScenarioConfig> all;
+  for (const auto& [key, to] : {std::pair<std::string, std::int64_t>{"switch", 1}, {"sin", 0}})
+    if (config.keys.contains(key) && !config.text(key).empty())
+      all.push_back(with_value(config, key, config.text(key), to));
+  if (!config.keys.contains("over") || !config.keys.contains("values")) {
+    all.push_back(config);
+    return all;
+  }
   for (const auto value : config.counts("values"))
     all.push_back(with_value(config, "over", config.text("over"), value));
   return all;

@@ -100,8 +100,9 @@ int scenario_list_command(const CommandOptions& options, const ScenarioOptions& 
   for (const auto& planned : planned_scenarios(configs, options)) {
     const auto& config = *planned.config;
     std::cout << planned.name() << "  (" << config.source << (config.part.empty() ? "" : ", in part") << "; "
-              << config.experiment << "; " << to_string(config.tier) << ")\n  " << config.summary
-              << "\n  baseline: " << config.baseline_shows << "\n  optimized: " << config.optimized_shows << '\n';
+              << config.experiment << "; " << to_string(config.tier) << (config.card_only ? ", on a card alone" : "")
+              << ")\n  " << config.summary << "\n  baseline: " << config.baseline_shows
+              << "\n  optimized: " << config.optimized_shows << '\n';
   }
   return kExitPass;
 }

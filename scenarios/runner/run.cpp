@@ -36,24 +36,19 @@ void record_outcome(Ledger& ledger, const std::string& name, const json& row) {
 void set_aside_without_path(std::vector<PlannedScenario>& planned, Ledger& ledger) {
   std::erase_if(planned, [&](const PlannedScenario& one) {
     const auto& source = catalogue().run(one.config->run, one.config->file + ": run");
-    if (one.device.is_simt() && one.config->tier > ScenarioTier::kSmoke) {
-      ledger.record(
-          one.name(), Outcome::kSkip,
-          "out_of_range: its tier is '" + to_string(one.config->tier) + "': simt takes scenarios of tier smoke");
-      return true;
-    }
-    if (one.device.is_simt() && one.config->experiment == "speed") {
-      ledger.record(one.name(), Outcome::kSkip, "bad_argument: it compares times, and those of simt mean nothing");
-      return true;
-    }
-    if (one.config->card_only && !one.device.is_cuda()) {
-      ledger.record(one.name(), Outcome::kSkip,
-                    "out_of_range: its file says 'device: cuda': it is too much for another");
-      return true;
-    }
     const auto devices = devices_of(source);
-    if (std::find(devices.begin(), devices.end(), one.device) != devices.end()) return false;
-    ledger.record(one.name(), Outcome::kSkip, source.id() + " has a component that runs on the host only");
+    std::string why;
+    if (one.device.is_simt() && one.config->tier > ScenarioTier::kSmoke)
+      why = "out_of_range: its tier is '" + to_string(one.config->tier) + "': simt takes scenarios of tier smoke";
+    else if (one.device.is_simt() && one.config->experiment == "speed")
+      why = "bad_argument: it compares times, and those of simt mean nothing";
+    else if (one.config->card_only && !one.device.is_cuda())
+      why = "out_of_range: its file says 'device: cuda': it is too much for another";
+    else if (std::find(devices.begin(), devices.end(), one.device) == devices.end())
+      why = source.id() + " has a component that runs on the host only";
+    if (why.empty()) return false;
+    std::cout << one.name() << ": skipped, " << why << '\n';
+    ledger.record(one.name(), Outcome::kSkip, why);
     return true;
   });
 }

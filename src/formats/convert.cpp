@@ -83,8 +83,8 @@ void apply(const ConvertOptions& options, Dataset& dataset) {
   if (options.normalise) {
     normalise_rows(dataset);
     if (const std::int64_t none = rows_without_direction(dataset); none > 0)
-      dataset.remarks.push_back("rows with an embedding of zeros, which has no direction: " + std::to_string(none) +
-                                "; these embeddings stay, and training leaves such rows out");
+      dataset.remarks.push_back("rows with an embedding of zeros or nearly so, which has no direction: " +
+                                std::to_string(none) + "; these embeddings stay, and training leaves such rows out");
   }
   if (options.stored) dataset.stored = *options.stored;
 }

@@ -175,7 +175,7 @@ void write_file(const std::string& path, ByteSpan bytes) {
 
 void check_writable(const std::string& path) {
   struct stat found {};  // the file is made under another, shorter name first
-  if (::lstat(path.c_str(), &found) != 0 && errno == ENAMETOOLONG) fail(path, "give a shorter name");
+  if (::stat(path.c_str(), &found) != 0 && errno == ENAMETOOLONG) fail(path, "give a shorter name");
   static constexpr std::uint8_t kPage[4096] = {};
   AtomicFile(path).write({kPage, sizeof(kPage)});  // a full disk lets a file be made, and not be filled
 }
