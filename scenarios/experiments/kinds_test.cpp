@@ -67,6 +67,30 @@ TEST(Speed, ASwitchThatIsNotThereIsNamed) {
   }
 }
 
+TEST(Speed, ASwitchIsAnOptionThatTheFileHasTheOtherWay) {
+  const auto remedy = [](const std::string& from, const std::string& to) {
+    auto text = kSwitch;
+    try {
+      run(text.replace(text.find(from), from.size(), to));
+    } catch (const Error& error) {
+      return error.remedy();
+    }
+    return std::string("no error");
+  };
+  EXPECT_NE(remedy("switch: mistaken", "switch: items").find("it is a size"), std::string::npos);
+  EXPECT_NE(remedy("sizes:", "options: {mistaken: 1}\nsizes:").find("it is so already"), std::string::npos);
+}
+
+TEST(Speed, IsToldByTheItemsOfAStep) {
+  const auto row =
+      run(scenario("speed", "baseline_items: 4\npairs: 8\nseconds: 0.2",
+                   {"measure: baseline.scalar_reads, at_least: 1", "measure: optimized.non_finite, equals: 0",
+                    "measure: parity.worst_ratio, at_most: 1", "measure: speedup.lower, at_least: 1e-9"}),
+          {.items_of_step = 4});
+  EXPECT_FALSE(row["speedup"]["extrapolated"]) << "windows of four, of four items and of eight";
+  EXPECT_EQ(row["variants"][1]["measured_flows"], 4);
+}
+
 const std::string kSweep = scenario(
     "sweep", "over: items\nvalues: [8, 16, 32]",
     {"measure: baseline.exponent.scalar_reads, at_least: 0.99", "measure: optimized.exponent.scalar_reads, equals: 0",

@@ -35,10 +35,11 @@ struct Plan {
   bool another_mistake = false;    // or gives a constant
   bool slows_down = false;         // the optimized run takes time by the square of its items
   std::int64_t close = 0;  // of so many items, the first, a decision is close: the optimized run's goes the other way
-  bool decides_wrongly = false;  // and the last item's, which is not close
-  double busy_share = 0.5;       // of a step's time that the optimized run's device works
-  double idle_step = 0;          // in this step it does not work at all
-  double drags = 0;              // every step takes so much of the first one's time longer than the one before
+  bool decides_wrongly = false;    // and the last item's, which is not close
+  double busy_share = 0.5;         // of a step's time that the optimized run's device works
+  double idle_step = 0;            // in this step it does not work at all
+  std::int64_t items_of_step = 0;  // 0: a step takes all items
+  double drags = 0;                // every step takes so much of the first one's time longer than the one before
 };
 inline Plan plan;
 
@@ -81,6 +82,7 @@ class FakeRun final : public TrainingRun {
   NamedTensors outputs() override { return {{"raw", raw_}, {"energy", energy_}}; }
   std::optional<std::int64_t> item_axis(const std::string&) const override { return 0; }
   std::int64_t items() const override { return energy_.size(0); }
+  std::int64_t items_of_step() const override { return plan.items_of_step > 0 ? plan.items_of_step : items(); }
   // It falls as the energies rise, ever more slowly.
   Readings losses() override { return {{"loss", 1 / (1 + (items() == 0 ? 0 : energy_.mean().item<double>()))}}; }
   std::optional<DeviceTime> device_time() override { return time_; }
