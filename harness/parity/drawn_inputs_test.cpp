@@ -188,6 +188,55 @@ TEST(DrawnInputs, TermsThatCancelInAComponentThatRoundsNothing) {
   EXPECT_NE(reason(make_terms<FourTerms<0, 1, 2, 3>>, 2e-3), "");  // within the class, but no rounding explains it
 }
 
+// The sum of a row's terms in the baseline's order, off by that much of it.
+double g_off = 0;
+class Off final : public Runnable {
+ public:
+  Off(const NamedTensors& inputs, const Setting& setting) : right_(inputs, setting) {}
+  void run() override { right_.run(); }
+  NamedTensors outputs() override { return {{"sum", right_.outputs()["sum"] * (1 + g_off)}}; }
+
+ private:
+  FourTerms<0, 2, 1, 3> right_;
+};
+
+// Terms that cancel on every draw: none is a case. A little off says nothing there, being far off does.
+TEST(DrawnInputs, WhereNoHeldOutDrawIsACaseOnlyAGrossErrorFails) {
+  Component component = find_component("energy_flow.simple_neuron");
+  component.library = nullptr;
+  component.spec.signature = {};
+  component.spec.signature.sizes = {{"rows", 2, 1000}};
+  component.spec.signature.inputs = {data("x", "rows, 4", from_case(1))};
+  component.spec.signature.outputs = {output("sum", "rows", {Tolerance::Kind::kBound, {1e-2, 0}, {1e-2, 0}, "op"})};
+  component.spec.batch_size = "rows";
+  component.spec.cost = nullptr;
+  component.spec.proof.clear(), component.spec.invariants.clear();
+  component.spec.finish_inputs = [](NamedTensors& inputs, const Setting&, std::uint64_t) {
+    inputs["x"].select(1, 0).add_(1000);
+    inputs["x"].select(1, 1).copy_(-inputs["x"].select(1, 0));
+    inputs["x"].narrow(1, 2, 2).abs_().add_(1).mul_(5e-3);
+  };
+  component.baseline = make_terms<FourTerms<0, 2, 1, 3>>;
+  component.optimized = make_terms<Off>;
+  Case planted;
+  planted.name = "cancelling";
+  planted.sizes = {{"rows", 64}};
+  component.spec.cases = {planted};
+  const Cell cell{&component, Variant::kOptimized, Device(), Dtype::kFp32, &component.spec.cases.front()};
+  ParityOptions options;
+  options.checks = {"oracle"};
+  const auto judged = [&](double off) {
+    g_off = off;
+    SharedCases cases;
+    return judge_held_out(cell, "any text", options, cases);
+  };
+  const auto little = judged(0.05);
+  ASSERT_EQ(little.size(), 1u) << failures(little);
+  EXPECT_EQ(little.front().verdict, CheckVerdict::kSkip);
+  EXPECT_NE(little.front().reason.find("may honestly err"), std::string::npos) << little.front().reason;
+  EXPECT_NE(failures(judged(50)).find("oracle: "), std::string::npos);
+}
+
 int count_from(const char* variable, int otherwise) {
   const char* const text = std::getenv(variable);
   return text ? std::atoi(text) : otherwise;

@@ -51,9 +51,7 @@ Work work_of(const Component& component, const Case& one) {
     work.elements += count;
   }
   if (component.spec.cost) work.flops = component.spec.cost(setting).flops;
-  for (const ProofCounter& counter : component.spec.proof)
-    if (counter.counter == "dispatches" && counter.baseline)
-      work.dispatches = static_cast<double>(counter.baseline(setting));
+  work.dispatches = baseline_dispatches(component, setting);
   return work;
 }
 
@@ -117,6 +115,12 @@ std::string draw_options(const Component& component, const std::string& key, Cas
 }
 
 }  // namespace
+
+double baseline_dispatches(const Component& component, const Setting& complete) {
+  for (const ProofCounter& counter : component.spec.proof)
+    if (counter.counter == "dispatches" && counter.baseline) return static_cast<double>(counter.baseline(complete));
+  return 0;
+}
 
 HeldOutDraw held_out_draw(const Component& component, const std::string& text, int number, bool timed) {
   const std::string key =

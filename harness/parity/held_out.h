@@ -14,6 +14,9 @@ namespace twinbench {
 constexpr char kHeldOut[] = "held_out";  // the case's name
 constexpr int kHeldOutDraws = 8;         // a draw may be no case: too large together, or refused by the component
 
+// Operators that a run of the baseline dispatches, where its proof says so; else 0.
+double baseline_dispatches(const Component& component, const Setting& complete);
+
 struct HeldOutDraw {
   Case input_case;
   std::uint64_t seed = 0;

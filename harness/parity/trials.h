@@ -17,8 +17,8 @@ constexpr double kLastPlace = 0x1p-23, kLastPlaceOfTf32 = 0x1p-10;
 at::Tensor moved_by_last_place(const at::Tensor& values, std::uint64_t trial, std::size_t number, double last_place);
 
 // The baseline runs eight times in the mode's own arithmetic on the CPU, with both operands of every product moved at
-// random by up to fp32's last place, on a card in tf32 by up to that mode's, so that a sum that is exact errs
-// too. For each output that is compared within a tolerance, an element each, in fp64; of complex ones the modulus.
+// random by up to fp32's last place, on a card in tf32 by up to that mode's, so that a sum that happens to be exact
+// errs too. For each output that is compared within a tolerance, an element each, in fp64; of complex ones the modulus.
 // The products are met where the baseline rounds their operands (src/rounding.h). What else it computes from is met by
 // its inputs, all of which are moved so too: a component may round nothing, or its states and not its costs.
 struct Trials {

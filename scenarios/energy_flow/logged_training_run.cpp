@@ -2,21 +2,16 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 
+#include "harness/timing/clock.h"
 #include "scenarios/energy_flow/training_model.h"
+#include "scenarios/runner/observe.h"
 #include "src/inputs.h"
 #include "src/registry.h"
 
 namespace twinbench::energy_flow::logged_training {
 namespace {
-
-double seconds_of(const auto& work) {
-  const auto began = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-}
 
 // What the run has beyond the training step: it goes to the messages.
 ScenarioConfig without_messages(ScenarioConfig config) {
@@ -68,12 +63,14 @@ class LoggedRun final : public TrainingRun {
     const NamedTensors lines = messages_->outputs();
     const auto silent = make_training_run(config_, run_, *pairs_);
     double step_s = std::numeric_limits<double>::infinity();
-    for (int i = 0; i < kWarmSteps; ++i) step_s = std::min(step_s, seconds_of([&] { silent->step(); }));
+    for (int i = 0; i < kWarmSteps; ++i) step_s = std::min(step_s, timed_step(*silent, run_.device));
     std::vector<double> series_s;
-    for (int i = 0; i < kSeries; ++i)
-      series_s.push_back(seconds_of([&] {
-        for (int step = 0; step < kLoggedSteps; ++step) messages_->run();
-      }));
+    SteadyClock clock;
+    for (int i = 0; i < kSeries; ++i) {
+      const auto start = clock.now();
+      for (int step = 0; step < kLoggedSteps; ++step) messages_->run();
+      series_s.push_back(seconds_between(start, clock.now()));
+    }
     std::nth_element(series_s.begin(), series_s.begin() + kSeries / 2, series_s.end());
     const double logging_s = series_s[kSeries / 2] / kLoggedSteps;
     Readings all = training_->readings();

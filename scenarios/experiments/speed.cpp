@@ -11,15 +11,15 @@ namespace {
 
 void check(const ScenarioConfig& config) {
   // The other way round than the file has it, or a run is compared with itself.
-  for (const auto& [key, to] : {std::pair<std::string, double>{"switch", 1}, {"sin", 0}}) {
+  for (const auto& [key, to] : kSwitchingKeys) {
     const auto name = config.text(key);
     if (name.empty()) continue;
-    (void)with_value(config, key, name, static_cast<std::int64_t>(to));  // refuses unknown names
-    const auto option = config.options.find(name);
-    if (option == config.options.end() || option->second == to)
-      throw Error(ErrorKind::kOutOfRange, config.file + ": " + key, name,
-                  option == config.options.end() ? "it is a size: name an option that is on or off"
-                                                 : "it is so already: give the option the other value");
+    const auto refuse = [&, key = key](const char* remedy) {
+      throw Error(ErrorKind::kOutOfRange, config.file + ": " + key, name, remedy);
+    };
+    const auto turned = with_value(config, key, name, to);  // refuses unknown names
+    if (config.options.count(name) == 0) refuse("it is a size: name an option that is on or off");
+    if (turned.options == config.options) refuse("it is so already: give the option the other value");
   }
 }
 

@@ -154,15 +154,14 @@ std::string name_of(const RunSource& one) { return one.id(); }
 // The file's own, or, of a kind that goes over a list of values, one for each; and with what is switched.
 std::vector<ScenarioConfig> situations(const ScenarioConfig& config) {
   std::vector<ScenarioConfig> all;
-  for (const auto& [key, to] : {std::pair<std::string, std::int64_t>{"switch", 1}, {"sin", 0}})
+  for (const auto& [key, to] : kSwitchingKeys)
     if (config.keys.contains(key) && !config.text(key).empty())
       all.push_back(with_value(config, key, config.text(key), to));
-  if (!config.keys.contains("over") || !config.keys.contains("values")) {
+  if (!config.keys.contains("over") || !config.keys.contains("values"))
     all.push_back(config);
-    return all;
-  }
-  for (const auto value : config.counts("values"))
-    all.push_back(with_value(config, "over", config.text("over"), value));
+  else
+    for (const auto value : config.counts("values"))
+      all.push_back(with_value(config, "over", config.text("over"), value));
   return all;
 }
 

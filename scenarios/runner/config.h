@@ -17,6 +17,13 @@ enum class ScenarioTier { kSmoke, kStd, kFull };                             // 
 std::string to_string(ScenarioTier tier);                                    // smoke, std, full
 ScenarioTier tier_named(const std::string& word, const std::string& field);  // throws kUnknownName
 
+// Keys that name an option which a kind runs the other way round as well, and that way.
+struct SwitchingKey {
+  const char* key;
+  std::int64_t to;
+};
+inline constexpr SwitchingKey kSwitchingKeys[] = {{"switch", 1}, {"sin", 0}};
+
 struct ScenarioConfig {
   std::string file;        // where it was read from
   std::string name;        // "flow_step"

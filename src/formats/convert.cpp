@@ -9,7 +9,6 @@
 #include "src/formats/efds.h"
 #include "src/formats/efds_prepare.h"
 #include "src/formats/jsonl.h"
-#include "src/formats/row_check.h"
 #include "src/formats/safetensors.h"
 #include "src/formats/torch_file.h"
 
@@ -67,13 +66,6 @@ void require_width(const std::string& source, const Dataset& dataset, const Conv
               "expected " + std::to_string(*options.expected_width));
 }
 
-std::int64_t rows_without_direction(const Dataset& dataset) {
-  std::int64_t count = 0;
-  for (std::int64_t row = 0; row < dataset.rows; ++row)
-    count += !row_is_valid(dataset.input(row), dataset.target(row), dataset.width);
-  return count;
-}
-
 void apply(const ConvertOptions& options, Dataset& dataset) {
   if (options.drop_invalid) {
     drop_invalid_rows(dataset);
@@ -82,7 +74,7 @@ void apply(const ConvertOptions& options, Dataset& dataset) {
   }
   if (options.normalise) {
     normalise_rows(dataset);
-    if (const std::int64_t none = rows_without_direction(dataset); none > 0)
+    if (const std::size_t none = invalid_rows(dataset).size(); none > 0)
       dataset.remarks.push_back("rows with an embedding of zeros or nearly so, which has no direction: " +
                                 std::to_string(none) + "; these embeddings stay, and training leaves such rows out");
   }
