@@ -254,3 +254,10 @@ def test_an_interruption_is_said_and_leaves_nothing(number, tmp_path):
     process.send_signal(number)
     _, error = process.communicate(timeout=20)
     assert process.returncode == 2 and "interrupted" in error and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_the_callers_handlers_of_signals_are_left_as_they_were(number, save, cli):
+    assert signal.getsignal(number) is signal.SIG_DFL
+    cli("table", save(synthetic.full()))
+    assert signal.getsignal(number) is signal.SIG_DFL

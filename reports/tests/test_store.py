@@ -173,6 +173,8 @@ def write_some(arguments):
 def test_two_writers_lose_nothing(tmp_path):
     with multiprocessing.get_context("fork").Pool(2) as pool:
         pool.map(write_some, [(tmp_path, 0), (tmp_path, 100)])
+        pool.close()
+        pool.join()  # else they are sent SIGTERM, which hangs where a handler of the parent's is inherited
     store = Store(tmp_path)
     assert store.refresh() == 60 and not store.refused
     assert len(store.trends(".")[0].seconds) == 60

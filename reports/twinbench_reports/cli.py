@@ -58,8 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, unknown = parser.parse_known_args(arguments)
     if unknown:
         parser.subcommands[options.subcommand].refuse(unknown)
+    handlers: dict[int, signal.Handlers] = {}
     try:
-        _end_cleanly()
+        handlers = _end_cleanly()
         _expect_texts(options)
         _expect_free_places(options)
         code = options.run(options)
@@ -76,6 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception:  # noqa: BLE001 a bug of the tool must not look like a regression
         print("\n".join(map(plain, traceback.format_exc().splitlines())), file=sys.stderr)
         print("twinbench-report: a bug in the report tool; nothing was judged", file=sys.stderr)
+    finally:  # whoever called this in a process of its own keeps what it had: processes that it forks can be ended
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
     return TOOL_ERROR
 
 
@@ -104,14 +108,17 @@ def _expect_free_places(options: argparse.Namespace) -> None:
             taken[place] = f"--{name}" if name not in ("records", "files", "folder") else "what is read"
 
 
-def _end_cleanly() -> None:
-    """A closed standard output is an error before anything is judged, and being ended is an interruption."""
+def _end_cleanly() -> dict[int, signal.Handlers]:
+    """A closed standard output is an error before anything is judged, and being ended is an interruption. Returns the
+    handlers of signals that it replaced."""
     if sys.stdout is None:
         raise ReportError("it is closed", file="standard output", remedy="give it a place, such as /dev/null")
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is signal.SIG_DFL:
-                signal.signal(number, signal.default_int_handler)
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    replaced = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    for number in replaced:
+        signal.signal(number, signal.default_int_handler)
+    return dict.fromkeys(map(int, replaced), signal.SIG_DFL)
 
 
 def build_parser() -> Parser:
