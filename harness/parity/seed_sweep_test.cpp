@@ -3,7 +3,8 @@
 // TWINBENCH_SWEEP_FIRST, the first seed or draw, chooses a part of them, and TWINBENCH_SWEEP_COMPONENTS, an expression
 // as of --filter, the components by their ids. Else seeds 1 to 5 go round at most kCells of the cells, whatever the
 // number of components, and each of those is judged at one seed, the first that is a case. A twin that passes must say
-// why it may (why_it_survives()); TWINBENCH_SWEEP_SURVIVORS, set, names each.
+// why it may (why_it_survives()); TWINBENCH_SWEEP_SURVIVORS, set, names each. ci/seed_sweep.py runs it part by part and
+// adds up the counts, which are properties of the test in GoogleTest's JSON.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -13,6 +14,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "harness/compare/inputs.h"
 #include "harness/parity/held_out.h"
@@ -192,8 +194,20 @@ bool lies_among_honest_roundings(const std::string& name, const std::string& wha
   return name == "energy_flow.train_step/bf16" && what == "unrounded";
 }
 
+void record(const std::map<std::string, Tally>& tallies) {
+  for (const auto& [name, tally] : tallies)
+    testing::Test::RecordProperty(name, nlohmann::json{{"drawn", tally.drawn},
+                                                       {"judged", tally.judged},
+                                                       {"no_case", tally.no_case},
+                                                       {"failed", tally.failed},
+                                                       {"wrong", tally.wrong},
+                                                       {"rejected", tally.rejected}}
+                                            .dump());
+}
+
 void expect_right(const std::map<std::string, Tally>& tallies) {
   print(tallies);
+  record(tallies);
   for (const auto& [name, tally] : tallies) {
     EXPECT_GT(tally.judged, 0);
     if (tally.drawn >= 100)  // drawing again is for freaks: widths of one or two, an item on a decision margin

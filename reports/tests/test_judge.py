@@ -12,6 +12,7 @@ import synthetic
 
 from twinbench_reports.cells import named_rows
 from twinbench_reports.judge.completeness import TURN
+from twinbench_reports.judge.findings import Verdict
 from twinbench_reports.judge.judge import judge
 from twinbench_reports.judge.pins import judge_pins
 
@@ -403,3 +404,8 @@ def test_figures_that_do_not_follow_from_what_they_rest_on_fail(load, section, c
     row.update(change)
     verdict = judge(load(root))
     assert verdict.exit_code == 1 and any(said in finding.message for finding in verdict.of("fail")), verdict.findings
+
+
+@pytest.mark.parametrize("judged, words", [(0, "0 checks"), (1, "1 check"), (2, "2 checks"), (1234, "1,234 checks")])
+def test_the_verdict_counts_in_words_that_agree(judged, words):
+    assert Verdict(0, [], counts={"judged": judged}).headline == f"{words} judged: all passed"

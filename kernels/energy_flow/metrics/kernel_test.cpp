@@ -1,7 +1,8 @@
 // The record's kernel on the host executor, in every thread order, against plain sums: a window of several micro-steps,
-// one of which has no number for a loss; what is published, and when; bins by name.
+// one of which has no number for a loss; what is published, and when the host may see it; bins by name.
 #include "kernels/energy_flow/metrics/kernel.h"
 
+#include "harness/simt/access_observer.h"
 #include "harness/simt/kernel_testing.h"
 
 #include <array>
@@ -116,6 +117,58 @@ TEST_P(MetricsKernel, AddsUpAWindowAndPublishesIt) {
 
 INSTANTIATE_TEST_SUITE_P(Samples, MetricsKernel, testing::Values(1, 7, 8, 33),
                          [](const auto& info) { return std::to_string(info.param); });
+
+// Looks at the memory that the host sees whenever a lane orders what it wrote before what is written after.
+class AtFences final : public kernels::simt::AccessObserver {
+ public:
+  explicit AtFences(const Window& window) : window_(window) {}
+
+  void fence() override {
+    if (lane_ < 0) return;
+    published_ = published_ && window_.whole(lane_) != kUnwritten;
+    early_ = early_ || window_.sequence[0] == kNumber;
+    lanes_ |= std::uint32_t{1} << lane_;
+  }
+  void begin_thread(const kernels::simt::HostThread& thread) override { lane_ = thread.rank; }
+  void pause_thread() override { lane_ = -1; }
+  bool takes_block(std::int64_t) override { return true; }
+  void begin_launch(const kernels::simt::Executor&) override {}
+  void begin_block(std::int64_t) override {}
+  void meet_warp(int) override {}
+  void pass_barrier() override {}
+  void pass_team_barrier(std::int64_t, std::int64_t) override {}
+  void end_block() override {}
+  void end_launch(kernels::simt::Report&) override {}
+  void touch_global(const void*, const void*, std::uint32_t, kernels::simt::Access) override {}
+  void touch_shared(const void*, const kernels::simt::SharedRegion&, std::int64_t, std::uint32_t,
+                    kernels::simt::Access) override {}
+
+  static constexpr std::int64_t kUnwritten = 12345;
+  std::uint32_t lanes() const { return lanes_; }
+  bool published() const { return published_; }
+  bool early() const { return early_; }
+
+ private:
+  const Window& window_;
+  int lane_ = -1;
+  std::uint32_t lanes_ = 0;
+  bool published_ = true, early_ = false;
+};
+
+TEST(MetricsKernel, TheHostSeesTheRecordBeforeItsNumber) {
+  for (const Order order : simt::kAllOrders) {
+    Window w(7);
+    for (RecordValue& value : w.published[0].slot) value.whole = AtFences::kUnwritten;
+    AtFences fences(w);
+    {
+      const kernels::simt::WatchLaunches watch(fences);
+      w.run(order);
+    }
+    EXPECT_EQ(fences.lanes(), 0xffffffffu) << "a lane does not order its slot before the number";
+    EXPECT_TRUE(fences.published()) << "a lane's slot is written after its fence";
+    EXPECT_FALSE(fences.early()) << "the number is there before all lanes have ordered their slots";
+  }
+}
 
 TEST(MetricsKernel, BinsByName) {
   const std::int32_t steps[] = {0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 32, 33, 64, 65, 65535};

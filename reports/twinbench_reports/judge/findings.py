@@ -60,7 +60,8 @@ class Verdict:
     def headline(self) -> str:
         """The verdict in one sentence."""
         failures, missing, undecided, _ = (self.of(severity) for severity in SEVERITIES)
-        judged = f"{self.counts.get('judged', 0):,} checks judged"
+        count = self.counts.get("judged", 0)
+        judged = f"{count:,} check{'' if count == 1 else 's'} judged"
         parts = [text for count, text in (
             (len(failures), f"{len(failures)} failed"), (len(missing), f"{len(missing)} missing"),
             (len(undecided), f"{len(undecided)} inconclusive"), (len(self.waived), f"{len(self.waived)} waived"),
