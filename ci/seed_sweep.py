@@ -10,7 +10,7 @@ time.
 
 usage: ci/seed_sweep.py [--seeds N] [--sizes N] [--components RE] [--minutes N] [--jobs N] [--program FILE]
     [--record FILE] [--again: forgets the components' lines] [--table FILE: the page, reports/seed_sweep.md]
-    --seeds, --sizes: how many of every cell and how many draws of sizes a component is to have; 0 and 0: the page alone"""
+    --seeds, --sizes: how many of every cell and draws of sizes a component is to have; 0 and 0: the page alone"""
 import argparse
 import collections
 import concurrent.futures
@@ -140,34 +140,39 @@ def sums_of(rows):
             mine["counts"].update({key: tally[key] for key in ("drawn", "judged", "no_case")})
             for key in ("failed", "wrong", "rejected"):
                 mine[key].update(tally[key])
+            if row["what"] == SEEDS:
+                mine["left"].update(tally["left"])
     return sums
 
 
 def page(rows, seeds=200, sizes=400):
     """Of what passed: by component and mode."""
     sums = sums_of(rows)
+    seeds_of = {component: len(covered(rows, component, SEEDS)) for component, _ in sums}
     total = sum((mine["counts"] for mine in sums.values()), collections.Counter())
     lines = ["# Every small cell at many seeds and sizes", "",
-             "`ci/seed_sweep.py` writes this page from `reports/records/seed_sweep.jsonl`. Whatever is drawn, the exact",
-             "answer, the baseline, the optimized and the library variant of every small cell must pass; a draw that",
-             "is no case (decisions or cancellations leave nothing to judge) is counted. Twins of the baseline that",
-             "round once more, truncate, or do not round in a mode that rounds must be rejected, unless they differ",
-             "only where honest arithmetic may differ too (`why_it_survives()` of `harness/parity/seed_sweep_test.cpp`).",
-             "", f"{total['judged']:,} draws were judged, {total['no_case']:,} were no case. Asked of every component:"
-             f" {seeds} seeds of every small cell, {sizes} draws of sizes.", ""]
-    lines += table(["component", "mode", "seeds", "draws of sizes", "judged", "no case", "right answers failed",
-                    "wrong twins rejected", "revisions"],
-                   [[component, mode, str(len(covered(rows, component, SEEDS))),
+             "`ci/seed_sweep.py` writes this page from `reports/records/seed_sweep.jsonl`. Whatever is drawn, the",
+             "exact answer, the baseline, the optimized and the library variant of every small cell must pass; a draw",
+             "that is no case (decisions or cancellations leave nothing to judge) is counted. Twins of the baseline",
+             "that round once more, truncate, or do not round in a mode that rounds must be rejected, unless they",
+             "differ only where honest arithmetic may differ too (`why_it_survives()` of",
+             "`harness/parity/seed_sweep_test.cpp`).", "",
+             f"{total['judged']:,} draws were judged, {total['no_case']:,} were no case. Asked of every component: "
+             f"{seeds} seeds of every small cell, {sizes} draws of sizes.", ""]
+    lines += table(["component", "mode", "seeds", "judged ones of the least cell", "draws of sizes", "judged",
+                    "no case", "right answers failed", "wrong twins rejected", "revisions"],
+                   [[component, mode, str(seeds_of[component]),
+                     str(seeds_of[component] - max(mine["left"].values(), default=0)),
                      str(len(covered(rows, component, SIZES))), f"{mine['counts']['judged']:,}",
                      f"{mine['counts']['no_case']:,}", str(sum(mine["failed"].values())),
                      ", ".join(f"{what} {mine['rejected'][what]:,} of {count:,}"
                                for what, count in sorted(mine["wrong"].items())) or "rounds nothing",
                      " ".join(sorted(mine["revisions"]))] for (component, mode), mine in sorted(sums.items())])
     for what, wanted in ((SEEDS, seeds), (SIZES, sizes)):
-        short = [f"{name} ({len(covered(rows, name, what))})" for name in components(".")
-                 if len(covered(rows, name, what)) < wanted]
+        there = {name: len(covered(rows, name, what)) for name in components(".")}
+        short = [f"{name} ({count})" for name, count in there.items() if count < wanted]
         if short:
-            lines += [f"Not all {what} yet: {', '.join(short)}.", ""]
+            lines += [f"Not all {what} yet: {', '.join(short) if any(there.values()) else 'none'}.", ""]
     return "\n".join(lines)
 
 

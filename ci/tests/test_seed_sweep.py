@@ -25,8 +25,9 @@ fails = (here / "broken").exists() and "rotor" in name and 7 in range(first, fir
 with open(here / "asked", "a") as file:
     print(what, name, first, count, file=file)
 judged = 0 if (here / "empty").exists() else 3 * count
-tally = {{"drawn": 3 * count, "judged": judged, "no_case": 3 * count - judged,
-         "failed": {{"optimized": 1}} if fails else {{}}, "wrong": {{"truncated": count}}, "rejected": {{"truncated": count}}}}
+tally = {{"drawn": 3 * count, "judged": judged, "no_case": 3 * count - judged, "left": {{}},
+         "failed": {{"optimized": 1}} if fails else {{}}, "wrong": {{"truncated": count}},
+         "rejected": {{"truncated": count}}}}
 test = {{"name": "x", name + "/bf16": json.dumps(tally)}}
 out.write_text(json.dumps({{"testsuites": [{{"testsuite": [test]}}]}}))
 print("optimized of", name, "seed 7: too far" if fails else "")
@@ -112,7 +113,7 @@ def test_what_cannot_run_is_refused(run, arguments):
 def line(first, count, seconds, passed=True):
     return {"component": ROTOR, "what": "seeds", "first": first, "count": count, "seconds": seconds, "passed": passed,
             "revision": "0123456789ab", "tallies": {"bf16": {
-                "drawn": 10 * count, "judged": 9 * count, "no_case": count, "failed": {},
+                "drawn": 10 * count, "judged": 9 * count, "no_case": count, "left": {"tiny": count}, "failed": {},
                 "wrong": {"truncated": 8 * count}, "rejected": {"truncated": 7 * count}}}}
 
 
@@ -129,7 +130,7 @@ def test_parts_are_as_long_as_a_seed_takes_and_fill_gaps():
 
 def test_the_page_adds_up_what_passed_and_names_what_is_short():
     text = seed_sweep.page([line(1, 5, 1), line(6, 2, 1), line(8, 1, 1, passed=False)])
-    assert f"| {ROTOR} | bf16 | 7 | 0 | 63 | 7 | 0 | truncated 49 of 56 | 01234567 |" in text
+    assert f"| {ROTOR} | bf16 | 7 | 0 | 0 | 63 | 7 | 0 | truncated 49 of 56 | 01234567 |" in text
     assert f"{ROTOR} (7)" in text and f"{METRIC} (0)" in text and "63 draws were judged, 7 were no case" in text
 
 

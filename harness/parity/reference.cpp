@@ -315,7 +315,14 @@ Comparison Reference::compared(const OutputSpec& spec, const at::Tensor& candida
   };
   const Comparison first = with({});
   const bool near = first.judgement == Judgement::kRejected && first.worst_ratio <= kNearMiss;
-  return near && trials().settled.contains(spec.name) ? with(trials().settled[spec.name]) : first;
+  return near && trials().settled.contains(spec.name) ? with(where_compared(spec.name, trials().settled)) : first;
+}
+
+// What is set aside may honestly come out anywhere: as if it were so, it would widen the rules of all the others.
+at::Tensor Reference::where_compared(const std::string& output, const NamedTensors& errors) const {
+  const at::Tensor aside = set_aside(output).to(at::kCPU);
+  const bool planes = errors[output].numel() != aside.numel();  // real and imaginary parts, an error for both
+  return errors[output].masked_fill(planes ? aside.any(0) : aside, 0);
 }
 
 const Trials& Reference::trials() const {
@@ -329,9 +336,10 @@ std::string Reference::no_case() const {
   for (const auto& spec : outputs_) {
     if (!trials().settled.contains(spec.name)) continue;
     const at::Tensor aside = bounded_by_class_alone(setting_) ? at::Tensor() : unsettled(spec.name);  // there, all is
-    std::string beyond = beyond_class(spec, oracle()[spec.name], classes(), aside, trials().settled[spec.name]);
+    std::string beyond =
+        beyond_class(spec, oracle()[spec.name], classes(), aside, where_compared(spec.name, trials().settled));
     if (beyond.empty() && trials().flipped.contains(spec.name))
-      beyond = beyond_class(spec, oracle()[spec.name], classes(), {}, trials().flipped[spec.name]);
+      beyond = beyond_class(spec, oracle()[spec.name], classes(), {}, where_compared(spec.name, trials().flipped));
     if (!beyond.empty()) return "output '" + spec.name + "': " + beyond;
   }
   return "";
