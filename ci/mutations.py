@@ -29,6 +29,10 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "ci"))
+
+from registry import kinds_of  # noqa: E402
+
 SURVIVED, CAUGHT, UNPLANTABLE, PROVES_NOTHING, PASSES = "SURVIVED", "caught", "NOT PLANTED", "NO PROOF", "passes"
 LEFT = "left"
 CHECK_LIMIT_S = 900  # a fault may let its check wait for ever
@@ -228,9 +232,7 @@ def failing_without_a_fault(copy, faults, outcomes, log):
 
 def plant_all(copy, faults, outcomes, log, until=math.inf):
     """How many of the faults came to what; none is planted after `until`."""
-    listed = (copy.folder / "src/components.def").read_text()
-    components = {f"{pipeline}.{name}": kind for pipeline, name, kind in
-                  re.findall(r"^TWINBENCH_COMPONENT\((\w+), (\w+), (\w+)", listed, re.MULTILINE)}
+    components = kinds_of(copy.folder)
     counts = collections.Counter()
     for shared in rounds(faults, copy.costs(faults), components):
         if time.monotonic() > until:

@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "ci"))
 
 from pages import give, table  # noqa: E402
+from registry import kinds_of  # noqa: E402
 
 PART_SECONDS, FIRST_PART = 300, 5  # a part's length, and its seeds where nothing says how long a seed takes
 PART_LIMIT_S = 3600
@@ -37,9 +38,7 @@ TESTS = {SEEDS: "SmallCases", SIZES: "SizesDrawnAtRandom"}
 
 def components(filter_):
     """Those that the sweep looks at: with kernels of their own or of what they are made of, not host code alone."""
-    listed = re.findall(r"^TWINBENCH_COMPONENT\((\w+), (\w+), (?:kernel|composite),",
-                        (ROOT / "src/components.def").read_text(), re.MULTILINE)
-    return [f"{pipeline}.{name}" for pipeline, name in listed if re.search(filter_, f"{pipeline}.{name}")]
+    return [name for name, kind in kinds_of(ROOT).items() if kind != "host" and re.search(filter_, name)]
 
 
 def rows_of(record):
@@ -66,9 +65,10 @@ def next_part(rows, component, wanted):
     for what, total in wanted.items():
         if not (left := missing(rows, component, what, total)):
             continue
-        mine = mine_of(rows, component, what)
-        rate = sum(row["seconds"] for row in mine) / sum(row["count"] for row in mine) if mine else 0
-        most = max(1, int(PART_SECONDS / max(rate, 1e-3))) if mine else FIRST_PART
+        most = FIRST_PART
+        if mine := mine_of(rows, component, what):
+            rate = sum(row["seconds"] for row in mine) / sum(row["count"] for row in mine)
+            most = max(1, int(PART_SECONDS / max(rate, 1e-3)))
         together = next((n for n, seed in enumerate(left) if seed != left[0] + n), len(left))
         return what, left[0], min(most, together)
     return None
@@ -131,14 +131,17 @@ def sweep(options, wanted):
 
 
 def sums_of(rows):
-    """By (component, mode): the counts of all lines that passed, and their revisions."""
+    """By (component, mode): the counts of all lines that passed, and their revisions; failures of the others, too."""
     sums = collections.defaultdict(lambda: collections.defaultdict(collections.Counter))
-    for row in (row for row in rows if row["passed"]):
+    for row in rows:
         for mode, tally in row["tallies"].items():
             mine = sums[row["component"], mode]
+            mine["failed"].update(tally["failed"])
+            if not row["passed"]:
+                continue
             mine["revisions"][row["revision"][:8]] += 1
             mine["counts"].update({key: tally[key] for key in ("drawn", "judged", "no_case")})
-            for key in ("failed", "wrong", "rejected"):
+            for key in ("wrong", "rejected"):
                 mine[key].update(tally[key])
             if row["what"] == SEEDS:
                 mine["left"].update(tally["left"])
@@ -146,7 +149,7 @@ def sums_of(rows):
 
 
 def page(rows, seeds=200, sizes=400):
-    """Of what passed: by component and mode."""
+    """By component and mode: what passed, and what failed and has not passed since."""
     sums = sums_of(rows)
     seeds_of = {component: len(covered(rows, component, SEEDS)) for component, _ in sums}
     total = sum((mine["counts"] for mine in sums.values()), collections.Counter())
@@ -166,8 +169,12 @@ def page(rows, seeds=200, sizes=400):
                      str(len(covered(rows, component, SIZES))), f"{mine['counts']['judged']:,}",
                      f"{mine['counts']['no_case']:,}", str(sum(mine["failed"].values())),
                      ", ".join(f"{what} {mine['rejected'][what]:,} of {count:,}"
-                               for what, count in sorted(mine["wrong"].items())) or "rounds nothing",
+                               for what, count in sorted(mine["wrong"].items())) or ("rounds nothing" if mine["counts"]["judged"] else ""),
                      " ".join(sorted(mine["revisions"]))] for (component, mode), mine in sorted(sums.items())])
+    failed = [f"{row['component']} {row['what']} {row['first']} to {row['first'] + row['count'] - 1} "
+              f"({row['revision'][:8]})" for row in rows if not row["passed"]]
+    if failed:
+        lines += [f"Failed, and not run again since: {', '.join(failed)}.", ""]
     for what, wanted in ((SEEDS, seeds), (SIZES, sizes)):
         there = {name: len(covered(rows, name, what)) for name in components(".")}
         short = [f"{name} ({count})" for name, count in there.items() if count < wanted]

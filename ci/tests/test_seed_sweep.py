@@ -131,7 +131,15 @@ def test_parts_are_as_long_as_a_seed_takes_and_fill_gaps():
 def test_the_page_adds_up_what_passed_and_names_what_is_short():
     text = seed_sweep.page([line(1, 5, 1), line(6, 2, 1), line(8, 1, 1, passed=False)])
     assert f"| {ROTOR} | bf16 | 7 | 0 | 0 | 63 | 7 | 0 | truncated 49 of 56 | 01234567 |" in text
+    assert f"Failed, and not run again since: {ROTOR} seeds 8 to 8 (01234567)." in text
     assert f"{ROTOR} (7)" in text and f"{METRIC} (0)" in text and "63 draws were judged, 7 were no case" in text
+
+
+def test_the_page_tells_how_many_right_answers_failed():
+    wrong = line(6, 2, 1, passed=False)
+    wrong["tallies"]["bf16"]["failed"] = {"optimized": 2, "exact": 1}
+    text = seed_sweep.page([line(1, 5, 1), wrong])
+    assert f"| {ROTOR} | bf16 | 5 | 0 | 0 | 45 | 5 | 3 | truncated 35 of 40 |" in text
 
 
 def test_the_kept_page_is_of_the_kept_lines():

@@ -315,18 +315,20 @@ Comparison Reference::compared(const OutputSpec& spec, const at::Tensor& candida
   };
   const Comparison first = with({});
   const bool near = first.judgement == Judgement::kRejected && first.worst_ratio <= kNearMiss;
-  return near && trials().settled.contains(spec.name) ? with(where_compared(spec.name, trials().settled)) : first;
-}
-
-// What is set aside may honestly come out anywhere: as if it were so, it would widen the rules of all the others.
-at::Tensor Reference::where_compared(const std::string& output, const NamedTensors& errors) const {
-  const at::Tensor aside = set_aside(output).to(at::kCPU);
-  const bool planes = errors[output].numel() != aside.numel();  // real and imaginary parts, an error for both
-  return errors[output].masked_fill(planes ? aside.any(0) : aside, 0);
+  return near && trials().settled.contains(spec.name) ? with(trials().settled[spec.name]) : first;
 }
 
 const Trials& Reference::trials() const {
-  if (!trials_) trials_ = std::make_shared<const Trials>(trials_of(component_, setting_, generated_));
+  if (trials_) return *trials_;
+  Trials found = trials_of(component_, setting_, generated_);
+  // What is set aside may honestly come out anywhere: its error would widen the rules of all other elements.
+  for (NamedTensors* const errors : {&found.settled, &found.flipped})
+    for (auto& [name, error] : *errors) {
+      const at::Tensor aside = set_aside(name).to(at::kCPU);
+      const bool planes = error.numel() != aside.numel();  // real and imaginary parts, an error for both
+      error = error.masked_fill(planes ? aside.any(0) : aside, 0);
+    }
+  trials_ = std::make_shared<const Trials>(std::move(found));
   return *trials_;
 }
 
@@ -336,10 +338,9 @@ std::string Reference::no_case() const {
   for (const auto& spec : outputs_) {
     if (!trials().settled.contains(spec.name)) continue;
     const at::Tensor aside = bounded_by_class_alone(setting_) ? at::Tensor() : unsettled(spec.name);  // there, all is
-    std::string beyond =
-        beyond_class(spec, oracle()[spec.name], classes(), aside, where_compared(spec.name, trials().settled));
+    std::string beyond = beyond_class(spec, oracle()[spec.name], classes(), aside, trials().settled[spec.name]);
     if (beyond.empty() && trials().flipped.contains(spec.name))
-      beyond = beyond_class(spec, oracle()[spec.name], classes(), {}, where_compared(spec.name, trials().flipped));
+      beyond = beyond_class(spec, oracle()[spec.name], classes(), {}, trials().flipped[spec.name]);
     if (!beyond.empty()) return "output '" + spec.name + "': " + beyond;
   }
   return "";

@@ -104,9 +104,7 @@ class Reference {
  private:
   // Against the baseline's own error, and where that rejects narrowly, against honest arithmetic's.
   Comparison compared(const OutputSpec& spec, const at::Tensor& candidate) const;
-  const Trials& trials() const;
-  // Of the trials' errors of that output those of what is compared; zero where it is set aside.
-  at::Tensor where_compared(const std::string& output, const NamedTensors& errors) const;
+  const Trials& trials() const;  // errors of zero where set_aside()
   void scale_bounds(const NamedTensors& generated);
   // Why the oracle is none: not of the declared shape, or not in double precision (exact outputs may be as declared).
   void check_oracle();

@@ -146,7 +146,6 @@ TEST(Taint, OfAGradientIsBoundedByWhatDecisionsChange) {
   EXPECT_GT(taken, 0);
 }
 
-// Of this seed 27 of the case's 29 gradients are left out, so that each of them could be negated.
 // At this seed a trial of honest arithmetic moves an element that a close decision sets aside by half its value.
 TEST(Taint, WhatIsSetAsideWidensNoRuleOfTheRest) {
   const Component& component = find_component("energy_flow.flow_backward");
@@ -174,6 +173,7 @@ TEST(Taint, WhatIsSetAsideWidensNoRuleOfTheRest) {
   EXPECT_EQ(judged(3e-3), CheckVerdict::kFail);
 }
 
+// Of this seed 27 of the case's 29 gradients are left out, so that each of them could be negated.
 TEST(Taint, WhereMostSumsAreLeftOutThatIsNoPass) {
   const Component& component = find_component("energy_flow.flow_backward");
   const auto one = std::find_if(component.spec.cases.begin(), component.spec.cases.end(),

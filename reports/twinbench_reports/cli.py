@@ -58,9 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, unknown = parser.parse_known_args(arguments)
     if unknown:
         parser.subcommands[options.subcommand].refuse(unknown)
-    handlers: dict[int, signal.Handlers] = {}
+    replaced: list[signal.Signals] = []
     try:
-        handlers = _end_cleanly()
+        replaced = _end_cleanly()
         _expect_texts(options)
         _expect_free_places(options)
         code = options.run(options)
@@ -78,8 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(map(plain, traceback.format_exc().splitlines())), file=sys.stderr)
         print("twinbench-report: a bug in the report tool; nothing was judged", file=sys.stderr)
     finally:  # whoever called this in a process of its own keeps what it had: processes that it forks can be ended
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        for number in replaced:
+            signal.signal(number, signal.SIG_DFL)
     return TOOL_ERROR
 
 
@@ -108,17 +108,17 @@ def _expect_free_places(options: argparse.Namespace) -> None:
             taken[place] = f"--{name}" if name not in ("records", "files", "folder") else "what is read"
 
 
-def _end_cleanly() -> dict[int, signal.Handlers]:
+def _end_cleanly() -> list[signal.Signals]:
     """A closed standard output is an error before anything is judged, and being ended is an interruption. Returns the
-    handlers of signals that it replaced."""
+    signals that had the default handler, and have another now."""
     if sys.stdout is None:
         raise ReportError("it is closed", file="standard output", remedy="give it a place, such as /dev/null")
     if threading.current_thread() is not threading.main_thread():
-        return {}
+        return []
     replaced = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
     for number in replaced:
         signal.signal(number, signal.default_int_handler)
-    return dict.fromkeys(map(int, replaced), signal.SIG_DFL)
+    return replaced
 
 
 def build_parser() -> Parser:

@@ -15,6 +15,7 @@ using simt::GuardedBuffer;
 using simt::Order;
 
 constexpr std::int64_t kMicroSteps = 3, kNumber = 77;
+constexpr std::int64_t kStale = 12345;  // what a slot holds that nothing has written
 
 struct Window {
   explicit Window(std::int64_t samples)
@@ -73,7 +74,7 @@ struct Window {
  private:
   static MetricRecord stale() {
     MetricRecord record;
-    for (RecordValue& value : record.slot) value.whole = 12345;
+    for (RecordValue& value : record.slot) value.whole = kStale;
     return record;
   }
 };
@@ -125,7 +126,7 @@ class AtFences final : public kernels::simt::AccessObserver {
 
   void fence() override {
     if (lane_ < 0) return;
-    published_ = published_ && window_.whole(lane_) != kUnwritten;
+    published_ = published_ && window_.whole(lane_) != kStale;
     early_ = early_ || window_.sequence[0] == kNumber;
     lanes_ |= std::uint32_t{1} << lane_;
   }
@@ -143,7 +144,6 @@ class AtFences final : public kernels::simt::AccessObserver {
   void touch_shared(const void*, const kernels::simt::SharedRegion&, std::int64_t, std::uint32_t,
                     kernels::simt::Access) override {}
 
-  static constexpr std::int64_t kUnwritten = 12345;
   std::uint32_t lanes() const { return lanes_; }
   bool published() const { return published_; }
   bool early() const { return early_; }
@@ -158,7 +158,7 @@ class AtFences final : public kernels::simt::AccessObserver {
 TEST(MetricsKernel, TheHostSeesTheRecordBeforeItsNumber) {
   for (const Order order : simt::kAllOrders) {
     Window w(7);
-    for (RecordValue& value : w.published[0].slot) value.whole = AtFences::kUnwritten;
+    for (RecordValue& value : w.published[0].slot) value.whole = kStale;
     AtFences fences(w);
     {
       const kernels::simt::WatchLaunches watch(fences);
