@@ -148,6 +148,13 @@ def sums_of(rows):
     return sums
 
 
+def twins(sums):
+    if not sums["counts"]["judged"]:
+        return ""
+    return ", ".join(f"{what} {sums['rejected'][what]:,} of {count:,}"
+                     for what, count in sorted(sums["wrong"].items())) or "rounds nothing"
+
+
 def page(rows, seeds=200, sizes=400):
     """By component and mode: what passed, and what failed and has not passed since."""
     sums = sums_of(rows)
@@ -168,8 +175,7 @@ def page(rows, seeds=200, sizes=400):
                      str(seeds_of[component] - max(mine["left"].values(), default=0)),
                      str(len(covered(rows, component, SIZES))), f"{mine['counts']['judged']:,}",
                      f"{mine['counts']['no_case']:,}", str(sum(mine["failed"].values())),
-                     ", ".join(f"{what} {mine['rejected'][what]:,} of {count:,}"
-                               for what, count in sorted(mine["wrong"].items())) or ("rounds nothing" if mine["counts"]["judged"] else ""),
+                     twins(mine),
                      " ".join(sorted(mine["revisions"]))] for (component, mode), mine in sorted(sums.items())])
     failed = [f"{row['component']} {row['what']} {row['first']} to {row['first'] + row['count'] - 1} "
               f"({row['revision'][:8]})" for row in rows if not row["passed"]]
