@@ -119,10 +119,11 @@ def lone_component(fault, components):
     """The component, not made of others, that the fault lies in and that is all its check looks at; else "". The lint
     sees to it that no other includes its file."""
     place = re.match(r"(?:baselines|optimized|kernels)/(\w+)/(\w+)/", fault["file"])
-    check = re.fullmatch(r"build/cpu/bin/twinbench (?:parity|counters|instructions) [^;&|]*--filter '([^/()|]+)/[^']*'",
+    check = re.fullmatch(r"build/cpu/bin/twinbench (?:parity|counters|instructions) [^;&|]*--filter '([^/()|]+)/[^']*'"
+                         r"|TWINBENCH_FAR_COMPONENTS='([^/()|]+)\$' [^;&|]*",
                          fault["caught_by"])
     mine = ".".join(place.groups()) if place else ""
-    seen = [name for name in components if check and re.search(check[1] + "$", name)]
+    seen = [name for name in components if check and re.search((check[1] or check[2]) + "$", name)]
     return mine if seen == [mine] and components[mine] != "composite" else ""
 
 

@@ -80,11 +80,15 @@ at::Tensor drawn(const std::string& distribution, at::IntArrayRef shape, std::ui
       const bool awkward = i % 4 == 0;
       return s * (awkward ? kAwkward[static_cast<std::size_t>(i / 4) % kAwkward.size()] : normal_at(i));
     });
+  if (distribution == "some_zeros")
+    return filled(shape, [=](std::int64_t i) { return i % 3 != 0 ? s * normal_at(i) : i % 2 != 0 ? -0.0f : 0.0f; });
   throw Error(ErrorKind::kUnknownName, "distribution", distribution,
-              "use normal, uniform, zeros, heavy_tail or adversarial");
+              "use normal, uniform, zeros, some_zeros, heavy_tail or adversarial");
 }
 
-std::vector<std::string> distributions() { return {"normal", "uniform", "zeros", "heavy_tail", "adversarial"}; }
+std::vector<std::string> distributions() {
+  return {"normal", "uniform", "zeros", "some_zeros", "heavy_tail", "adversarial"};
+}
 
 at::Tensor toy_weight(std::int64_t rows, std::int64_t columns, std::int64_t k) {
   return filled({rows, columns}, [=](std::int64_t flat) {

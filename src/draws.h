@@ -25,6 +25,7 @@ at::Tensor xavier_uniform(std::int64_t out, std::int64_t in, std::uint64_t seed,
 //   normal       standard deviation `scale`
 //   uniform      in +-scale
 //   zeros        all zero
+//   some_zeros   every third value zero, of either sign in turn; the rest normal
 //   heavy_tail   a normal times exp(1.5 * another normal): a few values hundreds of times the typical one
 //   adversarial  signed zeros, denormals, bf16 rounding ties, +-1 and +-1e3 (times scale) among normal values
 // Throws kUnknownName for any other name. Drawn from the synthetic-data stream, so never equal to a weight tensor.

@@ -17,6 +17,17 @@ constexpr int kHeldOutDraws = 8;         // a draw may be no case: too large tog
 // Operators that a run of the baseline dispatches, where its proof says so; else 0.
 double baseline_dispatches(const Component& component, const Setting& complete);
 
+// What a case takes: elements of its inputs, floating-point operations of any version, dispatches of the baseline.
+struct CaseWork {
+  double elements = 0, flops = 0, dispatches = 0;
+
+  bool within(const CaseWork& most) const {
+    return elements <= most.elements && flops <= most.flops && dispatches <= most.dispatches;
+  }
+};
+double input_elements(const Component& component, const Setting& complete);
+CaseWork work_of(const Component& component, const Case& one);
+
 struct HeldOutDraw {
   Case input_case;
   std::uint64_t seed = 0;

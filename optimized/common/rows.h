@@ -75,15 +75,25 @@ void round_all(const at::Tensor& from, const at::Tensor& to) {
   });
 }
 
-// Sums of the leading columns in row order, columns shared among the threads.
+// Sums of the leading columns in row order, columns shared among the threads. Rows beyond a few hundred are summed by
+// themselves first: one sum of thousands would round each row to the digits of all before it.
 template <class Real>
 void sum_columns(const at::Tensor& rows, const at::Tensor& sums, std::int64_t columns_a_thread = 128) {
   const std::int64_t count = rows.size(0), stride = rows.size(1);
   const Real* from = data<Real>(rows);
   Real* to = data<Real>(sums);
+  constexpr std::int64_t kRows = 256, kColumns = 128;
   at::parallel_for(0, sums.numel(), columns_a_thread, [&](std::int64_t begin, std::int64_t end) {
     std::fill(to + begin, to + end, Real(0));
-    for (std::int64_t row = 0; row < count; ++row) add_row(from + row * stride + begin, to + begin, end - begin);
+    const std::int64_t alone = std::min(count, kRows);
+    for (std::int64_t row = 0; row < alone; ++row) add_row(from + row * stride + begin, to + begin, end - begin);
+    for (std::int64_t first = alone; first < count; first += kRows)
+      for (std::int64_t column = begin; column < end; column += kColumns) {
+        const std::int64_t columns = std::min(kColumns, end - column), last = std::min(count, first + kRows);
+        Real sum[kColumns] = {};
+        for (std::int64_t row = first; row < last; ++row) add_row(from + row * stride + column, sum, columns);
+        add_row(sum, to + column, columns);
+      }
   });
 }
 

@@ -4,6 +4,7 @@
 // to whole vectors. A result's bits depend on its own group alone.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/sem/selective_scan/math.h"
@@ -41,8 +42,8 @@ inline __attribute__((always_inline)) void product_block(std::int64_t inner, con
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 1
     for (int lane = 0; lane < kLanes; ++lane) {
-      real[r][lane] = add ? out.real[r * out_stride + lane] : Real(0);
-      imaginary[r][lane] = add ? out.imaginary[r * out_stride + lane] : Real(0);
+      real[r][lane] = Real(0);
+      imaginary[r][lane] = Real(0);
     }
   }
   for (std::int64_t k = 0; k < inner; ++k) {
@@ -68,26 +69,33 @@ inline __attribute__((always_inline)) void product_block(std::int64_t inner, con
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 1
     for (int lane = 0; lane < kLanes; ++lane) {
-      out.real[r * out_stride + lane] = real[r][lane];
-      out.imaginary[r * out_stride + lane] = imaginary[r][lane];
+      out.real[r * out_stride + lane] = (add ? out.real[r * out_stride + lane] : Real(0)) + real[r][lane];
+      out.imaginary[r * out_stride + lane] =
+          (add ? out.imaginary[r * out_stride + lane] : Real(0)) + imaginary[r][lane];
     }
   }
 }
+
+constexpr std::int64_t kTerms = 256;  // summed by themselves: none is rounded to the digits of thousands
 
 // `lanes` is a multiple of kLanes, and the stride of the matrix.
 template <class Real>
 TWINBENCH_CPU_CLONES static void multiply_tile(std::int64_t count, std::int64_t inner, std::int64_t lanes,
                                                Rows<Real> rows, Planes<Real> matrix, Planes<Real> out,
                                                std::int64_t out_stride, bool add) {
-  for (std::int64_t lane = 0; lane < lanes; lane += kLanes) {
-    const Planes<Real> columns = matrix.from(lane);
-    Rows<Real> of = rows;
-    std::int64_t row = 0;
-    for (; row + 4 <= count; row += 4, of.of = of.of.from(4 * rows.row_stride))
-      product_block<4>(inner, of, columns, lanes, out.from(row * out_stride + lane), out_stride, add);
-    for (; row < count; ++row, of.of = of.of.from(rows.row_stride))
-      product_block<1>(inner, of, columns, lanes, out.from(row * out_stride + lane), out_stride, add);
-  }
+  for (std::int64_t first = 0; first < std::max<std::int64_t>(inner, 1); first += kTerms)
+    for (std::int64_t lane = 0; lane < lanes; lane += kLanes) {
+      const std::int64_t terms = std::min(kTerms, inner - first);
+      const Planes<Real> columns = matrix.from(first * lanes + lane);
+      Rows<Real> of = rows;
+      of.of = of.of.from(first * rows.inner_stride);
+      const bool more = add || first > 0;
+      std::int64_t row = 0;
+      for (; row + 4 <= count; row += 4, of.of = of.of.from(4 * rows.row_stride))
+        product_block<4>(terms, of, columns, lanes, out.from(row * out_stride + lane), out_stride, more);
+      for (; row < count; ++row, of.of = of.of.from(rows.row_stride))
+        product_block<1>(terms, of, columns, lanes, out.from(row * out_stride + lane), out_stride, more);
+    }
 }
 
 // Lengths and turns of the steps side by side: exp of the logits as they are, and clamped. parts [inner][kTile].
@@ -96,8 +104,12 @@ TWINBENCH_CPU_CLONES static void step_sizes(std::int64_t inner, const Real* __re
                                             const Real* __restrict weight, Real bias, Real* __restrict exponential,
                                             Real* __restrict step) {
   Real logit[kTile] = {};
-  for (std::int64_t k = 0; k < inner; ++k)
-    for (std::int64_t t = 0; t < kTile; ++t) logit[t] = fused(weight[k], parts[k * kTile + t], logit[t]);
+  for (std::int64_t first = 0; first < inner; first += kTerms) {
+    Real sum[kTile] = {};
+    for (std::int64_t k = first; k < std::min(inner, first + kTerms); ++k)
+      for (std::int64_t t = 0; t < kTile; ++t) sum[t] = fused(weight[k], parts[k * kTile + t], sum[t]);
+    for (std::int64_t t = 0; t < kTile; ++t) logit[t] += sum[t];
+  }
   // The bias last: the terms are small beside it, and a sum from it on would round each to its digits.
   for (std::int64_t t = 0; t < kTile; ++t) exponential[t] = kernels::exp(logit[t] + bias);
   for (std::int64_t t = 0; t < kTile; ++t) step[t] = clamped_step(exponential[t]);

@@ -68,6 +68,10 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t s
   const auto history = [&](const char* name) { return inputs[name].mutable_data_ptr<std::int32_t>(); };
   std::int32_t *const completed = history("completed"), *const created = history("created");
   std::int32_t* const active = history("active");
+  const auto times = static_cast<std::int64_t>(setting.option("times"));
+  const auto many = [&](std::int64_t count) {  // long courses have created more than can be counted
+    return static_cast<std::int32_t>(std::min<std::int64_t>(count * times, std::numeric_limits<std::int32_t>::max()));
+  };
   for (std::int64_t sample = 0; sample < samples; ++sample) {
     const std::uint32_t tag = philox_tag(PhiloxStream::kSyntheticData, 0);
     const std::uint32_t word = philox(seed, static_cast<std::uint32_t>(sample), 0, 0, tag).w[0];
@@ -75,9 +79,9 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t s
     for (std::int64_t step = 0; step < decisions; ++step) {
       const Counts counts = counts_of(courses()[course == 0 ? own : course], step, word);
       const std::int64_t at = step * samples + sample;
-      completed[at] = static_cast<std::int32_t>(counts.completed);
-      created[at] = static_cast<std::int32_t>(counts.created);
-      active[at] = static_cast<std::int32_t>(counts.active);
+      completed[at] = many(counts.completed);
+      created[at] = many(counts.created);
+      active[at] = many(counts.active);
     }
   }
 }

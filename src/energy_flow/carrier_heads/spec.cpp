@@ -36,7 +36,9 @@ Signature signature() {
 void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) {
   const std::int64_t flows = setting.size("flows"), hidden = setting.size("hidden");
   inputs["local_id"].copy_(at::arange(flows));
-  inputs["sample_key"].copy_(at::arange(flows).mul(4).floor_divide(flows).add(100));  // four samples, as a batch holds
+  const std::int64_t first = 100 + static_cast<std::int64_t>(setting.option("first_key"));
+  inputs["sample_key"].copy_(
+      at::arange(flows).mul(4).floor_divide(flows).add(first));  // four samples, as a batch holds
   for (std::int64_t f = 0; setting.on("non_finite") && f < flows; f += 3)
     inputs["carried"][f][f % hidden].fill_(std::numeric_limits<double>::quiet_NaN());
   inputs["gate_out_weight"].mul_(6.0);  // gates over the whole of 0 .. 1: few lie within a decision margin

@@ -35,8 +35,8 @@ std::string broken_batches(const NamedTensors& inputs, const NamedTensors& outpu
 
 ComponentSpec make_spec() {
   ComponentSpec spec;
-  spec.signature =
-      Signature{.options = {invalid_every_option()}, .inputs = pair_inputs(), .outputs = delivered_outputs()};
+  spec.signature = Signature{
+      .options = {invalid_every_option(), long_text_option()}, .inputs = pair_inputs(), .outputs = delivered_outputs()};
   spec.finish_inputs = finish_pairs;
   spec.check_inputs = [](const NamedTensors& inputs, const Setting&) { check_texts(inputs); };
   spec.proof = {{"allocations", "", baseline_allocations, nothing}, {"copies", "", baseline_copies, nothing}};

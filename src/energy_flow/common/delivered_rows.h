@@ -20,9 +20,11 @@ inline std::vector<OutputSpec> delivered_outputs() {
           exact_output("text_offsets", "any", Element::kInt64)};
 }
 
-// Embeddings of either side, read once and written once.
+// Embeddings of either side, read once and written once, and the long text where all rows are delivered: beside it the
+// others are as good as nothing.
 inline Cost delivery_cost(std::int64_t rows, const Setting& setting) {
-  return {2 * 2 * 4 * static_cast<double>(rows * setting.size("width")), 0};
+  const double long_text = rows > 0 && rows == setting.size("rows") ? setting.option("long_text") : 0;
+  return {2 * (2 * 4 * static_cast<double>(rows * setting.size("width")) + long_text), 0};
 }
 
 // Independent of the variants: looks up what was delivered ("rows", "x", "y", "text_bytes", "text_offsets") in the

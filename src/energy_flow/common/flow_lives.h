@@ -30,11 +30,12 @@ inline std::vector<OptionSpec> life_options() {
                         "least 1.05 times as quick")};
 }
 
-// sample_key [samples], by the seed.
-inline void draw_sample_keys(NamedTensors& inputs, std::uint64_t seed) {
+// sample_key [samples], by the seed and the option first_key: anywhere in 32 bits.
+inline void draw_sample_keys(NamedTensors& inputs, const Setting& s, std::uint64_t seed) {
   const at::Tensor& keys = inputs["sample_key"];
   auto* const key = keys.mutable_data_ptr<std::int64_t>();
-  for (std::int64_t b = 0; b < keys.numel(); ++b) key[b] = static_cast<std::int64_t>(seed % 1000) + 7 * b;
+  const std::int64_t first = static_cast<std::int64_t>(s.option("first_key")) + static_cast<std::int64_t>(seed % 1000);
+  for (std::int64_t b = 0; b < keys.numel(); ++b) key[b] = first + 7 * b;
 }
 
 // How many steps all flows live, about: data decide. Children live as long as others.

@@ -43,6 +43,10 @@ inline OptionSpec invalid_every_option() {
       count_option("invalid_every", 0, 0, 1 << 20, "spoils every k-th row: NaN, Inf, norm 0, norm 200, in turn"));
 }
 
+inline OptionSpec long_text_option() {
+  return of_inputs(count_option("long_text", 0, 0, 1 << 20, "bytes of the second text; 0: as many as others have"));
+}
+
 inline void finish_pairs(NamedTensors& drawn, const Setting& setting, std::uint64_t seed) {
   const std::int64_t rows = setting.size("rows"), width = setting.size("width");
   const auto every = static_cast<std::int64_t>(setting.option("invalid_every"));
@@ -63,7 +67,9 @@ inline void finish_pairs(NamedTensors& drawn, const Setting& setting, std::uint6
   }
   auto* offset = drawn["text_offsets"].mutable_data_ptr<std::int64_t>();
   offset[0] = 0;
-  for (std::int64_t text = 0; text < 2 * rows; ++text) offset[text + 1] = offset[text] + sample_text_length(text);
+  const auto longest = static_cast<std::int64_t>(setting.option("long_text"));
+  for (std::int64_t text = 0; text < 2 * rows; ++text)
+    offset[text + 1] = offset[text] + (text == 1 && longest > 0 ? longest : sample_text_length(text));
   at::Tensor bytes = at::empty({offset[2 * rows]}, at::kByte);
   auto* letter = bytes.mutable_data_ptr<std::uint8_t>();
   for (std::int64_t i = 0; i < bytes.numel(); ++i) {

@@ -9,7 +9,7 @@ namespace {
 
 Signature signature() {
   return {
-      .options = {invalid_every_option()},
+      .options = {invalid_every_option(), long_text_option()},
       .inputs = pair_inputs(),
       .outputs = {exact_output("input_embeddings", "rows, width").with_nan(),
                   exact_output("target_embeddings", "rows, width").with_nan(),

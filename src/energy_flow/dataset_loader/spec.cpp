@@ -43,8 +43,8 @@ std::string broken_batches(const NamedTensors& inputs, const NamedTensors& outpu
 
 ComponentSpec make_spec() {
   ComponentSpec spec;
-  spec.signature =
-      Signature{.options = {invalid_every_option()}, .inputs = pair_inputs(), .outputs = delivered_outputs()};
+  spec.signature = Signature{
+      .options = {invalid_every_option(), long_text_option()}, .inputs = pair_inputs(), .outputs = delivered_outputs()};
   spec.finish_inputs = finish_pairs;
   spec.proof = {{"copies", "", baseline_copies, nothing}, {"allocations", "", baseline_allocations, nothing}};
   spec.cost = cost;

@@ -35,7 +35,7 @@ Signature signature() {
 }
 
 void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t seed) {
-  draw_sample_keys(inputs, seed);
+  draw_sample_keys(inputs, setting, seed);
   if (setting.on("toy")) {
     use_toy_networks(inputs, setting.size("layers"));
     const std::vector<float> mapped = {-0.96577987f, 0.94287429f, -0.45092188f, -0.93074377f};

@@ -49,7 +49,7 @@ void use_toy_weights(NamedTensors& inputs, std::int64_t layers) {
 }
 
 void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t seed) {
-  draw_sample_keys(inputs, seed);
+  draw_sample_keys(inputs, setting, seed);
   if (setting.on("toy")) return use_toy_weights(inputs, setting.size("layers"));
   start_networks(inputs, setting);
   for (std::int64_t b = 1; setting.on("non_finite") && b < setting.size("samples"); b += 2)

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "src/draws.h"
+#include "src/energy_flow/common/flow_lives.h"
 #include "src/spec_parts.h"
 
 namespace twinbench::energy_flow::flow_placement {
@@ -26,9 +27,7 @@ Signature signature() {
 }
 
 void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t seed) {
-  const std::int64_t samples = setting.size("samples");
-  auto* const key = inputs["sample_key"].mutable_data_ptr<std::int64_t>();
-  for (std::int64_t b = 0; b < samples; ++b) key[b] = static_cast<std::int64_t>(seed % 1000) + 7 * b;
+  draw_sample_keys(inputs, setting, seed);
   const std::vector<float> bad = {std::numeric_limits<float>::quiet_NaN(), 0.5f, std::numeric_limits<float>::infinity(),
                                   -0.25f, -std::numeric_limits<float>::infinity()};
   if (setting.on("non_finite")) plant(inputs["surface"], 3, bad);
@@ -53,7 +52,11 @@ std::string misplaced(const NamedTensors& inputs, const NamedTensors& outputs, c
   const std::int64_t placed = s.size("placed");
   const at::Tensor uid = outputs["uid"].cpu().view({-1, placed}), local = outputs["local_id"].cpu().view({-1, placed});
   if (!local.eq(at::arange(placed, at::kInt)).all().item<bool>()) return "a sample's flows are not numbered from 0";
-  if (!uid.bitwise_right_shift(32).eq(inputs["sample_key"].cpu().unsqueeze(1)).all().item<bool>())
+  if (!uid.bitwise_right_shift(32)
+           .bitwise_and(0xffffffff)
+           .eq(inputs["sample_key"].cpu().unsqueeze(1))
+           .all()
+           .item<bool>())
     return "a flow's uid does not hold its sample's key";
   const at::Tensor place = outputs["position"].cpu();
   if (place.abs().max().item<double>() > 1) return "a flow starts outside the lattice";

@@ -2,6 +2,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <bit>
+#include <vector>
 
 #include "src/common/philox.h"
 #include "src/spec_parts.h"
@@ -31,7 +33,7 @@ Signature signature() {
                  whole("cell", "forwards, steps, samples, slots", Element::kInt32, 2)},
       .outputs = {exact_output("stored_position", "3, samples, slots").batch(1),
                   exact_output("stored_energy", "samples, slots").with_nan(),
-                  exact_output("stored_hidden", "layers, samples, slots, hidden").batch(1),
+                  exact_output("stored_hidden", "layers, samples, slots, hidden").batch(1).with_nan(),
                   field("sample", Element::kInt32).batch(std::nullopt), field("local_id", Element::kInt32),
                   field("age", Element::kInt32), field("stored_status", Element::kByte),
                   exact_output("stored_distance", "samples, slots"), field("stored_cell", Element::kInt32),
@@ -71,6 +73,11 @@ void finish_inputs(NamedTensors& inputs, const Setting& s, std::uint64_t seed) {
   auto* const birth = inputs["birth"].mutable_data_ptr<std::int32_t>();
   auto* const status = inputs["status"].mutable_data_ptr<std::uint8_t>();
   auto* const cell = inputs["cell"].mutable_data_ptr<std::int32_t>();
+  // The patterns that rounding to two bytes could carry into a number, and those that it keeps.
+  const std::vector<float> awkward = {std::bit_cast<float>(0x7fffffffu), std::bit_cast<float>(0xffffffffu),
+                                      std::bit_cast<float>(0x7f800001u), std::bit_cast<float>(0x7f800000u),
+                                      std::bit_cast<float>(0xff800000u), std::bit_cast<float>(0x7f7fffffu)};
+  if (s.on("nan_states")) plant(inputs["hidden"], 3, awkward);
   over_slots(s, [&](std::int64_t forward, std::int64_t sample, std::int64_t slot) {
     birth[(forward * samples + sample) * slots + slot] = birth_of(s, forward, sample, slot);
     for (std::int64_t step = 0; step < steps; ++step) {

@@ -82,7 +82,7 @@ void tell_samples_apart(NamedTensors& inputs, std::int64_t layers) {
 }
 
 void finish_inputs(NamedTensors& inputs, const Setting& s, std::uint64_t seed) {
-  draw_sample_keys(inputs, seed);
+  draw_sample_keys(inputs, s, seed);
   draw_texts(inputs, s, s.size("samples"), seed);
   draw_words(inputs, s.size("vocabulary"), s.size("longest_word"), seed);
   make_texts_end(inputs["decoder_embedding"], s);

@@ -59,10 +59,11 @@ void finish_inputs(NamedTensors& inputs, const Setting& s, std::uint64_t seed) {
   draw_words(inputs, s.size("vocabulary"), s.size("longest_word"), seed);
   const WordTable words(inputs, s.size("longest_word"));
   std::string bytes;
+  const std::string blanks(static_cast<std::size_t>(s.option("blanks")), ' ');
   const auto integers = [&](const char* name) { return inputs[name].mutable_data_ptr<std::int64_t>(); };
   integers("pool_offsets")[0] = 0;
   for (std::int64_t i = 0; i < s.size("pool"); ++i) {
-    bytes += pooled_text(i, words, s.size("vocabulary"), s.on("alike"));
+    bytes += pooled_text(i, words, s.size("vocabulary"), s.on("alike")) + blanks;
     integers("pool_offsets")[i + 1] = static_cast<std::int64_t>(bytes.size());
   }
   at::Tensor pool = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);

@@ -29,7 +29,7 @@ Signature signature() {
 }
 
 void finish_inputs(NamedTensors& inputs, const Setting& s, std::uint64_t seed) {
-  draw_sample_keys(inputs, seed);
+  draw_sample_keys(inputs, s, seed);
   draw_texts(inputs, s, s.size("batch"), seed);
 }
 

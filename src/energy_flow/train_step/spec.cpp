@@ -82,8 +82,7 @@ Signature signature() {
 
 void finish_inputs(NamedTensors& inputs, const Setting& s, std::uint64_t seed) {
   const at::Tensor& keys = inputs["sample_key"];
-  for (std::int64_t row = 0; row < keys.numel(); ++row)
-    keys.mutable_data_ptr<std::int64_t>()[row] = static_cast<std::int64_t>(seed % 1000) + 7 * row;
+  draw_sample_keys(inputs, s, seed);
   auto* const counts = inputs["counts"].zero_().mutable_data_ptr<std::int64_t>();
   counts[kApplied] = static_cast<std::int64_t>(s.option("applied"));
   counts[kSkippedSteps] = static_cast<std::int64_t>(seed % 5);

@@ -128,8 +128,9 @@ void write_keys(NamedTensors& inputs, const Setting& setting) {
   auto* const keys = inputs["keys"].mutable_data_ptr<std::int64_t>();
   auto* const entry = inputs["entry"].mutable_data_ptr<std::int64_t>();
   const auto every = static_cast<std::int64_t>(setting.option("calls_a_version"));
+  const auto stride = static_cast<std::int64_t>(setting.option("key_stride"));
   for (std::int64_t call = 0; call < setting.size("calls"); ++call) {
-    keys[2 * call] = repeats(call, setting) && call > 0 ? keys[2 * call - 2] : call;
+    keys[2 * call] = repeats(call, setting) && call > 0 ? keys[2 * call - 2] : call * stride;
     keys[2 * call + 1] = every > 0 ? call / every : 0;
   }
   constexpr double kNone = 0, kOther = 4, kLater = 5;
@@ -148,6 +149,7 @@ float row_length(const float* re, const float* im, std::int64_t dim) {
 void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) {
   const std::int64_t calls = setting.size("calls"), rows = setting.size("rows"), dim = setting.size("dim");
   write_graph(inputs, setting);
+  if (setting.on("wild_weights")) inputs["theta"].mul_(100);
   if (setting.on("huge_weights")) inputs["theta"].mul_(10).add_(20);
   auto* const field = inputs["field"].mutable_data_ptr<float>();
   const auto row_of = [&](std::int64_t plane, std::int64_t call, std::int64_t row) {
