@@ -223,6 +223,7 @@ TEST(FarSizes, EachByItself) {
   // Beyond what two bytes count, all of them asking; with noise, flows that live for a hundred steps.
   all.push_back(known("energy_flow.spawn_admission", "full", "slots", 70'001));
   all.push_back(known("energy_flow.flow_forward", "late_keys", "max_steps", 300));
+  all.push_back(known("energy_flow.memory_footprint", "tiny", "steps", 601));
   expect_right(all, Device());
 }
 

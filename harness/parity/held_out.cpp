@@ -14,6 +14,7 @@
 namespace twinbench {
 namespace {
 
+constexpr std::int64_t kLongestAxis = std::int64_t{1} << 32;
 constexpr double kMostForATail = 100'000;  // elements, where all other sizes are least
 
 double unit_draw(const std::string& text) {
@@ -144,6 +145,7 @@ HeldOutDraw held_out_draw(const Component& component, const std::string& text, i
           ? ""
           : *std::next(there.begin(), static_cast<std::ptrdiff_t>(name_hash(key + " tail") % there.size()));
   std::map<std::string, std::int64_t> least;
+  std::string numbers;
   for (const auto& size : component.spec.signature.sizes) {
     if (!there.count(size.name)) continue;
     const auto given = draw.input_case.sizes.find(size.name);
@@ -152,6 +154,11 @@ HeldOutDraw held_out_draw(const Component& component, const std::string& text, i
     if (size.name == any_tail) high = std::max(high, kAnyTail);
     high = std::max(low, std::min(size.high, high));
     const double place = unit_draw(key + " " + size.name);
+    if (size.high > kLongestAxis) {  // a plain number, as a seed is: its upper half matters as well
+      given->second = between(low, size.high, place);
+      numbers += " " + size.name + " " + std::to_string(given->second) + ",";
+      continue;
+    }
     given->second = size.name == any_tail ? low + static_cast<std::int64_t>(place * static_cast<double>(high - low + 1))
                                           : between(low, high, place);
     least[size.name] = low;
@@ -175,7 +182,7 @@ HeldOutDraw held_out_draw(const Component& component, const std::string& text, i
   draw.text = "from " + base.name + ":";
   for (const auto& [name, low] : least)
     draw.text += " " + name + " " + std::to_string(draw.input_case.sizes.at(name)) + ",";
-  draw.text += " seed " + std::to_string(draw.seed) + options;
+  draw.text += numbers + " seed " + std::to_string(draw.seed) + options;
   return draw;
 }
 

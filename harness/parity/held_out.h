@@ -37,10 +37,10 @@ struct HeldOutDraw {
 // A case of the component with other sizes, drawn by `text` (the revision), the component's name and `number`: at least
 // those of the signature, at most twice what small cases have (timed ones, for `timed`: from half to a quarter more),
 // and no more input elements, arithmetic and dispatches of the baseline than those have. One of the sizes, drawn too,
-// is any number up to kAnyTail at least: over revisions each leaves every remainder by the width of a vector. Options
-// that variants see, and numbers that inputs hang on, are drawn for small cases, between the values that the default
-// and those cases give. A part that an option decides on (SizeSpec::part_of) is there where the case has it. Without a
-// fitting case to start from: a draw without sizes.
+// is any number up to kAnyTail at least: over revisions each leaves every remainder by the width of a vector. A plain
+// number, as a seed is, comes from all of its range. Options that variants see, and numbers that inputs hang on, are
+// drawn for small cases, between the values that the default and those cases give. A part that an option decides on
+// (SizeSpec::part_of) is there where the case has it. Without a fitting case to start from: a draw without sizes.
 constexpr std::int64_t kAnyTail = 79;  // four vectors of sixteen, and fifteen more
 HeldOutDraw held_out_draw(const Component& component, const std::string& text, int number, bool timed);
 

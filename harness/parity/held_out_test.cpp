@@ -118,6 +118,16 @@ TEST(HeldOut, EverySizeLeavesEveryRemainderOfAVector) {
   }
 }
 
+// A seed has 53 bits, wherever the cases' own lie: of so many revisions some draw one that 32 do not hold.
+TEST(HeldOut, ANumberIsDrawnFromAllOfItsRange) {
+  const Component& component = find_component("energy_flow.collation");
+  int far = 0;
+  for (int revision = 0; revision < 40; ++revision)
+    far += held_out_draw(component, "r" + std::to_string(revision), 0, false).input_case.sizes.at("seed") > 0xffffffff;
+  EXPECT_GT(far, 5);
+  EXPECT_LT(far, 35);
+}
+
 TEST(HeldOut, NoSizesAreDrawnFromAFixedCase) {
   Component component = find_component("energy_flow.simple_neuron");
   component.spec.cases.resize(1);
