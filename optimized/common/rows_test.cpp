@@ -25,16 +25,28 @@ TEST(Pieces, CoverEveryItemOnceInMultiplesOfTheUnit) {
   }
 }
 
+// In order, 256 rows at a time, the pieces' sums in order too.
 TEST(ColumnSums, AddRowsInOrderWhateverTheThreadsAndReadLeadingColumnsOnly) {
   const at::Tensor rows = at::randn({1000, 300}), once = at::empty({290}), again = at::empty({290});
   sum_columns<float>(rows, once, 300);
   sum_columns<float>(rows, again, 7);
   EXPECT_TRUE(at::equal(once, again));
   for (const std::int64_t column : {0, 289}) {
-    float expected = 0;
-    for (std::int64_t row = 0; row < 1000; ++row) expected += rows[row][column].item<float>();
+    float expected = 0, piece = 0;
+    for (std::int64_t row = 0; row < 1000; ++row) {
+      piece += rows[row][column].item<float>();
+      if (row % 256 == 255 || row == 999) expected += piece, piece = 0;
+    }
     EXPECT_EQ(once[column].item<float>(), expected);
   }
+}
+
+// Of ones more than fp32 counts one by one.
+TEST(ColumnSums, AreExactBeyondWhatOneSumCounts) {
+  const std::int64_t rows = (1 << 24) + 4'096;
+  const at::Tensor sums = at::empty({1});
+  sum_columns<float>(at::ones({rows, 1}), sums, 1);
+  EXPECT_EQ(sums[0].item<float>(), static_cast<float>(rows));
 }
 
 TEST(GatherRows, ReadsAnyStridesAndRounds) {
