@@ -16,7 +16,8 @@ const char* spec_text(const std::string& component_id);
 //   runs_ahead  a text, as there
 //   dtypes    ["fp32", "bf16"]
 //   sizes     [["flows", 0], ["hidden", 1, 4096], ["tokens", 0, 512, "texts", 3]]: symbol, least, most; of a part that
-//             an option decides on: that, and the least with it
+//             an option decides on: that, and the least with it. With "" for the option: the least that is drawn, where
+//             less is a listed case's own (attention over one key: gradients of exact zeros, which a library rounds to)
 //   options   [{"switch": "gate", "default": false, "meaning": "..."}], or "count", "real" with "range": [low, high];
 //             "of_inputs": true for one that no variant sees; {"like": "<id>", "take": ["gate", ...]}: options that
 //             another component of the pipeline defines, in one place; "default", "meaning" where those of one differ

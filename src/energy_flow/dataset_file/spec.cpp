@@ -32,7 +32,8 @@ std::string broken_content(const NamedTensors& inputs, const NamedTensors& outpu
   return "";
 }
 
-// Embeddings of either side, an offset and a text of 34 bytes on average, one perhaps a long one; a finite test and a norm are two FLOPs each.
+// Embeddings of either side, an offset and a text of 34 bytes on average, but for a long one; a finite test and a norm
+// are two FLOPs each.
 Cost cost(const Setting& setting) {
   const auto [rows, width] = real_sizes<2>(setting, {"rows", "width"});
   const double long_text = rows > 0 ? setting.option("long_text") : 0;
