@@ -61,7 +61,7 @@ std::vector<Case> cases_in_turn() {
 double share_of(const at::Tensor& mask) { return mask.to(at::kDouble).mean().item<double>(); }
 
 TEST(Taint, WhatACloseDecisionMayChangeIsNotCompared) {
-  int looked_at = 0;
+  int looked_at = 0, without = 0;
   for (const Case& one : cases_in_turn()) {
     const Flows flows(one);
     const Reference reference(flows.component, flows.setting, flows.generated);
@@ -78,8 +78,11 @@ TEST(Taint, WhatACloseDecisionMayChangeIsNotCompared) {
     EXPECT_TRUE(accepts(kCloseDecision, taken)) << one.name << ": " << taken << " other decisions";
     looked_at += taken > 0;
     if (one.sizes.at("max_steps") == 0) continue;
-    EXPECT_FALSE(accepts(0.2, taken)) << one.name << ": " << taken << " decisions that no rounding takes";
+    const bool accepted = accepts(0.2, taken);
+    EXPECT_TRUE(taken == 0 || !accepted) << one.name << ": " << taken << " decisions that no rounding takes";
+    without += taken == 0;
   }
+  EXPECT_LE(without, 1) << "cases without a decision anywhere near";
   if (std::getenv("TWINBENCH_EVERY")) EXPECT_GT(looked_at, 3) << "cases in which a decision is close";
 }
 
