@@ -31,8 +31,7 @@ struct Case {
   std::string name;  // tiny, odd, train, stress, ...: a role, not a size
   Sizes sizes;
   Options options;
-  std::string distribution =
-      "normal";  // normal, uniform, zeros, some_zeros, heavy_tail, adversarial: of the case's data
+  std::string distribution = "normal";  // of the case's data: one of draws::distributions()
   Pass pass = Pass::kForward;
   bool degenerate = false;  // the right answer is constant or empty: exempt from the vacuity guard
   bool fixed = false;       // what it is about is lost at other sizes: none are drawn from it

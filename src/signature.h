@@ -31,7 +31,7 @@ struct SizeSpec {
   std::int64_t low = 1, high = std::int64_t{1} << 24;
   // Of a part that is there with this option: then it is `least` at least, else it may be 0.
   std::string part_of = {};
-  std::int64_t least = 0;
+  std::int64_t least = 0;  // without an option: of sizes that are drawn, where less is a listed case's own
 
   bool is_there(std::int64_t given) const { return part_of.empty() || given > 0; }
   std::int64_t least_drawn() const { return std::max<std::int64_t>({1, low, least}); }  // where the part is there

@@ -62,6 +62,8 @@ void add_component(const Component& component, Facts& facts) {
     add("size " + size.name + " " + std::to_string(size.low) + " to " + std::to_string(size.high));
     if (!size.part_of.empty())
       add("size " + size.name + " with " + size.part_of + " from " + std::to_string(size.least));
+    else if (size.least > 0)
+      add("size " + size.name + " drawn from " + std::to_string(size.least));
   }
   // What cases and scenarios leave out is this.
   for (const auto& option : spec.signature.options)

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 
-#include "harness/compare/inputs.h"
 #include "harness/counters/counter_scope.h"
 #include "harness/parity/held_out.h"
 #include "harness/parity/reference.h"
@@ -59,14 +59,13 @@ double operators_of(Far far, std::int64_t value) {
          static_cast<double>(scope.snapshot().scalar_reads) / kReadsAnOperator;
 }
 
-// How many of them one more of what it counts takes. Of a component's smallest case: others take its share.
+// How many of them one more of what it counts takes. Of the first of a component's cases: others take its share.
 double more_operators(const Far& far, std::int64_t near, std::int64_t twice, double operators) {
-  static std::map<std::string, double> known;
+  static std::map<std::string, double> shares;
   const std::string what = far.component->spec.id() + " " + to_string(far.base->pass) + " " + far.size;
-  const auto found = known.find(what);
-  if (found != known.end()) return found->second * operators;
+  if (const auto found = shares.find(what); found != shares.end()) return found->second * operators;
   const double each = std::max(0.0, (operators_of(far, twice) - operators) / static_cast<double>(twice - near));
-  known[what] = each / std::max(operators, 1.0);
+  shares[what] = each / std::max(operators, 1.0);
   return each;
 }
 
@@ -79,10 +78,9 @@ std::int64_t farthest(Far far, const SizeSpec& size, double most_elements) {
   const std::int64_t near = far.base->sizes.at(size.name),
                      twice = std::min(size.high, std::max<std::int64_t>(2 * near, 4));
   if (twice <= near) return 0;
-  static std::map<const Case*, double> known;
-  const auto found = known.try_emplace(far.base, -1).first;
-  if (found->second < 0) found->second = operators_of(far, near);
-  const double operators = found->second;
+  static std::map<const Case*, double> of_bases;
+  if (!of_bases.count(far.base)) of_bases[far.base] = operators_of(far, near);
+  const double operators = of_bases.at(far.base);
   if (operators > kMostOperators) return 0;
   const double each = more_operators(far, near, twice, operators);
   const auto fits = [&](std::int64_t value) {
@@ -95,8 +93,7 @@ std::int64_t farthest(Far far, const SizeSpec& size, double most_elements) {
   const bool nodes = far.component->spec.id() == "sem.cayley" && size.name == "dim";
   std::int64_t value = std::min<std::int64_t>(size.high, nodes ? kMostNodes : 100'003);
   while (value > listed && !fits(value)) value = value * 3 / 4;
-  if (name_hash(sample_of_tests() + far.name()) % 2 == 0)
-    value = std::max(value / 16 * 16, value % 16);  // whole vectors
+  if (value >= 16 && name_hash(sample_of_tests() + far.name()) % 2 == 0) value -= value % 16;  // whole vectors
   return value > listed ? value : 0;
 }
 
@@ -113,17 +110,14 @@ bool nearly_right(const CheckResult& result) {
 }
 
 // Empty, or what is wrong; a setting that the component refuses by a typed error, or that is no case, is none.
-std::string judged(const Far& far, Dtype dtype, Device device, int& cases) {
-  Setting setting{with_size(far), dtype, device};
+std::string judged(const Far& far, Device device, int& cases) {
+  Setting setting{with_size(far), Dtype::kFp32, device};
   try {
     setting = completed(far.component->spec.signature, setting);
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
       const NamedTensors generated = generated_inputs(far.component->spec, setting, seed);
       const Reference reference(*far.component, setting, generated);
-      const NamedTensors inputs = placed_inputs(generated, setting.dtype, setting.device);
-      const auto runnable = far.component->make(Variant::kOptimized, inputs, setting);
-      run_afresh(*runnable);
-      const NamedTensors outputs = copied_outputs(*runnable);
+      const NamedTensors outputs = variant_outputs(*far.component, Variant::kOptimized, setting, generated);
       CheckResult result;
       reference.judge(outputs, result);
       const bool right = result.reason.empty() || nearly_right(result);
@@ -153,7 +147,6 @@ bool is_too_slow(const Component& component) {
 // The case called tiny, one of middle size, which fills vectors, and for every third size another in turn; none twice.
 // `cases` are sorted.
 std::vector<const Case*> chosen_of(const std::vector<const Case*>& cases, const std::string& size) {
-  static const std::string sample = sample_of_tests();
   const auto is_tiny = [](const Case* one) { return one->name == "tiny" || one->name == "backward_tiny"; };
   const auto tiny = std::find_if(cases.begin(), cases.end(), is_tiny);
   std::vector<const Case*> chosen = {tiny == cases.end() ? cases.front() : *tiny};
@@ -161,7 +154,7 @@ std::vector<const Case*> chosen_of(const std::vector<const Case*>& cases, const 
     if (std::find(chosen.begin(), chosen.end(), one) == chosen.end()) chosen.push_back(one);
   };
   add(cases[cases.size() / 2]);
-  if (!std::getenv("TWINBENCH_EVERY") && name_hash(sample + size) % 3 != 0) return chosen;
+  if (!std::getenv("TWINBENCH_EVERY") && name_hash(sample_of_tests() + size) % 3 != 0) return chosen;
   for (const Case* const one : taken_in_turn(cases, 1, [&](const Case* other) { return other->name + size; })) add(one);
   return chosen;
 }
@@ -195,7 +188,7 @@ std::vector<Far> far_settings(Device device, double most_elements) {
 }
 
 // Beyond the limits above, where it is known how far the base must go.
-Far known(const std::string& id, const std::string& name, const std::string& size, std::int64_t value) {
+Far of_case(const std::string& id, const std::string& name, const std::string& size, std::int64_t value) {
   const Component& component = find_component(id);
   for (const Case& one : component.spec.cases)
     if (one.name == name) return Far{&component, &one, size, value};
@@ -208,7 +201,7 @@ void expect_right(const std::vector<Far>& all, Device device) {
   for (const Far& far : all) {
     if (!is_wanted(*far.component)) continue;
     const auto started = std::chrono::steady_clock::now();
-    const std::string wrong = judged(far, Dtype::kFp32, device, cases);
+    const std::string wrong = judged(far, device, cases);
     EXPECT_EQ(wrong, "") << far.name();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     if (std::getenv("TWINBENCH_FAR_TIMES"))
@@ -221,15 +214,15 @@ void expect_right(const std::vector<Far>& all, Device device) {
 TEST(FarSizes, EachByItself) {
   std::vector<Far> all = far_settings(Device(), 300'000);
   // Beyond what two bytes count, all of them asking; with noise, flows that live for a hundred steps.
-  all.push_back(known("energy_flow.spawn_admission", "full", "slots", 70'001));
-  all.push_back(known("energy_flow.flow_forward", "late_keys", "max_steps", 300));
-  all.push_back(known("energy_flow.memory_footprint", "tiny", "steps", 601));
+  all.push_back(of_case("energy_flow.spawn_admission", "full", "slots", 70'001));
+  all.push_back(of_case("energy_flow.flow_forward", "late_keys", "max_steps", 300));
+  all.push_back(of_case("energy_flow.memory_footprint", "tiny", "steps", 601));
   expect_right(all, Device());
 }
 
 TEST(FarSizes, EachByItselfOnThePathOfTheCard) {
   auto some = taken_and_told(far_settings(Device::simt(), 20'000), 15, [](const Far& far) { return far.name(); });
-  some.push_back(known("energy_flow.spawn_admission", "full", "slots", 7'001));  // beyond what a thread keeps
+  some.push_back(of_case("energy_flow.spawn_admission", "full", "slots", 7'001));  // beyond what a thread keeps
   expect_right(some, Device::simt());
 }
 

@@ -31,6 +31,26 @@ std::int64_t between(std::int64_t low, std::int64_t high, double draw) {
   return std::clamp(static_cast<std::int64_t>(std::exp(from + draw * (to - from))), low, high);
 }
 
+// What a case takes: elements of its inputs, floating-point operations of any version, dispatches of the baseline.
+struct Work {
+  double elements = 0, flops = 0, dispatches = 0;
+
+  bool within(const Work& most) const {
+    return elements <= most.elements && flops <= most.flops && dispatches <= most.dispatches;
+  }
+};
+
+Work work_of(const Component& component, const Case& one) {
+  Setting setting;
+  setting.input_case = one;
+  setting = completed(component.spec.signature, setting);
+  Work work;
+  work.elements = input_elements(component, setting);
+  if (component.spec.cost) work.flops = component.spec.cost(setting).flops;
+  work.dispatches = baseline_dispatches(component, setting);
+  return work;
+}
+
 // Not those of a part that the case is without.
 std::set<std::string> sizes_there(const Component& component, const Case& one) {
   std::set<std::string> there;
@@ -109,22 +129,11 @@ double input_elements(const Component& component, const Setting& complete) {
   return elements;
 }
 
-CaseWork work_of(const Component& component, const Case& one) {
-  Setting setting;
-  setting.input_case = one;
-  setting = completed(component.spec.signature, setting);
-  CaseWork work;
-  work.elements = input_elements(component, setting);
-  if (component.spec.cost) work.flops = component.spec.cost(setting).flops;
-  work.dispatches = baseline_dispatches(component, setting);
-  return work;
-}
-
 HeldOutDraw held_out_draw(const Component& component, const std::string& text, int number, bool timed) {
   const std::string key =
       text + " " + component.spec.id() + " " + (timed ? "timed" : "small") + " " + std::to_string(number);
   std::vector<const Case*> bases;
-  CaseWork most;
+  Work most;
   for (const auto& one : component.spec.cases)
     if (fits(one, timed)) bases.push_back(&one);
   HeldOutDraw draw;
@@ -133,7 +142,7 @@ HeldOutDraw held_out_draw(const Component& component, const std::string& text, i
   const std::set<std::string> there = sizes_there(component, base);
   for (const Case* const one : bases) {  // without a part that this one is without, whose work is another
     if (sizes_there(component, *one) != there) continue;
-    const CaseWork work = work_of(component, *one);
+    const Work work = work_of(component, *one);
     most = {std::max(most.elements, work.elements), std::max(most.flops, work.flops),
             std::max(most.dispatches, work.dispatches)};
   }
@@ -164,7 +173,7 @@ HeldOutDraw held_out_draw(const Component& component, const std::string& text, i
     least[size.name] = low;
   }
   for (int halved = 0; halved < 64; ++halved) {
-    const CaseWork work = work_of(component, draw.input_case);
+    const Work work = work_of(component, draw.input_case);
     if (work.within(most)) break;
     // That one last, for it would lose its tail.
     const auto room = [&](const auto& one) {

@@ -17,16 +17,8 @@ constexpr int kHeldOutDraws = 8;         // a draw may be no case: too large tog
 // Operators that a run of the baseline dispatches, where its proof says so; else 0.
 double baseline_dispatches(const Component& component, const Setting& complete);
 
-// What a case takes: elements of its inputs, floating-point operations of any version, dispatches of the baseline.
-struct CaseWork {
-  double elements = 0, flops = 0, dispatches = 0;
-
-  bool within(const CaseWork& most) const {
-    return elements <= most.elements && flops <= most.flops && dispatches <= most.dispatches;
-  }
-};
+// Elements of its inputs; an axis of length 0 counts as 1.
 double input_elements(const Component& component, const Setting& complete);
-CaseWork work_of(const Component& component, const Case& one);
 
 struct HeldOutDraw {
   Case input_case;

@@ -33,11 +33,16 @@ std::vector<OutputSpec> output_specs(const ComponentSpec& spec, const Setting& s
   return outputs_of(spec.signature, completed(spec.signature, setting));
 }
 
-NamedTensors baseline_outputs(const Component& component, const Setting& setting, const NamedTensors& generated) {
+NamedTensors variant_outputs(const Component& component, Variant variant, const Setting& setting,
+                             const NamedTensors& generated) {
   const NamedTensors inputs = placed_inputs(generated, setting.dtype, setting.device);
-  const auto runnable = component.make(Variant::kBaseline, inputs, setting);
+  const auto runnable = component.make(variant, inputs, setting);
   run_afresh(*runnable);
   return copied_outputs(*runnable);
+}
+
+NamedTensors baseline_outputs(const Component& component, const Setting& setting, const NamedTensors& generated) {
+  return variant_outputs(component, Variant::kBaseline, setting, generated);
 }
 
 namespace {

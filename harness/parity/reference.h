@@ -20,7 +20,10 @@ NamedTensors copied_outputs(Runnable& runnable);
 // One run from the state that set-up was given: how every judged run starts.
 void run_afresh(Runnable& runnable);
 
-// What the baseline gives on inputs as they were generated, in the setting's dtype on its device.
+// What a variant gives in one run on inputs as they were generated, in the setting's dtype on its device.
+NamedTensors variant_outputs(const Component& component, Variant variant, const Setting& setting,
+                             const NamedTensors& generated);
+// The same of the baseline.
 NamedTensors baseline_outputs(const Component& component, const Setting& setting, const NamedTensors& generated);
 
 // The outputs a case has: the component's, or its gradients where the case is a backward one.

@@ -71,13 +71,6 @@ NamedTensors exact_answer(const Reference& reference) {
   return outputs;
 }
 
-NamedTensors run(const Component& component, Variant variant, const Setting& setting, const NamedTensors& generated) {
-  const NamedTensors inputs = placed_inputs(generated, setting.dtype, setting.device);
-  const auto runnable = component.make(variant, inputs, setting);
-  run_afresh(*runnable);
-  return copied_outputs(*runnable);
-}
-
 // A wrong rounding can be told from a right one at settled elements alone: the others hang on a rounding that honest
 // arithmetic may take either way, and are held to the specification's bound of the mode, which is there for such flips.
 // Where a twin has the baseline's own bits at every settled element, it may pass; and where it moves them by less than
@@ -131,7 +124,7 @@ void sweep_one(const Component& component, const Setting& setting, std::uint64_t
   right("baseline", reference.baseline_run());
   for (const Variant variant : {Variant::kOptimized, Variant::kLibrary}) {
     if (component.supports(variant, c10::DeviceType::CPU, setting.dtype))
-      right(to_string(variant), run(component, variant, setting, generated));
+      right(to_string(variant), variant_outputs(component, variant, setting, generated));
   }
   std::string sizes;
   for (const auto& [name, value] : setting.input_case.sizes) sizes += " " + name + "=" + std::to_string(value);
@@ -167,7 +160,7 @@ void sweep_one(const Component& component, const Setting& setting, std::uint64_t
   };
   Setting fp32 = setting;
   fp32.dtype = Dtype::kFp32;
-  wrong("unrounded", run(component, Variant::kBaseline, fp32, generated));
+  wrong("unrounded", baseline_outputs(component, fp32, generated));
   NamedTensors once_more = reference.baseline_run();
   for (auto& [name, tensor] : once_more)
     if (tensor.is_floating_point()) tensor = rounded(tensor, setting.dtype);
@@ -175,7 +168,7 @@ void sweep_one(const Component& component, const Setting& setting, std::uint64_t
   NamedTensors truncated;
   {
     const Truncating truncating;
-    truncated = run(component, Variant::kBaseline, setting, generated);
+    truncated = baseline_outputs(component, setting, generated);
   }
   wrong("truncated", truncated);
 }
@@ -304,10 +297,9 @@ Setting drawn_sizes(const Component& component, Setting setting, std::uint64_t s
     }
     setting.input_case.sizes = sizes;
     const Setting complete = completed(component.spec.signature, setting);
-    double elements = 0;
-    for (const auto& input : inputs_of(component.spec.signature, complete))
-      elements += static_cast<double>(c10::multiply_integers(extents(input.shape, complete)));
-    if (elements <= kMostInputs && baseline_dispatches(component, complete) <= kMostDispatches) return complete;
+    if (input_elements(component, complete) <= kMostInputs &&
+        baseline_dispatches(component, complete) <= kMostDispatches)
+      return complete;
   }
 }
 

@@ -17,10 +17,13 @@ namespace twinbench {
 // TWINBENCH_SAMPLE, else the revision; printed, so that a run can be repeated.
 inline std::string sample_of_tests() {
   if (const char* const given = std::getenv("TWINBENCH_SAMPLE")) return given;
-  const std::unique_ptr<FILE, int (*)(FILE*)> git(popen("git rev-parse --short=12 HEAD 2>/dev/null", "r"), pclose);
-  char line[64] = "unknown";
-  if (!git || !std::fgets(line, sizeof line, git.get())) return "unknown";
-  return std::string(line, std::string(line).find_last_not_of('\n') + 1);
+  static const std::string revision = [] {  // asked for once a process: tests call this for each of their settings
+    const std::unique_ptr<FILE, int (*)(FILE*)> git(popen("git rev-parse --short=12 HEAD 2>/dev/null", "r"), pclose);
+    char line[64] = "unknown";
+    if (!git || !std::fgets(line, sizeof line, git.get())) return std::string("unknown");
+    return std::string(line, std::string(line).find_last_not_of('\n') + 1);
+  }();
+  return revision;
 }
 
 // `most` of them, others in each revision; all, in their own order, where they are no more or TWINBENCH_EVERY is set.

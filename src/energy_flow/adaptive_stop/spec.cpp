@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "src/common/philox.h"
 #include "src/energy_flow/common/flow_counts.h"

@@ -48,8 +48,7 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) 
     floats(inputs["psi"])[(rows + rows / 2) * dim] = kInfinity;  // the middle row's imaginary part
   }
   if (setting.on("nan_weight") && edges > 0) floats(inputs["theta"])[edges / 2] = kNan;
-  if (setting.on("wild_weights")) inputs["theta"].mul_(100);
-  if (setting.on("huge_weights")) inputs["theta"].mul_(10).add_(20);  // softplus(x) is x up there
+  spread_weights(inputs, setting);
 }
 
 // Of x in units of 1e-6: twice the residual that is allowed times the largest row, as no singular value of the matrix

@@ -25,6 +25,12 @@ inline void write_graph(NamedTensors& inputs, const Setting& setting) {
   if (setting.size("dim") == 1) inputs["theta"].fill_(-100);
 }
 
+// Spreads "theta" as the options wild_weights and huge_weights say: softplus(x) is x up at twenty.
+inline void spread_weights(NamedTensors& inputs, const Setting& setting) {
+  if (setting.on("wild_weights")) inputs["theta"].mul_(100);
+  if (setting.on("huge_weights")) inputs["theta"].mul_(10).add_(20);
+}
+
 inline std::vector<Refusal> graph_refusals() {
   return {{"a node that is not there",
            [](NamedTensors& inputs, Setting& setting) {

@@ -149,8 +149,7 @@ float row_length(const float* re, const float* im, std::int64_t dim) {
 void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) {
   const std::int64_t calls = setting.size("calls"), rows = setting.size("rows"), dim = setting.size("dim");
   write_graph(inputs, setting);
-  if (setting.on("wild_weights")) inputs["theta"].mul_(100);
-  if (setting.on("huge_weights")) inputs["theta"].mul_(10).add_(20);
+  spread_weights(inputs, setting);
   auto* const field = inputs["field"].mutable_data_ptr<float>();
   const auto row_of = [&](std::int64_t plane, std::int64_t call, std::int64_t row) {
     return field + ((plane * calls + call) * rows + row) * dim;
