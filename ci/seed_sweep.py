@@ -166,7 +166,8 @@ def page(rows, seeds=200, sizes=400):
              "that is no case (decisions or cancellations leave nothing to judge) is counted. Twins of the baseline",
              "that round once more, truncate, or do not round in a mode that rounds must be rejected, unless they",
              "differ only where honest arithmetic may differ too (`why_it_survives()` of",
-             "`harness/parity/seed_sweep_test.cpp`).", "",
+             "`harness/parity/seed_sweep_test.cpp`). Of the seeds of a cell one in four is for the twins, in parts of",
+             "earlier revisions every one.", "",
              f"{total['judged']:,} draws were judged, {total['no_case']:,} were no case. Asked of every component: "
              f"{seeds} seeds of every small cell, {sizes} draws of sizes.", ""]
     lines += table(["component", "mode", "seeds", "judged ones of the least cell", "draws of sizes", "judged",
