@@ -13,6 +13,7 @@
 #include "harness/parity/shared_case.h"
 #include "harness/parity/tier.h"
 #include "harness/record/record.h"
+#include "harness/runner/same_bits.h"
 #include "harness/runner/share.h"
 #include "harness/simt/host_orders.h"
 #include "src/common/error.h"
@@ -75,6 +76,7 @@ MemberOutcome outcome_of(const Cell& cell, const std::vector<CheckResult>& rows)
 }  // namespace
 
 int parity_command(const CommandOptions& options, const std::string& checks) {
+  ask_for_same_bits();
   const TimeBudget budget(options.minutes);
   const Tier tier = options.quick ? Tier::kQuick : tier_named(options.tier);
   const Shard shard = shard_named(options.shard);

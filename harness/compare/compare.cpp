@@ -102,6 +102,7 @@ struct ElementLimits {
   double relative, absolute;  // |y - r|; the baseline's own error if that is more
   Bound bound;                // |y - b| or |y - r|; infinite where the class has none
   Bound flipped;              // the same, of unsettled elements
+  double half_a_place;        // of |r|: nearer to the oracle than this the output's dtype has no number
 };
 
 // The second pass: the rules that look at single elements.
@@ -118,7 +119,8 @@ void compare_elements(const HostElements& oracle, const HostElements& baseline, 
     const double error = open ? 0 : std::abs(y - r), apart = std::abs(y - other);
     const double allowed =
         std::max({limits.relative * std::abs(r) + limits.absolute, std::abs(b - r), marks.allowed(i)});
-    const double bound = limit.absolute + limit.relative * std::max(std::abs(y), std::abs(other));
+    const double bound = std::max(limit.absolute + limit.relative * std::max(std::abs(y), std::abs(other)),
+                                  limits.half_a_place * std::abs(r));
     if (error <= allowed && apart <= bound) {
       if (allowed > 0) result.worst_ratio = std::max(result.worst_ratio, error / allowed);
       if (bound > 0) result.worst_ratio = std::max(result.worst_ratio, apart / bound);
@@ -214,8 +216,8 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
     const double nothing = gradient ? std::max(bound.absolute, kVanishedGradient) : bound.absolute;
     if (s.baseline_rmse <= nothing && rms <= nothing) {
       result.negligible = true;
-      compare_elements<Value>(oracle, baseline, candidate, {0, nothing, none, flipped}, {marks.unsettled}, shape,
-                              result);
+      compare_elements<Value>(oracle, baseline, candidate, {0, nothing, none, flipped, epsilon / 2}, {marks.unsettled},
+                              shape, result);
       return;
     }
     ruling.decide(Judgement::kInvalid, "the baseline is poor: its RMSE " + number(s.baseline_rmse) +
@@ -227,7 +229,8 @@ void compare_numbers(const OutputSpec& spec, const HostElements& oracle, const H
   if (!gradient) {
     const double floor = std::max(
         {std::min(table.absolute, kMagnitudeFloor * s.oracle_rms), kHonestFactor * s.baseline_rmse, of_solver});
-    compare_elements<Value>(oracle, baseline, candidate, {table.relative, floor, bound, flipped}, marks, shape, result);
+    compare_elements<Value>(oracle, baseline, candidate, {table.relative, floor, bound, flipped, epsilon / 2}, marks,
+                            shape, result);
   }
 
   const bool few = s.finite < kFewElements, very_few = s.finite < kVeryFewElements;

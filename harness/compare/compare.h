@@ -38,8 +38,9 @@ struct Comparison {
 //   whole tensor  RMSE(y, r) <= m RMSE(b, r) + 4 eps rms(r), max error <= 8 x the baseline's + 4 eps max|r|;
 //                 m = 2 (3 in bf16 mode), 5 below 1000 elements, 10 and at least the specification's bound below 16
 //   (gradient outputs have no element-wise rule: their class bounds the tensor; poor is then twice the bound or 5 %)
-//   specification bound: |y - x| <= absolute + relative max(|y|, |x|), x being the baseline's value or the oracle's, so
-//                 that the exact answer always is near enough; gradient: relative L2 distance and cosine, likewise
+//   specification bound: |y - x| <= absolute + relative max(|y|, |x|), or half a unit in the oracle's last place where
+//                 that is more, x being the baseline's value or the oracle's, so that the exact answer always is near
+//                 enough; gradient: relative L2 distance and cosine, likewise
 // `unsettled`, a bool tensor of the oracle's shape, marks what hangs on a rounding that honest arithmetic may take
 // either way (harness/parity/rounding_decisions.h). All other elements come from the same rounded operands everywhere:
 // they are held to what fp32 mode allows (specification 0.4, `op`: the modes differ in summation order only). Marked

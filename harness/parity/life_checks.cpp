@@ -1,6 +1,5 @@
 // Checks of a variant beside its numbers: when it computes, with how many threads, beside another instance of itself.
 #include <ATen/Parallel.h>
-#include <ATen/ops/ones_like.h>
 
 #include <algorithm>
 #include <chrono>
@@ -8,10 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "harness/compare/compare.h"
 #include "harness/counters/process_calls.h"
 #include "harness/parity/interruptions.h"
-#include "harness/parity/rounding_decisions.h"
 #include "harness/parity/subject.h"
 #include "harness/runner/share.h"
 #include "src/common/error.h"
@@ -56,17 +53,6 @@ NamedTensors same_names(const NamedTensors& all, const NamedTensors& wanted) {
 
 constexpr int kMostOverlaps = 20;
 
-// Of the inputs, one that run() advances, which comes out under the same name.
-bool is_state(const ComponentSpec& spec, const std::string& output) {
-  const auto& inputs = spec.signature.inputs;
-  return std::any_of(inputs.begin(), inputs.end(),
-                     [&](const InputSpec& one) { return one.role == Role::kState && one.name == output; });
-}
-
-std::string cell_of(const Subject& subject) {
-  return subject.spec().id() + "/" + subject.setting.input_case.name + "/" + to_string(subject.setting.dtype);
-}
-
 class ThreadCount {
  public:
   explicit ThreadCount(int threads) : before_(at::get_num_threads()) { at::set_num_threads(threads); }
@@ -97,7 +83,7 @@ void check_late(const LifeFindings& life, CheckResult& result) {
 
 void check_threads(const Subject& subject, CheckResult& result) {
   if (!subject.setting.device.is_cpu()) return result.skip("a device's kernels do not use the host's threads");
-  for (const int threads : drawn_thread_counts(cell_of(subject), subject.options, at::get_num_threads())) {
+  for (const int threads : drawn_thread_counts(subject.drawn_by(), subject.options, at::get_num_threads())) {
     const std::string with = "with " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
     const ThreadCount count(threads);
     std::optional<ProcessCallScope> calls(std::in_place);
@@ -127,50 +113,6 @@ void check_threads(const Subject& subject, CheckResult& result) {
           first_bit_difference(without_measured(specs, first), without_measured(specs, prepared.runnable->outputs()));
       if (!changed.empty()) return result.fail(with + ": where its pieces overlap, other bits in " + changed);
     }
-  }
-}
-
-void check_carried(const Subject& subject, CheckResult& result) {
-  // A state's error grows with the runs, and discrete answers may follow: what is looked for is work that is not done.
-  constexpr double kGross = 8;
-  const int runs = 2 + static_cast<int>(name_hash(subject.options.sample + " runs " + cell_of(subject)) % 3);
-  const auto carried = [&](Variant variant, const Setting& setting) {
-    const NamedTensors inputs = placed_inputs(subject.generated, setting.dtype, setting.device);
-    const auto runnable = subject.component.make(variant, inputs, setting);
-    for (int run = 0; run < runs; ++run) runnable->run();
-    return copied_outputs(*runnable);
-  };
-  const auto right = [&] { return carried(Variant::kBaseline, oracle_setting(subject.setting)); };
-  NamedTensors oracle;
-  bool close = false;
-  {
-    RoundingRecorder recorder;
-    oracle = right();
-    close = recorder.log.any_close && sets_decisions_aside(subject.setting);
-  }
-  const NamedTensors baseline = carried(Variant::kBaseline, subject.setting),
-                     candidate = carried(subject.variant, subject.setting);
-  const Tainted tainted = close ? tainted_by_decisions(right, oracle, 1) : Tainted();
-  const std::string which = "run " + std::to_string(runs) + " of one state: ";
-  for (OutputSpec spec : subject.outputs_declared()) {
-    if (spec.tolerance.kind == Tolerance::Kind::kMeasured) continue;
-    if (!candidate.contains(spec.name) || candidate[spec.name].sizes() != baseline[spec.name].sizes())
-      return result.fail(which + "output '" + spec.name + "' is missing, or of another shape");
-    if (close && sums_items(spec)) {
-      const auto wider = widened(spec, oracle[spec.name], tainted.moved.at(spec.name), subject.setting.dtype);
-      if (!wider) continue;
-      spec = *wider;
-    }
-    // Nobody knows which operands of a later run round to the other side: where any do, the class alone bounds what is
-    // computed anew in each run. What goes on from run to run is held to the baseline's own error.
-    const bool flips = rounds_values(subject.setting) && !is_state(subject.spec(), spec.name);
-    const at::Tensor unsettled =
-        flips || bounded_by_class_alone(subject.setting) ? at::ones_like(oracle[spec.name], at::kBool) : at::Tensor();
-    const Comparison compared = compare(spec, oracle[spec.name], baseline[spec.name], candidate[spec.name],
-                                        subject.setting.dtype, unsettled, {});
-    const bool exact = spec.tolerance.kind == Tolerance::Kind::kExact;
-    if (compared.judgement == Judgement::kRejected && (exact || compared.worst_ratio > kGross))
-      return result.fail(which + "output '" + spec.name + "': " + compared.reason);
   }
 }
 

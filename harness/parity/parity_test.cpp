@@ -218,6 +218,22 @@ TEST(Parity, FewNumbersTellNoModesApart) {
   for (const std::int64_t numbers : {4, 40}) EXPECT_EQ(precision(numbers, 1), CheckVerdict::kFail) << numbers;
 }
 
+// Thousands, which bf16 has, hide what it does to the ones beside them from a bound that goes by the largest number.
+TEST(Parity, NumbersOfBf16TellNoModesApart) {
+  Component component = doubled();
+  auto& tolerance = component.spec.signature.outputs.front().tolerance;
+  tolerance.fp32 = {0, 8};
+  tolerance.iterative = true;
+  const ParityOptions options{.checks = {"precision"}};
+  Setting setting = sized(40);
+  for (const auto& [distribution, verdict] :
+       {std::pair{"adversarial", CheckVerdict::kSkip}, std::pair{"normal", CheckVerdict::kFail}}) {
+    setting.input_case.distribution = distribution;
+    const auto rows = check_cell(component, Variant::kBaseline, setting, 1, options);
+    EXPECT_EQ(find(rows, "precision").verdict, verdict) << distribution;
+  }
+}
+
 TEST(Parity, BoundFactors) {
   Component component = doubled();
   auto& bound = component.spec.signature.outputs[0].tolerance.fp32;

@@ -140,7 +140,7 @@ Reference::Reference(const Component& component, const Setting& setting, const N
       oracle_(oracles.of(component, setting, generated)),
       baseline_run_(baseline_outputs(component, setting, generated)),
       baseline_(baseline_run_) {
-  if (spec_.bound_factor) scale_bounds(generated);
+  invalid_ = scale_bounds(spec_, setting_, generated_, outputs_);
   check_oracle();
   if (bounded_by_class_alone(setting))
     for (const auto& [name, right] : oracle()) oracle_.unsettled.set(name, at::ones_like(right, at::kBool));
@@ -148,22 +148,24 @@ Reference::Reference(const Component& component, const Setting& setting, const N
   set_tainted_aside();
 }
 
-void Reference::scale_bounds(const NamedTensors& generated) {
-  for (auto& output : outputs_) {
+std::string scale_bounds(const ComponentSpec& spec, const Setting& setting, const NamedTensors& inputs,
+                         std::vector<OutputSpec>& outputs) {
+  if (!spec.bound_factor) return "";
+  const Setting complete = bound_setting(spec, setting, inputs);
+  for (auto& output : outputs) {
     if (output.tolerance.kind == Tolerance::Kind::kExact || output.tolerance.kind == Tolerance::Kind::kMeasured)
       continue;
-    const double factor = spec_.bound_factor(output.name, generated, bound_);
-    if (!(factor >= kLeastFactor && factor <= kMostFactor)) {
-      invalid_ = c10::str("bound_factor of output '", output.name, "' is ", factor, ": give one from ", kLeastFactor,
-                          " to ", kMostFactor);
-      return;
-    }
+    const double factor = spec.bound_factor(output.name, inputs, complete);
+    if (!(factor >= kLeastFactor && factor <= kMostFactor))
+      return c10::str("bound_factor of output '", output.name, "' is ", factor, ": give one from ", kLeastFactor,
+                      " to ", kMostFactor);
     for (Bound* bound :
          {&output.tolerance.fp32, &output.tolerance.bf16, &output.tolerance.fp16, &output.tolerance.tf32}) {
       bound->relative *= factor;
       bound->absolute *= factor;
     }
   }
+  return "";
 }
 
 void Reference::check_oracle() {

@@ -29,6 +29,11 @@ NamedTensors baseline_outputs(const Component& component, const Setting& setting
 // The outputs a case has: the component's, or its gradients where the case is a backward one.
 std::vector<OutputSpec> output_specs(const ComponentSpec& spec, const Setting& setting);
 
+// Makes the bounds of `outputs` those that hold on these inputs (ComponentSpec::bound_factor). Empty, or what is wrong
+// with a factor.
+std::string scale_bounds(const ComponentSpec& spec, const Setting& setting, const NamedTensors& inputs,
+                         std::vector<OutputSpec>& outputs);
+
 // The outputs that must come again from run to run: not those of Tolerance::Kind::kMeasured.
 NamedTensors without_measured(const std::vector<OutputSpec>& specs, const NamedTensors& outputs);
 
@@ -108,7 +113,6 @@ class Reference {
   // Against the baseline's own error, and where that rejects narrowly, against honest arithmetic's.
   Comparison compared(const OutputSpec& spec, const at::Tensor& candidate) const;
   const Trials& trials() const;  // errors of zero where set_aside()
-  void scale_bounds(const NamedTensors& generated);
   // Why the oracle is none: not of the declared shape, or not in double precision (exact outputs may be as declared).
   void check_oracle();
   // Marks the items whose decisions rounding may take, and gives the baseline the oracle's values there.

@@ -38,6 +38,8 @@ struct Subject {
   std::vector<Choice> choices = {};  // that the set-up of the first run made
 
   const ComponentSpec& spec() const { return component.spec; }
+  // What chance is drawn by where each cell has its own: not its variant's or its device's.
+  std::string drawn_by() const { return spec().id() + "/" + setting.input_case.name + "/" + to_string(setting.dtype); }
   const std::vector<OutputSpec>& outputs_declared() const { return reference.outputs(); }
   // The same of measured integers: a variant's counts of its own work, which on the host come again with the inputs.
   std::string count_difference(const NamedTensors& got) const;

@@ -1,0 +1,71 @@
+// A state that grows from run to run: its bound grows with it, and work that a later run leaves out is still seen.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "harness/parity/parity.h"
+#include "src/inputs.h"
+
+namespace twinbench {
+namespace {
+
+constexpr double kGrowth = 1000;
+
+// state <- 1000 state, rounded once or twice; `idle`: in the first run alone.
+class Growing : public Runnable {
+ public:
+  Growing(const NamedTensors& inputs, const Setting& setting, bool twice)
+      : given_(inputs["state"]), twice_(twice), idle_(twice && setting.on("idle")) {}
+  void run() override {
+    const bool first = !state_.defined();
+    if (first) state_ = given_;
+    if (!first && idle_) return;
+    state_ = twice_ ? (state_ * 3) * (kGrowth / 3) : state_ * kGrowth;
+  }
+  NamedTensors outputs() override { return {{"state", state_}}; }
+  void reset() override { state_ = at::Tensor(); }
+
+ private:
+  at::Tensor given_, state_;
+  const bool twice_, idle_;
+};
+
+Component growing() {
+  Component component;
+  component.spec.pipeline = "test";
+  component.spec.name = "growing";
+  component.spec.signature = {
+      .sizes = {{"n", 0}},
+      .options = {switch_option("idle", false, "later runs do nothing")},
+      .inputs = {state("state", "n", from_case(1))},
+      .outputs = {output("state", "n", {Tolerance::Kind::kBound, {0, 1e-6}, {0, 1e-6}, "test"}).batch(std::nullopt)},
+  };
+  component.spec.bound_factor = [](const std::string&, const NamedTensors& inputs, const Setting&) {
+    return std::clamp(kGrowth * inputs["state"].abs().max().item<double>(), 1.0, 1e6);
+  };
+  component.baseline = [](const NamedTensors& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
+    return std::make_unique<Growing>(inputs, setting, false);
+  };
+  component.optimized = [](const NamedTensors& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
+    return std::make_unique<Growing>(inputs, setting, true);
+  };
+  return component;
+}
+
+CheckVerdict carried(const Component& component, double idle) {
+  Setting setting;
+  setting.input_case.name = "only";
+  setting.input_case.sizes = {{"n", 50}};
+  setting.input_case.options = {{"idle", idle}};
+  const auto rows = check_cell(component, Variant::kOptimized, setting, 1, {.checks = {"carried"}});
+  for (const auto& row : rows)
+    if (row.check == "carried") return row.verdict;
+  return CheckVerdict::kError;
+}
+
+TEST(Carried, BoundGrowsWithTheState) {
+  EXPECT_EQ(carried(growing(), 0), CheckVerdict::kPass);
+  EXPECT_EQ(carried(growing(), 1), CheckVerdict::kFail);
+}
+
+}  // namespace
+}  // namespace twinbench
