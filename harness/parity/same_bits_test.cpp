@@ -23,7 +23,8 @@ TEST(SameBits, OfAProductWhoseOperandsBeginElsewhere) {
       const at::Tensor expected = left.mm(by);
       for (std::int64_t numbers = 4; numbers < 16; numbers += 4) {  // of 16 bytes, as wide loads need them
         at::Tensor out = moved(expected, numbers);
-        EXPECT_TRUE(moved(left, numbers).mm(by).equal(expected)) << "left, " << inner << " x " << width << ", " << numbers;
+        EXPECT_TRUE(moved(left, numbers).mm(by).equal(expected))
+            << "left, " << inner << " x " << width << ", " << numbers;
         EXPECT_TRUE(at::mm_out(out, left, by).equal(expected)) << "out, " << inner << " x " << width << ", " << numbers;
       }
     }
