@@ -49,6 +49,16 @@ TEST(Compare, AcceptsTheBaselineAndRounding) {
   EXPECT_TRUE(judge(twin, twin.oracle.to(at::kFloat)).accepted());
 }
 
+// A class may ask for less than half a place: the nearest number that there is passes, the next one does not.
+TEST(Compare, TheNearestNumberIsNearEnough) {
+  const Twin twin = product();
+  const OutputSpec narrow = output(Tolerance::Kind::kBound, {0, 1e-12});
+  const at::Tensor nearest = twin.oracle.to(at::kFloat);
+  const auto exact = judge(twin, nearest, narrow);
+  EXPECT_TRUE(exact.accepted()) << exact.reason;
+  EXPECT_EQ(judge({twin.oracle, nearest}, nearest * (1 + 0x1p-22), narrow).judgement, Judgement::kRejected);
+}
+
 TEST(Compare, Structure) {
   const Twin twin = product();
   EXPECT_NE(judge(twin, twin.baseline.narrow(0, 0, 69).contiguous()).reason.find("shape [69, 50]"), std::string::npos);
