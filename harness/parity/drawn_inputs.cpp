@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "harness/compare/inputs.h"
+#include "harness/counters/operator_counts.h"
 #include "harness/parity/held_out.h"
+#include "harness/parity/reference.h"
 #include "harness/parity/shared_case.h"
 #include "harness/parity/tier.h"
 #include "src/common/error.h"
@@ -65,6 +68,23 @@ std::optional<std::uint64_t> next_compared(const Component& component, const Set
   return std::nullopt;
 }
 
+// Of what no formula bounds beforehand (held_out.h): flows that live long, micro-steps. A cell's checks take the
+// baseline some hundred times, and a child has two minutes.
+constexpr std::int64_t kMostOperators = 100'000;
+std::string too_long(const Component& component, const Setting& setting, std::uint64_t seed) {
+  if (baseline_dispatches(component, completed(component.spec.signature, setting)) > 0) return "";
+  Setting plain = setting;
+  plain.dtype = Dtype::kFp32;
+  plain.device = Device();
+  const NamedTensors generated = generated_inputs(component.spec, plain, seed);
+  start_operator_counting(/*track_devices=*/false);
+  const std::int64_t before = operator_totals().dispatches;
+  (void)baseline_outputs(component, plain, generated);
+  const std::int64_t operators = operator_totals().dispatches - before;
+  stop_operator_counting();
+  return operators > kMostOperators ? "the baseline takes " + std::to_string(operators) + " operators" : "";
+}
+
 }  // namespace
 
 std::vector<CheckResult> judge_cell(const Component& component, Variant variant, const Setting& setting,
@@ -101,6 +121,8 @@ std::vector<CheckResult> judge_held_out(const Cell& cell, const std::string& tex
       const Cell drawn{cell.component, cell.variant, cell.device, cell.dtype, &draw.input_case};
       const Setting setting = drawn.setting();
       if (drawn.device.takes_cuda_path()) check_card_limits(cell.component->spec, setting);
+      why = too_long(*cell.component, setting, draw.seed);
+      if (!why.empty()) continue;
       SharedCase& drawn_case = cases.of(*cell.component, setting, draw.seed);
       // Of one or two elements, say, from which no wrong answer can be told, or where close decisions leave most out. A
       // baseline that fails itself has no such excuse.

