@@ -22,6 +22,7 @@
 #include "harness/parity/held_out.h"
 #include "harness/parity/reference.h"
 #include "harness/runner/components_in_turn.h"
+#include "src/common/error.h"
 #include "src/common/filter_pattern.h"
 #include "src/common/philox.h"
 #include "src/inputs.h"
@@ -241,12 +242,14 @@ void record(const std::map<std::string, Tally>& tallies) {
                                             .dump());
 }
 
-// Of how many draws one may be no case. Drawing again is for freaks: widths of one or two, an item on a decision
+// The share of draws that may be no case. Drawing again is for freaks: widths of one or two, an item on a decision
 // margin. But of one to three samples one with a close decision taints most of the gradients, and where a whole pass
-// rounds many have one.
-std::int64_t draws_for_each_left(const std::string& name) {
-  if (name == "energy_flow.flow_backward/fp32") return 10;
-  return name == "energy_flow.flow_backward/bf16" || name == "energy_flow.flow_backward/tf32" ? 3 : 20;
+// rounds many have one. In the text bridge networks that tell samples apart saturate: every other draw has a flow whose
+// coordinate is 1 to fp32's last place.
+double most_left(const std::string& name) {
+  if (name == "energy_flow.text_bridge/fp32") return 0.6;
+  if (name == "energy_flow.flow_backward/fp32") return 0.1;
+  return name == "energy_flow.flow_backward/bf16" || name == "energy_flow.flow_backward/tf32" ? 0.34 : 0.05;
 }
 
 void expect_right(const std::map<std::string, Tally>& tallies, bool drawn_sizes = false) {
@@ -255,7 +258,7 @@ void expect_right(const std::map<std::string, Tally>& tallies, bool drawn_sizes 
   for (const auto& [name, tally] : tallies) {
     EXPECT_GT(tally.judged, 0);
     if (tally.drawn >= 100)
-      EXPECT_LE(draws_for_each_left(name) * tally.no_case, tally.drawn)
+      EXPECT_LE(static_cast<double>(tally.no_case), most_left(name) * static_cast<double>(tally.drawn))
           << name << ": too many draws are no case to judge the rest";
     for (const auto& reason : tally.reasons) ADD_FAILURE() << reason;
     for (const auto& [what, count] : tally.wrong) {
@@ -347,8 +350,14 @@ TEST_F(SeedSweep, SizesDrawnAtRandom) {
       for (const Dtype dtype : component.spec.dtypes) {
         const auto seed = static_cast<std::uint64_t>(draw);
         const Case& one = cases[philox(seed, 0, 0, 1, 0).w[0] % cases.size()];
-        sweep_one(component, drawn_sizes(component, {one, dtype}, seed), seed, true,
-                  tallies[component.spec.id() + "/" + to_string(dtype)]);
+        Tally& tally = tallies[component.spec.id() + "/" + to_string(dtype)];
+        try {
+          sweep_one(component, drawn_sizes(component, {one, dtype}, seed), seed, true, tally);
+        } catch (const Error& refusal) {  // of sizes that do not go together
+          if (refusal.kind() != ErrorKind::kOutOfRange) throw;
+          std::printf("no case: %s: %s\n", component.spec.id().c_str(), refusal.what());
+          ++tally.drawn, ++tally.no_case;
+        }
       }
   }
   expect_right(tallies, /*drawn_sizes=*/true);
