@@ -4,6 +4,7 @@
 
 #include <signal.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 
@@ -20,6 +21,8 @@ Stream current_host_stream() {
 
 namespace simt {
 namespace {
+
+std::atomic<std::uint64_t> turns_taken{0};
 
 // Comes from an instruction of a kernel, on its thread's own stack, so it may throw: the launchers' host build has the
 // tables for that (-fnon-call-exceptions), and the executor catches it.
@@ -55,12 +58,15 @@ class WildAccessHandler {
 
 }  // namespace
 
+std::uint64_t host_turns() { return turns_taken; }
+
 void run_host_launch(const std::string& kernel, const std::function<Report()>& run) {
   const Report report = [&] {
     const DeviceTurn turn;
     const WildAccessHandler handler;
     return run();
   }();
+  turns_taken += report.threads + report.switches;
   if (report.ok()) return;
   const Finding& first = report.findings.front();
   const std::string more =

@@ -1,6 +1,7 @@
 // simt::launch of the launchers' host build (TWINBENCH_SIMT): a checked run by the executor where a card starts one.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <type_traits>
@@ -27,6 +28,10 @@ namespace twinbench::kernels::simt {
 // Runs a launch that passed the check. Throws Error(kBadKernel) that names the kernel and the first finding; an access
 // to memory that nobody mapped (a null pointer) is one.
 void run_host_launch(const std::string& kernel, const std::function<Report()>& run);
+
+// Turns of threads that all launches of this process have taken: each begins, and goes on behind what it waited for.
+// What a run takes on the host, whatever the machine.
+std::uint64_t host_turns();
 
 // A launch with all its arguments, as a card takes them: by value.
 struct HostLaunch {
