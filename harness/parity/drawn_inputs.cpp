@@ -69,11 +69,6 @@ std::optional<std::uint64_t> next_compared(const Component& component, const Set
   return std::nullopt;
 }
 
-// A cell's checks take the baseline, or on simt the candidate, some twenty to a hundred times, and a child has two
-// minutes. Counted, so that every machine draws alike; what no formula bounds beforehand (held_out.h) is found by a run.
-constexpr std::int64_t kMostOperators = 100'000;
-constexpr std::uint64_t kMostTurns = 10'000'000;  // of threads on the host: two seconds
-
 std::int64_t operators_of(const Component& component, const Setting& setting, const NamedTensors& generated) {
   start_operator_counting(/*track_devices=*/false);
   const std::int64_t before = operator_totals().dispatches;
@@ -83,14 +78,15 @@ std::int64_t operators_of(const Component& component, const Setting& setting, co
   return after - before;
 }
 
-std::string too_long(const Cell& cell, const Setting& setting, std::uint64_t seed) {
+// Empty, or what takes longer than the options allow a held-out draw: found by a run.
+std::string too_long(const Cell& cell, const Setting& setting, std::uint64_t seed, const ParityOptions& options) {
   const Component& component = *cell.component;
   Setting plain = setting;
   plain.dtype = Dtype::kFp32;
   plain.device = Device();
   const NamedTensors generated = generated_inputs(component.spec, plain, seed);
   if (baseline_dispatches(component, completed(component.spec.signature, plain)) == 0)
-    if (const std::int64_t operators = operators_of(component, plain, generated); operators > kMostOperators)
+    if (const std::int64_t operators = operators_of(component, plain, generated); operators > options.most_operators)
       return "the baseline takes " + std::to_string(operators) + " operators";
   if (!setting.device.is_simt()) return "";
   const std::uint64_t before = kernels::simt::host_turns();
@@ -100,7 +96,7 @@ std::string too_long(const Cell& cell, const Setting& setting, std::uint64_t see
     return "";
   }
   const std::uint64_t turns = kernels::simt::host_turns() - before;
-  return turns > kMostTurns ? "the threads on the host take " + std::to_string(turns) + " turns" : "";
+  return turns > options.most_turns ? "the threads on the host take " + std::to_string(turns) + " turns" : "";
 }
 
 }  // namespace
@@ -139,7 +135,7 @@ std::vector<CheckResult> judge_held_out(const Cell& cell, const std::string& tex
       const Cell drawn{cell.component, cell.variant, cell.device, cell.dtype, &draw.input_case};
       const Setting setting = drawn.setting();
       if (drawn.device.takes_cuda_path()) check_card_limits(cell.component->spec, setting);
-      why = too_long(cell, setting, draw.seed);
+      why = too_long(cell, setting, draw.seed, options);
       if (!why.empty()) continue;
       SharedCase& drawn_case = cases.of(*cell.component, setting, draw.seed);
       // Of one or two elements, say, from which no wrong answer can be told, or where close decisions leave most out. A
