@@ -28,10 +28,10 @@ struct ParityOptions {
   int turns = 1;                   // a case takes one in so many of the rules that need further runs; see takes_turn()
   // Of a held-out draw: a cell's checks take the baseline, or on simt the candidate, some twenty to a hundred times, and
   // a child has two minutes. Counted, so that every machine draws alike.
-  std::int64_t most_operators = 100'000;   // of the baseline, where no formula bounds them beforehand
-  std::uint64_t most_turns = 10'000'000;   // of threads on the host: two seconds
-  double overlap_seconds = 0.03;   // of runs whose pieces overlap, a number of threads
-  std::string sample;              // the revision: it draws numbers of threads and of runs, so that they take turns
+  std::int64_t most_operators = 100'000;  // of the baseline, where no formula bounds them beforehand
+  std::uint64_t most_turns = 10'000'000;  // of threads on the host: two seconds
+  double overlap_seconds = 0.03;          // of runs whose pieces overlap, a number of threads
+  std::string sample;  // the revision: it draws numbers of threads and of runs, so that they take turns
 };
 
 // The numbers of threads with which a cell is judged beside `present`, that of the process.

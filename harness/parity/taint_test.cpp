@@ -12,6 +12,7 @@
 #include "harness/parity/drawn_inputs.h"
 #include "harness/parity/reference.h"
 #include "harness/parity/rounding_decisions.h"
+#include "harness/parity/shared_case.h"
 #include "harness/runner/components_in_turn.h"
 #include "src/common/error.h"
 #include "src/energy_flow/common/flow_statistics.h"
