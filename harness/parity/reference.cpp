@@ -356,7 +356,8 @@ std::string Reference::no_case() const {
       beyond = beyond_class(spec, oracle()[spec.name], classes(), {}, trials().flipped[spec.name]);
     if (!beyond.empty()) return "output '" + spec.name + "': " + beyond;
   }
-  return "";
+  const std::string hangs = decided_by_roundings(component_, setting_, generated_, oracle());
+  return hangs.empty() ? "" : "output '" + hangs + "' is exact and hangs on roundings that may go either way";
 }
 
 std::uint64_t Reference::hash() const {

@@ -88,7 +88,8 @@ class Reference {
 
   // Empty, or why these inputs are no case, whoever computes: more items than the specification allows lie within a
   // decision margin, or an output's class asks for more than the mode's arithmetic can give (trials.h; LayerNorm over
-  // two elements that are nearly equal, a gradient whose terms cancel, altogether even). The candidate has no say in it. Slow: to be
+  // two elements that are nearly equal, a gradient whose terms cancel, altogether even), or an exact output hangs on
+  // roundings that may go either way. The candidate has no say in it. Slow: to be
   // asked where something failed.
   std::string no_case() const;
   // Empty, or how much close decisions leave out of the comparison, where it is most of it: what judge() passes then is

@@ -43,16 +43,24 @@ class MovedOperands final : public OraclesDecisions {
   std::size_t next_ = 0;
 };
 
-// Behind a flip that came before, values are what they are and are rounded as they are.
+// Behind a flip that came before, values are what they are and are rounded as they are. `decides`: by those values,
+// and once that is otherwise than the oracle decided, other tensors may be rounded; else as the oracle did.
 class FlippedRoundings final : public OraclesDecisions {
  public:
-  FlippedRoundings(const std::vector<OpenRounding>& roundings, const RoundingLog& log, std::uint64_t trial)
-      : OraclesDecisions(log.decisions), roundings_(roundings), trial_(trial) {}
+  FlippedRoundings(const std::vector<OpenRounding>& roundings, const RoundingLog& log, std::uint64_t trial,
+                   bool decides = false)
+      : OraclesDecisions(log.decisions), roundings_(roundings), trial_(trial), decides_(decides) {}
+  std::int64_t decide(std::int64_t computed, std::int64_t other, double margin) override {
+    return decides_ ? computed : OraclesDecisions::decide(computed, other, margin);
+  }
   at::Tensor observe(const at::Tensor& values, Dtype mode) override {
     const at::NoGradGuard no_grad;
     const std::size_t number = next_++;
-    const OpenRounding& rounding = roundings_.at(number);
     const at::Tensor plain = rounded_unobserved(values, mode);
+    if (decides_ && (number >= roundings_.size() || !roundings_[number].right.defined() ||
+                     !roundings_[number].right.sizes().equals(values.sizes())))
+      return plain;
+    const OpenRounding& rounding = roundings_.at(number);
     if (!rounding.open.defined()) return plain;
     const at::Tensor either =
         draws::uniform(values.sizes(), trial_, static_cast<std::uint32_t>(number), -1, 1).sign() * rounding.allowed;
@@ -63,6 +71,7 @@ class FlippedRoundings final : public OraclesDecisions {
  private:
   const std::vector<OpenRounding>& roundings_;
   const std::uint64_t trial_;
+  const bool decides_;
   std::size_t next_ = 0;
 };
 
@@ -148,6 +157,24 @@ Trials trials_of(const Component& component, const Setting& setting, const Named
   for (auto& [name, sum] : found.settled) sum = sum.div(static_cast<double>(kTrials)).sqrt();
   for (auto& [name, most] : found.flipped) most = most.sqrt() * (kFlips / kOutOfReach);
   return found;
+}
+
+std::string decided_by_roundings(const Component& component, const Setting& setting, const NamedTensors& generated,
+                                 const NamedTensors& right) {
+  const Setting oracle = oracle_setting(setting);
+  if (!rounds_values(oracle)) return "";
+  const RoundingLog log = logged_roundings(component, setting, generated);
+  const auto roundings = open_roundings(component, setting, generated, log);
+  for (std::uint64_t trial = 1; trial <= kTrials; ++trial) {
+    NamedTensors other;
+    {
+      const FlippedRoundings flipped(roundings, log, trial, /*decides=*/true);
+      other = baseline_outputs(component, oracle, generated);
+    }
+    for (const auto& spec : output_specs(component.spec, setting))
+      if (spec.tolerance.kind == Tolerance::Kind::kExact && !other[spec.name].equal(right[spec.name])) return spec.name;
+  }
+  return "";
 }
 
 }  // namespace twinbench

@@ -31,4 +31,10 @@ struct Trials {
 };
 Trials trials_of(const Component& component, const Setting& setting, const NamedTensors& generated);
 
+// In modes that round: an exact output, `right` by the oracle, that is another in one of eight runs in which open
+// roundings go either way and what follows is decided by what came of them, as the words of a text are; empty where
+// none is.
+std::string decided_by_roundings(const Component& component, const Setting& setting, const NamedTensors& generated,
+                                 const NamedTensors& right);
+
 }  // namespace twinbench
