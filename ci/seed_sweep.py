@@ -171,8 +171,8 @@ def page(rows, seeds=200, sizes=400):
              "earlier revisions every one.", "",
              f"{total['judged']:,} draws were judged, {total['no_case']:,} were no case. Asked of every component: "
              f"{seeds} seeds of every small cell, {sizes} draws of sizes.",
-             f"Of a library's answers {total['by_class']:,} passed by the specification's class alone, which is all that",
-             "is asked of one: they were less exact than the baseline's own error allows our variants.", ""]
+             f"Of a library's answers {total['by_class']:,} passed by the specification's class alone, which is all",
+             "that is asked of one: they were less exact than the baseline's own error allows our variants.", ""]
     lines += table(["component", "mode", "seeds", "judged ones of the least cell", "draws of sizes", "judged",
                     "no case", "right answers failed", "wrong twins rejected", "revisions"],
                    [[component, mode, str(seeds_of[component]),

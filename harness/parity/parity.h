@@ -26,8 +26,8 @@ struct ParityOptions {
   bool gradients_of_large = true;  // of timed cases too
   bool all_thread_counts = true;   // 1, 2, 8 and a drawn one; else 1 and one of the others, which cases take in turn
   int turns = 1;                   // a case takes one in so many of the rules that need further runs; see takes_turn()
-  // Of a held-out draw: a cell's checks take the baseline, or on simt the candidate, some twenty to a hundred times, and
-  // a child has two minutes. Counted, so that every machine draws alike.
+  // Of a held-out draw: a cell's checks take the baseline, or on simt the candidate, some twenty to a hundred times,
+  // and a child has two minutes. Counted, so that every machine draws alike.
   std::int64_t most_operators = 100'000;  // of the baseline, where no formula bounds them beforehand
   std::uint64_t most_turns = 10'000'000;  // of threads on the host: two seconds
   double overlap_seconds = 0.03;          // of runs whose pieces overlap, a number of threads

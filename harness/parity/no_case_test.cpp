@@ -1,0 +1,70 @@
+// Inputs of which no honest answer can be held to the rules: a gradient of nothing, words that hang on a rounding.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "harness/compare/inputs.h"
+#include "harness/parity/reference.h"
+#include "src/inputs.h"
+#include "src/rounding.h"
+
+namespace twinbench {
+namespace {
+
+std::string no_case(const Component& component, Setting setting) {
+  setting = completed(component.spec.signature, setting);
+  const NamedTensors generated = generated_inputs(component.spec, setting, 1);
+  return Reference(component, setting, generated).no_case();
+}
+
+// One key is left of three: its share is 1 whatever the query is.
+TEST(NoCase, AGradientThatIsExactlyZero) {
+  Setting setting;
+  setting.input_case.name = "any";
+  setting.input_case.pass = Pass::kBackward;
+  setting.input_case.sizes = {{"batch", 1}, {"heads", 2}, {"queries", 5}, {"keys", 3}, {"width", 4}};
+  const Component& attention = find_component("energy_flow.fused_attention");
+  EXPECT_EQ(no_case(attention, setting), "");
+  setting.input_case.options = {{"padding", 3}};
+  EXPECT_NE(no_case(attention, setting).find("exactly zero"), std::string::npos) << no_case(attention, setting);
+}
+
+// Sums, rounded, and the bits of what came of it: among thousands some lie where rounding may go either way.
+class RoundedSums : public Runnable {
+ public:
+  RoundedSums(const NamedTensors& inputs, const Setting& setting) : x_(inputs["x"]), mode_(setting.rounds_as()) {}
+  void run() override { sums_ = rounded((x_ * x_).sum(-1), mode_); }
+  NamedTensors outputs() override {
+    return {{"sum", sums_}, {"word", sums_.to(at::kFloat).mul(1 << 20).to(at::kLong)}};
+  }
+
+ private:
+  at::Tensor x_, sums_;
+  const Dtype mode_;
+};
+
+TEST(NoCase, AnExactOutputThatHangsOnRoundings) {
+  Component component;
+  component.spec.pipeline = "test";
+  component.spec.name = "rounded_sums";
+  component.spec.dtypes = {Dtype::kBf16};
+  component.spec.signature = {
+      .sizes = {{"rows", 1}},
+      .inputs = {data("x", "rows, 37", from_case(1))},
+      .outputs = {output("sum", "rows", {Tolerance::Kind::kBound, {1e-5, 1e-6}, {2e-2, 1e-2}, "test"}),
+                  exact_output("word", "rows", Element::kInt64)},
+  };
+  component.spec.batch_size = "rows";
+  component.baseline = component.optimized = [](const NamedTensors& inputs, const Setting& setting) {
+    return std::unique_ptr<Runnable>(std::make_unique<RoundedSums>(inputs, setting));
+  };
+  Setting setting;
+  setting.dtype = Dtype::kBf16;
+  setting.input_case.name = "any";
+  setting.input_case.sizes = {{"rows", 3}};
+  EXPECT_EQ(no_case(component, setting), "");
+  setting.input_case.sizes = {{"rows", 100'000}};
+  EXPECT_NE(no_case(component, setting).find("'word' is exact and hangs"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace twinbench
