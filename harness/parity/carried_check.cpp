@@ -6,6 +6,7 @@
 #include "harness/compare/compare.h"
 #include "harness/parity/rounding_decisions.h"
 #include "harness/parity/subject.h"
+#include "harness/parity/trials.h"
 #include "harness/runner/share.h"
 
 namespace twinbench {
@@ -14,6 +15,7 @@ namespace {
 
 // A state's error grows with the runs, and discrete answers may follow: what is looked for is work that is not done.
 constexpr double kGross = 8;
+constexpr std::uint64_t kTrials = 4;
 
 // Of the inputs, one that run() advances, which comes out under the same name.
 bool is_state(const ComponentSpec& spec, const std::string& output) {
@@ -50,8 +52,8 @@ std::vector<OutputSpec> outputs_of_last_run(const Subject& subject, const NamedT
 void check_carried(const Subject& subject, CheckResult& result) {
   const int runs = 2 + static_cast<int>(name_hash(subject.options.sample + " runs " + subject.drawn_by()) % 3);
   NamedTensors before_last;  // as the run before the last one left them
-  const auto carried = [&](Variant variant, const Setting& setting) {
-    const NamedTensors inputs = placed_inputs(subject.generated, setting.dtype, setting.device);
+  const auto carried = [&](Variant variant, const Setting& setting, const NamedTensors& generated) {
+    const NamedTensors inputs = placed_inputs(generated, setting.dtype, setting.device);
     const auto runnable = subject.component.make(variant, inputs, setting);
     for (int run = 0; run < runs; ++run) {
       if (run + 1 == runs && setting.dtype == Dtype::kFp64) before_last = copied_outputs(*runnable);
@@ -59,7 +61,7 @@ void check_carried(const Subject& subject, CheckResult& result) {
     }
     return copied_outputs(*runnable);
   };
-  const auto right = [&] { return carried(Variant::kBaseline, oracle_setting(subject.setting)); };
+  const auto right = [&] { return carried(Variant::kBaseline, oracle_setting(subject.setting), subject.generated); };
   NamedTensors oracle;
   bool close = false;
   {
@@ -67,8 +69,20 @@ void check_carried(const Subject& subject, CheckResult& result) {
     oracle = right();
     close = recorder.log.any_close && sets_decisions_aside(subject.setting);
   }
-  const NamedTensors baseline = carried(Variant::kBaseline, subject.setting),
-                     candidate = carried(subject.variant, subject.setting);
+  const NamedTensors baseline = carried(Variant::kBaseline, subject.setting, subject.generated),
+                     candidate = carried(subject.variant, subject.setting, subject.generated);
+  // The baseline's own error may be a lucky one: in a later run other operands round to the other side. Of thousands of
+  // operands some do where inputs are off by so much. A run that is left out is off by more than kNearMiss.
+  const double share = rounds_values(subject.setting) ? 64 * kLastPlace : kLastPlace;
+  const auto honest_errors = [&] {
+    Setting on_cpu = subject.setting;
+    on_cpu.device = c10::Device(c10::DeviceType::CPU);
+    std::vector<NamedTensors> others;
+    for (std::uint64_t trial = 1; trial <= kTrials; ++trial)
+      others.push_back(carried(Variant::kBaseline, on_cpu, moved_inputs(subject.generated, trial, share)));
+    return distances(subject.outputs_declared(), oracle, others);
+  };
+  NamedTensors honest;
   const Tainted tainted = close ? tainted_by_decisions(right, oracle, 1) : Tainted();
   const std::string which = "run " + std::to_string(runs) + " of one state: ";
   for (OutputSpec spec : outputs_of_last_run(subject, before_last, result)) {
@@ -85,8 +99,16 @@ void check_carried(const Subject& subject, CheckResult& result) {
     const bool flips = rounds_values(subject.setting) && !is_state(subject.spec(), spec.name);
     const at::Tensor unsettled =
         flips || bounded_by_class_alone(subject.setting) ? at::ones_like(oracle[spec.name], at::kBool) : at::Tensor();
-    const Comparison compared = compare(spec, oracle[spec.name], baseline[spec.name], candidate[spec.name],
-                                        subject.setting.dtype, unsettled, {});
+    const auto compared_with = [&](const at::Tensor& errors) {
+      return compare(spec, oracle[spec.name], baseline[spec.name], candidate[spec.name], subject.setting.dtype,
+                     unsettled, errors);
+    };
+    Comparison compared = compared_with({});
+    if (compared.judgement == Judgement::kRejected && compared.worst_ratio > kGross &&
+        compared.worst_ratio <= kNearMiss) {
+      if (honest.size() == 0) honest = honest_errors();
+      if (honest.contains(spec.name)) compared = compared_with(honest[spec.name]);
+    }
     const bool exact = spec.tolerance.kind == Tolerance::Kind::kExact;
     if (compared.judgement == Judgement::kRejected && (exact || compared.worst_ratio > kGross))
       return result.fail(which + "output '" + spec.name + "': " + compared.reason);

@@ -105,6 +105,27 @@ RoundingLog logged_roundings(const Component& component, const Setting& setting,
 
 }  // namespace
 
+NamedTensors moved_inputs(const NamedTensors& generated, std::uint64_t trial, double share) {
+  NamedTensors moved;
+  std::size_t number = 0;
+  for (const auto& [name, tensor] : generated)
+    moved.set(name, tensor.is_floating_point() ? moved_by_last_place(tensor, trial, number++, share) : tensor);
+  return moved;
+}
+
+NamedTensors distances(const std::vector<OutputSpec>& specs, const NamedTensors& right,
+                       const std::vector<NamedTensors>& runs) {
+  NamedTensors found;
+  for (const auto& spec : specs) {
+    if (!is_bounded(spec, right[spec.name])) continue;
+    at::Tensor sum = squared_distance(spec, right[spec.name], runs.front()[spec.name]);
+    for (std::size_t run = 1; run < runs.size(); ++run)
+      sum = sum + squared_distance(spec, right[spec.name], runs[run][spec.name]);
+    found.set(spec.name, sum.div(static_cast<double>(runs.size())).sqrt());
+  }
+  return found;
+}
+
 Trials trials_of(const Component& component, const Setting& setting, const NamedTensors& generated) {
   const Setting oracle = oracle_setting(setting);
   const bool rounds = rounds_values(oracle);
@@ -134,19 +155,12 @@ Trials trials_of(const Component& component, const Setting& setting, const Named
       gathered.set(spec.name, gathered.contains(spec.name) ? joined(gathered[spec.name], squared) : squared);
     }
   };
-  // What no product with rounded operands stands before, or nothing rounds, is met by the inputs.
-  const auto moved_inputs = [&](std::uint64_t trial) {
-    NamedTensors moved;
-    std::size_t number = 0;
-    for (const auto& [name, tensor] : generated)
-      moved.set(name, tensor.is_floating_point() ? moved_by_last_place(tensor, trial, number++, kLastPlace) : tensor);
-    return moved;
-  };
   Trials found;
   for (std::uint64_t trial = 1; trial <= kTrials; ++trial) {
     {
       const MovedOperands moved(log, trial, bounded_by_class_alone(setting) ? kLastPlaceOfTf32 : kLastPlace);
-      gather(baseline_outputs(component, arithmetic, moved_inputs(trial)), found.settled,
+      // What no product with rounded operands stands before, or nothing rounds, is met by the inputs.
+      gather(baseline_outputs(component, arithmetic, moved_inputs(generated, trial)), found.settled,
              [](const at::Tensor& a, const at::Tensor& b) { return a + b; });
     }
     if (!rounds) continue;

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "src/registry.h"
 
@@ -30,6 +31,14 @@ struct Trials {
   NamedTensors flipped;
 };
 Trials trials_of(const Component& component, const Setting& setting, const NamedTensors& generated);
+
+// The inputs, floating ones moved by up to that share of themselves, in each trial otherwise.
+NamedTensors moved_inputs(const NamedTensors& generated, std::uint64_t trial, double share = kLastPlace);
+
+// Root mean square distance of several runs' outputs from the right ones, of those that are compared within a
+// tolerance: an element each, in fp64; of complex ones the modulus.
+NamedTensors distances(const std::vector<OutputSpec>& specs, const NamedTensors& right,
+                       const std::vector<NamedTensors>& runs);
 
 // In modes that round: an exact output, `right` by the oracle, that is another in one of eight runs in which open
 // roundings go either way and what follows is decided by what came of them, as the words of a text are; empty where
