@@ -357,7 +357,7 @@ std::string Reference::no_case() const {
     if (!beyond.empty()) return "output '" + spec.name + "': " + beyond;
   }
   const std::string hangs = decided_by_roundings(component_, setting_, generated_, oracle());
-  return hangs.empty() ? "" : "output '" + hangs + "' is exact and hangs on roundings that may go either way";
+  return hangs.empty() ? "" : hangs + ": it hangs on roundings that may go either way";
 }
 
 std::uint64_t Reference::hash() const {

@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::uint64_t kTrials = 8;
 constexpr double kFlips = 2;
+constexpr double kPoor = 0.05;  // of the root mean square, as the comparison has it of a baseline
 
 class MovedOperands final : public OraclesDecisions {
  public:
@@ -178,15 +179,30 @@ std::string decided_by_roundings(const Component& component, const Setting& sett
   const Setting oracle = oracle_setting(setting);
   if (!rounds_values(oracle)) return "";
   const RoundingLog log = logged_roundings(component, setting, generated);
+  {
+    RoundingRecorder recorder;
+    Setting on_cpu = setting;
+    on_cpu.device = c10::Device(c10::DeviceType::CPU);
+    (void)baseline_outputs(component, on_cpu, generated);
+    if (recorder.log.decisions != log.decisions) return "the baseline decides otherwise than the oracle";
+  }
   const auto roundings = open_roundings(component, setting, generated, log);
+  const auto specs = output_specs(component.spec, setting);
   for (std::uint64_t trial = 1; trial <= kTrials; ++trial) {
     NamedTensors other;
     {
       const FlippedRoundings flipped(roundings, log, trial, /*decides=*/true);
       other = baseline_outputs(component, oracle, generated);
     }
-    for (const auto& spec : output_specs(component.spec, setting))
-      if (spec.tolerance.kind == Tolerance::Kind::kExact && !other[spec.name].equal(right[spec.name])) return spec.name;
+    for (const auto& spec : specs)
+      if (spec.tolerance.kind == Tolerance::Kind::kExact && !other[spec.name].equal(right[spec.name]))
+        return "output '" + spec.name + "' is exact";
+    // As far as makes a baseline a poor one: what follows from one decision, not from the sum of many roundings.
+    for (const auto& [name, error] : distances(specs, right, {other})) {
+      const at::Tensor size = right[name].abs().to(at::kDouble).nan_to_num(0.0, 0.0, 0.0);
+      if (error.square().mean().gt(size.square().mean() * (kPoor * kPoor)).item<bool>())
+        return "output '" + name + "' moves far";
+    }
   }
   return "";
 }

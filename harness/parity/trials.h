@@ -40,9 +40,9 @@ NamedTensors moved_inputs(const NamedTensors& generated, std::uint64_t trial, do
 NamedTensors distances(const std::vector<OutputSpec>& specs, const NamedTensors& right,
                        const std::vector<NamedTensors>& runs);
 
-// In modes that round: an exact output, `right` by the oracle, that is another in one of eight runs in which open
-// roundings go either way and what follows is decided by what came of them, as the words of a text are; empty where
-// none is.
+// In modes that round: which output is another, if it is exact, or far from `right`, the oracle's, in one of eight runs
+// in which open roundings go either way and what follows is decided by what came of them, as the words of a text are;
+// or that the baseline itself decides otherwise than the oracle; empty where nothing does.
 std::string decided_by_roundings(const Component& component, const Setting& setting, const NamedTensors& generated,
                                  const NamedTensors& right);
 
