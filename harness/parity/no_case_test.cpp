@@ -4,6 +4,7 @@
 
 #include "harness/compare/inputs.h"
 #include "harness/parity/reference.h"
+#include "harness/parity/trials.h"
 #include "src/inputs.h"
 #include "src/rounding.h"
 
@@ -64,6 +65,19 @@ TEST(NoCase, AnExactOutputThatHangsOnRoundings) {
   EXPECT_EQ(no_case(component, setting), "");
   setting.input_case.sizes = {{"rows", 100'000}};
   EXPECT_NE(no_case(component, setting).find("'word' is exact: it hangs"), std::string::npos);
+}
+
+// A third of the surface follows from one close decision, which the baseline takes otherwise.
+TEST(NoCase, ABaselineThatDecidesOtherwiseThanItsOracle) {
+  const Component& bridge = find_component("energy_flow.text_bridge");
+  for (const auto& one : bridge.spec.cases) {
+    if (one.name != "never") continue;
+    const Setting setting = completed(bridge.spec.signature, {one, Dtype::kBf16});
+    const NamedTensors generated = generated_inputs(bridge.spec, setting, 57);
+    const NamedTensors right = baseline_outputs(bridge, oracle_setting(setting), generated);
+    const std::string why = decided_by_roundings(bridge, setting, generated, right);
+    EXPECT_NE(why.find("decides otherwise"), std::string::npos) << why;
+  }
 }
 
 }  // namespace
