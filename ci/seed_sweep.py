@@ -137,11 +137,11 @@ def sums_of(rows):
         for mode, tally in row["tallies"].items():
             mine = sums[row["component"], mode]
             mine["failed"].update(tally["failed"])
-            mine["counts"]["by_class"] += tally.get("by_class", 0)
             if not row["passed"]:
                 continue
             mine["revisions"][row["revision"][:8]] += 1
             mine["counts"].update({key: tally[key] for key in ("drawn", "judged", "no_case")})
+            mine["counts"]["by_class"] += tally.get("by_class", 0)  # lines of earlier revisions have none
             for key in ("wrong", "rejected"):
                 mine[key].update(tally[key])
             if row["what"] == SEEDS:

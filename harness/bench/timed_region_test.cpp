@@ -38,7 +38,7 @@ struct Watching : RowScale {
 nlohmann::json time_watching() {
   plain_allocator = c10::GetCPUAllocator();
   observed = {};
-  auto component = selftest::row_scale_component(selftest::make<Watching>);
+  auto component = selftest::row_scale_component(make<Watching>);
   selftest::row_scale_setting(component, 64, 64);
   component.spec.cases.front().timed = true;
   const Twin twin{&component, c10::DeviceType::CPU, Dtype::kFp32, &component.spec.cases.front()};

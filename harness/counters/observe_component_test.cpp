@@ -10,6 +10,7 @@
 #include "harness/counters/trace_component.h"
 #include "harness/device/device_allocator.h"
 #include "harness/gpu/test_environment.h"
+#include "src/make_runnable.h"
 
 namespace twinbench {
 namespace {
@@ -44,9 +45,7 @@ class Keeper : public Runnable {
 
 Component keeper_component() {
   Component component = subject();
-  component.optimized = [](const NamedTensors& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
-    return std::make_unique<Keeper>(inputs, setting);
-  };
+  component.optimized = make<Keeper>;
   return component;
 }
 

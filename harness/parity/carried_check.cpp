@@ -2,6 +2,8 @@
 #include <ATen/ops/ones_like.h>
 
 #include <algorithm>
+#include <array>
+#include <vector>
 
 #include "harness/compare/compare.h"
 #include "harness/parity/rounding_decisions.h"
@@ -77,10 +79,10 @@ void check_carried(const Subject& subject, CheckResult& result) {
   const auto honest_errors = [&] {
     Setting on_cpu = subject.setting;
     on_cpu.device = c10::Device(c10::DeviceType::CPU);
-    std::vector<NamedTensors> others;
+    Distances apart(subject.outputs_declared(), oracle);
     for (std::uint64_t trial = 1; trial <= kTrials; ++trial)
-      others.push_back(carried(Variant::kBaseline, on_cpu, moved_inputs(subject.generated, trial, share)));
-    return distances(subject.outputs_declared(), oracle, others);
+      apart.add(carried(Variant::kBaseline, on_cpu, moved_inputs(subject.generated, trial, share)));
+    return apart.root_mean_square();
   };
   NamedTensors honest;
   const Tainted tainted = close ? tainted_by_decisions(right, oracle, 1) : Tainted();

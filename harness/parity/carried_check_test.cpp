@@ -2,8 +2,11 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "harness/parity/parity.h"
 #include "src/inputs.h"
+#include "src/make_runnable.h"
 
 namespace twinbench {
 namespace {
@@ -12,16 +15,17 @@ constexpr double kGrowth = 8;
 
 // state <- 8 state, rounded once or, by a detour over larger numbers, to some places of the largest; `idle`: in the
 // first run alone.
+template <bool kDetour>
 class Growing : public Runnable {
  public:
-  Growing(const NamedTensors& inputs, const Setting& setting, bool detour)
-      : given_(inputs["state"]), detour_(detour), idle_(detour && setting.on("idle")) {}
+  Growing(const NamedTensors& inputs, const Setting& setting)
+      : given_(inputs["state"]), idle_(kDetour && setting.on("idle")) {}
   void run() override {
     const bool first = !state_.defined();
     if (first) state_ = given_;
     if (!first && idle_) return;
     state_ = state_ * kGrowth;
-    if (!detour_) return;
+    if (!kDetour) return;
     const at::Tensor far = state_.abs().max() * 8;
     state_ = (state_ + far) - far;
   }
@@ -30,7 +34,7 @@ class Growing : public Runnable {
 
  private:
   at::Tensor given_, state_;
-  const bool detour_, idle_;
+  const bool idle_;
 };
 
 Component growing() {
@@ -46,12 +50,8 @@ Component growing() {
   component.spec.bound_factor = [](const std::string&, const NamedTensors& inputs, const Setting&) {
     return std::clamp(kGrowth * inputs["state"].abs().max().item<double>(), 1.0, 1e6);
   };
-  component.baseline = [](const NamedTensors& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
-    return std::make_unique<Growing>(inputs, setting, false);
-  };
-  component.optimized = [](const NamedTensors& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
-    return std::make_unique<Growing>(inputs, setting, true);
-  };
+  component.baseline = make<Growing<false>>;
+  component.optimized = make<Growing<true>>;
   return component;
 }
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "harness/compare/inputs.h"
-#include "harness/counters/operator_counts.h"
+#include "harness/counters/counter_scope.h"
 #include "harness/parity/held_out.h"
 #include "harness/parity/reference.h"
 #include "harness/parity/shared_case.h"
@@ -70,12 +70,9 @@ std::optional<std::uint64_t> next_compared(const Component& component, const Set
 }
 
 std::int64_t operators_of(const Component& component, const Setting& setting, const NamedTensors& generated) {
-  start_operator_counting(/*track_devices=*/false);
-  const std::int64_t before = operator_totals().dispatches;
+  const CounterScope scope({/*track_devices=*/false});
   (void)baseline_outputs(component, setting, generated);
-  const std::int64_t after = operator_totals().dispatches;
-  stop_operator_counting();
-  return after - before;
+  return scope.snapshot().dispatches;
 }
 
 // Empty, or what takes longer than the options allow a held-out draw: found by a run.

@@ -17,6 +17,7 @@
 #include "harness/parity/tier.h"
 #include "src/common/sanitized.h"
 #include "src/inputs.h"
+#include "src/make_runnable.h"
 
 namespace twinbench {
 namespace {
@@ -71,9 +72,7 @@ std::vector<CheckResult> judged_at_a_margin(Fault fault, std::set<std::string> c
   g_fault = fault;
   g_share = share;
   Component component = find_component("energy_flow.carrier_heads");
-  component.optimized = [](const NamedTensors& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
-    return std::make_unique<Faulty>(inputs, setting);
-  };
+  component.optimized = make<Faulty>;
   const Cell cell = find_cell("energy_flow.carrier_heads/optimized/cpu/fp32/noise_off");
   ParityOptions options;
   options.checks = std::move(checks);
@@ -150,11 +149,6 @@ class FourTerms final : public Runnable {
   at::Tensor x_, sum_;
 };
 
-template <class Terms>
-std::unique_ptr<Runnable> make_terms(const NamedTensors& inputs, const Setting& setting) {
-  return std::make_unique<Terms>(inputs, setting);
-}
-
 // The first two of them cancel: in the baseline's order before anything is rounded, in another one after it.
 TEST(DrawnInputs, TermsThatCancelInAComponentThatRoundsNothing) {
   constexpr std::int64_t kRows = 64;
@@ -165,7 +159,7 @@ TEST(DrawnInputs, TermsThatCancelInAComponentThatRoundsNothing) {
   component.spec.signature.inputs = {data("x", "rows, 4", from_case(1))};
   component.spec.signature.outputs = {output("sum", "rows", {Tolerance::Kind::kBound, {0, 1e-2}, {0, 1e-2}, "op"})};
   component.spec.batch_size = "rows";
-  component.baseline = make_terms<FourTerms<0, 1, 2, 3>>;
+  component.baseline = make<FourTerms<0, 1, 2, 3>>;
   Case planted;
   planted.name = "cancelling";
   planted.sizes = {{"rows", kRows}};
@@ -183,9 +177,9 @@ TEST(DrawnInputs, TermsThatCancelInAComponentThatRoundsNothing) {
     reference.judge({{"sum", runnable->outputs()["sum"] + beside}}, judged);
     return judged.reason;
   };
-  EXPECT_EQ(reason(make_terms<FourTerms<0, 2, 3, 1>>, 0), "");
-  EXPECT_EQ(reason(make_terms<FourTerms<3, 1, 2, 0>>, 0), "");
-  EXPECT_NE(reason(make_terms<FourTerms<0, 1, 2, 3>>, 2e-3), "");  // within the class, but no rounding explains it
+  EXPECT_EQ(reason(make<FourTerms<0, 2, 3, 1>>, 0), "");
+  EXPECT_EQ(reason(make<FourTerms<3, 1, 2, 0>>, 0), "");
+  EXPECT_NE(reason(make<FourTerms<0, 1, 2, 3>>, 2e-3), "");  // within the class, but no rounding explains it
 }
 
 // The sum of a row's terms in the baseline's order, off by that much of it.
@@ -216,8 +210,8 @@ TEST(DrawnInputs, WhereNoHeldOutDrawIsACaseOnlyAGrossErrorFails) {
     inputs["x"].select(1, 1).copy_(-inputs["x"].select(1, 0));
     inputs["x"].narrow(1, 2, 2).abs_().add_(1).mul_(5e-3);
   };
-  component.baseline = make_terms<FourTerms<0, 2, 1, 3>>;
-  component.optimized = make_terms<Off>;
+  component.baseline = make<FourTerms<0, 2, 1, 3>>;
+  component.optimized = make<Off>;
   Case planted;
   planted.name = "cancelling";
   planted.sizes = {{"rows", 64}};

@@ -6,6 +6,7 @@
 #include "harness/parity/reference.h"
 #include "harness/parity/trials.h"
 #include "src/inputs.h"
+#include "src/make_runnable.h"
 #include "src/rounding.h"
 
 namespace twinbench {
@@ -55,9 +56,7 @@ TEST(NoCase, AnExactOutputThatHangsOnRoundings) {
                   exact_output("word", "rows", Element::kInt64)},
   };
   component.spec.batch_size = "rows";
-  component.baseline = component.optimized = [](const NamedTensors& inputs, const Setting& setting) {
-    return std::unique_ptr<Runnable>(std::make_unique<RoundedSums>(inputs, setting));
-  };
+  component.baseline = component.optimized = make<RoundedSums>;
   Setting setting;
   setting.dtype = Dtype::kBf16;
   setting.input_case.name = "any";

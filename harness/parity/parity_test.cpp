@@ -11,6 +11,7 @@
 #include "harness/compare/inputs.h"
 #include "harness/parity/reference.h"
 #include "src/common/error.h"
+#include "src/make_runnable.h"
 
 namespace twinbench {
 namespace {
@@ -61,12 +62,8 @@ Component doubled() {
       .inputs = {data("x", "n", from_case(1))},
       .outputs = {output("y", "n", {}).batch(std::nullopt)},
   };
-  component.baseline = [](const NamedTensors& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
-    return std::make_unique<Baseline>(inputs, setting);
-  };
-  component.optimized = [](const NamedTensors& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
-    return std::make_unique<Doubled>(inputs, setting);
-  };
+  component.baseline = make<Baseline>;
+  component.optimized = make<Doubled>;
   return component;
 }
 
@@ -134,9 +131,7 @@ TEST(Parity, RevisionsTakeTurnsWithTheNumbersOfThreads) {
     EXPECT_EQ(drawn.size(), 17u) << "2 to 18";
   }
   Component component = doubled();
-  component.optimized = [](const NamedTensors& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
-    return std::make_unique<WrongWith13>(inputs, setting);
-  };
+  component.optimized = make<WrongWith13>;
   ParityOptions options;
   options.checks = {"threads"};
   std::string reason;

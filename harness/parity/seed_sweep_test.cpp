@@ -147,7 +147,7 @@ void sweep_one(const Component& component, const Setting& setting, std::uint64_t
     if (!component.supports(variant, c10::DeviceType::CPU, setting.dtype)) continue;
     const NamedTensors outputs = variant_outputs(component, variant, setting, generated);
     right(to_string(variant), outputs);
-    if (variant == Variant::kLibrary) by_class = right_by_class(reference, outputs);
+    if (variant == Variant::kLibrary && !failed.empty()) by_class = right_by_class(reference, outputs);
   }
   std::string sizes;
   for (const auto& [name, value] : setting.input_case.sizes) sizes += " " + name + "=" + std::to_string(value);
@@ -223,10 +223,11 @@ void print(const std::map<std::string, Tally>& tallies) {
 // Twins that pass more often than not, and by why_it_survives() may: so many roundings follow one another there that
 // hardly an element is settled. Of the other twins half must be rejected there too. Of whole passes at drawn sizes,
 // which are of a few flows and widths of a few, nothing is asked but the reason of each that passes.
-bool lies_among_honest_roundings(const std::string& name, const std::string& what, bool drawn_sizes) {
+enum class Twins { kOfEach, kOfOneInFour, kOfDrawnSizes };  // which draws have them
+bool lies_among_honest_roundings(const std::string& name, const std::string& what, Twins twins) {
   static const std::set<std::string> whole_passes = {"energy_flow.flow_forward/bf16", "energy_flow.flow_backward/bf16",
                                                      "energy_flow.train_step/bf16", "energy_flow.text_bridge/bf16"};
-  if (drawn_sizes && whole_passes.count(name)) return true;
+  if (twins == Twins::kOfDrawnSizes && whole_passes.count(name)) return true;
   if (name == "energy_flow.text_encoder/bf16") return what == "unrounded" || what == "rounded once more";
   return name == "energy_flow.train_step/bf16" && what == "unrounded";
 }
@@ -251,10 +252,10 @@ void record(const std::map<std::string, Tally>& tallies) {
 double most_left(const std::string& name) {
   if (name == "energy_flow.text_bridge/fp32") return 0.6;
   if (name == "energy_flow.flow_backward/fp32") return 0.1;
-  return name == "energy_flow.flow_backward/bf16" || name == "energy_flow.flow_backward/tf32" ? 0.34 : 0.05;
+  return name == "energy_flow.flow_backward/bf16" || name == "energy_flow.flow_backward/tf32" ? 1.0 / 3 : 0.05;
 }
 
-void expect_right(const std::map<std::string, Tally>& tallies, bool drawn_sizes = false) {
+void expect_right(const std::map<std::string, Tally>& tallies, Twins twins) {
   print(tallies);
   record(tallies);
   for (const auto& [name, tally] : tallies) {
@@ -264,10 +265,10 @@ void expect_right(const std::map<std::string, Tally>& tallies, bool drawn_sizes 
           << name << ": too many draws are no case to judge the rest";
     for (const auto& reason : tally.reasons) ADD_FAILURE() << reason;
     for (const auto& [what, count] : tally.wrong) {
-      if (count < 4 || lies_among_honest_roundings(name, what, drawn_sizes)) continue;  // of so few, nothing follows
-      // Half of them, but for what chance may take of so few.
-      const double most = std::sqrt(static_cast<double>(count));
-      EXPECT_GE(static_cast<double>(tally.rejected.at(what)), 0.5 * static_cast<double>(count) - most)
+      if (count < 4 || lies_among_honest_roundings(name, what, twins)) continue;  // of so few, nothing follows
+      // Half of them; which cells a part of the seeds has twins of, one in four, is chance.
+      const double chance = twins == Twins::kOfOneInFour ? std::sqrt(static_cast<double>(count)) : 0;
+      EXPECT_GE(static_cast<double>(tally.rejected.at(what)), 0.5 * static_cast<double>(count) - chance)
           << name << ": twins " << what << " pass too often";
     }
   }
@@ -311,7 +312,7 @@ TEST_F(SeedSweep, SmallCases) {
       if (wanted <= 0 && tally.judged > judged) break;  // where it was no case, the next seed's turn
     }
   }
-  expect_right(tallies);
+  expect_right(tallies, wanted > 0 ? Twins::kOfOneInFour : Twins::kOfEach);
 }
 
 // Every size of the signature drawn anew, log-uniformly, as large as a second allows: small where nothing says how many
@@ -365,7 +366,7 @@ TEST_F(SeedSweep, SizesDrawnAtRandom) {
         }
       }
   }
-  expect_right(tallies, /*drawn_sizes=*/true);
+  expect_right(tallies, Twins::kOfDrawnSizes);
 }
 
 }  // namespace

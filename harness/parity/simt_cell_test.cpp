@@ -11,6 +11,7 @@
 #include "harness/simt/host_launch.h"
 #include "src/common/error.h"
 #include "src/common/sanitized.h"
+#include "src/make_runnable.h"
 
 namespace twinbench {
 namespace {
@@ -79,9 +80,7 @@ class PlantedPath final : public Runnable {
 CheckResult oracle_row(Planted planted) {
   g_planted = planted;
   Component component = *odd_cell().component;
-  component.optimized_simt = [](const NamedTensors& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
-    return std::make_unique<PlantedPath>(inputs, setting);
-  };
+  component.optimized_simt = make<PlantedPath>;
   ParityOptions options;
   options.checks = {"oracle"};
   const auto rows = check_cell(component, Variant::kOptimized, odd_cell().setting(), 1, options);

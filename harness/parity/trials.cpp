@@ -9,6 +9,7 @@
 #include "harness/compare/compare.h"
 #include "harness/compare/host_elements.h"
 #include "harness/compare/inputs.h"
+#include "harness/compare/tolerance_table.h"
 #include "harness/parity/reference.h"
 #include "harness/parity/rounding_decisions.h"
 #include "src/draws.h"
@@ -20,7 +21,6 @@ namespace {
 
 constexpr std::uint64_t kTrials = 8;
 constexpr double kFlips = 2;
-constexpr double kPoor = 0.05;  // of the root mean square, as the comparison has it of a baseline
 
 class MovedOperands final : public OraclesDecisions {
  public:
@@ -58,11 +58,9 @@ class FlippedRoundings final : public OraclesDecisions {
     const at::NoGradGuard no_grad;
     const std::size_t number = next_++;
     const at::Tensor plain = rounded_unobserved(values, mode);
-    if (decides_ && (number >= roundings_.size() || !roundings_[number].right.defined() ||
-                     !roundings_[number].right.sizes().equals(values.sizes())))
-      return plain;
+    if (decides_ && number >= roundings_.size()) return plain;
     const OpenRounding& rounding = roundings_.at(number);
-    if (!rounding.open.defined()) return plain;
+    if (!rounding.open.defined() || (decides_ && !rounding.open.sizes().equals(values.sizes()))) return plain;
     const at::Tensor either =
         draws::uniform(values.sizes(), trial_, static_cast<std::uint32_t>(number), -1, 1).sign() * rounding.allowed;
     const at::Tensor untouched = (values - rounding.right).abs().le(rounding.allowed);
@@ -114,16 +112,26 @@ NamedTensors moved_inputs(const NamedTensors& generated, std::uint64_t trial, do
   return moved;
 }
 
-NamedTensors distances(const std::vector<OutputSpec>& specs, const NamedTensors& right,
-                       const std::vector<NamedTensors>& runs) {
-  NamedTensors found;
-  for (const auto& spec : specs) {
-    if (!is_bounded(spec, right[spec.name])) continue;
-    at::Tensor sum = squared_distance(spec, right[spec.name], runs.front()[spec.name]);
-    for (std::size_t run = 1; run < runs.size(); ++run)
-      sum = sum + squared_distance(spec, right[spec.name], runs[run][spec.name]);
-    found.set(spec.name, sum.div(static_cast<double>(runs.size())).sqrt());
+void Distances::add(const NamedTensors& outputs) {
+  ++runs_;
+  for (const auto& spec : specs_) {
+    if (!is_bounded(spec, right_[spec.name])) continue;
+    const at::Tensor squared = squared_distance(spec, right_[spec.name], outputs[spec.name]);
+    const bool first = !sums_.contains(spec.name);
+    sums_.set(spec.name, first ? squared : sums_[spec.name] + squared);
+    most_.set(spec.name, first ? squared : at::maximum(most_[spec.name], squared));
   }
+}
+
+NamedTensors Distances::root_mean_square() const {
+  NamedTensors found;
+  for (const auto& [name, sum] : sums_) found.set(name, sum.div(static_cast<double>(runs_)).sqrt());
+  return found;
+}
+
+NamedTensors Distances::largest() const {
+  NamedTensors found;
+  for (const auto& [name, most] : most_) found.set(name, most.sqrt());
   return found;
 }
 
@@ -149,28 +157,19 @@ Trials trials_of(const Component& component, const Setting& setting, const Named
     right = baseline_outputs(component, oracle, generated);
   }
   const auto specs = output_specs(component.spec, setting);
-  const auto gather = [&](const NamedTensors& outputs, NamedTensors& gathered, const auto& joined) {
-    for (const auto& spec : specs) {
-      if (!is_bounded(spec, right[spec.name])) continue;
-      const at::Tensor squared = squared_distance(spec, right[spec.name], outputs[spec.name]);
-      gathered.set(spec.name, gathered.contains(spec.name) ? joined(gathered[spec.name], squared) : squared);
-    }
-  };
-  Trials found;
+  Distances settled(specs, right), flips(specs, right);
   for (std::uint64_t trial = 1; trial <= kTrials; ++trial) {
     {
       const MovedOperands moved(log, trial, bounded_by_class_alone(setting) ? kLastPlaceOfTf32 : kLastPlace);
       // What no product with rounded operands stands before, or nothing rounds, is met by the inputs.
-      gather(baseline_outputs(component, arithmetic, moved_inputs(generated, trial)), found.settled,
-             [](const at::Tensor& a, const at::Tensor& b) { return a + b; });
+      settled.add(baseline_outputs(component, arithmetic, moved_inputs(generated, trial)));
     }
     if (!rounds) continue;
     const FlippedRoundings flipped(roundings, log, trial);
-    gather(baseline_outputs(component, oracle, generated), found.flipped,
-           [](const at::Tensor& a, const at::Tensor& b) { return at::maximum(a, b); });
+    flips.add(baseline_outputs(component, oracle, generated));
   }
-  for (auto& [name, sum] : found.settled) sum = sum.div(static_cast<double>(kTrials)).sqrt();
-  for (auto& [name, most] : found.flipped) most = most.sqrt() * (kFlips / kOutOfReach);
+  Trials found{settled.root_mean_square(), flips.largest()};
+  for (auto& [name, most] : found.flipped) most = most * (kFlips / kOutOfReach);
   return found;
 }
 
@@ -198,9 +197,11 @@ std::string decided_by_roundings(const Component& component, const Setting& sett
       if (spec.tolerance.kind == Tolerance::Kind::kExact && !other[spec.name].equal(right[spec.name]))
         return "output '" + spec.name + "' is exact";
     // As far as makes a baseline a poor one: what follows from one decision, not from the sum of many roundings.
-    for (const auto& [name, error] : distances(specs, right, {other})) {
+    Distances apart(specs, right);
+    apart.add(other);
+    for (const auto& [name, error] : apart.largest()) {
       const at::Tensor size = right[name].abs().to(at::kDouble).nan_to_num(0.0, 0.0, 0.0);
-      if (error.square().mean().gt(size.square().mean() * (kPoor * kPoor)).item<bool>())
+      if (error.square().mean().gt(size.square().mean() * (kPoorBaseline * kPoorBaseline)).item<bool>())
         return "output '" + name + "' moves far";
     }
   }

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "src/registry.h"
@@ -35,10 +36,21 @@ Trials trials_of(const Component& component, const Setting& setting, const Named
 // The inputs, floating ones moved by up to that share of themselves, in each trial otherwise.
 NamedTensors moved_inputs(const NamedTensors& generated, std::uint64_t trial, double share = kLastPlace);
 
-// Root mean square distance of several runs' outputs from the right ones, of those that are compared within a
-// tolerance: an element each, in fp64; of complex ones the modulus.
-NamedTensors distances(const std::vector<OutputSpec>& specs, const NamedTensors& right,
-                       const std::vector<NamedTensors>& runs);
+// How far the outputs of several runs are from the right ones, of those that are compared within a tolerance: for each
+// element, in fp64; of complex ones the modulus. Zero where there is no number.
+class Distances {
+ public:
+  Distances(std::vector<OutputSpec> specs, NamedTensors right) : specs_(std::move(specs)), right_(std::move(right)) {}
+  void add(const NamedTensors& outputs);
+  NamedTensors root_mean_square() const;
+  NamedTensors largest() const;
+
+ private:
+  const std::vector<OutputSpec> specs_;
+  const NamedTensors right_;
+  std::int64_t runs_ = 0;
+  NamedTensors sums_, most_;  // of squares
+};
 
 // In modes that round: which output is another, if it is exact, or far from `right`, the oracle's, in one of eight runs
 // in which open roundings go either way and what follows is decided by what came of them, as the words of a text are;

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "src/make_runnable.h"
 #include "src/registry.h"
 
 namespace twinbench::selftest {
@@ -56,10 +57,5 @@ Setting row_scale_setting(Component& component, std::int64_t items, std::int64_t
 
 // Baseline factories that twins of the baseline replace.
 std::unique_ptr<Runnable> row_scale_baseline(const NamedTensors& inputs, const Setting& setting);
-
-template <typename Twin>
-std::unique_ptr<Runnable> make(const NamedTensors& inputs, const Setting& setting) {
-  return std::make_unique<Twin>(inputs, setting);
-}
 
 }  // namespace twinbench::selftest

@@ -71,7 +71,7 @@ void run_counters(const SelftestCase& selftest_case, std::vector<Catch>& caught)
   if (selftest_case.component.spec.name != "row_scale" || selftest_case.setting.input_case.pass == Pass::kBackward)
     return;
   Component correct = selftest_case.component;
-  correct.optimized = selftest::make<selftest::RowScale>;
+  correct.optimized = make<selftest::RowScale>;
   Pins pins;
   CounterSnapshot pinned = count_run(correct, Variant::kOptimized, selftest_case.setting, kSeed).counters;
   if (ProcessCallScope::counts_here()) pinned.process_calls = selftest_case.process_calls;

@@ -16,6 +16,7 @@
 #include "harness/runner/told_error.h"
 #include "src/common/error.h"
 #include "src/inputs.h"
+#include "src/make_runnable.h"
 #include "src/registry.h"
 
 namespace twinbench {
@@ -135,9 +136,7 @@ class Fragile final : public Runnable {
 
 TEST(SizeEdges, PlantedMistakesAreSeen) {
   Component component = find_component("energy_flow.simple_neuron");
-  component.optimized = [](const NamedTensors& inputs, const Setting& setting) -> std::unique_ptr<Runnable> {
-    return std::make_unique<Fragile>(inputs, setting);
-  };
+  component.optimized = make<Fragile>;
   for (SizeSpec& size : component.spec.signature.sizes) size.low = std::min<std::int64_t>(size.low, 0);
   Case one;
   for (const Case& known : component.spec.cases)
