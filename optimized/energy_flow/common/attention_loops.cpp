@@ -1,7 +1,7 @@
 // The loops of attention on the CPU: a tile holds up to kLanes queries, one a lane; keys come in blocks of kKeys.
 //
-// A lane never touches another one, and its sums run over keys and columns in ascending order: a query gives the same
-// bits in any tile, for any number of threads.
+// A lane never touches another one, and its sums run over keys and columns in ascending order, those of a query over
+// keys in parts of kSummed: a query gives the same bits in any tile, for any number of threads.
 #include "optimized/energy_flow/common/attention_loops.h"
 
 #include <ATen/Parallel.h>
@@ -14,10 +14,11 @@
 namespace twinbench::energy_flow {
 namespace {
 
-constexpr int kVector = 16;          // lanes of a vector
-constexpr std::int64_t kLanes = 48;  // queries of a tile: three vectors of 16
-constexpr std::int64_t kKeys = 64;   // of a block: its scores take 12 KiB
-constexpr int kSumRows = 8;          // whose sums stay in registers, three vectors each
+constexpr int kVector = 16;           // lanes of a vector
+constexpr std::int64_t kLanes = 48;   // queries of a tile: three vectors of 16
+constexpr std::int64_t kKeys = 64;    // of a block: its scores take 12 KiB
+constexpr std::int64_t kSummed = 32;  // keys summed one by one: weights are positive, so errors of a long sum add up
+constexpr int kSumRows = 8;           // whose sums stay in registers, three vectors each
 
 std::int64_t whole_vectors(std::int64_t count) { return (count + kVector - 1) / kVector * kVector; }
 
@@ -203,8 +204,8 @@ inline __attribute__((always_inline)) void weigh_block(std::int64_t count, std::
   Real* __restrict denominator = s.denominator;
   Real* __restrict factor = s.factor;
   for (std::int64_t first = 0; first < lanes; first += kVector) {
-    Real top[kVector], below[kVector], part[kVector];
-    for (int i = 0; i < kVector; ++i) top[i] = largest[first + i], part[i] = Real(0);
+    Real top[kVector], below[kVector], sum[kVector] = {};
+    for (int i = 0; i < kVector; ++i) top[i] = largest[first + i];
     for (std::int64_t key = 0; key < count; ++key)
       for (int i = 0; i < kVector; ++i) top[i] = larger_score(s.scores[key * kLanes + first + i], top[i]);
     for (int i = 0; i < kVector; ++i) {
@@ -212,14 +213,18 @@ inline __attribute__((always_inline)) void weigh_block(std::int64_t count, std::
       factor[first + i] = power_below(largest[first + i] - below[i]);  // of what minus infinity leads: 0
       largest[first + i] = top[i];
     }
-    for (std::int64_t key = 0; key < count; ++key) {
-      Real* __restrict row = s.scores + key * kLanes + first;
-      for (int i = 0; i < kVector; ++i) {
-        row[i] = power_below(row[i] - below[i]);
-        part[i] += row[i];
+    for (std::int64_t begin = 0; begin < count; begin += kSummed) {
+      Real part[kVector] = {};
+      for (std::int64_t key = begin; key < std::min(begin + kSummed, count); ++key) {
+        Real* __restrict row = s.scores + key * kLanes + first;
+        for (int i = 0; i < kVector; ++i) {
+          row[i] = power_below(row[i] - below[i]);
+          part[i] += row[i];
+        }
       }
+      for (int i = 0; i < kVector; ++i) sum[i] += part[i];
     }
-    for (int i = 0; i < kVector; ++i) denominator[first + i] = denominator[first + i] * factor[first + i] + part[i];
+    for (int i = 0; i < kVector; ++i) denominator[first + i] = denominator[first + i] * factor[first + i] + sum[i];
   }
 }
 
@@ -253,17 +258,17 @@ inline __attribute__((always_inline)) void attend_tile(const Attention<Real>& a,
     weigh_block(keys, lanes, s);
     if (begun) scale_sums(lanes, s);
     const auto values = block_rows(a, head.value, a.value.of_row, begin, keys, s.wide, s.values_of_block);
-    multiply_lanes<Real>({.depth = keys,
-                          .coefficient = s.scores,
-                          .of_row = 1,
-                          .of_inner = kLanes,
-                          .in = values.data,
-                          .in_row = values.of_row,
-                          .out = s.sums,
-                          .out_row = s.wide,
-                          .add = begun},
-                         lanes, s.wide);
-    begun = true;
+    for (std::int64_t part = 0; part < keys; part += kSummed, begun = true)
+      multiply_lanes<Real>({.depth = std::min(kSummed, keys - part),
+                            .coefficient = s.scores + part * kLanes,
+                            .of_row = 1,
+                            .of_inner = kLanes,
+                            .in = values.data + part * values.of_row,
+                            .in_row = values.of_row,
+                            .out = s.sums,
+                            .out_row = s.wide,
+                            .add = begun},
+                           lanes, s.wide);
   }
   if (!begun) std::fill_n(s.sums, kLanes * s.wide, Real(0));
   for (std::int64_t lane = 0; lane < lanes; ++lane) s.factor[lane] = Real(1) / s.denominator[lane];
