@@ -171,6 +171,11 @@ OutputSpec OutputSpec::with_gradient(std::uint32_t number, double spread) const 
   copy.gradient = always("normal", number, spread);
   return copy;
 }
+OutputSpec OutputSpec::advanced() const {
+  OutputSpec copy = *this;
+  copy.advancing = true;
+  return copy;
+}
 
 OutputSpec output(std::string name, const std::string& shape, Tolerance tolerance) {
   OutputSpec spec{std::move(name), std::move(tolerance), 0};

@@ -123,11 +123,13 @@ struct OutputSpec {
   Element element = Element::kFloating;
   std::optional<Draw> gradient = {};  // how grad_<name> is drawn in backward cases; absent: it has none
   std::string per = {};               // as an input's: gradients of per-layer weights
+  bool advancing = false;             // a state that every run moves by a step, which is judged by itself too
 
   OutputSpec batch(std::optional<std::int64_t> axis) const;
   OutputSpec with_nan() const;
   OutputSpec of(Element element) const;
   OutputSpec with_gradient(std::uint32_t number, double spread = 1) const;  // normal data
+  OutputSpec advanced() const;
 };
 // Along batch axis 0 unless told otherwise.
 OutputSpec output(std::string name, const std::string& shape, Tolerance tolerance);

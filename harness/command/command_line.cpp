@@ -261,7 +261,8 @@ void add_all(CLI::App& app, CommandLine& line) {
   add_common(list, options, false);
 
   auto* parity = app.add_subcommand("parity", "Checks that both variants compute the same");
-  parity->add_option("--checks", line.checks, "Comma-separated checks to run; default all");
+  parity->add_option("--checks", line.checks, "Comma-separated checks to run; default all")
+      ->check([](const std::string& text) { return text.empty() ? std::string("name at least one check") : ""; });
   parity->add_option("--held-out", options.held_out, kHeldOutHelp);
   add_common(parity, options, true);
   add_share(parity, options, true);

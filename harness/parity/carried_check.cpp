@@ -1,5 +1,6 @@
-// The check of what a component carries from run to run: several runs go on from each other's state as the oracle's do.
-#include <ATen/ops/ones_like.h>
+// The check of what a component carries from run to run: several runs go on from each other's state as the oracle's do,
+// on inputs that change in between; reset() then gives the first run again.
+#include <ATen/ATen.h>
 
 #include <algorithm>
 #include <array>
@@ -26,10 +27,73 @@ bool is_state(const ComponentSpec& spec, const std::string& output) {
                      [&](const InputSpec& one) { return one.role == Role::kState && one.name == output; });
 }
 
+// What the runs find by turns: the case's inputs, and those of the next seed where run() reads them each time.
+std::array<NamedTensors, 2> contents_by_turns(const Subject& subject) {
+  std::array<NamedTensors, 2> turns{subject.generated, subject.generated};
+  for (const auto& [name, other] : subject.shared.other_inputs()) {
+    if (!is_read_by_run(subject, name)) continue;
+    if (!other.sizes().equals(subject.generated[name].sizes())) return {subject.generated, subject.generated};
+    turns[1].set(name, other);
+  }
+  return turns;
+}
+
+// What came of a series of runs; of its last one also what it found.
+struct Series {
+  NamedTensors before, after;
+};
+
+// `after_reset`, where it is given: which bits differ from the first run's when the series has ended and starts over.
+Series series_of(const Subject& subject, Variant variant, const Setting& setting,
+                 const std::array<NamedTensors, 2>& turns, int runs, std::string* after_reset = nullptr) {
+  const auto contents = [&](int run) { return placed_inputs(turns[run % 2], setting.dtype, setting.device); };
+  const NamedTensors inputs = contents(0);
+  const auto write = [&](const NamedTensors& what) {
+    for (const auto& [name, tensor] : inputs)
+      if (is_read_by_run(subject, name)) tensor.detach().copy_(what[name]);
+  };
+  const auto runnable = subject.component.make(variant, inputs, setting);
+  for (int run = 0; run + 1 < runs; ++run) {
+    runnable->run();
+    write(contents(run + 1));
+  }
+  Series series{copied_outputs(*runnable), {}};
+  runnable->run();
+  series.after = copied_outputs(*runnable);
+  if (after_reset) {
+    write(contents(0));
+    run_afresh(*runnable);
+    *after_reset = subject.difference(copied_outputs(*runnable));
+  }
+  return series;
+}
+
+// A step is judged by its length, whatever the class says of the values: theirs allows more than a run moves them by.
+constexpr double kOfStep = 0.25, kOfBaselinesStep = 4;
+
+// Empty, or how far the last run's step is from the right one. `moved`: what close decisions may change of it.
+std::string wrong_step(const std::string& name, const Series& right, const Series& baseline, const Series& candidate,
+                       double moved) {
+  const auto step = [&](const Series& of) {
+    return of.after[name].cpu().to(at::kDouble) - of.before[name].cpu().to(at::kDouble);
+  };
+  const at::Tensor expected = step(right);
+  const auto apart = [&](const Series& of) {
+    return at::nan_to_num(step(of) - expected, 0.0, 0.0, 0.0).norm().item<double>();
+  };
+  const auto length_of = [](const at::Tensor& values) {
+    return at::nan_to_num(values.to(at::kDouble), 0.0, 0.0, 0.0).norm().item<double>();
+  };
+  const double length = length_of(expected), off = apart(candidate);
+  const double allowed = std::max(kOfStep * length, kOfBaselinesStep * apart(baseline)) + 2 * moved +
+                         4 * kLastPlace * length_of(right.after[name]);
+  return off <= allowed ? "" : c10::str("its last step is off by ", off, " (L2), the right one is ", length, " long");
+}
+
 // The declared outputs with their bounds as they hold for the inputs of the first run or, where that is more, for those
 // that the last one finds: the bound of a run that starts from a larger field is larger.
-std::vector<OutputSpec> outputs_of_last_run(const Subject& subject, const NamedTensors& states, CheckResult& result) {
-  NamedTensors found = subject.generated;
+std::vector<OutputSpec> outputs_of_last_run(const Subject& subject, NamedTensors found, const NamedTensors& states,
+                                            CheckResult& result) {
   for (const auto& [name, state] : states)
     if (is_state(subject.spec(), name) && found.contains(name) && state.sizes().equals(found[name].sizes()))
       found.set(name, state.to(found[name].options()));
@@ -53,67 +117,73 @@ std::vector<OutputSpec> outputs_of_last_run(const Subject& subject, const NamedT
 
 void check_carried(const Subject& subject, CheckResult& result) {
   const int runs = 2 + static_cast<int>(name_hash(subject.options.sample + " runs " + subject.drawn_by()) % 3);
-  NamedTensors before_last;  // as the run before the last one left them
-  const auto carried = [&](Variant variant, const Setting& setting, const NamedTensors& generated) {
-    const NamedTensors inputs = placed_inputs(generated, setting.dtype, setting.device);
-    const auto runnable = subject.component.make(variant, inputs, setting);
-    for (int run = 0; run < runs; ++run) {
-      if (run + 1 == runs && setting.dtype == Dtype::kFp64) before_last = copied_outputs(*runnable);
-      runnable->run();
-    }
-    return copied_outputs(*runnable);
+  const std::string which = "run " + std::to_string(runs) + " of one state: ";
+  const std::array<NamedTensors, 2> turns = contents_by_turns(subject);
+  const auto right = [&] {
+    return series_of(subject, Variant::kBaseline, oracle_setting(subject.setting), turns, runs);
   };
-  const auto right = [&] { return carried(Variant::kBaseline, oracle_setting(subject.setting), subject.generated); };
-  NamedTensors oracle;
+  Series oracle;
   bool close = false;
   {
     RoundingRecorder recorder;
     oracle = right();
     close = recorder.log.any_close && sets_decisions_aside(subject.setting);
   }
-  const NamedTensors baseline = carried(Variant::kBaseline, subject.setting, subject.generated),
-                     candidate = carried(subject.variant, subject.setting, subject.generated);
+  const Tainted tainted = close ? tainted_by_decisions([&] { return right().after; }, oracle.after, 1) : Tainted();
+  std::string after_reset;
+  const Series baseline = series_of(subject, Variant::kBaseline, subject.setting, turns, runs),
+               candidate = series_of(subject, subject.variant, subject.setting, turns, runs, &after_reset);
+  if (!after_reset.empty())
+    return result.fail("behind " + std::to_string(runs) + " runs reset() does not give back the first: other bits in " +
+                       after_reset);
   // The baseline's own error may be a lucky one: in a later run other operands round to the other side. Of thousands of
   // operands some do where inputs are off by so much. A run that is left out is off by more than kNearMiss.
   const double share = rounds_values(subject.setting) ? 64 * kLastPlace : kLastPlace;
   const auto honest_errors = [&] {
     Setting on_cpu = subject.setting;
     on_cpu.device = c10::Device(c10::DeviceType::CPU);
-    Distances apart(subject.outputs_declared(), oracle);
-    for (std::uint64_t trial = 1; trial <= kTrials; ++trial)
-      apart.add(carried(Variant::kBaseline, on_cpu, moved_inputs(subject.generated, trial, share)));
+    Distances apart(subject.outputs_declared(), oracle.after);
+    for (std::uint64_t trial = 1; trial <= kTrials; ++trial) {
+      const std::array<NamedTensors, 2> moved{moved_inputs(turns[0], trial, share),
+                                              moved_inputs(turns[1], trial, share)};
+      apart.add(series_of(subject, Variant::kBaseline, on_cpu, moved, runs).after);
+    }
     return apart.root_mean_square();
   };
   NamedTensors honest;
-  const Tainted tainted = close ? tainted_by_decisions(right, oracle, 1) : Tainted();
-  const std::string which = "run " + std::to_string(runs) + " of one state: ";
-  for (OutputSpec spec : outputs_of_last_run(subject, before_last, result)) {
+  for (OutputSpec spec : outputs_of_last_run(subject, turns[(runs - 1) % 2], oracle.before, result)) {
+    const std::string& name = spec.name;
     if (spec.tolerance.kind == Tolerance::Kind::kMeasured) continue;
-    if (!candidate.contains(spec.name) || candidate[spec.name].sizes() != baseline[spec.name].sizes())
-      return result.fail(which + "output '" + spec.name + "' is missing, or of another shape");
+    if (!candidate.after.contains(name) || candidate.after[name].sizes() != baseline.after[name].sizes())
+      return result.fail(which + "output '" + name + "' is missing, or of another shape");
+    const Moved moved = close ? tainted.moved.at(name) : Moved();
+    if (spec.advancing)
+      if (const auto wrong = wrong_step(name, oracle, baseline, candidate, moved.distance); !wrong.empty())
+        return result.fail(which + "output '" + name + "': " + wrong);
     if (close && sums_items(spec)) {
-      const auto wider = widened(spec, oracle[spec.name], tainted.moved.at(spec.name), subject.setting.dtype);
+      const auto wider = widened(spec, oracle.after[name], moved, subject.setting.dtype);
       if (!wider) continue;
       spec = *wider;
     }
     // Nobody knows which operands of a later run round to the other side: where any do, the class alone bounds what is
-    // computed anew in each run. What goes on from run to run is held to the baseline's own error.
-    const bool flips = rounds_values(subject.setting) && !is_state(subject.spec(), spec.name);
+    // computed anew in each run, and a state whose step is judged. What else goes on from run to run is held to the
+    // baseline's own error.
+    const bool flips = rounds_values(subject.setting) && (spec.advancing || !is_state(subject.spec(), name));
     const at::Tensor unsettled =
-        flips || bounded_by_class_alone(subject.setting) ? at::ones_like(oracle[spec.name], at::kBool) : at::Tensor();
+        flips || bounded_by_class_alone(subject.setting) ? at::ones_like(oracle.after[name], at::kBool) : at::Tensor();
     const auto compared_with = [&](const at::Tensor& errors) {
-      return compare(spec, oracle[spec.name], baseline[spec.name], candidate[spec.name], subject.setting.dtype,
+      return compare(spec, oracle.after[name], baseline.after[name], candidate.after[name], subject.setting.dtype,
                      unsettled, errors);
     };
     Comparison compared = compared_with({});
     if (compared.judgement == Judgement::kRejected && compared.worst_ratio > kGross &&
         compared.worst_ratio <= kNearMiss) {
       if (honest.size() == 0) honest = honest_errors();
-      if (honest.contains(spec.name)) compared = compared_with(honest[spec.name]);
+      if (honest.contains(name)) compared = compared_with(honest[name]);
     }
     const bool exact = spec.tolerance.kind == Tolerance::Kind::kExact;
     if (compared.judgement == Judgement::kRejected && (exact || compared.worst_ratio > kGross))
-      return result.fail(which + "output '" + spec.name + "': " + compared.reason);
+      return result.fail(which + "output '" + name + "': " + compared.reason);
   }
 }
 

@@ -1,4 +1,5 @@
-// A state that grows from run to run: its bound grows with it, and work that a later run leaves out is still seen.
+// A state that grows from run to run: its bound grows with it, and work that a later run leaves out is still seen. Steps
+// of a state, inputs that change between them, and what reset() must give back.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -55,11 +56,66 @@ Component growing() {
   return component;
 }
 
-CheckVerdict carried(const Component& component, double idle) {
+// state <- state + input / 1000, but for the optimized one's mistake, from its second run on.
+enum Mistake { kNone, kKeepsItsInput, kStaysAtReset, kHalfAStep, kNoGradient };
+template <bool kMistaken>
+class Stepping : public Runnable {
+ public:
+  Stepping(const NamedTensors& inputs, const Setting& setting)
+      : inputs_(inputs),
+        kept_(inputs["input"].clone()),
+        backward_(setting.backward()),
+        mistake_(kMistaken ? static_cast<int>(setting.option("mistake")) : kNone) {
+    Stepping::reset();
+  }
+  void run() override {
+    const bool later = runs_++ > 0;
+    const at::Tensor step = (mistake_ == kKeepsItsInput ? kept_ : inputs_["input"]) / 1000;
+    state_ = state_ + (later && mistake_ == kHalfAStep ? step / 2 : step);
+    if (backward_ && !(later && mistake_ == kNoGradient)) gradient_ = inputs_["grad_state"] / 1000;
+  }
+  NamedTensors outputs() override {
+    return backward_ ? NamedTensors{{"grad_input", gradient_}} : NamedTensors{{"state", state_}};
+  }
+  void reset() override {
+    if (mistake_ == kStaysAtReset && runs_ > 1) return;
+    state_ = inputs_["state"].clone();
+    gradient_ = at::zeros_like(state_);
+    runs_ = 0;
+  }
+
+ private:
+  const NamedTensors inputs_;
+  at::Tensor kept_, state_, gradient_;
+  const bool backward_;
+  const int mistake_;
+  int runs_ = 0;
+};
+
+Component stepping() {
+  Component component;
+  component.spec.pipeline = "test";
+  component.spec.name = "stepping";
+  component.spec.signature = {
+      .sizes = {{"n", 0}},
+      .options = {count_option("mistake", 0, 0, 4, "of the optimized variant")},
+      .inputs = {state("state", "n", from_case(1)), data("input", "n", from_case(2)).batch(std::nullopt)},
+      .outputs = {output("state", "n", {Tolerance::Kind::kBound, {0, 1e-3}, {0, 1e-3}, "test"})
+                      .batch(std::nullopt)
+                      .with_gradient(3)
+                      .advanced()},
+  };
+  component.baseline = make<Stepping<false>>;
+  component.optimized = make<Stepping<true>>;
+  return component;
+}
+
+CheckVerdict carried(const Component& component, const std::string& option, double value, Pass pass = Pass::kForward) {
   Setting setting;
   setting.input_case.name = "only";
   setting.input_case.sizes = {{"n", 50}};
-  setting.input_case.options = {{"idle", idle}};
+  setting.input_case.options = {{option, value}};
+  setting.input_case.pass = pass;
   const auto rows = check_cell(component, Variant::kOptimized, setting, 1, {.checks = {"carried"}});
   for (const auto& row : rows)
     if (row.check == "carried") return row.verdict;
@@ -67,8 +123,23 @@ CheckVerdict carried(const Component& component, double idle) {
 }
 
 TEST(Carried, BoundGrowsWithTheState) {
-  EXPECT_EQ(carried(growing(), 0), CheckVerdict::kPass);
-  EXPECT_EQ(carried(growing(), 1), CheckVerdict::kFail);
+  EXPECT_EQ(carried(growing(), "idle", 0), CheckVerdict::kPass);
+  EXPECT_EQ(carried(growing(), "idle", 1), CheckVerdict::kFail);
+}
+
+TEST(Carried, InputsChangeBetweenRunsAndResetGivesTheFirstOneAgain) {
+  EXPECT_EQ(carried(stepping(), "mistake", kNone), CheckVerdict::kPass);
+  EXPECT_EQ(carried(stepping(), "mistake", kKeepsItsInput), CheckVerdict::kFail);
+  EXPECT_EQ(carried(stepping(), "mistake", kStaysAtReset), CheckVerdict::kFail);
+}
+
+TEST(Carried, AStepIsJudgedWhereTheClassAllowsMoreThanIt) {
+  EXPECT_EQ(carried(stepping(), "mistake", kHalfAStep), CheckVerdict::kFail);
+}
+
+TEST(Carried, ALaterWayBackIsDone) {
+  EXPECT_EQ(carried(stepping(), "mistake", kNone, Pass::kBackward), CheckVerdict::kPass);
+  EXPECT_EQ(carried(stepping(), "mistake", kNoGradient, Pass::kBackward), CheckVerdict::kFail);
 }
 
 }  // namespace

@@ -221,7 +221,7 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
   thorough("relation", !component.spec.relations.empty(), check_relations);
   thorough("ways", !cell.choices.empty(), check_ways);
   in_turn("threads", true, check_threads);
-  in_turn("carried", component.spec.signature.has_state() && !backward, check_carried);
+  in_turn("carried", component.spec.signature.has_state(), check_carried);
   in_turn("instances", true, check_instances);
   if (variant == Variant::kBaseline)  // it shows this once of its component
     thorough("sensitivity", !setting.input_case.degenerate, check_sensitivity);

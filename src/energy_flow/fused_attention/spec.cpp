@@ -11,15 +11,17 @@
 namespace twinbench::energy_flow::fused_attention {
 namespace {
 
-enum class Padding { kNone, kTail, kScattered, kBlocks, kIslands };
+enum class Padding { kNone, kTail, kScattered, kBlocks, kIslands, kAllButOne };
 
 Signature signature() {
   const Tolerance attended{Tolerance::Kind::kBound, {1e-5, 2e-6}, {1e-2, 5e-3}, "C19", {1e-5, 2e-6}, {2e-3, 1e-3}};
   return {
-      .options = {of_inputs(choice_option("padding", {"none", "tail", "scattered", "blocks", "islands"}, "none",
+      .options = {of_inputs(choice_option("padding", {"none", "tail", "scattered", "blocks", "islands", "all_but_one"},
+                                          "none",
                                           "which keys are padding: none, from some key on, here and there, most of "
-                                          "them in one stretch, so that whole blocks of keys are skipped, or all but "
-                                          "a few between the first, the middle and the last of a block"))},
+                                          "them in one stretch, so that whole blocks of keys are skipped, all but a "
+                                          "few between the first, the middle and the last of a block, or, in every "
+                                          "other sample, all but one"))},
       .inputs = {data("query", "batch, heads, queries, width", from_case(1)),
                  data("key", "batch, heads, keys, width", from_case(2)),
                  data("value", "batch, heads, keys, width", from_case(3)),
@@ -37,6 +39,7 @@ bool is_padding(const Setting& setting, std::int64_t kind, std::int64_t key) {
     case Padding::kNone: return false;
     case Padding::kTail: return key > (keys / 2 + 37 * kind) % keys;
     case Padding::kScattered: return key != kind % keys && (7 * key + 3 * kind) % 3 != 0;
+    case Padding::kAllButOne: return kind % 2 == 0 && key != kind * keys / setting.size("batch");
     case Padding::kIslands: return key != keys / 2 && key % 4 != 1 + kind % 2;
     case Padding::kBlocks: return kind % 2 == 0 ? key < 3 * keys / 4 : key >= keys / 8 && key < 7 * keys / 8;
   }

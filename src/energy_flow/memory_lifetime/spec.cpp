@@ -25,8 +25,8 @@ Signature signature() {
       .inputs = {state("weight_input", "layers, 3 * hidden, hidden", normal(1, 0.3)).batch(std::nullopt),
                  state("weight_hidden", "layers, 3 * hidden, hidden", normal(2, 0.3)).batch(std::nullopt),
                  batches("input", from_case(3)), batches("target", uniform(4, -1, 1))},
-      .outputs = {result("weight_input", "layers, 3 * hidden, hidden", parameters),
-                  result("weight_hidden", "layers, 3 * hidden, hidden", parameters),
+      .outputs = {result("weight_input", "layers, 3 * hidden, hidden", parameters).advanced(),
+                  result("weight_hidden", "layers, 3 * hidden, hidden", parameters).advanced(),
                   result("loss", "micro_steps", loss), result("work", "work_columns", measured).of(Element::kInt64)},
   };
 }

@@ -57,8 +57,9 @@ Signature signature() {
                  state("counts", "counted", not_drawn()).of(Element::kInt64).batch(std::nullopt)},
       // loss: of the window, no number where every micro-step was skipped. losses: of each micro-step; their parts
       // where there are texts, 0 where a micro-step has no row, nothing is encoded, nothing decoded.
-      .outputs = {result("parameters", "elements", moved), result("first_moment", "elements", gradient),
-                  result("second_moment", "elements", gradient), result("gradients", "elements", gradient),
+      .outputs = {result("parameters", "elements", moved).advanced(),
+                  result("first_moment", "elements", gradient).advanced(),
+                  result("second_moment", "elements", gradient).advanced(), result("gradients", "elements", gradient),
                   result("loss", "1", loss).with_nan(), result("losses", "micro_steps", loss).with_nan(),
                   result("norm", "1", gradient).of(Element::kDouble).with_nan(), exact("counts", "counted"),
                   exact("record", "recorded"), exact("anomaly", "anomaly_columns"),

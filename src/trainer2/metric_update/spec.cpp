@@ -28,8 +28,8 @@ Signature signature() {
                  data("lior_nudged", "steps", from_case(5, 0.02)).shifted(1).batch(std::nullopt).without_gradient(),
                  data("theta", "planes", uniform(6, -3, 3)).batch(std::nullopt).without_gradient(),
                  keys("plane_axes", "slots, 2").batch(std::nullopt)},
-      .outputs = {output("metric", "axes", update).batch(std::nullopt),
-                  output("coupling", "blocks", update).batch(std::nullopt),
+      .outputs = {output("metric", "axes", update).batch(std::nullopt).advanced(),
+                  output("coupling", "blocks", update).batch(std::nullopt).advanced(),
                   exact_output("rejects", "3", Element::kInt64).batch(std::nullopt),
                   output("report", "steps, 3", report).batch(std::nullopt).with_nan()},
   };

@@ -18,7 +18,7 @@ Signature signature() {
                  data("mean_velocity", "steps, axes", from_case(2, 0.3)).batch(std::nullopt).without_gradient(),
                  data("lior_change", "steps", from_case(3, 0.1)).batch(std::nullopt).without_gradient(),
                  keys("plane_axes", "slots, 2").batch(std::nullopt)},
-      .outputs = {output("theta", "planes", angle).batch(std::nullopt).with_nan(),
+      .outputs = {output("theta", "planes", angle).batch(std::nullopt).with_nan().advanced(),
                   exact_output("updates", "steps", Element::kInt64).batch(std::nullopt),
                   output("mean_change", "steps", change).batch(std::nullopt)},
   };
