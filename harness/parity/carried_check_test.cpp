@@ -1,5 +1,5 @@
-// A state that grows from run to run: its bound grows with it, and work that a later run leaves out is still seen. Steps
-// of a state, inputs that change between them, and what reset() must give back.
+// States from run to run: a bound grows with its state, steps are judged, work that a later run leaves out is seen.
+// Inputs change between the runs, and reset() must give the first one back.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 

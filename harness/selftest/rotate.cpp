@@ -79,24 +79,28 @@ class LoopRotateBackward : public Runnable {
       : inputs_(inputs),
         steps_(setting.size("steps")),
         of_turn_(at::zeros_like(inputs["turn"].contiguous())),
-        of_drive_(at::zeros_like(inputs["drive"].contiguous())) {}
+        of_drive_(at::zeros_like(inputs["drive"].contiguous())) {
+    LoopRotateBackward::reset();
+  }
+  void reset() override { field_ = inputs_["field"].clone(at::MemoryFormat::Contiguous); }
   void run() override {
     using Number = Rotate::Number;
     const auto numbers = [&](const at::Tensor& t) { return reinterpret_cast<const Number*>(t.const_data_ptr()); };
-    const at::Tensor field = inputs_["field"].contiguous(), turn = inputs_["turn"].contiguous(),
-                     drive = inputs_["drive"].contiguous(), of_field = inputs_["grad_field"].contiguous(),
-                     of_planes = inputs_["grad_planes"].contiguous();
+    const at::Tensor turn = inputs_["turn"].contiguous(), drive = inputs_["drive"].contiguous(),
+                     of_field = inputs_["grad_field"].contiguous(), of_planes = inputs_["grad_planes"].contiguous();
+    auto* const field = reinterpret_cast<Number*>(field_.mutable_data_ptr());
     const float *d = drive.const_data_ptr<float>(), *p = of_planes.const_data_ptr<float>();
-    const std::int64_t width = field.size(1), count = field.numel();
+    const std::int64_t width = field_.size(1), count = field_.numel();
     auto* const to_turn = reinterpret_cast<Number*>(of_turn_.mutable_data_ptr());
     float* const to_drive = of_drive_.mutable_data_ptr<float>();
     std::vector<Number> before(static_cast<std::size_t>(steps_));
-    for (std::int64_t item = 0; item < field.size(0); ++item) {
+    for (std::int64_t item = 0; item < field_.size(0); ++item) {
       const Number t = numbers(turn)[item];
       std::complex<double> sum = 0;
       for (std::int64_t i = item * width; i < (item + 1) * width; ++i) {
-        Number z = numbers(field)[i], all = 0;
+        Number z = field[i], all = 0;
         for (auto& kept : before) kept = z, z = z * t + Number(d[i], d[count + i]);
+        field[i] = z;  // the next run goes on from there
         Number gradient = numbers(of_field)[i] - Number(0, 1) * Number(p[i], p[count + i]);
         for (auto kept = before.rbegin(); kept != before.rend(); ++kept) {
           sum += std::conj(*kept) * gradient;
@@ -114,7 +118,7 @@ class LoopRotateBackward : public Runnable {
  private:
   NamedTensors inputs_;
   std::int64_t steps_;
-  at::Tensor of_turn_, of_drive_;
+  at::Tensor field_, of_turn_, of_drive_;
 };
 
 Signature signature() {

@@ -404,8 +404,8 @@ std::string miscounted(const NamedTensors& inputs, const NamedTensors& outputs, 
   return "";
 }
 
-// A row's entry is discarded where it is farther off than zeros, of a right side that is zero where it is not: the first
-// call's is given, then what the call before it left. How many may lie so near that rounding decides is allowed for.
+// A row's entry is discarded where it is farther off than zeros: the first call's is given, then what the call before
+// it left. Where one lies so near that rounding decides, or the right side is zero, either is allowed.
 std::string discarded_off(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
   constexpr double kNear = 1e-4;
   const Calls made(inputs, setting);
