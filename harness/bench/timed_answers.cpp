@@ -27,6 +27,7 @@ constexpr double kFault_s = 1e-6;        // a page of memory that is touched for
 constexpr double kNewToSeen = 3;         // branches that are foreseen the second time take less
 constexpr int kQuickRounds = 3, kTries = 3;
 constexpr double kFreshToLater = 10;  // of a state: what goes on needs no memory anew
+constexpr double kGross = 8;          // times what the comparison allows
 constexpr int kFewestOn = 10, kMostOn = 1000;
 constexpr double kGoingOn_s = 0.2;
 
@@ -205,6 +206,28 @@ std::string TimedAnswers::wrong(const NamedTensors& outputs) const {
   return result.reason;
 }
 
+std::string TimedAnswers::wrong_step(const NamedTensors& found, const NamedTensors& before,
+                                     const NamedTensors& after) const {
+  NamedTensors inputs = own_;
+  for (const auto& name : in_place_) inputs.set(name, found[name].to(own_[name].options()).clone());
+  for (const auto& input : inputs_of(component_.spec.signature, completed(component_.spec.signature, setting_))) {
+    if (input.role != Role::kState) continue;
+    if (!before.contains(input.name) || !before[input.name].sizes().equals(own_[input.name].sizes())) return "";
+    inputs.set(input.name, before[input.name].to(own_[input.name].options()));
+  }
+  try {
+    const Reference reference(component_, setting_, inputs);
+    CheckResult judged;
+    reference.judge(after, judged);
+    for (const auto& row : judged.outputs)  // nobody drew this state: what is looked for is work that is not done
+      if (row.comparison.judgement == Judgement::kRejected && row.comparison.worst_ratio > kGross)
+        return "output '" + row.name + "': " + row.comparison.reason;
+    return "";
+  } catch (const Error&) {  // so far from where it began it is a state that the baseline refuses
+    return "";
+  }
+}
+
 void TimedAnswers::require_another_answer(const NamedTensors& own_outputs) const {
   if (!changes_in_place() && bits_of(never_seen(1)) == bits_of(own_))
     throw Error(ErrorKind::kInternal, component_.spec.id() + " case " + setting_.input_case.name,
@@ -347,12 +370,20 @@ std::string JudgedVariant::stops_working() {
   int runs = 0;
   for (runnable.start_over(); runs < kFewestOn || (runs < kMostOn && processor_seconds() - start < kGoingOn_s); ++runs)
     runnable.run();
+  const NamedTensors before = copied_outputs(runnable);
+  runnable.run();
+  const NamedTensors after = copied_outputs(runnable);
   for (int again = 0; again < kQuickRounds; ++again) on_s = std::min(on_s, seconds_of_run(runnable));
   for (int again = 0; again < kQuickRounds; ++again) {
     runnable.start_over();
     fresh_s = std::min(fresh_s, seconds_of_run(runnable));
   }
-  if (fresh_s < kNoRun || fresh_s < kFreshToLater * on_s) return "";
+  if (fresh_s < kNoRun) {
+    const std::string wrong = answers_.wrong_step(inputs_.front(), before, after);
+    return wrong.empty() ? ""
+                         : "remembers: behind " + std::to_string(runs) + " runs that go on from each other: " + wrong;
+  }
+  if (fresh_s < kFreshToLater * on_s) return "";
   return "remembers: behind " + std::to_string(runs) +
          " runs that go on from each other one takes less than a tenth of a run that starts over: it does not compute";
 }

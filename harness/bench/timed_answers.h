@@ -40,6 +40,9 @@ class TimedAnswers {
 
   // Empty, or why these are not the outputs for the changed inputs. Also: that somebody wrote to the expected values.
   std::string wrong(const NamedTensors& outputs) const;
+  // Empty, or why `after` is not what one run on these inputs makes of the state that `before` holds, what the run
+  // before it gave. Also empty where nobody can say: a state that does not come out, one that the baseline refuses.
+  std::string wrong_step(const NamedTensors& found, const NamedTensors& before, const NamedTensors& after) const;
   // Throws Error(kInternal) where the answer to the twin's own inputs would pass for the changed ones, or where nothing
   // changes with the seed: nothing could fail.
   void require_another_answer(const NamedTensors& own_outputs) const;
@@ -108,7 +111,8 @@ class JudgedVariant {
   // answers, whole or by tile, gains from a walk that changes one element a run, or none where all data are integers.
   std::string remembers_contents();
   double seconds_on(const NamedTensors& contents);
-  // Runs that go on from each other may not come to take a small part of one that starts over.
+  // Runs that go on from each other may not come to take a small part of one that starts over; where one is too quick
+  // to say so, a last one must make of its state what the baseline makes of it.
   std::string stops_working();
   bool is_slow() const;
 

@@ -221,19 +221,16 @@ SelftestCase close_relation(const std::string& name, const std::string& what, co
   return related;
 }
 
-SelftestCase timed_state() {
-  SelftestCase correct = twin("timed_state", "timed runs go on, judged ones start afresh", "", make<Rotate>);
-  correct.setting.input_case.timed = true;
-  correct.benched = true;
-  return correct;
+SelftestCase in_time(SelftestCase one) {
+  one.setting.input_case.timed = true;
+  one.benched = true;
+  return one;
 }
 
 // Of runs that are long enough to be told apart by their time.
 SelftestCase long_runs(SelftestCase one) {
-  one.setting.input_case.timed = true;
   one.setting.input_case.sizes["width"] = 20'000;
-  one.benched = true;
-  return one;
+  return in_time(std::move(one));
 }
 
 SelftestCase custom_gradient() {
@@ -253,6 +250,8 @@ std::vector<SelftestCase> wrong_in_state_or_kind() {
       twin("runs_once", "advances its state in the first run after reset() alone", "carried", make<RunsOnce>),
       long_runs(twin("stops_after_six_runs", "works in the first six runs after reset() alone", "remembers",
                      make<StopsAfterSixRuns>)),
+      in_time(twin("short_runs_stop", "the same where a run is too short to be told by its time", "remembers",
+                   make<StopsAfterSixRuns>)),
       twin("reset_clears", "returns to zeros, not to what it was given", "oracle", make<ResetClears>),
       twin("advances_its_input", "advances the given state in place", "input_mutation", make<AdvancesItsInput>),
       twin("conjugated", "complex conjugate of the answer", "oracle", make<Conjugated>),
@@ -289,7 +288,7 @@ std::vector<SelftestCase> correct_in_state_or_kind() {
       close_relation("close_in_blocks", "another last bit where the relation allows a tolerance", "",
                      make<DependsOnBlocks>),
       custom_gradient(),
-      timed_state(),
+      in_time(twin("timed_state", "timed runs go on, judged ones start afresh", "", make<Rotate>)),
       long_runs(
           twin("long_timed_state", "runs that go on from each other, each with all of its work", "", make<Rotate>)),
       specimen("seen_specimen", "a documented mistake that the comparison rejects", "", "normal"),
