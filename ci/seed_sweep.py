@@ -60,17 +60,20 @@ def missing(rows, component, what, wanted):
     return [seed for seed in range(1, wanted + 1) if seed not in there]
 
 
-def next_part(rows, component, wanted):
-    """(what, first, how many), consecutive ones, as many as PART_SECONDS allow; None where none is missing."""
+def next_part(rows, component, wanted, running=()):
+    """(component, what, first, how many), consecutive ones, as many as PART_SECONDS allow; None where all there are
+    passed or are `running`, parts like it."""
     for what, total in wanted.items():
-        if not (left := missing(rows, component, what, total)):
+        taken = {seed for name, whose, first, count in running if (name, whose) == (component, what)
+                 for seed in range(first, first + count)}
+        if not (left := [seed for seed in missing(rows, component, what, total) if seed not in taken]):
             continue
         most = FIRST_PART
         if mine := mine_of(rows, component, what):
             rate = sum(row["seconds"] for row in mine) / sum(row["count"] for row in mine)
             most = max(1, int(PART_SECONDS / max(rate, 1e-3)))
         together = next((n for n, seed in enumerate(left) if seed != left[0] + n), len(left))
-        return what, left[0], min(most, together)
+        return component, what, left[0], min(most, together)
     return None
 
 
@@ -105,18 +108,16 @@ def sweep(options, wanted):
     failed, running = set(), {}
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         while True:
-            for name in names:
-                if len(running) == options.jobs or time.monotonic() > until:
+            while len(running) < options.jobs and time.monotonic() <= until:
+                parts = (next_part(rows, name, wanted, running.values()) for name in names if name not in failed)
+                if not (part := next(filter(None, parts), None)):
                     break
-                if name in failed or name in running.values():
-                    continue
-                if part := next_part(rows, name, wanted):
-                    running[pool.submit(run_part, options.program, name, *part, revision)] = name
+                running[pool.submit(run_part, options.program, *part, revision)] = part
             if not running:
                 break
             done, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
             for future in done:
-                name = running.pop(future)
+                name, *_ = running.pop(future)
                 row, printed = future.result()
                 rows.append(row)
                 with open(options.record, "a") as file:

@@ -119,13 +119,18 @@ def line(first, count, seconds, passed=True):
 
 def test_parts_are_as_long_as_a_seed_takes_and_fill_gaps():
     wanted = {"seeds": 200}
-    assert seed_sweep.next_part([], ROTOR, wanted) == ("seeds", 1, seed_sweep.FIRST_PART)
-    assert seed_sweep.next_part([line(1, 5, 5)], ROTOR, wanted) == ("seeds", 6, 195)
-    assert seed_sweep.next_part([line(1, 5, 500)], ROTOR, wanted) == ("seeds", 6, seed_sweep.PART_SECONDS // 100)
-    assert seed_sweep.next_part([line(1, 1, 4000)], ROTOR, wanted) == ("seeds", 2, 1)
-    assert seed_sweep.next_part([line(1, 5, 1), line(9, 192, 1)], ROTOR, wanted) == ("seeds", 6, 3)
-    assert seed_sweep.next_part([line(1, 5, 1), line(6, 195, 1, passed=False)], ROTOR, wanted)[:2] == ("seeds", 6)
+    assert seed_sweep.next_part([], ROTOR, wanted) == (ROTOR, "seeds", 1, seed_sweep.FIRST_PART)
+    assert seed_sweep.next_part([line(1, 5, 5)], ROTOR, wanted) == (ROTOR, "seeds", 6, 195)
+    assert seed_sweep.next_part([line(1, 5, 500)], ROTOR, wanted) == (ROTOR, "seeds", 6, seed_sweep.PART_SECONDS // 100)
+    assert seed_sweep.next_part([line(1, 1, 4000)], ROTOR, wanted) == (ROTOR, "seeds", 2, 1)
+    assert seed_sweep.next_part([line(1, 5, 1), line(9, 192, 1)], ROTOR, wanted) == (ROTOR, "seeds", 6, 3)
+    failed = line(6, 195, 1, passed=False)
+    assert seed_sweep.next_part([line(1, 5, 1), failed], ROTOR, wanted)[:3] == (ROTOR, "seeds", 6)
     assert seed_sweep.next_part([line(1, 200, 1)], ROTOR, wanted) is None
+    running = [(METRIC, "seeds", 1, 200), (ROTOR, "sizes", 1, 200), (ROTOR, "seeds", 6, 5)]
+    assert seed_sweep.next_part([line(1, 5, 500)], ROTOR, wanted, running) == (ROTOR, "seeds", 11, 3), \
+        "two jobs may share what a slow component lacks"
+    assert seed_sweep.next_part([line(1, 5, 1)], ROTOR, wanted, [(ROTOR, "seeds", 6, 195)]) is None
 
 
 def test_the_page_adds_up_what_passed_and_names_what_is_short():

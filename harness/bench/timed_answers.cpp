@@ -27,7 +27,6 @@ constexpr double kFault_s = 1e-6;        // a page of memory that is touched for
 constexpr double kNewToSeen = 3;         // branches that are foreseen the second time take less
 constexpr int kQuickRounds = 3, kTries = 3;
 constexpr double kFreshToLater = 10;  // of a state: what goes on needs no memory anew
-constexpr double kGross = 8;          // times what the comparison allows
 constexpr int kFewestOn = 10, kMostOn = 1000;
 constexpr double kGoingOn_s = 0.2;
 
@@ -209,12 +208,9 @@ std::string TimedAnswers::wrong(const NamedTensors& outputs) const {
 std::string TimedAnswers::wrong_step(const NamedTensors& found, const NamedTensors& before,
                                      const NamedTensors& after) const {
   NamedTensors inputs = own_;
-  for (const auto& name : in_place_) inputs.set(name, found[name].to(own_[name].options()).clone());
-  for (const auto& input : inputs_of(component_.spec.signature, completed(component_.spec.signature, setting_))) {
-    if (input.role != Role::kState) continue;
-    if (!before.contains(input.name) || !before[input.name].sizes().equals(own_[input.name].sizes())) return "";
-    inputs.set(input.name, before[input.name].to(own_[input.name].options()));
-  }
+  for (const auto& name : in_place_) inputs.set(name, found[name].to(own_[name].options()));
+  for (const auto& input : inputs_of(component_.spec.signature, completed(component_.spec.signature, setting_)))
+    if (input.role == Role::kState && !go_on_from(inputs, input.name, before)) return "";
   try {
     const Reference reference(component_, setting_, inputs);
     CheckResult judged;

@@ -59,6 +59,9 @@ Comparison compare(const OutputSpec& spec, const at::Tensor& oracle, const at::T
                    const at::Tensor& honest = {});
 // Above this ratio of error to what is allowed no bad luck of the baseline's explains a rejection.
 constexpr double kNearMiss = 100;
+// And above this one work is not done, where a state has gone on from run to run: its error grows with the runs, and
+// discrete answers may follow.
+constexpr double kGross = 8;
 
 // Empty, or where the output's class asks more of these inputs than fp32 arithmetic can give: kOutOfReach times
 // `honest`, which is a root mean square, is more than the specification's bound. No rule is any wider for it.

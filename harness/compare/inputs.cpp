@@ -38,6 +38,18 @@ NamedTensors placed_inputs(const NamedTensors& generated, Dtype dtype, c10::Devi
   return placed;
 }
 
+void overwrite_inputs(const NamedTensors& inputs, const NamedTensors& generated, const Setting& setting) {
+  for (const auto& [name, contents] : placed_inputs(generated, setting.dtype, setting.device))
+    inputs[name].detach().copy_(contents);
+}
+
+bool go_on_from(NamedTensors& inputs, const std::string& state, const NamedTensors& outputs) {
+  if (!inputs.contains(state) || !outputs.contains(state)) return false;
+  if (!outputs[state].sizes().equals(inputs[state].sizes())) return false;
+  inputs.set(state, outputs[state].to(inputs[state].options()));
+  return true;
+}
+
 std::set<std::string> inputs_read_by_run(const ComponentSpec& spec, const Setting& setting) {
   const bool steps = spec.batch_size.empty() && spec.signature.has_state();
   std::set<std::string> names;

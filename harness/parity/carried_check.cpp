@@ -16,8 +16,6 @@ namespace twinbench {
 
 namespace {
 
-// A state's error grows with the runs, and discrete answers may follow: what is looked for is work that is not done.
-constexpr double kGross = 8;
 constexpr std::uint64_t kTrials = 4;
 
 // Of the inputs, one that run() advances, which comes out under the same name.
@@ -46,22 +44,23 @@ struct Series {
 // `after_reset`, where it is given: which bits differ from the first run's when the series has ended and starts over.
 Series series_of(const Subject& subject, Variant variant, const Setting& setting,
                  const std::array<NamedTensors, 2>& turns, int runs, std::string* after_reset = nullptr) {
-  const auto contents = [&](int run) { return placed_inputs(turns[run % 2], setting.dtype, setting.device); };
-  const NamedTensors inputs = contents(0);
-  const auto write = [&](const NamedTensors& what) {
-    for (const auto& [name, tensor] : inputs)
-      if (is_read_by_run(subject, name)) tensor.detach().copy_(what[name]);
+  const NamedTensors inputs = placed_inputs(turns[0], setting.dtype, setting.device);
+  const auto write_for = [&](int run) {
+    NamedTensors contents;
+    for (const auto& name : inputs_read_by_run(subject.spec(), subject.setting))
+      contents.set(name, turns[run % 2][name]);
+    overwrite_inputs(inputs, contents, setting);
   };
   const auto runnable = subject.component.make(variant, inputs, setting);
   for (int run = 0; run + 1 < runs; ++run) {
     runnable->run();
-    write(contents(run + 1));
+    write_for(run + 1);
   }
   Series series{copied_outputs(*runnable), {}};
   runnable->run();
   series.after = copied_outputs(*runnable);
   if (after_reset) {
-    write(contents(0));
+    write_for(0);
     run_afresh(*runnable);
     *after_reset = subject.difference(copied_outputs(*runnable));
   }
@@ -74,19 +73,18 @@ constexpr double kOfStep = 0.25, kOfBaselinesStep = 4;
 // Empty, or how far the last run's step is from the right one. `moved`: what close decisions may change of it.
 std::string wrong_step(const std::string& name, const Series& right, const Series& baseline, const Series& candidate,
                        double moved) {
-  const auto step = [&](const Series& of) {
-    return of.after[name].cpu().to(at::kDouble) - of.before[name].cpu().to(at::kDouble);
+  const auto numbers = [&](const NamedTensors& outputs) {
+    const at::Tensor values = outputs[name].cpu();
+    return (values.is_complex() ? at::view_as_real(values.resolve_conj()) : values).to(at::kDouble);
+  };
+  const auto step = [&](const Series& of) { return numbers(of.after) - numbers(of.before); };
+  const auto length_of = [](const at::Tensor& values) {
+    return at::nan_to_num(values, 0.0, 0.0, 0.0).norm().item<double>();
   };
   const at::Tensor expected = step(right);
-  const auto apart = [&](const Series& of) {
-    return at::nan_to_num(step(of) - expected, 0.0, 0.0, 0.0).norm().item<double>();
-  };
-  const auto length_of = [](const at::Tensor& values) {
-    return at::nan_to_num(values.to(at::kDouble), 0.0, 0.0, 0.0).norm().item<double>();
-  };
-  const double length = length_of(expected), off = apart(candidate);
-  const double allowed = std::max(kOfStep * length, kOfBaselinesStep * apart(baseline)) + 2 * moved +
-                         4 * kLastPlace * length_of(right.after[name]);
+  const double length = length_of(expected), off = length_of(step(candidate) - expected);
+  const double allowed = std::max(kOfStep * length, kOfBaselinesStep * length_of(step(baseline) - expected)) +
+                         2 * moved + 4 * kLastPlace * length_of(numbers(right.after));
   return off <= allowed ? "" : c10::str("its last step is off by ", off, " (L2), the right one is ", length, " long");
 }
 
@@ -94,9 +92,8 @@ std::string wrong_step(const std::string& name, const Series& right, const Serie
 // that the last one finds: the bound of a run that starts from a larger field is larger.
 std::vector<OutputSpec> outputs_of_last_run(const Subject& subject, NamedTensors found, const NamedTensors& states,
                                             CheckResult& result) {
-  for (const auto& [name, state] : states)
-    if (is_state(subject.spec(), name) && found.contains(name) && state.sizes().equals(found[name].sizes()))
-      found.set(name, state.to(found[name].options()));
+  for (const auto& input : subject.spec().signature.inputs)
+    if (input.role == Role::kState) go_on_from(found, input.name, states);
   std::vector<OutputSpec> outputs = subject.outputs_declared(), last = output_specs(subject.spec(), subject.setting);
   if (const std::string wrong = scale_bounds(subject.spec(), subject.setting, found, last); !wrong.empty())
     result.fail_comparison("invalid case: on the inputs of the last run: " + wrong);

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "harness/parity/parity.h"
+#include "harness/parity/test_component.h"
 #include "src/inputs.h"
-#include "src/make_runnable.h"
 
 namespace twinbench {
 namespace {
@@ -39,20 +39,17 @@ class Growing : public Runnable {
 };
 
 Component growing() {
-  Component component;
-  component.spec.pipeline = "test";
-  component.spec.name = "growing";
-  component.spec.signature = {
-      .sizes = {{"n", 0}},
-      .options = {switch_option("idle", false, "later runs do nothing")},
-      .inputs = {state("state", "n", from_case(1))},
-      .outputs = {output("state", "n", {Tolerance::Kind::kBound, {0, 1e-6}, {0, 1e-6}, "test"}).batch(std::nullopt)},
-  };
+  Component component = test_component<Growing<false>, Growing<true>>(
+      "growing", {
+                     .sizes = {{"n", 0}},
+                     .options = {switch_option("idle", false, "later runs do nothing")},
+                     .inputs = {state("state", "n", from_case(1))},
+                     .outputs = {output("state", "n", {Tolerance::Kind::kBound, {0, 1e-6}, {0, 1e-6}, "test"})
+                                     .batch(std::nullopt)},
+                 });
   component.spec.bound_factor = [](const std::string&, const NamedTensors& inputs, const Setting&) {
     return std::clamp(kGrowth * inputs["state"].abs().max().item<double>(), 1.0, 1e6);
   };
-  component.baseline = make<Growing<false>>;
-  component.optimized = make<Growing<true>>;
   return component;
 }
 
@@ -93,21 +90,17 @@ class Stepping : public Runnable {
 };
 
 Component stepping() {
-  Component component;
-  component.spec.pipeline = "test";
-  component.spec.name = "stepping";
-  component.spec.signature = {
-      .sizes = {{"n", 0}},
-      .options = {count_option("mistake", 0, 0, 4, "of the optimized variant")},
-      .inputs = {state("state", "n", from_case(1)), data("input", "n", from_case(2)).batch(std::nullopt)},
-      .outputs = {output("state", "n", {Tolerance::Kind::kBound, {0, 1e-3}, {0, 1e-3}, "test"})
-                      .batch(std::nullopt)
-                      .with_gradient(3)
-                      .advanced()},
-  };
-  component.baseline = make<Stepping<false>>;
-  component.optimized = make<Stepping<true>>;
-  return component;
+  return test_component<Stepping<false>, Stepping<true>>(
+      "stepping",
+      {
+          .sizes = {{"n", 0}},
+          .options = {count_option("mistake", 0, 0, 4, "of the optimized variant")},
+          .inputs = {state("state", "n", from_case(1)), data("input", "n", from_case(2)).batch(std::nullopt)},
+          .outputs = {output("state", "n", {Tolerance::Kind::kBound, {0, 1e-3}, {0, 1e-3}, "test"})
+                          .batch(std::nullopt)
+                          .with_gradient(3)
+                          .advanced()},
+      });
 }
 
 CheckVerdict carried(const Component& component, const std::string& option, double value, Pass pass = Pass::kForward) {

@@ -4,9 +4,9 @@
 
 #include "harness/compare/inputs.h"
 #include "harness/parity/reference.h"
+#include "harness/parity/test_component.h"
 #include "harness/parity/trials.h"
 #include "src/inputs.h"
-#include "src/make_runnable.h"
 #include "src/rounding.h"
 
 namespace twinbench {
@@ -45,18 +45,16 @@ class RoundedSums : public Runnable {
 };
 
 TEST(NoCase, AnExactOutputThatHangsOnRoundings) {
-  Component component;
-  component.spec.pipeline = "test";
-  component.spec.name = "rounded_sums";
+  Component component = test_component<RoundedSums, RoundedSums>(
+      "rounded_sums",
+      {
+          .sizes = {{"rows", 1}},
+          .inputs = {data("x", "rows, 37", from_case(1))},
+          .outputs = {output("sum", "rows", {Tolerance::Kind::kBound, {1e-5, 1e-6}, {2e-2, 1e-2}, "test"}),
+                      exact_output("word", "rows", Element::kInt64)},
+      });
   component.spec.dtypes = {Dtype::kBf16};
-  component.spec.signature = {
-      .sizes = {{"rows", 1}},
-      .inputs = {data("x", "rows, 37", from_case(1))},
-      .outputs = {output("sum", "rows", {Tolerance::Kind::kBound, {1e-5, 1e-6}, {2e-2, 1e-2}, "test"}),
-                  exact_output("word", "rows", Element::kInt64)},
-  };
   component.spec.batch_size = "rows";
-  component.baseline = component.optimized = make<RoundedSums>;
   Setting setting;
   setting.dtype = Dtype::kBf16;
   setting.input_case.name = "any";

@@ -10,8 +10,8 @@
 
 #include "harness/compare/inputs.h"
 #include "harness/parity/reference.h"
+#include "harness/parity/test_component.h"
 #include "src/common/error.h"
-#include "src/make_runnable.h"
 
 namespace twinbench {
 namespace {
@@ -51,20 +51,16 @@ class Baseline : public Runnable {
 };
 
 Component doubled() {
-  Component component;
-  component.spec.pipeline = "test";
-  component.spec.name = "doubled";
-  component.spec.signature = {
-      .sizes = {{"n", 0}},
-      .options = {switch_option("throws", false, "run() throws"), switch_option("missing", false, "y is left out"),
-                  switch_option("undeclared", false, "z is added"),
-                  switch_option("rounds", false, "the baseline rounds to bf16, its oracle does not")},
-      .inputs = {data("x", "n", from_case(1))},
-      .outputs = {output("y", "n", {}).batch(std::nullopt)},
-  };
-  component.baseline = make<Baseline>;
-  component.optimized = make<Doubled>;
-  return component;
+  return test_component<Baseline, Doubled>(
+      "doubled",
+      {
+          .sizes = {{"n", 0}},
+          .options = {switch_option("throws", false, "run() throws"), switch_option("missing", false, "y is left out"),
+                      switch_option("undeclared", false, "z is added"),
+                      switch_option("rounds", false, "the baseline rounds to bf16, its oracle does not")},
+          .inputs = {data("x", "n", from_case(1))},
+          .outputs = {output("y", "n", {}).batch(std::nullopt)},
+      });
 }
 
 Setting sized(std::int64_t n, Options options = {}) {

@@ -146,8 +146,7 @@ namespace {
 NamedTensors outputs_after_change(const Subject& subject, const NamedTensors& changed, bool run_first = true) {
   const Prepared prepared = subject.prepare(subject.placed());
   if (run_first) run_afresh(*prepared.runnable);
-  const NamedTensors replacement = placed_inputs(changed, subject.setting.dtype, subject.setting.device);
-  for (auto& [name, tensor] : prepared.inputs) tensor.copy_(replacement[name]);
+  overwrite_inputs(prepared.inputs, changed, subject.setting);
   run_afresh(*prepared.runnable);
   return copied_outputs(*prepared.runnable);
 }
@@ -161,8 +160,7 @@ struct ThereAndBack {
 ThereAndBack there_and_back(const Subject& subject, const NamedTensors& changed) {
   const Prepared prepared = subject.prepare(subject.placed());
   const auto on = [&](const NamedTensors& inputs) {
-    const NamedTensors replacement = placed_inputs(inputs, subject.setting.dtype, subject.setting.device);
-    for (auto& [name, tensor] : prepared.inputs) tensor.copy_(replacement[name]);
+    overwrite_inputs(prepared.inputs, inputs, subject.setting);
     run_afresh(*prepared.runnable);
     return copied_outputs(*prepared.runnable);
   };
@@ -253,8 +251,7 @@ void check_stale(const Subject& subject, CheckResult& result) {
   }
   const Prepared prepared = subject.prepare(subject.placed());
   run_afresh(*prepared.runnable);
-  const NamedTensors replacement = placed_inputs(changed.generated, subject.setting.dtype, subject.setting.device);
-  for (auto& [name, tensor] : prepared.inputs) tensor.copy_(replacement[name]);
+  overwrite_inputs(prepared.inputs, changed.generated, subject.setting);
   const Prepared fresh = subject.prepare(prepared.inputs);
   run_afresh(*fresh.runnable);
   changed.reference.judge(fresh.runnable->outputs(), result);
