@@ -104,11 +104,14 @@ RoundingLog logged_roundings(const Component& component, const Setting& setting,
 
 }  // namespace
 
+// Whole numbers stay: nobody draws one, and where a case plants one it may be a bound, with another answer beyond it.
 NamedTensors moved_inputs(const NamedTensors& generated, std::uint64_t trial, double share) {
   NamedTensors moved;
   std::size_t number = 0;
   for (const auto& [name, tensor] : generated)
-    moved.set(name, tensor.is_floating_point() ? moved_by_last_place(tensor, trial, number++, share) : tensor);
+    moved.set(name, tensor.is_floating_point() ? at::where(tensor.eq(tensor.round()), tensor,
+                                                           moved_by_last_place(tensor, trial, number++, share))
+                                               : tensor);
   return moved;
 }
 
