@@ -21,6 +21,35 @@ nlohmann::json row_of(const std::string& cell, Outcome outcome, const std::strin
       {"cell", cell}, {"verdict", outcome == Outcome::kInconclusive ? "skip" : name_of(outcome)}, {"reason", reason}};
 }
 
+MemberOutcome counted(const Cell& cell, std::uint64_t seed) {
+  const auto counts = count_instructions(cell, seed);
+  return {nlohmann::json{{"total", counts.total},
+                         {"outside_operators", counts.outside_operators},
+                         {"unseen", counts.unseen},
+                         {"seen", counts.seen}},
+          true};
+}
+
+// A component's cells share a child: they run the same operators, whose code Valgrind translates once in each process.
+std::vector<Batch> batches_of(const std::vector<Cell>& cells, const CommandOptions& options) {
+  std::vector<std::vector<Cell>> groups;  // in the order in which a component first comes
+  for (const auto& cell : cells) {
+    const auto same = [&](const auto& group) { return group.front().component == cell.component; };
+    const auto found = std::find_if(groups.begin(), groups.end(), same);
+    (found == groups.end() ? groups.emplace_back() : *found).push_back(cell);
+  }
+  std::vector<Batch> batches;
+  for (auto& group : groups) {
+    std::vector<std::string> members;
+    for (const auto& cell : group) members.push_back(cell.name());
+    const std::string id = group.front().component->spec.id();
+    batches.push_back(limited_batch(
+        options, id, std::move(members),
+        [group = std::move(group), seed = options.seed](std::size_t member) { return counted(group[member], seed); }));
+  }
+  return batches;
+}
+
 }  // namespace
 
 int instructions_command(CommandOptions options, const std::string& pins_file, bool pin, char** arguments) {
@@ -45,15 +74,7 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
     std::stable_partition(cells.begin(), cells.end(),
                           [&](const Cell& cell) { return !pinned || pinned->count(cell.name()) == 0; });
 
-  std::vector<Job> jobs;
-  for (const auto& cell : cells)
-    jobs.push_back(limited_job(options, cell.name(), [cell, seed = options.seed] {
-      const auto counts = count_instructions(cell, seed);
-      return nlohmann::json{{"total", counts.total},
-                            {"outside_operators", counts.outside_operators},
-                            {"unseen", counts.unseen},
-                            {"seen", counts.seen}};
-    }));
+  const auto batches = batches_of(cells, options);
   InstructionCells measured;
   const auto settle = [&](const std::string& cell, Outcome outcome, const std::string& reason, nlohmann::json row) {
     ledger.record(cell, outcome, reason);
@@ -83,7 +104,7 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
     if (!padding.empty()) changed += (changed.empty() ? "" : "; ") + padding;
     settle(job.name, changed.empty() ? Outcome::kPass : Outcome::kFail, changed, row);
   };
-  run_with_progress(jobs, record, on_result, budget, [&](const std::string& cell) {
+  run_with_progress(batches, record, on_result, budget, [&](const std::string& cell) {
     settle(cell, Outcome::kInconclusive, budget.reason(), nlohmann::json::object());
   });
   if (pin && !measured.empty()) {  // also where time ran out: what is missing is named, and the exit code says so

@@ -12,10 +12,9 @@ namespace twinbench {
 // Whether this process runs under Callgrind, and with which folder for its dumps.
 bool under_callgrind();
 
-// In a process of its own under Callgrind (see run_under_callgrind), started without instrumentation: the forked child
-// of a warmed parent, so that what was counted before changes nothing. One thread. Covers run() and outputs(), after
-// one run that is not counted, and two more on data never seen. Throws Error(kInternal) where this process is not
-// under Callgrind.
+// In a process under Callgrind (see run_under_callgrind), started without instrumentation and collection. What it
+// counted before changes little (instruction_pins.cpp). One thread. Covers run() and outputs(), after one run that is
+// not counted, and two more on data never seen. Throws Error(kInternal) where this process is not under Callgrind.
 InstructionCounts count_instructions(const Cell& cell, std::uint64_t seed);
 
 }  // namespace twinbench

@@ -38,7 +38,8 @@ int run_under_callgrind(char** arguments) {
   setenv(kFolder, folder.path().c_str(), 1);
   const std::string dumps = "--callgrind-out-file=" + folder.path() + "/%p";
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  std::vector<std::string> words = {"valgrind", "--tool=callgrind", "--quiet", "--instr-atstart=no", dumps, program};
+  std::vector<std::string> words = {
+      "valgrind", "--tool=callgrind", "--quiet", "--instr-atstart=no", "--collect-atstart=no", dumps, program};
   std::vector<char*> command;
   for (auto& word : words) command.push_back(word.data());
   for (char** argument = arguments + 1; *argument; ++argument) command.push_back(*argument);
