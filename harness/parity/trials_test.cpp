@@ -1,10 +1,15 @@
-// What a trial of honest arithmetic moves: numbers that were drawn, and none that a case planted on a bound.
+// What a trial of honest arithmetic moves, numbers that were drawn and none that a case planted on a bound; and what of
+// its errors the rules take.
 #include "harness/parity/trials.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <limits>
+
+#include "harness/parity/reference.h"
+#include "harness/parity/test_component.h"
+#include "src/inputs.h"
 
 namespace twinbench {
 namespace {
@@ -27,6 +32,51 @@ TEST(Trials, AWholeNumberIsNoRoundedOne) {
   }
   EXPECT_TRUE(most.gt(0).all().item<bool>()) << most;
   EXPECT_LE(most.max().item<double>(), 2 * kLastPlace);
+}
+
+constexpr float kStep = 0.3F;
+
+class Stepped : public Runnable {
+ public:
+  Stepped(const NamedTensors& inputs, const Setting&) : x_(inputs["x"]) {}
+  void run() override { y_ = x_ * 1.1 + x_.gt(kStep); }
+  NamedTensors outputs() override { return {{"y", y_}}; }
+
+ private:
+  at::Tensor x_, y_;
+};
+
+// The first item lies on the step, and half of the trials take it over.
+TEST(Trials, WhatIsSetAsideWidensNoRuleOfTheRest) {
+  Component component = test_component<Stepped, Stepped>(
+      "stepped", {
+                     .sizes = {{"n", 0}},
+                     .inputs = {data("x", "n", from_case(1))},
+                     .outputs = {output("y", "n", {Tolerance::Kind::kGradient, {1e-2, 0}, {1e-2, 0}, "test"})},
+                 });
+  component.spec.dtypes = {Dtype::kFp32};
+  component.spec.batch_size = "n";
+  component.spec.ambiguous = [](const NamedTensors& outputs, const Setting&) {
+    return outputs["y"].lt(kStep * 1.1 + 1e-4);
+  };
+  Setting setting;
+  setting.input_case.name = "any";
+  setting.input_case.sizes = {{"n", 200}};
+  NamedTensors generated;
+  generated.set("x", at::cat({at::full({1}, kStep), at::linspace(0.4, 1, 199)}));
+  const Reference reference(component, setting, generated);
+  ASSERT_EQ(reference.set_aside("y").nonzero().flatten().item<std::int64_t>(), 0);
+  const auto judged = [&](std::int64_t item, float by) {
+    NamedTensors outputs = reference.baseline_run();
+    outputs.set("y", outputs["y"].clone());
+    outputs["y"][item].add_(by);
+    CheckResult result;
+    reference.judge(outputs, result);
+    return result.verdict;
+  };
+  EXPECT_EQ(judged(0, 1), CheckVerdict::kPass) << "it may go either way";
+  EXPECT_EQ(judged(100, 0), CheckVerdict::kPass);
+  EXPECT_EQ(judged(100, 2e-5F), CheckVerdict::kFail);
 }
 
 }  // namespace
