@@ -104,14 +104,18 @@ RoundingLog logged_roundings(const Component& component, const Setting& setting,
 
 }  // namespace
 
-// Whole numbers stay: nobody draws one, and where a case plants one it may be a bound, with another answer beyond it.
+// Whole numbers move towards zero alone: nobody draws one, and where a case plants one it may be the bound of a clamp,
+// with another answer beyond it.
 NamedTensors moved_inputs(const NamedTensors& generated, std::uint64_t trial, double share) {
   NamedTensors moved;
   std::size_t number = 0;
-  for (const auto& [name, tensor] : generated)
-    moved.set(name, tensor.is_floating_point() ? at::where(tensor.eq(tensor.round()), tensor,
-                                                           moved_by_last_place(tensor, trial, number++, share))
-                                               : tensor);
+  for (const auto& [name, tensor] : generated) {
+    moved.set(name, tensor);
+    if (!tensor.is_floating_point()) continue;
+    const at::Tensor other = moved_by_last_place(tensor, trial, number++, share);
+    const at::Tensor planted = tensor.eq(tensor.round());
+    moved.set(name, at::where(planted.logical_and(other.abs().gt(tensor.abs())), tensor, other));
+  }
   return moved;
 }
 

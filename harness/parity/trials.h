@@ -33,7 +33,8 @@ struct Trials {
 };
 Trials trials_of(const Component& component, const Setting& setting, const NamedTensors& generated);
 
-// The inputs, floating ones moved by up to that share of themselves, in each trial otherwise; whole numbers stay.
+// The inputs, floating ones moved by up to that share of themselves, in each trial otherwise; whole numbers
+// towards zero alone.
 NamedTensors moved_inputs(const NamedTensors& generated, std::uint64_t trial, double share = kLastPlace);
 
 // How far the outputs of several runs are from the right ones, of those that are compared within a tolerance: for each
