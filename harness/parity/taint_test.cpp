@@ -150,6 +150,35 @@ TEST(Taint, OfAGradientIsBoundedByWhatDecisionsChange) {
   EXPECT_GT(taken, 0);
 }
 
+// The case plants an energy on a clamp's bound: a trial of honest arithmetic that took it beyond had no gradient there,
+// which at this seed is an element that is compared.
+TEST(Taint, APlantedBoundWidensNoRuleOfTheRest) {
+  const Component& component = find_component("energy_flow.flow_backward");
+  const auto& cases = component.spec.cases;
+  const auto one = std::find_if(cases.begin(), cases.end(), [](const Case& c) { return c.name == "non_finite"; });
+  ASSERT_NE(one, cases.end());
+  const Setting setting = completed(component.spec.signature, {*one, Dtype::kBf16});
+  const Reference reference(component, setting, generated_inputs(component.spec, setting, 126));
+  const std::string output = "grad_initial_energy";
+  NamedTensors outputs = reference.baseline_run();
+  const at::Tensor aside = reference.set_aside(output);
+  const at::Tensor compared = reference.unsettled(output).logical_or(aside).logical_not();
+  const at::Tensor right = outputs[output], largest = at::nan_to_num(right.abs(), 0, 0, 0).max();
+  const at::Tensor found = compared.logical_and(right.ne(0)).flatten().nonzero().flatten();
+  ASSERT_TRUE(found.numel() > 0 && aside.any().item<bool>()) << "it shows nothing: take another seed";
+  const auto judged = [&](double share) {
+    at::Tensor moved = right.clone();
+    moved.flatten()[found[0].item<std::int64_t>()].add_(largest * share);
+    outputs.set(output, moved);
+    CheckResult result;
+    reference.judge(outputs, result);
+    return result.verdict;
+  };
+  EXPECT_EQ(judged(0), CheckVerdict::kPass);
+  EXPECT_EQ(judged(1e-3), CheckVerdict::kFail);
+  EXPECT_EQ(judged(3e-3), CheckVerdict::kFail);
+}
+
 // Of this seed 27 of the case's 29 gradients are left out, so that each of them could be negated.
 TEST(Taint, WhereMostSumsAreLeftOutThatIsNoPass) {
   const Component& component = find_component("energy_flow.flow_backward");
