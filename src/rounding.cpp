@@ -1,6 +1,9 @@
 // Rounding by conversion, and the observer of the thread.
 #include "src/rounding.h"
 
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
 #include "src/common/error.h"
 
 namespace twinbench {
@@ -17,6 +20,12 @@ at::Tensor rounded(const at::Tensor& values, Dtype mode) {
 at::Tensor rounded_unobserved(const at::Tensor& values, Dtype mode) {
   if (!rounds_operands(mode)) return values;
   return values.to(mode == Dtype::kBf16 ? at::kBFloat16 : at::kHalf).to(values.scalar_type());
+}
+
+double rounded_unobserved(double value, Dtype mode) {
+  if (!rounds_operands(mode)) return value;
+  const auto single = static_cast<float>(value);
+  return mode == Dtype::kBf16 ? static_cast<float>(c10::BFloat16(single)) : static_cast<float>(c10::Half(single));
 }
 
 std::int64_t decided(std::int64_t computed, std::int64_t other, double margin) {

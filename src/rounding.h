@@ -18,6 +18,7 @@ inline bool rounds_operands(Dtype mode) { return mode == Dtype::kBf16 || mode ==
 at::Tensor rounded(const at::Tensor& values, Dtype mode);
 // The same, seen by nobody.
 at::Tensor rounded_unobserved(const at::Tensor& values, Dtype mode);
+double rounded_unobserved(double value, Dtype mode);  // of a tensor in fp64
 
 // What a baseline decides by a value that roundings have touched: whether a flow ends, how many children it has, which
 // cell it is in. `other` is the outcome beyond the nearest threshold, `margin` the way there, in the unit of the

@@ -25,10 +25,44 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 at::Tensor held_by_fp32(const at::Tensor& values) { return values.to(at::kFloat).to(at::kDouble).eq(values); }
 
-// Over the last axis, of what is finite.
-at::Tensor root_mean_square(const at::Tensor& values) {
-  const at::Tensor finite = at::where(at::isfinite(values), values, at::zeros({}, values.options()));
-  return values.dim() == 0 ? finite.abs() : finite.square().mean(-1, true).sqrt();
+// A rounding of the log. In plain loops: as tensors it is some sixty operators, thousands of times a run.
+struct Looked {
+  at::Tensor rounded, allowed, open;  // `right` rounded, and as of OpenRounding
+  bool any = false;                   // whether one is open
+};
+
+// Over a row, of what is finite.
+double root_mean_square(const double* row, std::int64_t columns, const double* from = nullptr) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < columns; ++i) {
+    const double value = from ? row[i] - from[i] : row[i];
+    if (std::isfinite(value)) sum += value * value;
+  }
+  return std::sqrt(sum / static_cast<double>(columns));
+}
+
+// Both in fp64, of one shape, contiguous.
+Looked look_at(const at::Tensor& computed, const at::Tensor& right, Dtype mode) {
+  Looked found{at::empty_like(right), at::empty_like(right), at::empty_like(right, at::kBool)};
+  const std::int64_t columns = right.dim() == 0 ? 1 : right.size(-1), rows = columns == 0 ? 0 : right.numel() / columns;
+  const double *got = computed.const_data_ptr<double>(), *wanted = right.const_data_ptr<double>();
+  auto *rounded = found.rounded.mutable_data_ptr<double>(), *allowed = found.allowed.mutable_data_ptr<double>();
+  auto* open = found.open.mutable_data_ptr<bool>();
+  for (std::int64_t row = 0; row < rows; ++row, got += columns, wanted += columns) {
+    const double errors = kErrors * root_mean_square(got, columns, wanted), typical = root_mean_square(wanted, columns);
+    for (std::int64_t i = 0; i < columns; ++i, ++rounded, ++allowed, ++open) {
+      const double value = wanted[i];
+      *rounded = rounded_unobserved(value, mode);
+      *allowed = errors + kLastPlaces * std::max(std::abs(value), typical);
+      const bool crosses = rounded_unobserved(value - *allowed, mode) != *rounded ||
+                           rounded_unobserved(value + *allowed, mode) != *rounded ||
+                           rounded_unobserved(got[i], mode) != *rounded;
+      const bool untouched = static_cast<double>(static_cast<float>(value)) == value && got[i] == value;
+      *open = crosses && !untouched && std::isfinite(value);
+      found.any = found.any || *open;
+    }
+  }
+  return found;
 }
 
 class OnOraclesRoundings final : public OraclesDecisions {
@@ -43,18 +77,9 @@ class OnOraclesRoundings final : public OraclesDecisions {
     open.push_back({right, {}, {}});
     if (!right.defined()) return moved_by_last_place(rounded_unobserved(values, mode), kTrial, number, kLastPlace);
     if (!right.sizes().equals(values.sizes())) differs(c10::str("a rounding of ", values.sizes()));
-    const at::Tensor computed = values.to(at::kDouble), expected = rounded_unobserved(right, mode);
-    const at::Tensor allowed =
-        kErrors * root_mean_square(computed - right) + kLastPlaces * at::maximum(right.abs(), root_mean_square(right));
-    const at::Tensor crosses = rounded_unobserved(right - allowed, mode)
-                                   .ne(expected)
-                                   .logical_or(rounded_unobserved(right + allowed, mode).ne(expected))
-                                   .logical_or(rounded_unobserved(computed, mode).ne(expected));
-    const at::Tensor untouched = held_by_fp32(right).logical_and(computed.eq(right));
-    const at::Tensor decided = untouched.logical_or(at::isfinite(right).logical_not());
-    const at::Tensor undecided = crosses.logical_and(decided.logical_not());
-    if (undecided.any().item<bool>()) open.back().allowed = allowed, open.back().open = undecided;
-    return moved_by_last_place(expected.to(values.scalar_type()), kTrial, number, kLastPlace);
+    Looked looked = look_at(values.to(at::kDouble).contiguous(), right.contiguous(), mode);
+    if (looked.any) open.back().allowed = looked.allowed, open.back().open = looked.open;
+    return moved_by_last_place(looked.rounded.to(values.scalar_type()), kTrial, number, kLastPlace);
   }
 
   void finish() const {

@@ -5,9 +5,13 @@
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "harness/compare/inputs.h"
 #include "harness/parity/reference.h"
 #include "src/common/error.h"
+#include "src/draws.h"
 #include "src/inputs.h"
 
 namespace twinbench {
@@ -57,6 +61,21 @@ TEST(RoundingDecisions, HonestErrorsMoveMarkedElementsOnly) {
   EXPECT_TRUE(judged(with(0)));
   EXPECT_TRUE(judged(with(0x1p-24)));
   EXPECT_FALSE(judged(with(0x1p-9))) << "half a unit of bf16, everywhere";
+}
+
+// Those that the harness looks at in a loop, one by one.
+TEST(RoundingDecisions, ANumberRoundsAsATensorOfItDoes) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const at::Tensor ties = at::tensor({0.0, -0.0, 1.00390625, 1.01171875, 1 + 0x1p-11, 1 + 3 * 0x1p-11, 65519.0, 65520.0,
+                                      1e-8, 6e-8, 1e-40, 3.4e38, 1e300, infinity, -infinity});
+  const at::Tensor values = at::cat({ties, draws::drawn("heavy_tail", {2000}, 7, 1).to(at::kDouble) * (1 + 0x1p-30)});
+  for (const Dtype mode : {Dtype::kBf16, Dtype::kFp16, Dtype::kTf32}) {
+    const at::Tensor wanted = rounded_unobserved(values, mode);
+    for (std::int64_t i = 0; i < values.numel(); ++i)
+      EXPECT_EQ(rounded_unobserved(values[i].item<double>(), mode), wanted[i].item<double>())
+          << to_string(mode) << " of " << values[i].item<double>();
+    EXPECT_TRUE(std::isnan(rounded_unobserved(std::nan(""), mode)));
+  }
 }
 
 TEST(RoundingDecisions, ABaselineThatRoundsOtherTensorsInFp64IsNamed) {
