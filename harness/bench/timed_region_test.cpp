@@ -80,9 +80,9 @@ struct Chain final : Runnable {
 };
 
 // Time of a run of `measured` in the harness over that of a run of `bare` in a bare loop, less 1. Both take turns; the
-// smallest of many is compared, because other work on the machine only ever adds. Looks again while it is at least
-// `limit`: a real cost stays however long one looks, a neighbour's disturbance does not.
-double added_share(Chain& measured, Chain& bare, double limit) {
+// smallest of many is compared, because other work on the machine only ever adds. Looks `least` times, and again while
+// it is at least `limit`: a real cost stays however long one looks, a neighbour's disturbance of either does not.
+double added_share(Chain& measured, Chain& bare, double limit, int least) {
   constexpr std::int64_t kRuns = 10;
   SteadyClock clock;
   Side side;
@@ -93,7 +93,7 @@ double added_share(Chain& measured, Chain& bare, double limit) {
     return seconds_between(start, clock.now());
   };
   double bare_s = 1e30, harness_s = 1e30, added = limit;
-  for (int attempt = 0; attempt < 10 && added >= limit; ++attempt) {
+  for (int attempt = 0; attempt < 6 && (attempt < least || added >= limit); ++attempt) {
     for (int round = 0; round < 300; ++round) {  // ABBA
       bare_s = std::min(bare_s, bare_sample());
       harness_s = std::min({harness_s, take_sample(side, kRuns, clock), take_sample(side, kRuns, clock)});
@@ -107,14 +107,14 @@ double added_share(Chain& measured, Chain& bare, double limit) {
 
 TEST(TimedRegion, CostsLessThanOnePercentOfABareLoop) {
   Chain measured(20'000), bare(20'000);
-  EXPECT_LT(added_share(measured, bare, 0.01), 0.01);
+  EXPECT_LT(added_share(measured, bare, 0.01, 1), 0.01);
   EXPECT_GT(measured.value, 0.0);  // the work was done
 }
 
-// The planted mistake: 2 % more work a run.
+// The planted mistake: 2 % more work a run. One look whose bare runs were all disturbed is no proof that it isn't seen.
 TEST(TimedRegion, TwoPercentWouldBeSeen) {
   Chain measured(20'400), bare(20'000);
-  EXPECT_GE(added_share(measured, bare, 0.01), 0.01);
+  EXPECT_GE(added_share(measured, bare, 0.01, 6), 0.01);
 }
 
 }  // namespace

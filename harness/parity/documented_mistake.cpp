@@ -82,14 +82,15 @@ std::string other_mistake(const nlohmann::json& documented, const Reference& ref
   return "";
 }
 
-void check_specimen(const Component& component, const Setting& asked, std::uint64_t seed, CheckResult& result) {
+void check_specimen(const Component& component, const Setting& asked, std::uint64_t seed, OracleCache& oracles,
+                    CheckResult& result) {
   const Setting setting = completed(component.spec.signature, asked);
   const std::string& mistake = setting.input_case.specimen;
   if (!setting.on(mistake)) return result.fail("invalid case: it does not switch on '" + mistake + "'");
   Setting right = setting;
   right.input_case.options[mistake] = 0;
   const NamedTensors generated = generated_inputs(component.spec, right, seed);
-  const Reference reference(component, right, generated);
+  const Reference reference(component, right, generated, oracles);
   CheckResult control;
   reference.judge(reference.baseline(), control);
   if (control.verdict != CheckVerdict::kPass) return result.fail("without '" + mistake + "': " + control.reason);

@@ -81,7 +81,8 @@ std::string first_bit_difference(const NamedTensors& expected, const NamedTensor
 void check_golden(const Component& component, Variant variant, const Setting& setting, CheckResult& result);
 void check_refusals(const Component& component, Variant variant, const Setting& setting, std::uint64_t seed,
                     CheckResult& result);
-void check_specimen(const Component& component, const Setting& setting, std::uint64_t seed, CheckResult& result);
+void check_specimen(const Component& component, const Setting& setting, std::uint64_t seed, OracleCache& oracles,
+                    CheckResult& result);
 void check_determinism(Subject& subject, CheckResult& result);
 void check_input_mutation(Subject& subject, CheckResult& result);
 void check_guard_bands(const Subject& subject, CheckResult& result);
