@@ -10,6 +10,7 @@
 
 #include "harness/compare/inputs.h"
 #include "harness/parity/reference.h"
+#include "harness/parity/test_component.h"
 #include "src/common/error.h"
 #include "src/draws.h"
 #include "src/inputs.h"
@@ -76,6 +77,66 @@ TEST(RoundingDecisions, ANumberRoundsAsATensorOfItDoes) {
           << to_string(mode) << " of " << values[i].item<double>();
     EXPECT_TRUE(std::isnan(rounded_unobserved(std::nan(""), mode)));
   }
+}
+
+class Rounds : public Runnable {
+ public:
+  Rounds(const NamedTensors& inputs, const Setting& setting) : x_(inputs["x"]), setting_(setting) {}
+  void run() override { y_ = rounded(x_, setting_.rounds_as()); }
+  NamedTensors outputs() override { return {{"y", y_}}; }
+
+ private:
+  at::Tensor x_, y_;
+  const Setting setting_;
+};
+
+// One rounding's operand, 256 columns of halves but for these: what the oracle has there, what the baseline computes.
+TEST(RoundingDecisions, ARoundingIsOpenWhereAnHonestErrorMayCrossATie) {
+  constexpr double kTie = 1 + 0x1p-8, kInfinity = std::numeric_limits<double>::infinity();  // of bf16
+  const struct {
+    std::int64_t row, column;
+    double right, computed;
+    bool open;
+    const char* why;
+  } spots[] = {
+      {0, 0, kTie + 0x1p-23 + 0x1p-30, kTie + 0x1p-23, true, "two last places reach over the tie below"},
+      {0, 1, kTie - 0x1p-23 - 0x1p-30, kTie - 0x1p-23, true, "over the one above"},
+      {0, 2, kTie + 0x1p-19 + 0x1p-30, kTie + 0x1p-19, false, "sixteen last places are no error of this row"},
+      {0, 3, kTie + 0x1p-23, kTie + 0x1p-23, false, "no arithmetic has touched it"},
+      {0, 4, kTie + 0x1p-23, kTie + 0x1p-22, true, "fp32 holds it, and computes another number"},
+      {0, 5, 0x1p-10 * kTie + 0x1p-24 + 0x1p-45, 0x1p-10 * kTie + 0x1p-24, true, "last places of the row's numbers"},
+      {0, 6, kInfinity, kInfinity, false, "nothing moves it, and the row has the errors that it has"},
+      {0, 7, std::nan(""), std::nan(""), false, "likewise"},
+      {0, 8, kTie + 0x1p-16 + 0x1p-30, kTie + 0x1p-16, false, "the next row's errors are not this one's"},
+      {1, 0, kTie + 0x1p-16 + 0x1p-30, kTie + 0x1p-16, true, "eight times the row's own error reaches over it"},
+      {1, 1, 0.75, 0.75 + 0x1p-10, false, "the error of that row"},
+      {2, 0, 1.002, 1.005, true, "it is rounded elsewhere itself, eight times the row's error is less"},
+  };
+  at::Tensor right = at::full({3, 256}, 0.5, at::kDouble), expected = at::zeros(right.sizes(), at::kBool);
+  at::Tensor computed = right.clone();
+  for (const auto& spot : spots) {
+    right[spot.row][spot.column] = spot.right, computed[spot.row][spot.column] = spot.computed;
+    expected[spot.row][spot.column] = spot.open;
+  }
+  Component component = test_component<Rounds, Rounds>(
+      "rounds",
+      {.sizes = {{"n", 0}}, .inputs = {data("x", "n,256", from_case(1))}, .outputs = {output("y", "n,256", {})}});
+  component.spec.dtypes = {Dtype::kBf16};
+  Setting setting;
+  setting.dtype = Dtype::kBf16;
+  setting.input_case.name = "any";
+  setting.input_case.sizes = {{"n", 3}};
+  NamedTensors generated;
+  generated.set("x", computed.to(at::kFloat));
+  RoundingLog log;
+  log.operands = {right};
+  const auto roundings = open_roundings(component, setting, generated, log);
+  ASSERT_EQ(roundings.size(), 1u);
+  ASSERT_TRUE(roundings[0].open.defined());
+  for (const auto& spot : spots)
+    EXPECT_EQ(roundings[0].open[spot.row][spot.column].item<bool>(), spot.open)
+        << "row " << spot.row << ", column " << spot.column << ": " << spot.why;
+  EXPECT_TRUE(roundings[0].open.equal(expected)) << "the halves are settled";
 }
 
 TEST(RoundingDecisions, ABaselineThatRoundsOtherTensorsInFp64IsNamed) {
