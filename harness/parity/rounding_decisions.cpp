@@ -25,12 +25,6 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 at::Tensor held_by_fp32(const at::Tensor& values) { return values.to(at::kFloat).to(at::kDouble).eq(values); }
 
-// A rounding of the log. In plain loops: as tensors it is some sixty operators, thousands of times a run.
-struct Looked {
-  at::Tensor rounded, allowed, open;  // `right` rounded, and as of OpenRounding
-  bool any = false;                   // whether one is open
-};
-
 // Over a row, of what is finite.
 double root_mean_square(const double* row, std::int64_t columns, const double* from = nullptr) {
   double sum = 0;
@@ -41,13 +35,16 @@ double root_mean_square(const double* row, std::int64_t columns, const double* f
   return std::sqrt(sum / static_cast<double>(columns));
 }
 
-// Both in fp64, of one shape, contiguous.
-Looked look_at(const at::Tensor& computed, const at::Tensor& right, Dtype mode) {
-  Looked found{at::empty_like(right), at::empty_like(right), at::empty_like(right, at::kBool)};
+// What the oracle rounds to; `one`, whose value is there, is told what is open, if anything is. In fp64, contiguous. In
+// plain loops: as tensors it is some sixty operators, thousands of times a run.
+at::Tensor look_at(const at::Tensor& computed, Dtype mode, OpenRounding& one) {
+  const at::Tensor right = one.right.contiguous(), result = at::empty_like(right), allowances = at::empty_like(right),
+                   opened = at::empty_like(right, at::kBool);
   const std::int64_t columns = right.dim() == 0 ? 1 : right.size(-1), rows = columns == 0 ? 0 : right.numel() / columns;
   const double *got = computed.const_data_ptr<double>(), *wanted = right.const_data_ptr<double>();
-  auto *rounded = found.rounded.mutable_data_ptr<double>(), *allowed = found.allowed.mutable_data_ptr<double>();
-  auto* open = found.open.mutable_data_ptr<bool>();
+  auto *rounded = result.mutable_data_ptr<double>(), *allowed = allowances.mutable_data_ptr<double>();
+  auto* open = opened.mutable_data_ptr<bool>();
+  bool any = false;
   for (std::int64_t row = 0; row < rows; ++row, got += columns, wanted += columns) {
     const double errors = kErrors * root_mean_square(got, columns, wanted), typical = root_mean_square(wanted, columns);
     for (std::int64_t i = 0; i < columns; ++i, ++rounded, ++allowed, ++open) {
@@ -59,10 +56,11 @@ Looked look_at(const at::Tensor& computed, const at::Tensor& right, Dtype mode) 
                            rounded_unobserved(got[i], mode) != *rounded;
       const bool untouched = static_cast<double>(static_cast<float>(value)) == value && got[i] == value;
       *open = crosses && !untouched && std::isfinite(value);
-      found.any = found.any || *open;
+      any = any || *open;
     }
   }
-  return found;
+  if (any) one.allowed = allowances, one.open = opened;
+  return result;
 }
 
 class OnOraclesRoundings final : public OraclesDecisions {
@@ -77,9 +75,8 @@ class OnOraclesRoundings final : public OraclesDecisions {
     open.push_back({right, {}, {}});
     if (!right.defined()) return moved_by_last_place(rounded_unobserved(values, mode), kTrial, number, kLastPlace);
     if (!right.sizes().equals(values.sizes())) differs(c10::str("a rounding of ", values.sizes()));
-    Looked looked = look_at(values.to(at::kDouble).contiguous(), right.contiguous(), mode);
-    if (looked.any) open.back().allowed = looked.allowed, open.back().open = looked.open;
-    return moved_by_last_place(looked.rounded.to(values.scalar_type()), kTrial, number, kLastPlace);
+    const at::Tensor expected = look_at(values.to(at::kDouble).contiguous(), mode, open.back());
+    return moved_by_last_place(expected.to(values.scalar_type()), kTrial, number, kLastPlace);
   }
 
   void finish() const {
