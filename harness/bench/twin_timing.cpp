@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <exception>
 #include <functional>
 #include <map>
@@ -57,6 +58,7 @@ struct TimedVariant {
   }
 };
 
+constexpr double kJudging_s = 600, kOverrun = 2;              // calibration and a last pair beside a budget
 constexpr std::size_t kCopies = 2;                            // sets of addresses of what is judged fast
 constexpr std::uint64_t kFirstJudged = 7, kJudgedWithin = 6;  // a sample of these many is judged: slow twins take few
 
@@ -115,6 +117,11 @@ PairedOptions paired_options(const TwinTimingOptions& options) {
   paired.clock_quality = options.clock;
   paired.sample.maximum_sample_s = options.longest_sample_s;
   return paired;
+}
+
+double needed_seconds(const Twin& twin, const TwinTimingOptions& options) {
+  const auto comparisons = static_cast<double>(twin.variants().size() - 1);
+  return kJudging_s + kOverrun * comparisons * std::max(options.seconds, options.interval_seconds);
 }
 
 std::string Twin::name() const {

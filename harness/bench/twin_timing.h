@@ -54,6 +54,10 @@ std::uint64_t order_seed(const TwinTimingOptions& options);
 // How one comparison is sampled under these options.
 PairedOptions paired_options(const TwinTimingOptions& options);
 
+// Seconds that a twin's job may need on a slow machine: its comparisons', and those in which its answers are judged,
+// which is most of a dear twin's time (of the text bridge's some two minutes).
+double needed_seconds(const Twin& twin, const TwinTimingOptions& options);
+
 // The null comparison: the optimized variant of each twin against itself, as the record's session holds it.
 nlohmann::json null_test_row(const std::vector<Twin>& twins, const TwinTimingOptions& options);
 

@@ -94,6 +94,20 @@ TEST(TwinTiming, WhoGoesFirstFollowsTheRevisionAndTheSeed) {
   EXPECT_EQ(orders.size(), 6u);
 }
 
+TEST(TwinTiming, WhatIsNeededCoversJudgingAndEveryComparison) {
+  auto component = planted(product);
+  const Twin twin{&component, c10::DeviceType::CPU, Dtype::kFp32, &component.spec.cases[0]};
+  TwinTimingOptions options;
+  options.seconds = 100;
+  const double needed = needed_seconds(twin, options);
+  EXPECT_GE(needed, 4 * 134 + 100);  // judging the text bridge took 134 s on an EPYC of 2017
+  options.interval_seconds = 1000;
+  const double of_slow_runs = needed_seconds(twin, options);
+  EXPECT_GE(of_slow_runs, needed + 900);
+  component.library = product;
+  EXPECT_GE(needed_seconds(twin, options), of_slow_runs + 1000);
+}
+
 TEST(TwinTiming, AStaleCeilingRejectsNoHonestTime) {
   const auto component = planted(product);
   const auto row = optimized_timing(component, 1e6);  // a floor of 14 s

@@ -282,11 +282,13 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
 
   JudgedShare judged;
   std::vector<Job> jobs;
-  for (const auto& twin : session_options.only ? std::vector<Twin>() : twins)
+  for (const auto& twin : session_options.only ? std::vector<Twin>() : twins) {
     jobs.push_back(limited_job(options, twin.name(), [&, twin] {
       if (twin.input_case->name == kHeldOut) return time_held_out(twin, drawn_by, timing, opened, ceilings);
       return time_on_its_device(twin, timing, opened, ceilings);
     }));
+    jobs.back().limits.wall_s = time_limit(options, needed_seconds(twin, timing.twin));
+  }
   std::size_t cut = 0;
   if (going)
     run_with_progress(

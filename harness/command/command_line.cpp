@@ -59,7 +59,9 @@ void add_common(CLI::App* command, CommandOptions& options, bool measures) {
   command->add_option("--out", options.out, "Record file (JSON) to write")->check(named_file());
   command->add_option("--threads", options.threads, "Threads of at::parallel_for; 0: one a core")
       ->check(CLI::Range(0, 1024));
-  command->add_option("--time-limit", options.time_limit_s, "Seconds a child process may take")
+  command
+      ->add_option("--time-limit", options.time_limit_s,
+                   "Seconds a child process may take; without it, bench gives each twin what it may need")
       ->check(number_within(1e-6, 1e9, "seconds"))
       ->capture_default_str();
   command
@@ -154,10 +156,8 @@ void add_bench(CLI::App& app, CommandLine& line) {
       ->check(CLI::Range(0, 10000))
       ->capture_default_str();
   bench
-      ->add_option(
-          "--seconds", options.comparison_s,
-          "Seconds of pairs a comparison may take (default 6, where runs are slow 20; with --quick 4); a large "
-          "one needs a larger --time-limit")
+      ->add_option("--seconds", options.comparison_s,
+                   "Seconds of pairs a comparison may take (default 6, where runs are slow 20; with --quick 4)")
       ->check(number_within(1e-3, 1e6, "seconds"));
   bench
       ->add_option(
