@@ -151,3 +151,23 @@ def test_the_kept_page_is_of_the_kept_lines():
     kept = ROOT / "reports/seed_sweep.md"
     assert kept.read_text() == seed_sweep.page(seed_sweep.rows_of(ROOT / "reports/records/seed_sweep.jsonl")), \
         "write it anew: ci/seed_sweep.py --seeds 0 --sizes 0 --table reports/seed_sweep.md"
+
+
+# Where so many roundings follow one another that such twins lie among honest ones (the sweep asks a reason of each).
+AMONG_HONEST = {("energy_flow.text_encoder", "unrounded"), ("energy_flow.text_encoder", "rounded once more"),
+                ("energy_flow.train_step", "unrounded")}
+
+
+def weak_twins(rows):
+    return {(component, what) for (component, _), mine in seed_sweep.sums_of(rows).items()
+            for what, count in mine["wrong"].items() if 2 * mine["rejected"][what] < count}
+
+
+def test_of_all_parts_together_most_twins_are_rejected():
+    assert weak_twins(seed_sweep.rows_of(ROOT / "reports/records/seed_sweep.jsonl")) == AMONG_HONEST
+
+
+def test_twins_that_mostly_pass_are_told():
+    weak = line(6, 2, 1)
+    weak["tallies"]["bf16"]["rejected"]["truncated"] = 3
+    assert weak_twins([line(1, 1, 1)]) == set() and weak_twins([weak]) == {(ROTOR, "truncated")}
