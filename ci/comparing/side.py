@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from twinbench_reports.errors import ReportError
-from twinbench_reports.exit_codes import TOOL_ERROR
+from twinbench_reports.exit_codes import INCONCLUSIVE, TOOL_ERROR
 from twinbench_reports.load import parse_json, read_bytes
 
 _REMEDY = "run it by hand to see what it says"
@@ -53,6 +53,8 @@ class Side:
             file = Path(folder) / "pins.json"
             done = self.call([engine, "--pin", "--pins", str(file), *arguments], limit_s=limit_s, codes=(0, 1, 2, 3))
             if done.returncode == TOOL_ERROR and "unknown_name: --filter" in done.stderr:
+                return None
+            if done.returncode == INCONCLUSIVE and "(nothing was planned)" in done.stdout:  # it counts one of each kind
                 return None
             if not file.is_file():
                 raise ReportError(f"{self.name}: {engine} ended with {done.returncode} and counted nothing: "

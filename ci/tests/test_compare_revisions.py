@@ -92,6 +92,17 @@ def test_the_same_code_passes(compare):
     assert verdict["compared"] == 10  # 4 counted on the CPU and 1 on simt, 1 kernel, 4 instructions
 
 
+def test_a_filter_of_cells_whose_instructions_are_not_counted_is_no_error(compare):
+    """`instructions` counts one cell of each kind; a filter may name others alone."""
+    without = behaviour()
+    for row in without["cells"].values():
+        row.pop("instructions", None)
+    code, said, verdict = compare(without, without, "--filter", "train", "--stages", "counters,instructions")
+    assert code == 0 and verdict["compared"] > 0, said
+    code, said, _ = compare(without, without, "--filter", "train", "--stages", "instructions")
+    assert code == 3, said
+
+
 def test_other_code_that_does_the_same_passes(compare):
     code, said, verdict = compare(behaviour(), behaviour() | {"seed": 2}, by=in_processes)
     assert code == 0 and not verdict["identical_code"] and not verdict["findings"], said

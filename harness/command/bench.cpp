@@ -254,14 +254,12 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
   const std::string session = "session";
   ledger.plan(session);
   const json earlier = session_from_records(session_options.from, options.device);
-  Job session_opening = limited_job(options, session, [&] {
+  const double null_test_s = 60 + 2.0 * session_options.null_cells * session_options.null_blocks;
+  const Job session_opening = limited_job(options, session, null_test_s, [&] {
     return earlier["session"].is_null()
                ? session_job(twins, timing, session_options, earlier["ceilings"], options.quick)
                : earlier;
   });
-  if (session_options.null_blocks > 0)
-    session_opening.limits.wall_s =
-        time_limit(options, 60 + 2.0 * session_options.null_cells * session_options.null_blocks);
   bool going = run_with_progress({session_opening}, record, [&](const JobResult& result) {
     if (!result.ok()) {
       record_failure(ledger, session, result);
@@ -283,11 +281,10 @@ int bench_command(const CommandOptions& options, const SessionOptions& session_o
   JudgedShare judged;
   std::vector<Job> jobs;
   for (const auto& twin : session_options.only ? std::vector<Twin>() : twins) {
-    jobs.push_back(limited_job(options, twin.name(), [&, twin] {
+    jobs.push_back(limited_job(options, twin.name(), needed_seconds(twin, timing.twin), [&, twin] {
       if (twin.input_case->name == kHeldOut) return time_held_out(twin, drawn_by, timing, opened, ceilings);
       return time_on_its_device(twin, timing, opened, ceilings);
     }));
-    jobs.back().limits.wall_s = time_limit(options, needed_seconds(twin, timing.twin));
   }
   std::size_t cut = 0;
   if (going)

@@ -55,7 +55,8 @@ int ceilings_command(const CommandOptions& options) {
   for (const auto type : devices) {
     const std::string name = name_of(type);
     ledger.plan(name);
-    jobs.push_back(limited_job(options, name, [type, quick = options.quick] { return measure_ceilings(type, quick); }));
+    jobs.push_back(
+        limited_job(options, name, 0, [type, quick = options.quick] { return measure_ceilings(type, quick); }));
   }
   run_with_progress(jobs, record, [&](const JobResult& result) {
     if (!result.ok()) {

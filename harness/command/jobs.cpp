@@ -27,11 +27,8 @@ Record open_record(const CommandOptions& options, const std::string& engine) {
   return record;
 }
 
-double time_limit(const CommandOptions& options, double needed_s) {
-  return options.time_limit_given ? options.time_limit_s : std::max(options.time_limit_s, needed_s);
-}
-
-Job limited_job(const CommandOptions& options, const std::string& name, std::function<nlohmann::json()> work) {
+Job limited_job(const CommandOptions& options, const std::string& name, double needed_s,
+                std::function<nlohmann::json()> work) {
   Job job;
   job.name = name;
   // In the child: setting the number of threads already starts some, and the runner forks from a single thread.
@@ -43,7 +40,7 @@ Job limited_job(const CommandOptions& options, const std::string& name, std::fun
     return work();
   };
   job.in_process = options.in_process;
-  job.limits.wall_s = options.time_limit_s;
+  job.limits.wall_s = options.time_limit_given ? options.time_limit_s : std::max(options.time_limit_s, needed_s);
   job.limits.silence_s = kNoLimit;  // most jobs are one computation: the wall limit is their silence limit
   const std::int64_t usual_mib = options.device == "cpu" || options.device == "simt" ? 8192 : 32768;
   job.limits.memory_bytes =
@@ -64,7 +61,7 @@ Batch limited_batch(const CommandOptions& options, const std::string& name, std:
     return work(member);
   };
   batch.in_process = options.in_process;
-  batch.limits = limited_job(options, name, nullptr).limits;
+  batch.limits = limited_job(options, name, 0, nullptr).limits;
   batch.limits.part_s = options.time_limit_s;
   batch.limits.wall_s = options.time_limit_s * static_cast<double>(batch.members.size());
   return batch;

@@ -18,11 +18,10 @@ namespace twinbench {
 // An empty record of that engine, with the command line's seed and threads in its provenance.
 Record open_record(const CommandOptions& options, const std::string& engine);
 
-// Seconds that a job may take which needs so many: that, where the command line leaves the limit as it is.
-double time_limit(const CommandOptions& options, double needed_s);
-
-// A job under the limits of the command line.
-Job limited_job(const CommandOptions& options, const std::string& name, std::function<nlohmann::json()> work);
+// A job under the limits of the command line. Where that leaves the time limit as it is, one that needs more seconds
+// has them; 0: the limit will do.
+Job limited_job(const CommandOptions& options, const std::string& name, double needed_s,
+                std::function<nlohmann::json()> work);
 
 // Members that share a child, each under the limits of the command line.
 Batch limited_batch(const CommandOptions& options, const std::string& name, std::vector<std::string> members,

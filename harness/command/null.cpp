@@ -65,8 +65,8 @@ int null_command(const CommandOptions& options, std::size_t comparisons) {
   std::vector<Job> jobs;
   for (const auto& cell : cells) {
     ledger.plan(cell.name());
-    jobs.push_back(limited_job(options, cell.name(), [=] { return to_json(qualify_on(cell, timing, rounds)); }));
-    jobs.back().limits.wall_s = time_limit(options, 60 + 6 * timing.seconds * static_cast<double>(rounds));
+    jobs.push_back(limited_job(options, cell.name(), 60 + 6 * timing.seconds * static_cast<double>(rounds),
+                               [=] { return to_json(qualify_on(cell, timing, rounds)); }));
   }
   Qualification all;
   run_with_progress(

@@ -49,7 +49,7 @@ int selftest_command(const CommandOptions& options, const std::string& timing) {
               {"caught_by", row.caught_by}, {"expected", row.expected}, {"got", row.got},
               {"verdict", row.verdict},     {"reason", row.reason}};
     };
-    jobs.push_back(limited_job(options, planted.name, row_of));
+    jobs.push_back(limited_job(options, planted.name, 0, row_of));
     // A planted job forks once more, which wants a process that never had a second thread.
     if (planted.job) jobs.back().run = [row_of](JobContext&) { return row_of(); };
   }

@@ -54,7 +54,10 @@ void set_aside_without_path(std::vector<PlannedScenario>& planned, Ledger& ledge
 }
 
 Job job_of(const PlannedScenario& planned, const CommandOptions& options) {
-  auto job = limited_job(options, planned.name(), [planned, quick = options.quick] {
+  // A kind that times for so many seconds prepares and compares, too.
+  const auto seconds = planned.config->keys.find("seconds");
+  const double needed_s = seconds == planned.config->keys.end() ? 0 : 60 + 4 * seconds->get<double>();
+  auto job = limited_job(options, planned.name(), needed_s, [planned, quick = options.quick] {
     return run_scenario(*planned.config, catalogue(), planned.device, quick);
   });
   // Its ranks are forked, so no thread may have been started: not even by setting their number.
@@ -62,9 +65,6 @@ Job job_of(const PlannedScenario& planned, const CommandOptions& options) {
     job.run = [planned, quick = options.quick](JobContext&) {
       return run_scenario(*planned.config, catalogue(), planned.device, quick);
     };
-  // A kind that times for so many seconds prepares and compares, too.
-  const auto seconds = planned.config->keys.find("seconds");
-  if (seconds != planned.config->keys.end()) job.limits.wall_s = time_limit(options, 60 + 4 * seconds->get<double>());
   return job;
 }
 
