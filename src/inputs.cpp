@@ -144,11 +144,15 @@ std::vector<InputSpec> inputs_of(const Signature& signature, const Setting& sett
 std::vector<OutputSpec> outputs_of(const Signature& signature, const Setting& setting) {
   if (!setting.backward()) return expanded(signature.outputs, setting, [](OutputSpec&, std::int64_t) {});
   std::vector<OutputSpec> gradients;
+  // Where an output may hold NaN the way back multiplies with it.
+  const bool nan_allowed = std::any_of(signature.outputs.begin(), signature.outputs.end(),
+                                       [](const OutputSpec& output) { return output.nan_allowed; });
   for (const auto& input : forward_inputs(signature, setting)) {
     if (!input.differentiable) continue;
     OutputSpec gradient{"grad_" + input.name, signature.gradient, input.batch_axis};
     gradient.shape = input.shape;
     gradient.element = input.element;
+    gradient.nan_allowed = nan_allowed;
     gradients.push_back(std::move(gradient));
   }
   for (const auto& output : signature.outputs) {

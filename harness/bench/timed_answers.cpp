@@ -10,6 +10,7 @@
 
 #include "harness/compare/inputs.h"
 #include "harness/memory/tensor_hash.h"
+#include "harness/parity/later_step.h"
 #include "harness/timing/processor_time.h"
 #include "src/common/error.h"
 #include "src/inputs.h"
@@ -209,19 +210,7 @@ std::string TimedAnswers::wrong_step(const NamedTensors& found, const NamedTenso
                                      const NamedTensors& after) const {
   NamedTensors inputs = own_;
   for (const auto& name : in_place_) inputs.set(name, found[name].to(own_[name].options()));
-  for (const auto& input : inputs_of(component_.spec.signature, completed(component_.spec.signature, setting_)))
-    if (input.role == Role::kState && !go_on_from(inputs, input.name, before)) return "";
-  try {
-    const Reference reference(component_, setting_, inputs);
-    CheckResult judged;
-    reference.judge(after, judged);
-    for (const auto& row : judged.outputs)  // nobody drew this state: what is looked for is work that is not done
-      if (row.comparison.judgement == Judgement::kRejected && row.comparison.worst_ratio > kGross)
-        return "output '" + row.name + "': " + row.comparison.reason;
-    return "";
-  } catch (const Error&) {  // so far from where it began it is a state that the baseline refuses
-    return "";
-  }
+  return wrong_step_from(component_, setting_, std::move(inputs), before, after);
 }
 
 void TimedAnswers::require_another_answer(const NamedTensors& own_outputs) const {

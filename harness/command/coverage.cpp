@@ -8,6 +8,7 @@
 #include "harness/command/command.h"
 #include "harness/command/counted_cells.h"
 #include "harness/command/scenario.h"
+#include "harness/command/signature_facts.h"
 #include "harness/command/test_names.h"
 #include "harness/command/tolerance_text.h"
 #include "harness/compare/inputs.h"
@@ -136,6 +137,8 @@ Facts all_facts(const std::string& scenario_folder) {
     add_notes(component.spec, facts);
     add_rules_of_cases(component.spec, facts);
     add_costs(component.spec, facts);
+    facts.merge(signature_facts(component.spec));
+    facts.merge(content_facts(component.spec));
   }
   for (const auto& cell : all_cells())
     if (cell.device != c10::DeviceType::CUDA) facts.insert("cell " + cell.name());

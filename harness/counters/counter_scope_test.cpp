@@ -59,6 +59,12 @@ TEST(CounterScope, ReadsAndSynchronisingCalls) {
   EXPECT_EQ(count([&] { at::masked_select(x, mask); }).sync_calls, 1);
   EXPECT_EQ(count([&] { at::nonzero(mask); }).sync_calls, 1);
   EXPECT_EQ(count([&] { at::_unique2(x); }).sync_calls, 1);
+  EXPECT_EQ(count([&] { at::unique_dim(x, 0); }).sync_calls, 1);
+  EXPECT_EQ(count([&] { at::unique_consecutive(x); }).sync_calls, 1);
+  EXPECT_EQ(count([&] { at::equal(x, mask); }).sync_calls, 1);
+  const at::Tensor counts = at::ones({6}, at::kLong);
+  EXPECT_EQ(count([&] { at::bincount(counts); }).sync_calls, 1);
+  EXPECT_EQ(count([&] { at::repeat_interleave(counts); }).sync_calls, 1);
   const auto equal = count([&] { (void)at::equal(x, x); });
   EXPECT_EQ(equal.sync_calls, 1);
   EXPECT_EQ(equal.dispatches, 1);

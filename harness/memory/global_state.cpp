@@ -16,6 +16,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -33,6 +34,7 @@
 #include "harness/memory/tensor_hash.h"
 
 extern char** environ;
+extern "C" int omp_get_dynamic() __attribute__((weak));  // of the pool of threads, where it is OpenMP's
 
 namespace twinbench {
 namespace {
@@ -126,12 +128,16 @@ std::uint64_t limits() {
 // Which of its libraries and ways LibTorch may take: without them what others compute is slower, or less precise.
 std::uint64_t libraries_in_use(const at::Context& context) {
   std::uint64_t bits = 0;
-  for (const bool one : {context.userEnabledMkldnn(), context.userEnabledNNPACK(), context.userEnabledCuDNN(),
-                         context.userEnabledFlashSDP(), context.userEnabledMathSDP(),
-                         context.userEnabledMemEfficientSDP(), context.userEnabledCuDNNSDP(), context.benchmarkCuDNN(),
-                         context.allowTF32CuDNN(), context.allowTF32OneDNN(), context.allowTF32CuBLAS()})
+  for (const bool one :
+       {context.userEnabledMkldnn(), context.userEnabledNNPACK(), context.userEnabledCuDNN(),
+        context.userEnabledFlashSDP(), context.userEnabledMathSDP(), context.userEnabledMemEfficientSDP(),
+        context.userEnabledCuDNNSDP(), context.userEnabledFA3SDP(), context.userEnabledOverrideableSDP(),
+        context.benchmarkCuDNN(), context.deterministicCuDNN(), context.deterministicMkldnn(), context.allowTF32CuDNN(),
+        context.allowTF32OneDNN(), context.allowTF32CuBLAS(), context.allowFP16BF16ReductionMathSDP(),
+        context.allowFP16AccumulationCuBLAS(), context.allowFP16ReductionCPU(), context.releaseWeightsWhenPrepacking()})
     bits = bits << 1 | static_cast<std::uint64_t>(one);
-  return bits;
+  const auto reduction = [](at::CuBLASReductionOption option) { return static_cast<std::uint64_t>(option); };
+  return bits << 8 | reduction(context.allowFP16ReductionCuBLAS()) << 4 | reduction(context.allowBF16ReductionCuBLAS());
 }
 
 // What lies between a call and its operator on this thread: automatic casts, tracing, gradients.
@@ -160,6 +166,7 @@ GlobalState GlobalState::now() {
   const auto& context = at::globalContext();
   add("number of threads", static_cast<std::uint64_t>(at::get_num_threads()));
   add("number of inter-operator threads", static_cast<std::uint64_t>(at::get_num_interop_threads()));
+  add("dynamic number of threads", omp_get_dynamic ? static_cast<std::uint64_t>(omp_get_dynamic()) : 0);
   add("default generator", hash_of(at::detail::getDefaultCPUGenerator().get_state()));
   add("floating-point mode", floating_point_mode());
   std::uint64_t workers = 0;
@@ -174,6 +181,8 @@ GlobalState GlobalState::now() {
   add("precision of matrix products", static_cast<std::uint64_t>(context.float32MatmulPrecision()));
   add("libraries", libraries_in_use(context));
   add("dispatch keys", dispatch_keys());
+  add("anomaly mode", static_cast<std::uint64_t>(torch::autograd::AnomalyMode::is_enabled()) |
+                          static_cast<std::uint64_t>(torch::autograd::AnomalyMode::should_check_nan()) << 1);
   add("operator callbacks", at::hasCallbacks());
   add("environment", environment());
   add("working directory", hash_of_text(std::filesystem::current_path().string()));

@@ -1,5 +1,7 @@
 // Checks that batch items do not see one another.
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/where.h>
 
 #include <cmath>
 #include <limits>
@@ -55,6 +57,9 @@ std::string bound_broken(const OutputSpec& spec, const at::Tensor& expected, con
   if (spec.tolerance.kind == Tolerance::Kind::kGradient) {  // a bound on the whole tensor
     double distance = 0, norm = 0;
     for (std::int64_t i = 0; i < x.size(); ++i) {
+      if (kind_of(x.at(i)) != kind_of(y.at(i)))
+        return element_text(got, i) + " is not finite on one side alone, or otherwise";
+      if (!is_finite(x.at(i))) continue;
       distance += std::norm(x.at(i) - y.at(i));
       norm += std::norm(x.at(i));
     }
@@ -82,9 +87,11 @@ namespace {
 // rounding leaves of the others'.
 bool is_lost(const OutputSpec& spec, const at::Tensor& in_batch, const at::Tensor& alone, const at::Tensor& whole) {
   if (spec.tolerance.kind != Tolerance::Kind::kGradient || !in_batch.sizes().equals(alone.sizes())) return false;
-  const auto norm = [](const at::Tensor& tensor) { return at::linalg_vector_norm(tensor.cpu()).item<double>(); };
+  if (!in_batch.isfinite().equal(alone.isfinite())) return false;
+  const auto finite = [](const at::Tensor& tensor) { return at::where(tensor.isfinite(), tensor, 0).cpu(); };
+  const auto norm = [](const at::Tensor& tensor) { return at::linalg_vector_norm(tensor).item<double>(); };
   constexpr double kRounding = 4 * 0x1p-23;
-  return norm(in_batch - alone) <= kRounding * norm(whole);  // no NaN is
+  return norm(finite(in_batch) - finite(alone)) <= kRounding * norm(finite(whole));
 }
 
 }  // namespace

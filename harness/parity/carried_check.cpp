@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/compare/compare.h"
+#include "harness/parity/later_step.h"
 #include "harness/parity/rounding_decisions.h"
 #include "harness/parity/subject.h"
 #include "harness/parity/trials.h"
@@ -110,6 +111,21 @@ std::vector<OutputSpec> outputs_of_last_run(const Subject& subject, NamedTensors
   return outputs;
 }
 
+// Nothing ends when the series that are followed do: one run of a longer series, from the state it found.
+void check_later_run(const Subject& subject, const std::array<NamedTensors, 2>& turns, CheckResult& result) {
+  const int runs = 5 + static_cast<int>(name_hash(subject.options.sample + " later " + subject.drawn_by()) % 12);
+  std::string after_reset;
+  const Series series = series_of(subject, subject.variant, subject.setting, turns, runs, &after_reset);
+  const std::string which = "run " + std::to_string(runs) + ", from the state that it found: ";
+  if (!after_reset.empty())
+    return result.fail("behind " + std::to_string(runs) + " runs reset() does not give back the first: other bits in " +
+                       after_reset);
+  if (const auto wrong =
+          wrong_step_from(subject.component, subject.setting, turns[(runs - 1) % 2], series.before, series.after);
+      !wrong.empty())
+    result.fail(which + wrong);
+}
+
 }  // namespace
 
 void check_carried(const Subject& subject, CheckResult& result) {
@@ -182,6 +198,7 @@ void check_carried(const Subject& subject, CheckResult& result) {
     if (compared.judgement == Judgement::kRejected && (exact || compared.worst_ratio > kGross))
       return result.fail(which + "output '" + name + "': " + compared.reason);
   }
+  if (result.verdict == CheckVerdict::kPass) check_later_run(subject, turns, result);
 }
 
 }  // namespace twinbench

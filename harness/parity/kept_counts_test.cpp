@@ -7,6 +7,7 @@
 
 #include "harness/parity/parity.h"
 #include "harness/parity/reference.h"
+#include "harness/parity/test_component.h"
 
 namespace twinbench {
 namespace {
@@ -65,6 +66,42 @@ TEST(KeptCounts, WhatIsCountedOverRunsIsSeen) {
   }
   // The same inputs have the same largest number: only others in between show it.
   EXPECT_EQ(row_of("determinism", Kept::kLargest).verdict, CheckVerdict::kPass);
+}
+
+// A number that is measured, and larger from the third run on than the specification allows of any.
+class Slowing : public Runnable {
+ public:
+  Slowing(const NamedTensors& inputs, const Setting&) : x_(inputs["x"]) {}
+  void run() override { ++runs_; }
+  NamedTensors outputs() override {
+    return {{"y", x_ * 2}, {"seconds", at::full({1}, runs_ > 2 ? 2.0 : 0.5, at::kDouble)}};
+  }
+
+ private:
+  const at::Tensor x_;
+  int runs_ = 0;
+};
+
+TEST(KeptCounts, WhatIsMeasuredObeysTheInvariantsOnTheWayBackToo) {
+  const Tolerance measured{Tolerance::Kind::kMeasured, {}, {}, "measured"};
+  Component component = test_component<Slowing, Slowing>(
+      "slowing", {.sizes = {{"n", 0}},
+                  .inputs = {data("x", "n", from_case(1))},
+                  .outputs = {exact_output("y", "n"), output("seconds", "1", measured).of(Element::kDouble)}});
+  component.spec.batch_size = "n";
+  component.spec.invariants = {
+      {"at most a second", [](const NamedTensors&, const NamedTensors& outputs, const Setting&) -> std::string {
+         return outputs["seconds"].item<double>() <= 1 ? "" : "it took longer";
+       }}};
+  Setting setting;
+  setting.input_case.name = "only";
+  setting.input_case.sizes = {{"n", 8}};
+  ParityOptions options;
+  options.checks = {"stale"};
+  const auto rows = check_cell(component, Variant::kOptimized, setting, 1, options);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows.front().verdict, CheckVerdict::kFail);
+  EXPECT_NE(rows.front().reason.find("it took longer"), std::string::npos) << rows.front().reason;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "harness/parity/cost_check.h"
 #include "harness/parity/held_out.h"
 #include "harness/parity/subject.h"
+#include "harness/runner/share.h"
 #include "harness/runner/told_error.h"
 #include "src/common/error.h"
 #include "src/common/nearest_name.h"

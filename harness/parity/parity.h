@@ -49,7 +49,8 @@ bool takes_turn(const std::string& rule, const Component& component, const Setti
 //                      dtype only)
 //   oracle             against the baseline in fp64 on the CPU, by the rules of harness/compare/compare.h
 //   vacuity            the comparison rejects wrong answers; one output at least must be able to fail
-//   determinism        two runnables, and `repeats` runs of one, each after reset(): the same bits
+//   determinism        two runnables, the second made in another thread, and `repeats` runs of that one, each after
+//                      reset(): the same bits
 //   input_mutation     run() leaves its inputs as they were, the state's among them
 //   guard_bands        no byte outside a block is written, none is read before it is written (CPU: every allocation
 //                      between bands and filled with 0xff; elsewhere the inputs lie between bands)
@@ -63,8 +64,10 @@ bool takes_turn(const std::string& rule, const Component& component, const Setti
 //                      small case breaks each of them
 //   relation           the same in two settings: bit for bit, or within tolerance
 //   ways               right in every way that set-up could have taken, where it chooses among several
-//   threads            right with 1, 2, 8 and a drawn number of threads, and the same where their pieces overlap
-//   carried            two to four runs that go on from each other's state give what the baseline's do
+//   threads            right with 1, 2, 8 and a drawn number of threads (256 at most), and the same where their pieces
+//                      overlap
+//   carried            two to four runs that go on from each other's state give what the baseline's do, and one of
+//                      the 5th to 16th does from the state that it found
 //   instances          two live instances on different inputs, weights too, do not see each other
 //   sensitivity        with every input changed, weights and neutral values too, the answer follows; of a baseline:
 //                      some small case's answer depends on each input, and each output varies in one (once a pass)

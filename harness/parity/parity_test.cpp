@@ -124,7 +124,7 @@ TEST(Parity, RevisionsTakeTurnsWithTheNumbersOfThreads) {
       EXPECT_EQ(counts.size(), all ? 3u : 1u);
       drawn.insert(counts.begin(), counts.end());
     }
-    EXPECT_EQ(drawn.size(), 17u) << "2 to 18";
+    EXPECT_EQ(drawn.size(), 21u) << "2 to 18, 32, 64, 128 and 256";
   }
   Component component = doubled();
   component.optimized = make<WrongWith13>;

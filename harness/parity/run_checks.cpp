@@ -1,8 +1,10 @@
 // Checks that run the candidate again: the same bits, untouched inputs, guarded memory, strides, changed contents.
+#include <ATen/ThreadLocalState.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <limits>
 
 #include "harness/memory/device_only.h"
@@ -14,6 +16,17 @@
 #include "src/common/error.h"
 
 namespace twinbench {
+
+// With the caller's modes: gradients on or off belong to a thread.
+Prepared Subject::prepared_elsewhere() const {
+  const at::ThreadLocalState modes;
+  return std::async(std::launch::async,
+                    [&] {
+                      const at::ThreadLocalStateGuard same_modes(modes);
+                      return prepare(placed());
+                    })
+      .get();
+}
 
 void check_determinism(Subject& subject, CheckResult& result) {
   const auto start = std::chrono::steady_clock::now();
@@ -111,32 +124,45 @@ void check_guard_bands(const Subject& subject, CheckResult& result) {
 
 namespace {
 
-// Every second element along the last axis of a wider tensor: the same values, strides that no kernel may assume.
-at::Tensor strided_copy(const at::Tensor& tensor) {
+enum class Strides { kRowsApart, kEverySecond };
+
+// Part of a wider tensor: the same values, where no kernel may expect them. Rows that lie apart have a last stride of 1
+// and are not contiguous all the same.
+at::Tensor strided_copy(const at::Tensor& tensor, Strides strides) {
   if (tensor.dim() == 0 || tensor.numel() < 2) return tensor;
   auto sizes = tensor.sizes().vec();
   sizes.back() *= 2;
   at::Tensor wide = at::empty(sizes, tensor.options());
   tensor.is_floating_point() || tensor.is_complex() ? wide.fill_(std::numeric_limits<double>::quiet_NaN())
                                                     : wide.fill_(1);
-  return wide.slice(-1, 0, std::nullopt, 2).copy_(tensor);
+  const at::Tensor part =
+      strides == Strides::kEverySecond ? wide.slice(-1, 0, std::nullopt, 2) : wide.narrow(-1, 1, tensor.size(-1));
+  return part.copy_(tensor);
 }
 
-}  // namespace
-
-void check_non_contiguous(const Subject& subject, CheckResult& result) {
+// The answer to strided inputs. Autograd gives a gradient its input's strides: only the values are judged.
+void judge_strided(const Subject& subject, Strides strides, CheckResult& result) {
   NamedTensors inputs;
-  for (const auto& [name, tensor] : subject.placed()) inputs.set(name, strided_copy(tensor));
+  for (const auto& [name, tensor] : subject.placed()) inputs.set(name, strided_copy(tensor, strides));
   try {
     const Prepared prepared = subject.prepare(inputs);
     run_afresh(*prepared.runnable);
-    // Autograd gives a gradient its input's strides: only the values are judged here.
     NamedTensors outputs;
     for (const auto& [name, tensor] : prepared.runnable->outputs()) outputs.set(name, tensor.contiguous());
     subject.reference.judge(outputs, result);
   } catch (const Error& error) {
     result.skip(std::string("refuses strided inputs: ") + error.what());
   }
+}
+
+}  // namespace
+
+void check_non_contiguous(const Subject& subject, CheckResult& result) {
+  CheckResult rows_apart;
+  judge_strided(subject, Strides::kRowsApart, rows_apart);
+  judge_strided(subject, Strides::kEverySecond, result);
+  if (rows_apart.verdict == CheckVerdict::kFail && result.verdict != CheckVerdict::kFail)
+    result.fail_as(rows_apart, "rows that lie apart");
 }
 
 namespace {

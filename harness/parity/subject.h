@@ -46,9 +46,10 @@ struct Subject {
   NamedTensors placed() const { return placed_inputs(generated, setting.dtype, setting.device); }
   // first_bit_difference() to the first run's outputs; measured ones differ by nature.
   std::string difference(const NamedTensors& got, double underflow = 0) const;
-  // The second runnable, run `more` times more, each time from the start.
+  // The second runnable, run `more` times more, each time from the start. Another thread made it, and is over: set-up
+  // and run() need not come from the same one.
   Runnable& run_again(int more) {
-    if (!repeated.runnable) repeated = prepare(placed());
+    if (!repeated.runnable) repeated = prepared_elsewhere();
     for (; more > 0; --more, ++repeats) run_afresh(*repeated.runnable);
     return *repeated.runnable;
   }
@@ -58,6 +59,7 @@ struct Subject {
     prepared.runnable = component.make(variant, prepared.inputs, setting);
     return prepared;
   }
+  Prepared prepared_elsewhere() const;  // by a thread of its own
 };
 
 // Whether run() reads that input again each time, so that a set-up runnable must follow a change of it: batch items,

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +22,8 @@
 
 #include "harness/selftest/cases.h"
 #include "harness/selftest/row_scale.h"
+
+extern "C" void omp_set_dynamic(int dynamic);
 
 namespace twinbench::selftest {
 
@@ -92,6 +95,20 @@ struct TurnsGradientsOff : RowScale {
 struct SwitchesLibrariesOff : RowScale {
   SwitchesLibrariesOff(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) {
     at::globalContext().setUserEnabledMkldnn(false);
+  }
+};
+
+// Every way back after it looks for NaN, and records where each operator was called.
+struct LooksForAnomalies : RowScale {
+  LooksForAnomalies(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) {
+    torch::autograd::AnomalyMode::set_enabled(true);
+  }
+};
+
+// Regions after it may have fewer threads than were asked for.
+struct LetsThreadsVary : RowScale {
+  LetsThreadsVary(const NamedTensors& inputs, const Setting& setting) : RowScale(inputs, setting) {
+    omp_set_dynamic(1);
   }
 };
 
@@ -249,6 +266,10 @@ std::vector<SelftestCase> meddlers() {
       plant("turns_gradients_off", "leaves gradients switched off", "global_state", make<TurnsGradientsOff>),
       plant("switches_libraries_off", "its set-up switches LibTorch's library for products off", "global_state",
             make<SwitchesLibrariesOff>),
+      plant("looks_for_anomalies", "its set-up leaves autograd's anomaly mode on", "global_state",
+            make<LooksForAnomalies>),
+      plant("lets_threads_vary", "its set-up lets later regions have fewer threads", "global_state",
+            make<LetsThreadsVary>),
       plant("casts_automatically", "leaves automatic casts on: others compute in bf16", "global_state",
             make<CastsAutomatically>),
       plant("crowds_workers", "leaves the worker threads on one processor", "global_state", make<CrowdsWorkers>),

@@ -51,6 +51,22 @@ struct StopsAfterSixRuns : Rotate {
   int runs_ = 0;
 };
 
+// Its complex input is read again when it is asked for the answer; the real ones are not.
+struct ReadsComplexLate : Rotate {
+  ReadsComplexLate(const NamedTensors& inputs, const Setting& setting)
+      : Rotate(inputs, setting), read_(inputs["turn"]) {}
+  void run() override {
+    Rotate::run();
+    sum_ = read_.sum();
+  }
+  NamedTensors outputs() override {
+    NamedTensors outputs = Rotate::outputs();
+    outputs.set("field", outputs["field"] + (read_.sum() - sum_));
+    return outputs;
+  }
+  at::Tensor read_, sum_;
+};
+
 struct ResetClears : Rotate {
   using Rotate::Rotate;
   void reset() override {
@@ -252,6 +268,7 @@ std::vector<SelftestCase> wrong_in_state_or_kind() {
                      make<StopsAfterSixRuns>)),
       in_time(twin("short_runs_stop", "the same where a run is too short to be told by its time", "remembers",
                    make<StopsAfterSixRuns>)),
+      twin("reads_complex_late", "reads a complex input in outputs()", "late", make<ReadsComplexLate>),
       twin("reset_clears", "returns to zeros, not to what it was given", "oracle", make<ResetClears>),
       twin("advances_its_input", "advances the given state in place", "input_mutation", make<AdvancesItsInput>),
       twin("conjugated", "complex conjugate of the answer", "oracle", make<Conjugated>),

@@ -109,6 +109,15 @@ struct WrongWithOtherThreads : RowScale {
   }
 };
 
+// Of the thread that made it: another's run finds nothing to do.
+struct BelongsToItsThread : RowScale {
+  using RowScale::RowScale;
+  void compute(const float* x, const float* scale, float* y) override {
+    if (std::this_thread::get_id() == maker_) RowScale::compute(x, scale, y);
+  }
+  const std::thread::id maker_ = std::this_thread::get_id();
+};
+
 // One scratch for all pieces: right while one piece ends before another begins.
 struct PiecesShareScratch : RowScale {
   using RowScale::RowScale;
@@ -395,6 +404,8 @@ std::vector<SelftestCase> sly_twins() {
       plant("wrong_with_many_threads", "wrong with more than four threads", "threads", make<WrongWithManyThreads>),
       plant("wrong_with_other_threads", "wrong with other numbers of threads than 1, 2 and 8", "threads",
             make<WrongWithOtherThreads>),
+      plant("belongs_to_its_thread", "computes only in the thread that made it", "determinism",
+            make<BelongsToItsThread>),
       in_pieces(plant("pieces_share_scratch", "its pieces compute in one scratch, each for a moment", "threads",
                       make<PiecesShareScratch>)),
       plant("works_while_observed", "computes only while somebody observes", "oracle", make<WorksWhileObserved>),

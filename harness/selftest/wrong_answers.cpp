@@ -149,6 +149,15 @@ struct IgnoresStrides : RowScale {
   }
 };
 
+// Takes rows for adjacent where their elements are.
+struct TakesRowsForAdjacent : RowScale {
+  using RowScale::RowScale;
+  void run() override {
+    const at::Tensor x = x_.stride(-1) == 1 ? x_ : x_.contiguous();
+    compute(x.const_data_ptr<float>(), scale_.contiguous().const_data_ptr<float>(), y_.mutable_data_ptr<float>());
+  }
+};
+
 // Both twins wrong alike: they agree with each other and with the oracle, which is the baseline in fp64.
 struct SharedErrorOptimized : RowScale {
   using RowScale::RowScale;
@@ -276,6 +285,8 @@ std::vector<SelftestCase> wrong_answers() {
       plant("touches_neighbour", "adds zero times the next item", "poisoned_neighbour", make<TouchesNeighbour>),
       plant("wrong_alone", "wrong for a batch of one", "batch_invariance", make<WrongAlone>),
       plant("ignores_strides", "reads strided inputs as if contiguous", "non_contiguous", make<IgnoresStrides>),
+      plant("takes_rows_for_adjacent", "reads rows that lie apart as if adjacent", "non_contiguous",
+            make<TakesRowsForAdjacent>),
       shared_error("shared_error", "golden", {}),
       shared_error("shared_error_beyond_bound", "invariant", {{"offset", 20}}),
       wrong_oracle_gradient(),

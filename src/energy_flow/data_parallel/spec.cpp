@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "src/common/not_finite.h"
 #include "src/common/parameter_arena.h"
 #include "src/energy_flow/common/window_rows.h"
 #include "src/spec_parts.h"
@@ -72,13 +73,13 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t s
       // A rank that had no rows has run no backward pass: whatever lies there is none of anybody's gradients.
       if (rows == 0) inputs["gradients"][rank][i].fill_(std::numeric_limits<double>::quiet_NaN());
     }
-  if (setting.on("not_finite") && holds_gradients(setting)) {
+  if (const auto kind = static_cast<std::int64_t>(setting.option("not_finite")); kind > 0 && holds_gradients(setting)) {
     const auto at = static_cast<std::int64_t>(seed % static_cast<std::uint64_t>(elements));
-    inputs["gradients"][ranks > 1 ? 1 : 0][steps - 1][at].fill_(std::numeric_limits<double>::infinity());
+    inputs["gradients"][ranks > 1 ? 1 : 0][steps - 1][at].fill_(not_finite(3 - kind));
   }
 }
 
-bool applied(const Setting& setting) { return !setting.on("not_finite") || !holds_gradients(setting); }
+bool applied(const Setting& setting) { return setting.option("not_finite") == 0 || !holds_gradients(setting); }
 bool grouped(const Setting& setting) { return !setting.on("no_group") || setting.size("ranks") > 1; }
 std::int64_t verified(const Setting& setting) {
   return setting.option("digest_every") == 1 && grouped(setting) ? 1 : 0;

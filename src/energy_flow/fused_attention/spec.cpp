@@ -21,7 +21,8 @@ Signature signature() {
                                           "which keys are padding: none, from some key on, here and there, most of "
                                           "them in one stretch, so that whole blocks of keys are skipped, all but a "
                                           "few between the first, the middle and the last of a block, or, in every "
-                                          "other sample, all but one"))},
+                                          "other sample, all but one. What stands at a padded key, its value too, is "
+                                          "finite: blocks that are skipped are not looked at"))},
       .inputs = {data("query", "batch, heads, queries, width", from_case(1)),
                  data("key", "batch, heads, keys, width", from_case(2)),
                  data("value", "batch, heads, keys, width", from_case(3)),

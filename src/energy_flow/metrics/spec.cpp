@@ -3,9 +3,9 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
-#include <limits>
 #include <string>
 
+#include "src/common/not_finite.h"
 #include "src/common/philox.h"
 #include "src/energy_flow/common/metric_table.h"
 #include "src/spec_parts.h"
@@ -74,9 +74,8 @@ void finish_micro_step(NamedTensors& inputs, const Setting& setting, std::uint64
   bytes[1] = bytes[0] + (1 << 28);
   bytes[2] = bytes[0] + word(1, 17) % (1 << 27);
   const auto bad = static_cast<std::int64_t>(setting.option("bad_every"));
-  const float spoilt[] = {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()};
   if (bad > 0 && step % bad == bad - 1)
-    inputs["losses"].mutable_data_ptr<float>()[(step + 1) * kLossKinds - 1] = spoilt[step / bad % 2];
+    inputs["losses"].mutable_data_ptr<float>()[(step + 1) * kLossKinds - 1] = not_finite(step / bad);
 }
 
 void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t seed) {
@@ -93,7 +92,7 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t s
     integers(inputs, "device")[2 * w] = there ? 60 + w % 40 : kNotThere;
     integers(inputs, "device")[2 * w + 1] = there ? took * 2 / 3 : kNotThere;
     if (setting.on("skipped_steps") && w % 2 == 1)
-      inputs["gradient_norm"].mutable_data_ptr<double>()[w] = std::numeric_limits<double>::infinity();
+      inputs["gradient_norm"].mutable_data_ptr<double>()[w] = not_finite(w / 2 + 2);
   }
   const auto kept = static_cast<std::int64_t>(setting.option("kept_before"));
   integers(inputs, "kept")[0] = std::min(kept, kTimingRing);

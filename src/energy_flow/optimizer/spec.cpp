@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "src/common/not_finite.h"
 #include "src/energy_flow/common/optimizer_rule.h"
 #include "src/energy_flow/common/trained_tensors.h"
 #include "src/spec_parts.h"
@@ -105,9 +106,7 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t s
   for (std::int64_t epoch = 0; epoch < setting.size("epochs"); ++epoch) {
     const double falling = best * (1 - 2 * kLeastGain * static_cast<double>(epoch + 1)),
                  flat = best * (1 - 0.9 * kLeastGain + 0.1 * static_cast<double>(epoch % 3)),
-                 broken = epoch % 3 == 0   ? kNan
-                          : epoch % 3 == 1 ? -kInfinity
-                                           : falling;
+                 broken = epoch % 4 < kNotFiniteKinds ? not_finite(epoch % 4) : falling;
     const double by_course[] = {falling, flat, broken};
     doubles(inputs["epoch_loss"])[epoch] = by_course[whole(setting, "course")];
   }
@@ -123,8 +122,7 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t s
     integers(inputs["micro_steps"])[window] = status == WindowStatus::kNothingToApply ? 0 : is_short ? 3 : 4;
     float* const row = floats(inputs["gradients"]) + window * elements;
     if (status == WindowStatus::kNotFinite)  // another place in each window
-      row[(static_cast<std::int64_t>(seed % 1009) + 7 * window * window) % with] =
-          static_cast<float>(window % 2 ? -kInfinity : kNan);
+      row[(static_cast<std::int64_t>(seed % 1009) + 7 * window * window) % with] = not_finite(window);
     if (status == WindowStatus::kNothingToApply) std::fill_n(row, with, 0.0f);  // selected away, all of them
   }
 }

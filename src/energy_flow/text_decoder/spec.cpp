@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "src/common/not_finite.h"
 #include "src/energy_flow/common/decoder_parameters.h"
 #include "src/energy_flow/common/word_table.h"
 #include "src/operand_bytes.h"
@@ -36,8 +37,7 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t s
   draw_words(inputs, setting.size("vocabulary"), setting.size("longest_word"), seed);
   make_texts_end(inputs["embedding"], setting);
   for (std::int64_t b = 1; setting.on("non_finite") && b < setting.size("batch"); b += 2)
-    inputs["surface"][b][b % setting.size("cells")].fill_(b % 4 == 1 ? std::numeric_limits<double>::quiet_NaN()
-                                                                     : -std::numeric_limits<double>::infinity());
+    inputs["surface"][b][b % setting.size("cells")].fill_(not_finite(b / 2));
 }
 
 // ---- counts ---------------------------------------------------------------------------------------------------------

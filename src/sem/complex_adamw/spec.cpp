@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "src/common/not_finite.h"
 #include "src/common/parameter_arena.h"
 #include "src/sem/common/parameter_inventory.h"
 #include "src/spec_parts.h"
@@ -174,7 +174,6 @@ std::int64_t place_of_bad(const std::vector<ParameterEntry>& table, std::uint64_
 }
 
 void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t seed) {
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
   const std::int64_t steps = setting.size("steps"), elements = setting.size("elements");
   set_table(inputs, layout_of(setting));
   const auto table = parameter_table(inputs["offsets"], inputs["kinds"], elements, setting.size("seconds"));
@@ -185,12 +184,14 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t s
   if (setting.on("faint_history")) fade(inputs, table, steps);
   if (setting.on("huge")) inputs["gradients"].mul_(1e25);
   for (const auto& entry : table)
-    if (!entry.has_gradient()) inputs["gradients"].slice(1, entry.first, entry.first + entry.count).fill_(kNan);
+    if (!entry.has_gradient())
+      inputs["gradients"].slice(1, entry.first, entry.first + entry.count).fill_(not_finite(0));
   const std::int64_t bad = bad_gradients(setting);
   for (std::int64_t step = 0; step < bad; ++step)
-    floats(inputs["gradients"])[step * elements + place_of_bad(table, seed, step)] = step % 2 ? -kInfinity : kNan;
+    floats(inputs["gradients"])[step * elements + place_of_bad(table, seed, step)] = not_finite(step);
   if (has_bad_loss(setting))
-    floats(inputs["loss"])[bad + static_cast<std::int64_t>(seed % static_cast<std::uint64_t>(steps - bad))] = kNan;
+    floats(inputs["loss"])[bad + static_cast<std::int64_t>(seed % static_cast<std::uint64_t>(steps - bad))] =
+        not_finite(static_cast<std::int64_t>(setting.option("bad_loss")) - 1);
 }
 
 double largest(const at::Tensor& tensor) {

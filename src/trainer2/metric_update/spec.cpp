@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "src/common/not_finite.h"
 #include "src/spec_parts.h"
 #include "src/trainer2/common/metric_state.h"
 #include "src/trainer2/common/plane_cases.h"
@@ -45,10 +45,10 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) 
   inputs.set("rejects", rejects);
   const auto bad = static_cast<std::int64_t>(setting.option("bad_changes"));
   for (std::int64_t step = 0; step < std::min(bad, steps); ++step)
-    floats(inputs["lior_nudged"])[step] =
-        step % 2 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+    floats(inputs["lior_nudged"])[step] = not_finite(step);
   if (setting.on("faint_motion")) inputs["velocity"].mul_(3e-4);  // squares that sum to about the rule's 1e-8
-  if (setting.on("nan_velocity")) floats(inputs["velocity"])[axes - 1] = std::numeric_limits<float>::quiet_NaN();
+  if (const auto kind = static_cast<std::int64_t>(setting.option("bad_velocity")); kind > 0)
+    floats(inputs["velocity"])[axes - 1] = not_finite(kind - 1);
   if (setting.on("far_angles")) inputs["theta"].mul_(3.3e6);
   if (setting.on("huge_change")) floats(inputs["lior_nudged"])[0] = 1e36f;
   if (setting.on("no_change")) inputs["lior_nudged"].copy_(inputs["lior_free"]);
@@ -77,7 +77,7 @@ std::int64_t baseline_reads(const Setting& setting) {
   if (setting.on("frozen")) return steps;
   const std::int64_t bad = std::min(static_cast<std::int64_t>(setting.option("bad_changes")), steps);
   if (bad >= most) return steps;  // frozen by then: one read an update
-  if (setting.on("nan_velocity") && bad == 0) return most == 1 ? 2 + (steps - 1) : 2 + 3 * (steps - 1);
+  if (setting.option("bad_velocity") > 0 && bad == 0) return most == 1 ? 2 + (steps - 1) : 2 + 3 * (steps - 1);
   return bad + 3 * (steps - bad);
 }
 

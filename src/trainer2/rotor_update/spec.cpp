@@ -1,7 +1,8 @@
 // trainer2.rotor_update (C19): turns every rotor angle towards the mean motion, then wraps all angles to [-pi, pi].
+#include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "src/common/not_finite.h"
 #include "src/spec_parts.h"
 #include "src/trainer2/common/plane_cases.h"
 #include "src/trainer2/common/rotor_planes.h"
@@ -49,8 +50,10 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t) 
   inputs.set("plane_axes", planes_of(setting));
   if (setting.on("edges")) plant_edges(inputs, setting);
   if (setting.on("small_steps")) plant_small_steps(inputs);
-  if (setting.on("nan_velocity")) row(inputs["mean_velocity"], 0)[1] = std::numeric_limits<float>::quiet_NaN();
-  if (setting.on("infinite_change")) row(inputs["lior_change"], 0)[0] = std::numeric_limits<float>::infinity();
+  for (std::int64_t step = 0; step < std::min(kNotFiniteKinds, setting.size("steps") - 1); ++step) {
+    if (setting.on("bad_velocity")) row(inputs["mean_velocity"], step)[1] = not_finite(step);
+    if (setting.on("bad_change")) row(inputs["lior_change"], step)[0] = not_finite(step);
+  }
 }
 
 // What rounding in fp32 can make of an angle, in units of the specification's 1e-6, and never less than one: of every
