@@ -72,8 +72,6 @@ def test_other_cells_have_other_checks(load):
     case = block["components"][0]["cases"][0]
     rows = block["parity"]
     base = synthetic.cell(synthetic.COMPONENTS[0][0], "baseline")
-    for check in (*OF_EVERY, "sensitivity", "precision"):
-        rows.append({**synthetic.parity_row("", "", "", check, 0.0), "cell": base, "outputs": []})
     rows.append({**synthetic.parity_row("", "", "", "specimen", 0.0), "cell": base.replace("train", "held_out"),
                  "outputs": []})
     limited = base.replace("baseline/cpu", "library/cuda").replace("train", "held_out")
@@ -91,7 +89,7 @@ def test_other_cells_have_other_checks(load):
     del rows[-2:]
     assert judge(load(synthetic.balance(root))).exit_code == 0
     case["pass"] = "backward"
-    assert [found.message.split(":")[0] for found in judge(load(root)).of("missing")] == ["passed without gradient"]
+    assert [found.message.split(":")[0] for found in judge(load(root)).of("missing")] == 2 * ["passed without gradient"]
     case.update({"pass": "forward", "degenerate": True})
     block["parity"] = [row for row in rows if not (row["cell"].startswith(synthetic.COMPONENTS[0][0])
                                                    and row["check"] in ("vacuity", "stale", "sensitivity"))]
@@ -139,8 +137,24 @@ CONTRADICTIONS = {
         lambda block: shorten(block["timings"][1]), "20 pairs, and its timings have 20 and 18"),
     "a quartile of other samples": (
         lambda block: block["timings"][0].update(q1_s=block["timings"][0]["q1_s"] * 0.9), "q1_s of"),
+    "a null test of wide intervals": (
+        lambda block: block["session"]["null_test"]["cells"][0].update(upper=1.12), "'same', and the interval of"),
+    "a null test without an interval": (
+        lambda block: block["session"]["null_test"]["cells"][0].update(lower=None), "'same', and the interval of"),
+    "a null test of less noise": (
+        lambda block: block["session"]["null_test"].update(noise_floor=0.001), "the ratios of its cells give 0.006"),
+    "a null test of more pairs": (
+        lambda block: block["session"]["null_test"].update(pairs=600), "600 pairs, and the intervals of its cells rest on 60"),
     "a minimum of other samples": (lambda block: block["timings"][0].update(minimum_s=1e-9), "minimum_s of"),
 }
+
+
+def test_pairs_that_lean_on_each_other_are_more_than_their_medians(save, cli):
+    root = synthetic.full()
+    root["twinbench"]["session"]["null_test"]["cells"][0]["n"] = 30
+    assert cli("gate", save(root)) == 0
+    root["twinbench"]["session"]["null_test"]["cells"][0]["n"] = 61
+    assert cli("gate", save(root)) == 2
 
 
 def slow(row, factor=1.5):
@@ -232,7 +246,8 @@ def test_an_output_that_was_judged_otherwise_fails_by_name(load, name):
     first(root["twinbench"]).update(change)
     verdict = judge(load(root), before)
     assert verdict.exit_code == 1
-    assert all(f"{CELL} [oracle]" == found.subject for found in verdict.of("fail"))
+    others = CELL.replace("optimized", "library")  # which compared as before, and so another number than this one
+    assert {found.subject for found in verdict.of("fail")} <= {f"{CELL} [oracle]", f"{others} [oracle]"}
     assert any(says in found.message for found in verdict.of("fail"))
 
 
@@ -256,9 +271,8 @@ def test_variants_of_a_case_compare_as_many_elements(load):
     root = synthetic.full()
     name = synthetic.COMPONENTS[1][0]  # it has a library variant
     rows = [row for row in root["twinbench"]["parity"] if row["cell"] == synthetic.cell(name, "optimized")]
-    copies = json.loads(json.dumps(rows).replace("/optimized/", "/library/"))
-    root["twinbench"]["parity"] += copies
-    assert judge(load(synthetic.balance(root))).exit_code == 0
+    assert {row["outputs"][0]["elements"] for row in rows if row["outputs"]} == {65536}
+    copies = [row for row in root["twinbench"]["parity"] if row["cell"] == synthetic.cell(name, "library")]
     copies[0]["outputs"][0]["elements"] = 65535
     found = judge(load(root)).of("fail")
     assert [one.subject for one in found] == [f"{synthetic.cell(name, 'library')} [oracle]"]
@@ -287,15 +301,16 @@ def test_a_cell_that_the_filter_matches_and_nothing_mentions_is_missing(load):
     documented mistake has only a baseline."""
     root = synthetic.full()
     block = root["twinbench"]
-    name = synthetic.COMPONENTS[4][0]
+    name = synthetic.COMPONENTS[4][0]  # it has a library variant
     component = next(row for row in block["components"] if row["id"] == name)
     component["cases"].append({**component["cases"][0], "name": "odd"})
     own = [row for row in block["parity"] if row["cell"].startswith(name)]
     other = json.loads(json.dumps(own).replace("/train", "/odd"))
     block["parity"] += other
-    block["counters"] += json.loads(json.dumps(block["counters"][8:10]).replace("/train", "/odd"))
+    counted = [row for row in block["counters"] if row["cell"].startswith(name)]
+    block["counters"] += json.loads(json.dumps(counted).replace("/train", "/odd"))
     assert judge(load(synthetic.balance(root))).exit_code == 0
-    block["counters"].pop(-2)
+    block["counters"].pop(-3)
     block["parity"] = [row for row in block["parity"] if row["cell"] != CELL.replace("train", "odd")]
     found = judge(load(synthetic.balance(root)))
     assert [one.subject for one in found.of("missing")] == [
@@ -305,7 +320,15 @@ def test_a_cell_that_the_filter_matches_and_nothing_mentions_is_missing(load):
         block["provenance"]["command_line"] = line
         assert len(judge(load(root)).of("missing")) == missing
     block["provenance"]["command_line"] = "parity"
+    judged = block["parity"]
+    block["parity"] = [row for row in judged if f"{name}/optimized" not in row["cell"]]  # of no case, and in no mode
+    found = judge(load(synthetic.balance(root))).of("missing")
+    assert f"{name}/optimized/cpu/fp32/train" in [one.subject for one in found]
+    block["parity"] = judged
     for section in ("parity", "counters"):  # a documented mistake
         block[section] = [row for row in block[section] if not row["cell"].endswith("/odd")]
     block["counters"].append({**block["counters"][8], "cell": f"{name}/baseline/cpu/fp32/odd"})
+    for dtype in synthetic.DTYPES:
+        block["parity"].append({**synthetic.parity_row(name, "baseline", dtype, "specimen", 0.0), "outputs": [],
+                                "cell": f"{name}/baseline/cpu/{dtype}/odd"})
     assert judge(load(synthetic.balance(root))).exit_code == 0

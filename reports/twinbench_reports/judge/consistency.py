@@ -13,14 +13,17 @@ from twinbench_reports.errors import ReportError
 from twinbench_reports.exit_codes import FAIL, INCONCLUSIVE, LIMIT, PASS, TOOL_ERROR
 from twinbench_reports.judge.units import Units
 from twinbench_reports.load import Record
+from twinbench_reports.statistics.paired import LARGEST_BLOCK
 
 _OUTCOMES = ("passed", "failed", "errors", "skipped", "inconclusive")
 _ROUNDING = 1e-6  # of times and their logarithms as written
+_SAME = 0.02  # PairedOptions::threshold: within it a ratio's interval lies whose verdict is "same"
 
 
 def require_consistent(record: Record) -> None:
     """Raises a ReportError for a row given twice, for a ledger that counts other results than the rows show, for an
-    exit code that is not the one of the record's results, and for times that are not those of their ratios."""
+    exit code that is not the one of the record's results, for times that are not those of their ratios, and for a null
+    test that says 'same' of other intervals."""
     for section in (*JUDGED_SECTIONS, "speedups"):
         counts = Counter(name for name, _ in named_rows(record.block, section))
         for name, count in counts.items():
@@ -28,7 +31,7 @@ def require_consistent(record: Record) -> None:
                 raise ReportError(f"it holds the row {name} {count} times", file=record.path,
                                   path=f"$.twinbench.{section}", remedy="run the engine again: only one can count")
     for path, wrong in (*_exit_code(record.block), *_ledger(record.block), *_samples(record.block),
-                        *_pairs(record.block)):
+                        *_pairs(record.block), *_null_test(record.block)):
         raise ReportError(wrong, file=record.path, path=path, remedy="run the engine again: the record was changed")
     if record.block["ledger"]["exit_code"] == TOOL_ERROR:
         raise ReportError("its exit code is 2: the system refused what the engine needs", file=record.path,
@@ -112,3 +115,23 @@ def _pairs(block: dict[str, Any]) -> Iterator[tuple[str, str]]:
                     yield ("$.twinbench.speedups", f"log_ratios[{index}] of {name} is {given:.6g}, and samples_s of "
                            f"its timings give {math.log(a / b):.6g}")
                     break
+
+
+def _null_test(block: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """'same' is said where the interval of every cell lies within the threshold; the noise is then its farthest ratio,
+    and the pairs are as many as their intervals need."""
+    test = (block["session"] or {}).get("null_test")
+    if not test or test["verdict"] != "same" or not test["cells"]:
+        return
+    where = "$.twinbench.session.null_test"
+    for cell in test["cells"]:
+        edges = [cell["lower"] or 0, cell["upper"] or 0]
+        if min(edges) <= 0 or max(abs(math.log(edge)) for edge in edges) > math.log1p(_SAME) + _ROUNDING:
+            yield (where, f"its verdict is 'same', and the interval of {cell['cell']} against itself is "
+                   f"{cell['lower']} to {cell['upper']}")
+    floor = max(abs((cell["ratio"] or 0) - 1) for cell in test["cells"])
+    if not math.isclose(test["noise_floor"] or 0, floor, rel_tol=_ROUNDING, abs_tol=_ROUNDING):
+        yield f"{where}.noise_floor", f"it is {test['noise_floor']}, and the ratios of its cells give {floor:.6g}"
+    values = [cell["n"] for cell in test["cells"]]  # pairs, or medians of blocks of pairs that lean on each other
+    if not sum(values) <= test["pairs"] < sum((value + 1) * LARGEST_BLOCK for value in values):
+        yield f"{where}.pairs", f"it counts {test['pairs']} pairs, and the intervals of its cells rest on {sum(values)}"

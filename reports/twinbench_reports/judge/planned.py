@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 from twinbench_reports.cells import Cell, parse_cell
@@ -15,10 +16,10 @@ _SHARD = re.compile(r"(?:^|\s)--shard\b")
 
 
 def judge_planned(block: dict[str, Any]) -> Iterator[Finding]:
-    """A finding for every cell of parity and counters without a row, whose variant has rows of other cases in that mode
-    on the CPU. What a run leaves out has a row that says so. A documented mistake has a baseline only, and none of the
-    checks of a case."""
-    cases = {component["id"]: [case["name"] for case in component["cases"]] for component in block["components"]}
+    """A finding for every cell of parity and counters without a row, of the variants of a component that has rows in
+    that mode on the CPU. What a run leaves out has a row that says so. A documented mistake has a baseline only, and
+    none of the checks of a case."""
+    components = {component["id"]: component for component in block["components"]}
     for section in ("parity", "counters"):
         filters = _filters(block, section)
         if not filters:
@@ -26,9 +27,11 @@ def judge_planned(block: dict[str, Any]) -> Iterator[Finding]:
         present = {parse_cell(row["cell"]) for row in block[section]}
         of_all = {cell[::4] for cell in present if cell.variant != "baseline"} | {
             parse_cell(row["cell"])[::4] for row in block["parity"] if row["check"] == "determinism"}
-        for kind in sorted({cell[:4] for cell in present if cell.device == "cpu"}):
-            for case in cases.get(kind[0], ()):
-                cell = Cell(*kind, case)
+        modes = {(cell.component, cell.dtype) for cell in present if cell.device == "cpu"}
+        for name, dtype in sorted(mode for mode in modes if mode[0] in components):
+            component = components[name]
+            for variant, case in product(component["variants"], component["cases"]):
+                cell = Cell(name, variant, "cpu", dtype, case["name"])
                 if cell in present or not any(one.search(str(cell)) for one in filters):
                     continue
                 if cell.variant == "baseline" or cell[::4] in of_all:
