@@ -44,7 +44,7 @@ struct Numbering {
 constexpr Numbering kNumberings[] = {{"energy_flow", "SC", 2, 36}, {"sem", "S", 1, 24}, {"trainer2", "S", 1, 24}};
 
 void check_source(const ScenarioConfig& config) {
-  static const std::regex form("([a-z][a-z0-9_]*) (SC[0-9]{2}|S[1-9][0-9]?)");
+  static const std::regex form("([a-z][a-z0-9_]*) (S[A-Z]?[0-9]+)");
   std::smatch found;
   const std::string field = config.file + ": source";
   constexpr std::size_t kLongest = 64;  // the expression is matched by recursion
@@ -223,8 +223,11 @@ ScenarioConfig read_scenario(const std::string& path, const Catalogue& catalogue
   config.sizes = read_keys(root["sizes"], path + ": sizes", source.sizes).get<Sizes>();
   config.options = read_keys(root["options"], path + ": options", source.options).get<Options>();
   const auto criteria = root["criteria"];
-  if (!criteria || !criteria.IsSequence() || criteria.size() == 0)
+  if (!criteria || (criteria.IsSequence() && criteria.size() == 0))
     throw Error(ErrorKind::kOutOfRange, path + ": criteria", "none", "a scenario without a criterion proves nothing");
+  if (!criteria.IsSequence())
+    throw Error(ErrorKind::kBadArgument, path + ": criteria", given(criteria),
+                "give a list, such as '- {measure: wall.ratio, at_least: 2, why: ...}'");
   for (std::size_t i = 0; i < criteria.size(); ++i)
     config.criteria.push_back(read_criterion(criteria[i], path + ": criteria[" + std::to_string(i) + "]"));
   check_plain_name(config.name, config.file + ": name");

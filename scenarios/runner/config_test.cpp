@@ -92,6 +92,10 @@ INSTANTIATE_TEST_SUITE_P(
               changed("energy_flow SC21", "energy_flow SC37"),
               ErrorKind::kOutOfRange,
               {"source", "SC01 to SC36"}},
+        Wrong{"source_of_three_digits",
+              changed("energy_flow SC21", "energy_flow SC999"),
+              ErrorKind::kOutOfRange,
+              {"source", "SC999", "SC01 to SC36"}},
         Wrong{"source_before_the_first",
               changed("energy_flow SC21", "energy_flow SC00"),
               ErrorKind::kOutOfRange,
@@ -196,7 +200,22 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"no_map", "- a", ErrorKind::kBadArgument, {"not a map"}}),
     [](const auto& instance) { return instance.param.what; });
 
-TEST(Scenario, WithoutACriterionIsRefused) { EXPECT_THROW(read(kGood.substr(0, kGood.find("criteria:"))), Error); }
+TEST(Scenario, WithoutACriterionIsRefused) {
+  const std::string without = kGood.substr(0, kGood.find("criteria:"));
+  for (const auto& [text, value] : {std::pair{"", "none"},
+                                    {"criteria: []\n", "none"},
+                                    {"criteria: {measure: 1}\n", "a map"},
+                                    {"criteria: fast\n", "fast"},
+                                    {"criteria: ~\n", "null"}}) {
+    try {
+      read(without + text);
+      FAIL() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.value(), value) << text;
+      EXPECT_TRUE(error.field().ends_with(": criteria")) << error.field();
+    }
+  }
+}
 
 // The same files with limits that can be missed are read.
 TEST(Scenario, WithLimitsNearTheEdgeIsRead) {

@@ -22,11 +22,14 @@ using nlohmann::json;
 constexpr std::uintmax_t kLargestFile = 1 << 20;  // such a file is a page; more is an accident or an attack
 constexpr std::size_t kLongestName = 64;
 
-// What the file has there, in an error.
+}  // namespace
+
 std::string given(const YAML::Node& node) {
   if (node.IsScalar()) return node.Scalar();
   return node.IsNull() ? "null" : node.IsMap() ? "a map" : "a list";
 }
+
+namespace {
 
 template <class T>
 T scalar(const YAML::Node& node, const std::string& field, const char* wanted) {

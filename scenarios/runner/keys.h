@@ -32,6 +32,9 @@ Key choice_key(std::string name, std::vector<std::string> choices, std::string m
 Key counts_key(std::string name, double low, double high, std::int64_t fewest, std::string meaning);
 Key texts_key(std::string name, std::int64_t fewest, std::string meaning);
 
+// What the file has there, in an error: a text, "null", "a map" or "a list".
+std::string given(const YAML::Node& node);
+
 // What `node` holds under each key, defaults filled in, as {"windows": 20, ...}. `where` begins every error: the file,
 // and the block in it. Throws Error: kBadArgument (no map, a key missing or given twice, a wrong type), kUnknownName (a
 // key or choice nobody declares, with the nearest), kOutOfRange, kNonFinite.
