@@ -26,6 +26,8 @@
 #include "harness/record/source_folder.h"
 #include "src/common/error.h"
 #include "src/formats/text_file.h"
+#include "src/golden_file.h"
+#include "src/inputs.h"
 #include "src/registry.h"
 
 extern char** environ;
@@ -186,6 +188,42 @@ json benchmark_context() {
           {"json_schema_version", 1}};
 }
 
+namespace {
+
+// What every variant compares in the case, and by which class; and of how many items, as batch_items of parity has it.
+json case_row(const Component& component, const Case& input) {
+  const auto& spec = component.spec;
+  const Setting setting = Cell{&component, Variant::kBaseline, {}, spec.dtypes.front(), &input}.setting();
+  json outputs = json::object();
+  bool batched = false;
+  for (const auto& output : outputs_of(spec.signature, setting)) {
+    outputs[output.name] = output.tolerance.spec_class;
+    batched = batched || output.batch_axis.has_value();
+  }
+  return {{"name", input.name},
+          {"sizes", input.sizes},
+          {"options", input.options},
+          {"pass", to_string(input.pass)},
+          {"timed", input.timed},
+          {"degenerate", input.degenerate},
+          {"distribution", input.distribution},
+          {"outputs", outputs},
+          {"items", batched && !spec.batch_size.empty() ? setting.size(spec.batch_size) : 0}};
+}
+
+// The checks of parity that a component has by what its specification declares.
+json declared_checks(const ComponentSpec& spec) {
+  json checks = json::array();
+  if (has_worked_examples(spec)) checks.push_back("golden");
+  if (!spec.refusals.empty()) checks.push_back("refusal");
+  if (!spec.invariants.empty()) checks.push_back("invariant");
+  if (!spec.relations.empty()) checks.push_back("relation");
+  if (spec.signature.has_state()) checks.push_back("carried");
+  return checks;
+}
+
+}  // namespace
+
 json component_table() {
   json table = json::array();
   for (const auto& component : components()) {
@@ -197,14 +235,8 @@ json component_table() {
                 {"regime", spec.regime}};
     for (const char* list : {"dtypes", "cases", "variants", "proof", "claims"}) row[list] = json::array();
     for (const auto dtype : spec.dtypes) row["dtypes"].push_back(to_string(dtype));
-    for (const auto& input : spec.cases)
-      row["cases"].push_back({{"name", input.name},
-                              {"sizes", input.sizes},
-                              {"options", input.options},
-                              {"pass", to_string(input.pass)},
-                              {"timed", input.timed},
-                              {"degenerate", input.degenerate},
-                              {"distribution", input.distribution}});
+    for (const auto& input : spec.cases) row["cases"].push_back(case_row(component, input));
+    row["checks"] = declared_checks(spec);
     row["variants"] = {"baseline", "optimized"};
     if (component.library) row["variants"].push_back("library");
     for (const auto& proof : spec.proof)

@@ -24,7 +24,7 @@ Record::Record(const std::string& engine, std::uint64_t seed, const std::string&
   root_["context"] = benchmark_context();
   root_["benchmarks"] = nlohmann::json::array();
   auto& block = root_["twinbench"];
-  block["schema_version"] = "1.3";
+  block["schema_version"] = "1.4";
   block["engines"] = {engine};
   block["provenance"] = provenance(seed, command_line);
   block["session"] = nullptr;

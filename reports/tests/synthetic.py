@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from twinbench_reports.judge.compared import COMPARING
 from twinbench_reports.judge.measured import OF_CANDIDATES, OF_EVERY
 from twinbench_reports.judge.units import Units
 from twinbench_reports.statistics.paired import estimate_ratio
@@ -35,6 +36,7 @@ COMPONENTS = [
 ]
 DTYPES = ("fp32", "bf16")
 CASE = "train"
+SEED = 20261121
 
 
 def cell(component: str, variant: str, dtype: str = "fp32", case: str = CASE, device: str = "cpu") -> str:
@@ -47,7 +49,7 @@ def provenance(**changes: Any) -> dict[str, Any]:
         compiler="g++ 12.2.0", compiler_flags="-O3 -ffp-contract=off", cxx_standard="20", libtorch="2.11.0+cu130",
         cuda_toolkit="13.0.88", cuda_runtime=None, driver=None, cudnn=None, cpu_model="AMD EPYC 9B14",
         cpu_flags_used="AVX512", cores=2, threads=2, kernel="6.1.0", os="Debian GNU/Linux 12", container="docker",
-        governor=None, gpu=None, seed=20261121, environment={"OMP_NUM_THREADS": "2", "CUDA_VISIBLE_DEVICES": None},
+        governor=None, gpu=None, seed=SEED, environment={"OMP_NUM_THREADS": "2", "CUDA_VISIBLE_DEVICES": None},
         source_hashes={name: {"baseline": "a1", "optimized": "b2", "kernel": None}
                        for name, *_ in COMPONENTS}, command_line="build/cpu/bin/twinbench bench --out record.json")
     return base | changes
@@ -61,7 +63,7 @@ def empty() -> dict[str, Any]:
             "num_cpus": 2, "mhz_per_cpu": 2600, "cpu_scaling_enabled": False, "caches": [], "load_avg": [0.4, 0.3, 0.2],
             "library_version": "1.7.1", "library_build_type": "release", "json_schema_version": 1}, "benchmarks": [],
         "twinbench": {
-            "schema_version": "1.1", "engines": [], "provenance": provenance(), "ceilings": [], "session": None,
+            "schema_version": "1.4", "engines": [], "provenance": provenance(), "ceilings": [], "session": None,
             "components": [], "parity": [], "counters": [], "proofs": [], "timings": [], "speedups": [],
             "scenarios": [], "selftest": [], "modelled": [], "ledger": {
                 "planned": 0, "passed": 0, "failed": 0, "errors": 0, "skipped": 0, "inconclusive": 0, "exit_code": 3,
@@ -71,7 +73,7 @@ def empty() -> dict[str, Any]:
 def parity_row(name: str, variant: str, dtype: str, check: str, ratio: float, verdict: str = "pass",
                reason: str = "") -> dict[str, Any]:
     return {
-        "cell": cell(name, variant, dtype), "check": check, "verdict": verdict, "reason": reason, "seed": 7,
+        "cell": cell(name, variant, dtype), "check": check, "verdict": verdict, "reason": reason, "seed": SEED,
         "seconds": 0.01, "outputs": [{
             "name": "output", "tolerance_class": "op", "max_absolute_error": ratio * 2e-6, "max_relative_error": ratio
             * 2e-5, "rmse": ratio
@@ -225,7 +227,8 @@ def full() -> dict[str, Any]:
             "source": f"{name.split('.')[0]} C{index + 1:02d}", "sin": sin, "regime": "hot", "dtypes": list(DTYPES),
             "variants": ["baseline", "optimized"] + (["library"] if index % 3 == 1 else []), "cases": [{
                 "name": CASE, "sizes": {"flows": 256}, "options": {}, "pass": "forward", "timed": True,
-                "degenerate": False}], "proof": [{"counter": "dispatches", "formula": formula}],
+                "degenerate": False, "outputs": {"output": "op"}, "items": 256}],
+            "checks": [], "proof": [{"counter": "dispatches", "formula": formula}],
             "claims": [{
                 "document": "D0", "text": f"batching the {name.split('.')[1].replace('_', ' ')} gives a large speedup",
                 "figure": f"{claimed:g}x", "ratio": claimed, "verdict": "unproven" if index
@@ -253,10 +256,11 @@ def full() -> dict[str, Any]:
                                                0.62 / (1 + index % 5) / library))
     for name, *_ in COMPONENTS:
         for dtype in DTYPES:
-            for check in ("vacuity", "stale", "sensitivity", *OF_CANDIDATES):
+            for check in ("vacuity", "stale", "sensitivity", "poisoned_neighbour", *OF_CANDIDATES):
                 if check not in ("oracle", "determinism", "guard_bands"):
                     row = parity_row(name, "optimized", dtype, check, 0.0)
-                    row.update(outputs=[], vacuity={"checked": 5, "rejected": 5} if check == "vacuity" else None)
+                    row.update(outputs=row["outputs"] if check in COMPARING else [],
+                               vacuity={"checked": 5, "rejected": 5} if check == "vacuity" else None)
                     block["parity"].append(row)
     block["parity"].append({
         **parity_row("sem.scan", "optimized", "fp32", "oracle", 0, "skip", "no GPU"),
@@ -289,7 +293,7 @@ def add_other_variants(block: dict[str, Any]) -> None:
                 block[section].append({**copied, "cell": row["cell"].replace("/optimized/", "/library/")})
     for name, *_ in COMPONENTS:
         for dtype in DTYPES:
-            for check in (*OF_EVERY, "sensitivity", "precision"):
+            for check in (*OF_EVERY, "sensitivity", "precision", "cost"):
                 block["parity"].append({**parity_row(name, "baseline", dtype, check, 0.0), "outputs": []})
 
 

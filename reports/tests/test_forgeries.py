@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 import synthetic
 
-from twinbench_reports.cells import JUDGED_SECTIONS
+from twinbench_reports.cells import Cell, JUDGED_SECTIONS
 from twinbench_reports.judge.judge import judge
-from twinbench_reports.judge.measured import OF_CANDIDATES, OF_EVERY, ORACLE_SKIPS, SKIPS, judge_measured
+from twinbench_reports.judge.measured import (OF_CANDIDATES, OF_EVERY, ORACLE_SKIPS, SKIPS, demanded,
+                                               judge_measured)
 from twinbench_reports.judge.units import BUDGET, NO_CHECK, Units
 from twinbench_reports.merge import load_merged
 
@@ -144,9 +145,34 @@ CONTRADICTIONS = {
     "a null test of less noise": (
         lambda block: block["session"]["null_test"].update(noise_floor=0.001), "the ratios of its cells give 0.006"),
     "a null test of more pairs": (
-        lambda block: block["session"]["null_test"].update(pairs=600), "600 pairs, and the intervals of its cells rest on 60"),
+        lambda block: block["session"]["null_test"].update(pairs=600), "600 pairs, and the intervals of its"),
+    "a seed that is not the run's": (
+        lambda block: [row.update(seed=7) for row in block["parity"] if row["cell"] == CELL], "it is 7, and the run's"),
+    "a row of another seed": (lambda block: first_row(block).update(seed=7), "rows are of the seeds 7, 20261121"),
+    "a later seed that no row explains": (
+        lambda block: [row.update(seed=synthetic.SEED + 1_000_003) for row in block["parity"] if row["cell"] == CELL],
+        "and the run's --seed 20261121"),
+    "a day that there is not": (lambda block: block["provenance"].update(utc="9999-99-99T00:00:00Z"), "is no time at"),
+    "a day to come": (lambda block: block["provenance"].update(utc="9999-12-31T00:00:00Z"), "provenance.utc: '9999-12"),
+    "a day before the first": (lambda block: block["provenance"].update(utc="2020-01-01T00:00:00Z"), "is no time at"),
+    "a time without its hour": (lambda block: block["provenance"].update(utc="2026-11-22"), "is no time at which"),
     "a minimum of other samples": (lambda block: block["timings"][0].update(minimum_s=1e-9), "minimum_s of"),
 }
+
+
+def test_inputs_drawn_again_or_held_out_have_seeds_of_their_own(save, cli):
+    root = synthetic.full()
+    block = root["twinbench"]
+    rows = [row for row in block["parity"] if row["cell"] == CELL]
+    for row in rows:
+        row["seed"] += 2 * 1_000_003
+    block["parity"].append({**rows[0], "check": "drawn_again", "outputs": [], "vacuity": None, "reason": "close"})
+    held_out = [{**row, "cell": CELL.replace("train", "held_out"), "seed": 99} for row in rows]
+    held_out.append({**held_out[0], "check": "held_out", "outputs": [], "reason": "from train: flows 9, seed 99"})
+    block["parity"] += held_out
+    assert cli("gate", save(synthetic.balance(root))) == 0
+    held_out[-1]["reason"] = "from train: flows 9, seed 98"
+    assert cli("gate", save(root)) == 2
 
 
 def test_pairs_that_lean_on_each_other_are_more_than_their_medians(save, cli):
@@ -228,7 +254,86 @@ def test_a_merged_record_keeps_its_ledger_in_order(save, load, cli, tmp_path):
 def both_root(folder): return json.loads((folder / "both.json").read_text())
 
 
-def first(block): return of_cell(block, "oracle")[0]["outputs"][0]
+def first_row(block): return of_cell(block, "oracle")[0]
+
+
+def first(block): return first_row(block)["outputs"][0]
+
+
+def of_every_row(block, change):
+    """The output of one component's case, in all of its rows."""
+    for row in block["parity"]:
+        if row["cell"].startswith("energy_flow.movement/"):
+            row["outputs"] = change(row["outputs"])
+
+
+def unlisted(block):
+    """As records before 1.4 were."""
+    for component in block["components"]:
+        component.pop("checks")
+        for case in component["cases"]:
+            del case["outputs"], case["items"]
+
+
+COMPARED = {
+    "an output is gone from one row": (lambda block: first_row(block).update(outputs=[]), "did not compare output"),
+    "an output is gone from a strided run": (
+        lambda block: of_cell(block, "non_contiguous")[0].update(outputs=[]), "did not compare output: its case"),
+    "an output is gone from all rows": (
+        lambda block: of_every_row(block, lambda outputs: []), "did not compare output: its case lists it"),
+    "an output is gone from one row of an old record": (
+        lambda block: (unlisted(block), first_row(block).update(outputs=[])), "output: other rows of the case have it"),
+    "another output": (
+        lambda block: first(block).update(name="length"), "tolerance_class of length is 'op', and its case lists 'no"),
+    "a class that judges nothing": (
+        lambda block: of_every_row(block, lambda outputs: [{**one, "tolerance_class": "measured"} for one in outputs]),
+        "the tolerance_class of output is 'measured', and its case lists 'op'"),
+    "a class of its own in an old record": (
+        lambda block: (unlisted(block), of_cell(block, "stale")[0]["outputs"][0].update(tolerance_class="chain")),
+        "the tolerance_class of output is 'chain', and other rows of the case have 'op'"),
+}
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_a_row_that_compared_other_outputs_than_its_case_has_fails(load, name):
+    root = synthetic.full()
+    COMPARED[name][0](root["twinbench"])
+    verdict = judge(load(root))
+    assert verdict.exit_code == 1
+    assert any(COMPARED[name][1] in found.message for found in verdict.of("fail"))
+    honest = synthetic.full()
+    unlisted(honest["twinbench"])
+    assert judge(load(honest)).exit_code == 0
+
+
+@pytest.mark.parametrize("check, cells", [
+    ("golden", 6), ("refusal", 3), ("invariant", 6), ("relation", 6), ("carried", 4), ("batch_invariance", 4),
+    ("poisoned_neighbour", 4), ("cost", 2)])
+def test_a_check_that_the_record_says_a_component_has_is_missed(load, check, cells):
+    """By the specification of the component, by the items of the case, by the variant: in the first case, in every
+    dtype, of every variant, as the program has it."""
+    root = synthetic.full()
+    block = root["twinbench"]
+    if check in ("golden", "refusal", "invariant", "relation", "carried"):
+        next(row for row in block["components"] if row["id"] == "energy_flow.movement")["checks"] = [check]
+    block["parity"] = [row for row in block["parity"] if row["check"] != check
+                       or not row["cell"].startswith("energy_flow.movement/")]
+    found = judge(load(root)).of("missing")
+    assert {one.message.split(":")[0] for one in found} == {f"passed without {check}"} and len(found) == cells
+    for one in found:
+        block["parity"].append({**synthetic.parity_row("", "", "", check, 0.0), "cell": one.subject, "outputs": []})
+    assert judge(load(synthetic.balance(root))).exit_code == 0
+
+
+def test_every_check_of_the_program_is_demanded_somewhere(load):
+    names = re.search(r"names = \{([^}]*)\}", (PARITY / "parity.cpp").read_text()).group(1)
+    component = synthetic.full()["twinbench"]["components"][4]
+    component["checks"] = ["golden", "refusal", "invariant", "relation", "carried"]
+    component["cases"].append({**component["cases"][0], "name": "backward", "pass": "backward"})
+    asked = {check for variant in ("baseline", "optimized") for case in ("train", "backward")
+             for check in demanded(Cell(component["id"], variant, "cpu", "fp32", case), component)}
+    # What a documented mistake has alone; what only a variant that chooses between ways has.
+    assert asked | {"specimen", "ways"} == set(re.findall(r'"(\w+)"', names))
 
 
 OUTPUTS = {
@@ -260,7 +365,7 @@ def test_a_case_of_other_sizes_or_inputs_has_other_elements(load):
             output["elements"] = 60000
     assert judge(load(root), before).exit_code == 0
     for row in root["twinbench"]["parity"]:
-        row["seed"] = 7
+        row["seed"] = synthetic.SEED
     assert judge(load(root), before).exit_code == 1
     for component in root["twinbench"]["components"]:
         component["cases"][0]["sizes"] = {"flows": 200}

@@ -69,8 +69,9 @@ def test_markup_in_names_and_reasons_stays_text(save, cli, tmp_path, capsys):
     assert cli("markdown", path) == 0 and "<script>" not in capsys.readouterr().out
 
 
-def test_clock_jumps_do_not_break_the_waivers_day(save, cli):
+def test_a_run_by_a_clock_that_jumped_is_refused_by_name(save, cli, capsys):
     for utc in ("1970-01-01T00:00:00Z", "2999-12-31T23:59:59Z"):
         root = synthetic.full()
         root["twinbench"]["provenance"]["utc"] = utc
-        assert cli("gate", save(root)) == 0
+        assert cli("gate", save(root)) == 2
+        assert f"provenance.utc: '{utc}' is no time at which" in capsys.readouterr().err

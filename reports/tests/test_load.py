@@ -29,7 +29,7 @@ def test_the_schema_is_draft_07_and_refers_to_nothing_remote():
 
 @pytest.mark.parametrize("build", [synthetic.empty, synthetic.full, synthetic.failing])
 def test_synthetic_records_are_records(load, build):
-    assert load(build()).block["schema_version"] == "1.1"
+    assert load(build()).block["schema_version"] == "1.4"
 
 
 def break_at(root, path, value):

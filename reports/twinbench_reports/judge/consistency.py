@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import statistics
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from twinbench_reports.cells import JUDGED_SECTIONS, named_rows
+from twinbench_reports.cells import JUDGED_SECTIONS, Row, named_rows
 from twinbench_reports.errors import ReportError
 from twinbench_reports.exit_codes import FAIL, INCONCLUSIVE, LIMIT, PASS, TOOL_ERROR
+from twinbench_reports.judge.measured import TOOLS
+from twinbench_reports.judge.timing import HELD_OUT
 from twinbench_reports.judge.units import Units
 from twinbench_reports.load import Record
 from twinbench_reports.statistics.paired import LARGEST_BLOCK
 
 _OUTCOMES = ("passed", "failed", "errors", "skipped", "inconclusive")
 _ROUNDING = 1e-6  # of times and their logarithms as written
+_NEXT_SEED = 1_000_003  # kNextSeed: between the draws of a case whose inputs were drawn again
+_FIRST_DAY = datetime.datetime(2026, 11, 1, tzinfo=datetime.timezone.utc)  # of the month in which the project began
+_CLOCKS_APART = datetime.timedelta(days=1)
 _SAME = 0.02  # PairedOptions::threshold: within it a ratio's interval lies whose verdict is "same"
 
 
 def require_consistent(record: Record) -> None:
     """Raises a ReportError for a row given twice, for a ledger that counts other results than the rows show, for an
-    exit code that is not the one of the record's results, for times that are not those of their ratios, and for a null
-    test that says 'same' of other intervals."""
+    exit code that is not the one of the record's results, for times that are not those of their ratios, for a null test
+    that says 'same' of other intervals, inputs of another seed than the run's, and a run at no possible time."""
     for section in (*JUDGED_SECTIONS, "speedups"):
         counts = Counter(name for name, _ in named_rows(record.block, section))
         for name, count in counts.items():
@@ -31,7 +37,8 @@ def require_consistent(record: Record) -> None:
                 raise ReportError(f"it holds the row {name} {count} times", file=record.path,
                                   path=f"$.twinbench.{section}", remedy="run the engine again: only one can count")
     for path, wrong in (*_exit_code(record.block), *_ledger(record.block), *_samples(record.block),
-                        *_pairs(record.block), *_null_test(record.block)):
+                        *_pairs(record.block), *_null_test(record.block), *_seeds(record.block),
+                        *_times(record.block)):
         raise ReportError(wrong, file=record.path, path=path, remedy="run the engine again: the record was changed")
     if record.block["ledger"]["exit_code"] == TOOL_ERROR:
         raise ReportError("its exit code is 2: the system refused what the engine needs", file=record.path,
@@ -135,3 +142,39 @@ def _null_test(block: dict[str, Any]) -> Iterator[tuple[str, str]]:
     values = [cell["n"] for cell in test["cells"]]  # pairs, or medians of blocks of pairs that lean on each other
     if not sum(values) <= test["pairs"] < sum((value + 1) * LARGEST_BLOCK for value in values):
         yield f"{where}.pairs", f"it counts {test['pairs']} pairs, and the intervals of its cells rest on {sum(values)}"
+
+
+def _seeds(block: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The rows of a cell are of one draw of its inputs: of the run's seed, or of a later one where a row says that they
+    were drawn again. A held-out case says its own."""
+    runs = block.get("merged_from") or [block["provenance"]]
+    given = sorted({run["seed"] for run in runs})
+    cells: dict[str, list[Row]] = {}
+    for row in block["parity"]:
+        if row["check"] not in TOOLS and row["seed"] is not None:
+            cells.setdefault(row["cell"], []).append(row)
+    for name, rows in cells.items():
+        seeds, where = {row["seed"] for row in rows}, f"$.twinbench.parity, seed of {name}"
+        seed = min(seeds)
+        again = any(row["check"] == "drawn_again" or row["verdict"] in ("fail", "error") for row in rows)
+        drawn = next((row for row in rows if row["check"] == HELD_OUT and row["verdict"] == "pass"), None)
+        if len(seeds) > 1:
+            yield where, f"its rows are of the seeds {', '.join(map(str, sorted(seeds)))}, and a cell has one"
+        elif drawn and drawn["reason"] and f" seed {seed}" not in drawn["reason"]:  # kept ones have none
+            yield where, f"it is {seed}, and its row of {HELD_OUT} says: {drawn['reason']}"
+        elif not name.endswith(f"/{HELD_OUT}") and seed not in given and not (
+                again and any(seed > one and (seed - one) % _NEXT_SEED == 0 for one in given)):
+            yield where, f"it is {seed}, and the run's --seed {', '.join(map(str, given))}"
+
+
+def _times(block: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    latest = datetime.datetime.now(datetime.timezone.utc) + _CLOCKS_APART
+    for where, run in (("provenance", block["provenance"]),
+                       *((f"merged_from[{index}]", run) for index, run in enumerate(block.get("merged_from", [])))):
+        try:
+            moment = datetime.datetime.strptime(run["utc"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=datetime.timezone.utc)
+        except ValueError:
+            moment = None
+        if moment is None or not _FIRST_DAY <= moment <= latest:
+            yield (f"$.twinbench.{where}.utc", f"{run['utc']!r} is no time at which a run can have been: it is written "
+                   f"as 2026-11-30T12:00:00Z, from {_FIRST_DAY:%Y-%m-%d} until tomorrow; was the clock set?")

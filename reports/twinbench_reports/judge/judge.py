@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 from twinbench_reports.exit_codes import PASS
 from twinbench_reports.judge.causes import with_causes
+from twinbench_reports.judge.compared import judge_compared
 from twinbench_reports.judge.completeness import count_rows, judge_completeness
 from twinbench_reports.judge.correctness import judge_correctness
 from twinbench_reports.judge.findings import EXIT_OF, SEVERITIES, Finding, Verdict
@@ -29,6 +30,7 @@ def judge(now: Record, before: Record | None = None, *, pins: Pins | None = None
         *judge_known(now.block, components),
         *judge_correctness(now.block),
         *judge_measured(now.block),
+        *judge_compared(now.block),
         *judge_planned(now.block),
         *(judge_outputs_against(now.block, before.block) if before else ()),
         *judge_pins(now.block, pins),

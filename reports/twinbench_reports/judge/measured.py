@@ -15,6 +15,7 @@ OF_EVERY = ("determinism", "input_mutation", "late", "global_state", "outlives")
 OF_CANDIDATES = ("oracle", *OF_EVERY, "guard_bands", "non_contiguous", "threads", "instances")
 # And where the case is not degenerate.
 _WITH_CONTENTS = {"baseline": ("sensitivity", "precision"), "optimized": ("vacuity", "stale", "sensitivity")}
+OF_BATCHES = ("batch_invariance", "poisoned_neighbour")  # of candidates, in a case of several items
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")  # ci/gpu_suite adds what they said of a cell
 _LIBRARY_LIMIT = "LibTorch's own way on a card: "
 ORACLE_SKIPS = (_LIBRARY_LIMIT, "close decisions move sums over items far: ")
@@ -35,17 +36,17 @@ def judge_measured(block: dict[str, Any]) -> Iterator[Finding]:
     cells: dict[str, list[Row]] = {}
     for row in block["parity"]:
         cells.setdefault(row["cell"], []).append(row)
-    cases = {(component["id"], case["name"]): case for component in block["components"] for case in component["cases"]}
+    components = {component["id"]: component for component in block["components"]}
     for name, rows in cells.items():
         if any(row["check"] == "left_out" for row in rows):
             rows = [row for row in rows if row["check"] not in TOOLS]
         verdicts = {row["verdict"] for row in rows}
         if "pass" in verdicts and not verdicts & {"fail", "error"}:
-            yield from _cell(name, rows, cases)
+            yield from _cell(name, rows, components)
     yield from _elements(block["parity"])
 
 
-def _cell(name: str, rows: list[Row], cases: dict[tuple[str, str], Row]) -> Iterator[Finding]:
+def _cell(name: str, rows: list[Row], components: dict[str, Row]) -> Iterator[Finding]:
     command = reproduce_cell("parity", name)
     present = {row["check"] for row in rows}
     for row in rows:
@@ -59,20 +60,38 @@ def _cell(name: str, rows: list[Row], cases: dict[tuple[str, str], Row]) -> Iter
     if (cell.variant, cell.device) == ("library", "cuda") and any(
             row["check"] == "oracle" and row["reason"].startswith(_LIBRARY_LIMIT) for row in rows):
         return  # its answer is another than the specified one: it is only timed
-    absent = [check for check in _demanded(cell, cases.get((cell.component, cell.case))) if check not in present]
+    absent = [check for check in demanded(cell, components.get(cell.component)) if check not in present]
     if absent and present != {"specimen"}:  # a documented mistake is shown once, and nothing else holds of it
         yield Finding("missing", "parity", name, f"passed without {', '.join(absent)}: what they show was not measured",
                       command)
 
 
-def _demanded(cell: Cell, case: Row | None) -> list[str]:
-    """Of a held-out case no more is known than that every cell has these."""
-    demanded = list(OF_EVERY if cell.variant == "baseline" else OF_CANDIDATES)
-    if case and not case["degenerate"]:
-        demanded += _WITH_CONTENTS["baseline" if cell.variant == "baseline" else "optimized"]
-    if case and case["pass"] == "backward" and (cell.variant, cell.device) == ("baseline", "cpu"):
-        demanded.append("gradient")
-    return demanded
+def demanded(cell: Cell, component: Row | None) -> list[str]:
+    """The checks that a cell had to have. Of a held-out case only what all cases of the component have is known. Older
+    records do not say what a component declares, nor how many items a case has."""
+    is_baseline = cell.variant == "baseline"
+    found = list(OF_EVERY if is_baseline else OF_CANDIDATES)
+    if not component:
+        return found
+    declared = component.get("checks", ())
+    by_hand = (cell.variant, cell.device) == ("baseline", "cpu")  # derivatives and costs need no card
+    of_all = ("relation",) if is_baseline else ("relation", "carried")
+    found += [check for check in of_all if check in declared]
+    case = next((case for case in component["cases"] if case["name"] == cell.case), None)
+    if not case:
+        return found
+    if not case["degenerate"]:
+        found += _WITH_CONTENTS["baseline" if is_baseline else "optimized"] + (("cost",) if by_hand else ())
+    if case["pass"] == "backward" and by_hand:
+        found.append("gradient")
+    if case.get("items", 0) > 1 and not is_baseline:
+        found += OF_BATCHES
+    if case["pass"] == "forward" and "invariant" in declared:
+        found.append("invariant")
+    if case is component["cases"][0]:  # for what is shown once of a component
+        once = ("golden", "refusal") if cell.dtype == component["dtypes"][0] else ("golden",)
+        found += [check for check in once if check in declared]
+    return found
 
 
 def _elements(rows: list[Row]) -> Iterator[Finding]:
