@@ -261,3 +261,11 @@ def test_the_callers_handlers_of_signals_are_left_as_they_were(number, save, cli
     assert signal.getsignal(number) is signal.SIG_DFL
     cli("table", save(synthetic.full()))
     assert signal.getsignal(number) is signal.SIG_DFL
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["gate", "--help"]])
+def test_help_that_does_not_arrive_is_no_success(words):
+    with open("/dev/full", "w") as full:
+        result = subprocess.run([sys.executable, "-m", "twinbench_reports", *words], stdout=full, text=True,
+                                stderr=subprocess.PIPE)
+    assert result.returncode == 2 and "No space left" in result.stderr and "Traceback" not in result.stderr

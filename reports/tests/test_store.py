@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import multiprocessing
@@ -146,6 +147,34 @@ def test_half_written_foreign_and_newer_files_are_named_and_left(tmp_path, cli, 
     error = capsys.readouterr().err
     assert all(name in error for name in ("cut.json", "newer.json", "nan.json", "negative.json"))
     assert ".part-abc" not in error and len(list(folder.iterdir())) == 12 + 5
+
+
+def test_a_stray_file_beside_the_machines_is_named_and_left(tmp_path, cli, capsys):
+    """As git names what it finds among its objects and goes on: nothing of it is a run."""
+    store = filled(tmp_path, 12)
+    (tmp_path / "runs/README").write_text("these are runs")
+    assert store.refresh() == 24 and cli("trends", tmp_path) == 0
+    assert "runs/README: it is no folder" in capsys.readouterr().err and (tmp_path / "runs/README").exists()
+
+
+def test_a_packed_record_is_kept_as_the_plain_one_is(tmp_path, cli, save):
+    path = save(synthetic.full())
+    packed = tmp_path / "packed.json.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert cli("keep", packed, "--to", tmp_path / "a") == 0 == cli("keep", path, "--to", tmp_path / "b")
+    names = [sorted(str(file.relative_to(tmp_path / folder)) for file in (tmp_path / folder).rglob("*.json*"))
+             for folder in "ab"]
+    assert names[0] == names[1] and len(names[0]) == 2
+    assert cli("site", tmp_path / "a", "-o", tmp_path / "site") == 0
+
+
+def test_what_follows_a_packed_record_is_refused(tmp_path, cli, save, capsys):
+    packed = tmp_path / "packed.json.gz"
+    packed.write_bytes(gzip.compress(save(synthetic.full()).read_bytes()))
+    assert cli("gate", packed) == 0
+    packed.write_bytes(packed.read_bytes() + b"junk")
+    for command in (("gate", packed), ("keep", packed, "--to", tmp_path / "history")):
+        assert cli(*command) == 2 and "4 bytes follow what gzip packed" in capsys.readouterr().err
 
 
 def test_a_broken_or_missing_index_is_made_again(tmp_path):

@@ -12,6 +12,7 @@ import threading
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
 
 from twinbench_reports import __version__, commands
 from twinbench_reports.errors import ReportError
@@ -38,6 +39,14 @@ class Parser(argparse.ArgumentParser):
             message = f"{message[:_LONGEST]} ... ({len(message):,} characters)"
         self.exit(TOOL_ERROR, f"{self.prog}: {plain(message)}\nsee {self.prog} --help\n")
 
+    def _print_message(self, message: str, file: TextIO | None = None) -> None:
+        """Help and version have arrived before this returns: argparse itself lets a failed write pass."""
+        if message and file is sys.stdout:
+            file.write(message)
+            file.flush()
+        else:
+            super()._print_message(message, file)
+
     def refuse(self, unknown: Sequence[str]) -> None:
         """Ends for arguments that nobody took."""
         flags = [flag for action in self._actions for flag in action.option_strings]
@@ -55,11 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one subcommand. Python's own exit code for a crash is 1, which means a regression here, so crashes become
     2."""
     parser = build_parser()
-    options, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        parser.subcommands[options.subcommand].refuse(unknown)
     replaced: list[signal.Signals] = []
     try:
+        options, unknown = parser.parse_known_args(arguments)
+        if unknown:
+            parser.subcommands[options.subcommand].refuse(unknown)
         replaced = _end_cleanly()
         _expect_texts(options)
         _expect_free_places(options)

@@ -21,7 +21,7 @@ from twinbench_reports.judge.findings import Verdict
 from twinbench_reports.judge.judge import judge
 from twinbench_reports.judge.pins import load_pins, matching
 from twinbench_reports.judge.waivers import load_waivers
-from twinbench_reports.load import Record, load_record, read_bytes
+from twinbench_reports.load import Record, load_record, read_bytes, unpacked
 from twinbench_reports.merge import load_merged, merge_records
 from twinbench_reports.render.annotations import annotations
 from twinbench_reports.render.columns import terminal_style
@@ -126,7 +126,7 @@ def keep(options: argparse.Namespace) -> int:
     store = Store(options.to)
     for path, run in zip(options.files, runs):
         if run.record and not options.times_only:
-            keep_record(options.to, read_bytes(path))
+            keep_record(options.to, unpacked(read_bytes(path), str(path)))
         file, new = store.add(run)
         how = "kept as" if new else "already kept as"
         print(plain(f"{path}: {len(run.points)} series of {run.source}, {how} {file}"))

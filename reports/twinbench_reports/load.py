@@ -163,6 +163,9 @@ def unpacked(data: bytes, file: str) -> bytes:
                           remedy="split the record with --filter or --shard, and give the parts")
     if not stream.eof:
         raise ReportError("gzip's file is cut off", file=file, remedy="copy the file again")
+    if stream.unused_data:
+        raise ReportError(f"{len(stream.unused_data):,} bytes follow what gzip packed", file=file,
+                          remedy="copy the file again: a record is packed in one piece")
     return text
 
 

@@ -106,6 +106,10 @@ class Store:
         """(path below the folder, path) of every run, in the order of names: half-written ones have another name."""
         runs = self.folder / "runs"
         for machine in sorted(os.listdir(runs)) if runs.is_dir() else []:
+            if not (runs / machine).is_dir():
+                self.refused.append(f"{runs / machine}: it is no folder of a machine's runs: nobody reads it; remedy: "
+                                    "move it elsewhere")
+                continue
             for name in sorted(os.listdir(runs / machine)):
                 if name.endswith(".json"):
                     yield f"{machine}/{name}", f"{runs}/{machine}/{name}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from twinbench_reports import machine
 from twinbench_reports.errors import ReportError
-from twinbench_reports.load import Record, load_record, parse_json, read_bytes
+from twinbench_reports.load import Record, load_record, parse_json, read_bytes, unpacked
 from twinbench_reports.store.facts import run_facts
 from twinbench_reports.store.run import Run
 
@@ -22,7 +22,7 @@ Series = dict[str, list[float]]
 
 def read_run(path: Path, *, revision: str = "", machine_name: str = "", utc: str = "") -> Run:
     """The run of a file, its kind told by what it holds. What the file does not say must be given."""
-    root = parse_json(read_bytes(path), str(path))
+    root = parse_json(unpacked(read_bytes(path), str(path)), str(path))
     keys = set(root) if isinstance(root, dict) else set()
     try:
         facts: dict[str, Any] = {}

@@ -6,11 +6,10 @@ import gzip
 import hashlib
 import os
 import tempfile
-import zlib
 from pathlib import Path
 
 from twinbench_reports.errors import ReportError
-from twinbench_reports.load import MOST_BYTES, Record, check_record, parse_json
+from twinbench_reports.load import Record, check_record, parse_json, read_bytes, unpacked
 
 _REMEDY = "keep the record again: twinbench-report keep RECORD --to DIR"
 
@@ -51,14 +50,11 @@ def kept_record(folder: Path, sha256: str) -> Record:
     folder can also choose the name."""
     path = kept_at(folder, sha256)
     try:
-        unpacked = zlib.decompressobj(wbits=31)
-        data = unpacked.decompress(path.read_bytes(), MOST_BYTES)
-    except OSError as error:
-        raise ReportError(f"cannot be read: {error.strerror}", file=str(path), remedy=_REMEDY) from error
-    except zlib.error as error:
-        raise ReportError(f"cannot be unpacked: {error}", file=str(path), remedy=_REMEDY) from error
-    if not unpacked.eof or hashlib.sha256(data).hexdigest() != sha256:
-        raise ReportError("it is cut off, or not what its name says", file=str(path), remedy=_REMEDY)
+        data = unpacked(read_bytes(path), str(path))
+    except ReportError as error:
+        raise ReportError(error.problem, file=str(path), remedy=_REMEDY) from error
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise ReportError("it is not what its name says", file=str(path), remedy=_REMEDY)
     root = parse_json(data, str(path))
     check_record(root, str(path))
     return Record(f"{sha256[:12]}.json", sha256, root)
