@@ -26,6 +26,9 @@ LIMIT_S = 3600.0
 # A count that does not repeat (where memory lies decides some instructions of LibTorch's) is judged where both sides
 # are apart by so many times what it moves by.
 MOST_SPREADS = 10
+# What head's count may move by where base's moves less: 20 instructions of 600,000 are seen of the same program. Work
+# that is done in some runs only moves it by more, and is no reason to judge nothing.
+MOST_MOVED = 1e-3
 
 
 def flat(value: Mapping[str, Any], prefix: str = "") -> Numbers:
@@ -59,6 +62,19 @@ def kernels(side: Side, pattern: str, device: str = "simt") -> Cells:
     """Accesses of every kernel as counted on the host, and the modelled times."""
     found = side.pins("kernels", ["--filter", pattern], LIMIT_S) or {}
     return {cell: flat(values) for cell, values in found.get("cells", {}).items()}
+
+
+def coverage(base: Side, head: Side) -> Iterator[Finding]:
+    """A failure for every line of base's ci/coverage.txt that head's has not: what was checked, and is no longer."""
+    now, file = _lines(head), "ci/coverage.txt"
+    for line in sorted(_lines(base) - now):
+        yield Finding("fail", "coverage", line, f"base's {file} lists it, head's does not: bring it back, or excuse it "
+                      "in --waivers", f"git diff {base.root.name} {head.root.name} -- {file}", 1.0)
+
+
+def _lines(side: Side) -> set[str]:
+    file = side.root / "ci" / "coverage.txt"
+    return set(read_bytes(file).decode(errors="replace").splitlines()) if file.is_file() else set()
 
 
 def budgets(side: Side) -> Cells:
@@ -110,9 +126,11 @@ def _differences(kind: str, cell: str, base: Numbers, head: Numbers, command: st
 
 
 
-def count_twice(base: Side, head: Side, pattern: str) -> tuple[Cells, Cells, list[Finding]]:
+def count_twice(base: Side, head: Side, pattern: str,
+                reproduce: Callable[[str], str]) -> tuple[Cells, Cells, list[Finding]]:
     """Instructions of both sides. What went up is counted again. A number that does not repeat is judged by the least
-    difference of both sides where that is many times its spread; else it is named, not judged."""
+    difference of both sides where that is many times its spread. Else it fails where head's moves by much more than
+    base's, and is named, not judged, where both move."""
     first = instructions(base, pattern), instructions(head, pattern)
     moved = [cell for cell in first[0].keys() & first[1].keys()
              if first[1][cell]["instructions"] > first[0][cell]["instructions"]]
@@ -122,7 +140,8 @@ def count_twice(base: Side, head: Side, pattern: str) -> tuple[Cells, Cells, lis
         again = instructions(base, chosen), instructions(head, chosen)
         for cell in sorted(moved):
             counts = [[side[cell]["instructions"] for side in sides if cell in side] for sides in zip(first, again)]
-            spread = max(max(both) - min(both) for both in counts)
+            spreads = [max(both) - min(both) for both in counts]
+            spread = max(spreads)
             if spread == 0 and all(len(both) == 2 for both in counts):
                 continue
             said = " ".join(f"{side.name} {' then '.join(f'{count:,.0f}' for count in both)}{mark}"
@@ -132,7 +151,11 @@ def count_twice(base: Side, head: Side, pattern: str) -> tuple[Cells, Cells, lis
                 notes.append(Finding("notice", "instructions", cell, f"does not repeat: {said}; the least difference "
                                      "is judged"))
                 continue
-            notes.append(Finding("notice", "instructions", cell, f"does not repeat, so it is not judged: {said}"))
+            if spreads[1] > max(MOST_SPREADS * spreads[0], MOST_MOVED * max(counts[0])):
+                notes.append(Finding("fail", "instructions", cell, f"no longer repeats as in base: {said}",
+                                     reproduce(cell), spreads[1] / max(counts[0])))
+            else:
+                notes.append(Finding("notice", "instructions", cell, f"does not repeat, so it is not judged: {said}"))
             for side in first:
                 side.pop(cell, None)
     return *first, notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import datetime
 import json
 import os
 import re
@@ -20,6 +21,7 @@ from comparing.verdicts import METRIC_WORDS, again, by_component, size_text, tim
 from twinbench_reports.errors import ReportError
 from twinbench_reports.exit_codes import PASS, TOOL_ERROR
 from twinbench_reports.judge.findings import EXIT_OF, SEVERITIES, Finding, Verdict
+from twinbench_reports.judge.waivers import Waiver, apply_waivers, load_waivers
 from twinbench_reports.render.columns import terminal_style
 from twinbench_reports.render.findings import findings_text
 from twinbench_reports.render.markdown import findings_markdown
@@ -30,7 +32,7 @@ does not build or run; 3 undecided, or nothing compared. --verdict writes the sa
 NULL_CELLS = 3  # compared with themselves before any time is believed
 NULL_SHARE = 0.4  # of the budget for times, at most
 MOST_LINES = 200  # of a summary
-STAGES = ("budgets", "counters", "kernels", "instructions", "times")
+STAGES = ("coverage", "budgets", "counters", "kernels", "instructions", "times")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -51,6 +53,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
                         "them")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="of the compiler (default: cores)")
     parser.add_argument("--seed", type=int, default=1, help="draws the order of the blocks (default: %(default)s)")
+    parser.add_argument("--waivers", type=Path, metavar="FILE", help="reviewed exceptions, TOML as for "
+                        "`twinbench-report gate`; the file of this checkout, not of HEAD")
     parser.add_argument("--verdict", type=Path, metavar="FILE", help="write the findings and every block as JSON")
     parser.add_argument("--summary", type=Path, metavar="FILE", help="append the findings as Markdown")
     options = parser.parse_args(arguments)
@@ -76,6 +80,7 @@ def main(root: Path, arguments: Sequence[str]) -> int:
         print(f"[{time.monotonic() - start:5.0f} s] {text}", file=sys.stderr, flush=True)
 
     try:
+        waivers = load_waivers(options.waivers) if options.waivers else ()
         base, head, identical = _sides(root, options, say)
         findings, compared = _counted(base, head, options, say)
         cells: list[CellTimes] = []
@@ -83,7 +88,7 @@ def main(root: Path, arguments: Sequence[str]) -> int:
             say("both sides are the same code: their times are not compared")
         elif "times" in options.stages:
             cells = _timed(base, head, options, findings, identical, say)
-        return _conclude(options, findings, cells, compared + len(cells), identical)
+        return _conclude(options, findings, waivers, cells, compared + len(cells), identical)
     except ReportError as error:
         print(f"compare_revisions: {error}", file=sys.stderr)
         return TOOL_ERROR
@@ -123,6 +128,8 @@ def _counted(base: Side, head: Side, options: argparse.Namespace,
         compared += len(before)
         say(f"{kind}: {len(before)} cells, {sum(finding.severity == 'fail' for finding in new)} count more")
 
+    if "coverage" in options.stages and not options.programs:  # these have no tree
+        findings.extend(exact.coverage(base, head))
     if "budgets" in options.stages and not options.programs:
         take("budgets", exact.budgets(base), exact.budgets(head))
     if "counters" in options.stages:
@@ -131,7 +138,7 @@ def _counted(base: Side, head: Side, options: argparse.Namespace,
     if "kernels" in options.stages:
         take("kernels", *(exact.kernels(side, options.filter) for side in (base, head)))
     if "instructions" in options.stages:
-        before, now, notes = exact.count_twice(base, head, options.filter)
+        before, now, notes = exact.count_twice(base, head, options.filter, reproduce)
         findings.extend(notes)
         take("instructions", before, now)
     return findings, compared
@@ -177,18 +184,20 @@ def _command(options: argparse.Namespace, cell: str) -> str:
     return again(f"ci/compare_revisions{flags}", options.base, options.head, re.escape(cell).replace("\\-", "-"))
 
 
-def _conclude(options: argparse.Namespace, findings: list[Finding], cells: list[CellTimes], compared: int,
-              identical: bool) -> int:
+def _conclude(options: argparse.Namespace, findings: list[Finding], waivers: Sequence[Waiver], cells: list[CellTimes],
+              compared: int, identical: bool) -> int:
     if not compared:
         findings.append(Finding("missing", "comparison", options.filter, "no cell matches: nothing was compared"))
+    findings, waived = apply_waivers(findings, waivers, datetime.date.today())
     findings.sort(key=lambda finding: finding.rank)
     code = next((EXIT_OF[severity] for severity in SEVERITIES
                  if any(finding.severity == severity for finding in findings)), PASS)
-    verdict = Verdict(code, findings, counts={"judged": compared})
+    verdict = Verdict(code, findings, waived, counts={"judged": compared})
     if options.verdict:
         root = {"schema_version": "1.0", "exit_code": code, "verdict": verdict.word, "identical_code": identical,
                 "base": options.base, "head": options.head, "seed": options.seed, "compared": compared,
                 "findings": [finding.as_dict() for finding in findings],
+                "waived": [finding.as_dict() for finding in waived],
                 "times": [{"cell": cell.name, "error": cell.error, **{
                     metric: {"verdict": WORDS[series.verdict], "log_ratios": series.ratios, "fresh": series.fresh}
                     for metric, series in cell.series.items()}} for cell in cells]}

@@ -3,7 +3,8 @@
 
 NAME.json: {"cells": {cell: {"wall": seconds, "cpu": seconds, "counters": {...}, "instructions": n, "kernels": {...},
 "error": text}}, "noise": deviation of a time, "seed": n, "drift": growth a call, "crash": engine that crashes,
-"restless": cell whose instructions do not repeat}. The calls of both are counted in one file. Started as a program, or
+"restless": cell whose instructions do not repeat, "moves": by how many a call}. The calls of both are counted in one
+file. Started as a program, or
 asked within a test by answer(): a comparison of times makes hundreds of calls.
 """
 import json
@@ -66,7 +67,8 @@ class Call:
             return 2
         if engine == "instructions":
             restless = self.behaviour.get("restless")
-            found = {"machine": {cell: [count + (self.count if cell == restless else 0), 1]
+            moved = self.behaviour.get("moves", 1) * self.count
+            found = {"machine": {cell: [count + (moved if cell == restless else 0), 1]
                                  for cell, count in found.items()}}
         write(self.flag("--pins"), json.dumps({"cells": found} if engine == "kernels" else found))
         return 0

@@ -3,6 +3,7 @@
 Most comparisons are made in this process, script and programs: to start each takes longer than all that they do. Those
 that ask for `in_processes` start the script, which starts the programs."""
 import copy
+import datetime
 import functools
 import json
 import math
@@ -20,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "ci/tests"), str(ROOT / "reports")]
 import fake_compared  # noqa: E402
 from comparing import main as script  # noqa: E402
+from comparing.side import Side  # noqa: E402
 from in_process import caught  # noqa: E402
 
 SCRIPT = ROOT / "ci" / "compare_revisions"
@@ -221,6 +223,32 @@ def test_fewer_is_no_failure_and_the_baseline_may_count_more(compare):
 def test_a_count_that_does_not_repeat_is_not_judged(compare):
     code, said, _ = compare(behaviour(), changed() | {"restless": SCAN}, "--stages", "instructions")
     assert code == 0 and "does not repeat, so it is not judged" in said
+
+
+def test_work_that_is_done_in_some_runs_only_fails(compare):
+    """A loop of random length would else hide in head as a count that does not repeat."""
+    code, said, _ = compare(behaviour(), changed() | {"restless": SCAN, "moves": 2_000}, "--stages", "instructions")
+    assert code == 1 and f"fail instructions {SCAN}: no longer repeats as in base: base 100,000 then 100,000" in said
+    restless = {"restless": SCAN, "moves": 2_000}
+    code, said, _ = compare(behaviour() | restless, changed() | restless, "--stages", "instructions")
+    assert code == 0 and "does not repeat, so it is not judged" in said
+
+
+def test_what_is_no_longer_checked_fails_unless_a_reviewed_file_excuses_it(tmp_path):
+    """Of two trees; what is new, and what only moved, is nothing."""
+    sides = []
+    for name, lines in (("base", "cell a\npytest b\nrun c\n"), ("head", "run c\npytest d\ncell a\n")):
+        (tmp_path / name / "ci").mkdir(parents=True)
+        (tmp_path / name / "ci/coverage.txt").write_text(lines)
+        sides.append(Side(name, tmp_path / name, FAKE))
+    waivers = tmp_path / "waivers.toml"
+    waivers.write_text('[[waiver]]\nmatch = "pytest b"\nkind = "coverage"\nlimit = 1\nreason = "b is d now"\n'
+                       f'owner = "us"\nexpiry = {datetime.date.today() + datetime.timedelta(days=9)}\n')
+    for flags, expected in (([], 1), (["--waivers", str(waivers)], 3), (["--waivers", str(tmp_path / "none")], 2)):
+        with mock.patch.object(script, "_sides", lambda *_: (*sides, False)):
+            code, out, err = caught(lambda: script.main(ROOT, ["a", "b", "--stages", "coverage", *flags]))
+        assert code == expected  # 3: no cell was compared
+        assert ("fail coverage pytest b: base's ci/coverage.txt lists it" in out) == (code == 1) and "cell a" not in out
 
 
 def test_five_percent_more_is_judged_though_the_last_digits_do_not_repeat(compare):
