@@ -23,6 +23,7 @@ def test_the_documented_example_passes(tmp_path):
     result = subprocess.run([sys.executable, str(ROOT / "ci/examples/check_gru.py"), PROGRAM], cwd=tmp_path,
                             capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stdout + result.stderr
+    assert not list(tmp_path.iterdir())  # it leaves nothing where it was started
 
 
 @pytest.fixture()
