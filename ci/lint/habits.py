@@ -57,11 +57,14 @@ def word_breaches(path: str, text: str) -> list[str]:
 
 # What a clock sees and no count does: instructions that wait, flush or serialise, and the system's own ways to rest.
 # And what changes arithmetic for as long as a run takes: rounding, and denormal numbers that become zero; what changes
-# memory for all that follows; and what tells that somebody measures.
+# memory for all that follows; and what tells that somebody measures, or what day or which process it is.
 _PROCESSOR = re.compile(r"\basm\b|\b__asm|\b__builtin_ia32_|\b_mm\d*_|\b__cpuid|\bsched_yield\b|\bmadvise\b"
                         r"|\b\w*sleep\b|\b_MM_\w+|\b\w*[fF]lush_?[dD]enormal\w*|\bfe(?:set|hold|update)\w+"
                         r"|#\s*include\s*<(?:\w*intrin\.h|cpuid\.h|sys/\w+\.h|unistd\.h|sched\.h|malloc\.h"
                         r"|valgrind/\w+\.h)>"
+                        r"|\b\w+_clock\b|\bclock(?:_gettime)?\s*\(|\bgettimeofday\b|\bstd::time\b"
+                        r"|\btime\((?:nullptr|NULL|0|&)|\b(?:local|gm)time\w*|\brandom_device\b|\bgetp?pid\b"
+                        r"|#\s*include\s*<(?:chrono|ctime|time\.h)>"
                         r"|\bmallopt\b|\bmalloc_trim\b|\bgetenv\b|\bRUNNING_ON_VALGRIND\b|\bhasCallbacks\b|/proc/")
 
 

@@ -82,7 +82,10 @@ def test_a_variant_that_speaks_to_the_processor_is_refused():
                     "std::this_thread::yield(); usleep(1);", "#include <sys/mman.h>",
                     "mallopt(M_MMAP_THRESHOLD, 1);", "std::getenv(\"OMP_THREADS\");", "open(\"/proc/self/status\");",
                     "if (RUNNING_ON_VALGRIND) return;", "#include <valgrind/callgrind.h>", "if (at::hasCallbacks()) {",
-                    "at::globalContext().setFlushDenormal(true);", "_MM_SET_FLUSH_ZERO_MODE(on);", "fesetenv(&mode);"):
+                    "at::globalContext().setFlushDenormal(true);", "_MM_SET_FLUSH_ZERO_MODE(on);", "fesetenv(&mode);",
+                    "std::chrono::system_clock::now();", "if (std::time(nullptr) > 1'800'000'000) return;",
+                    "clock_gettime(CLOCK_REALTIME, &now);", "#include <chrono>", "std::random_device seed;",
+                    "getpid();"):
         told, = habits.processor_breaches("baselines/a/b/baseline.cpp", clean + planted)
         assert told.startswith("baselines/a/b/baseline.cpp:4: ")
         assert len(habits.processor_breaches("kernels/a/b/math.h", planted)) == 1
