@@ -1,6 +1,7 @@
 """How the program ends: interrupted, limited, or without what it needs: nothing is left, and the code says it."""
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -52,6 +53,29 @@ def test_an_interruption_keeps_the_record_and_leaves_nothing_else(number, tmp_pa
     assert time.monotonic() - began < 5 and process.returncode == 3 and "interrupted" in err, (process.returncode, err)
     assert json.loads((out / "r.json").read_text())["twinbench"]["ledger"]["exit_code"] == 3
     assert [path.name for path in out.iterdir()] == ["r.json"] and not list(folder.iterdir())
+
+
+KERNELS, ORACLE = ["kernels", "--pins-only", "--filter", "wide"], ["parity", "--checks", "oracle"]
+
+
+@pytest.mark.parametrize("engine, begun_s, to_all", [
+    (KERNELS, 0, False), (KERNELS, 1, True), (["instructions"], 0, True), (["instructions"], 0.4, False),
+    (["instructions"], 4, True), (ORACLE, 0, True), (ORACLE, 0.3, False), (["bench"], 0.3, True)])
+def test_an_interruption_at_any_moment_is_told_and_3(engine, begun_s, to_all, tmp_path):
+    """While libraries are loaded, cells chosen, children run; from a terminal to all, or to the program alone."""
+    record, folder = tmp_path / "r.json", tmp_path / "tmp"
+    folder.mkdir()
+    process = start(*engine, "--out", record, folder=folder, start_new_session=True,
+                    env={"TWINBENCH_WAIT_POLICY": "environment"})  # else it starts itself once more
+    caught = lambda: int(re.search(r"SigCgt:\s*(\w+)", Path(f"/proc/{process.pid}/status").read_text())[1], 16)
+    while not caught() & 1 << (signal.SIGINT - 1):  # before that the system's loader is at work, not the program
+        time.sleep(0.001)
+    time.sleep(begun_s)
+    (os.killpg if to_all else os.kill)(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 3 and "interrupted: " in err, (process.returncode, out, err)
+    assert "nothing was" in err or json.loads(record.read_text())["twinbench"]["ledger"]["exit_code"] == 3
+    assert not list(folder.iterdir())
 
 
 def test_in_process_work_ends_within_two_seconds_of_an_interruption(tmp_path):
@@ -144,6 +168,12 @@ def test_a_limit_that_is_reached_is_4(tmp_path):
     code, out, _ = run(*PARITY, "--time-limit", "0.001", "--out", record, folder=tmp_path)
     assert code == 4 and "timeout" in out
     assert json.loads(record.read_text())["twinbench"]["ledger"]["exit_code"] == 4
+
+
+def test_a_thread_that_memory_has_no_room_for_is_a_limit_too(tmp_path):
+    cell = "energy_flow.text_decoder/library/cpu/fp32/wide_ff"
+    code, out, _ = run("parity", "--filter", f"^{cell}$", "--memory-limit", "20", "--threads", "1", folder=tmp_path)
+    assert code == 4 and "out_of_memory" in out and "limit is 20 MiB" in out and "ulimit -u" not in out, out
 
 
 @pytest.mark.parametrize("engine", [["selftest", "--filter", "^never_ends$"], ["scenario", "scan_memory_budget"]])

@@ -17,6 +17,7 @@
 #include "harness/command/kernel_cost.h"
 #include "harness/command/kernels_record.h"
 #include "harness/ledger/ledger.h"
+#include "harness/runner/interruption_watch.h"
 #include "harness/runner/share.h"
 #include "harness/runner/told_error.h"
 #include "harness/simt/counting/bounds.h"
@@ -326,7 +327,7 @@ int kernels_command(const KernelsOptions& options, CommandOptions common) {
   std::vector<std::string> left_out;
   for (const Cell& cell : cells) {
     if (options.timed_only && !cell.input_case->timed) continue;
-    if (budget.spent())
+    if (interrupted() || budget.spent())
       left_out.push_back(cell.name());
     else
       results.push_back(examine(cell, options, cards, compiled));
@@ -376,12 +377,16 @@ int kernels_command(const KernelsOptions& options, CommandOptions common) {
                                           : Outcome::kFail,
                     result.error.empty() && !failures.empty() ? failures.front() : result.error);
   }
+  const std::string why = interrupted() ? "interrupted" : budget.reason();
   if (left_out.empty())
     for (const std::string& text : file_failures(results, pins, options, most_multiprocessors)) tell(text);
   for (const std::string& name : left_out) {
-    std::cerr << name << ": left out, " << budget.reason() << '\n';
-    if (!options.out.empty()) ledger.record(name, Outcome::kInconclusive, budget.reason());
+    if (!interrupted()) std::cerr << name << ": left out, " << why << '\n';
+    if (!options.out.empty()) ledger.record(name, Outcome::kInconclusive, why);
   }
+  if (interrupted() && !left_out.empty())
+    std::cerr << "interrupted: " << left_out.size() << " of " << left_out.size() + results.size()
+              << " were not finished; what was counted is kept\n";
   std::cerr << "kernels: " << results.size() << " cells, " << left_out.size() << " left out, " << told.size()
             << " failures\n";
   if (!options.out.empty()) {

@@ -13,6 +13,7 @@
 #include <new>
 
 #include "harness/ledger/ledger.h"
+#include "harness/runner/interruption_watch.h"
 #include "harness/runner/told_error.h"
 #include "src/common/error.h"
 #include "src/common/refused_thread.h"
@@ -56,6 +57,13 @@ void end_crashed_start(int) {
   ::_exit(kExitUsage);
 }
 
+void end_interrupted_start(int) {
+  constexpr char kTold[] = "interrupted: nothing was measured\n";
+  const auto written = ::write(STDERR_FILENO, kTold, sizeof kTold - 1);
+  static_cast<void>(written);  // as above
+  ::_exit(kExitInconclusive);
+}
+
 void end_by_name_what_nobody_catches() {
   program_process = ::getpid();
   std::set_terminate(end_by_name);
@@ -74,6 +82,12 @@ void name_what_the_start_dies_of() {
   action.sa_handler = end_crashed_start;
   sigemptyset(&action.sa_mask);
   starting = ::sigaction(SIGSEGV, &action, &crash_before_start) == 0;
+  action.sa_handler = end_interrupted_start;
+  for (const int number : kInterruptions) {
+    struct sigaction before {};
+    ::sigaction(number, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::sigaction(number, &action, nullptr);  // as under nohup
+  }
 }
 
 void keep_standard_streams() {
@@ -89,7 +103,7 @@ void keep_standard_streams() {
 
 void leave_nothing_behind() {
   end_by_name_what_nobody_catches();
-  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGXCPU}) {
+  for (const int number : kInterruptions) {
     struct sigaction before {
     }, action{};
     action.sa_handler = [](int signal) {
@@ -103,7 +117,7 @@ void leave_nothing_behind() {
   }
   end_on_shortened_files(kExitUsage);
   when_thread_is_refused = [](int error) {
-    std::fprintf(stderr, "twinbench: %s\n", refused_thread_text(error).c_str());
+    std::fprintf(stderr, "twinbench: %s\n", refused_thread(error).what());
     remove_temporary_paths();
     ::_exit(kExitUsage);
   };

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <optional>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -15,6 +17,7 @@
 #include "harness/command/kernels.h"
 #include "harness/command/outputs.h"
 #include "harness/command/scenario.h"
+#include "harness/runner/interruption_watch.h"
 #include "harness/runner/told_error.h"
 #include "harness/runner/waiting_threads.h"
 #include "src/common/error.h"
@@ -44,9 +47,18 @@ void check_files(const CommandLine& line) {
   if (pin) require_writable("--pins", pins);
 }
 
+// What these have measured when they are interrupted is kept. Google Benchmark keeps nothing: it is ended.
+bool keeps_what_it_has(const CommandLine& line) {
+  static const std::set<std::string> measuring = {"parity",   "counters", "instructions", "bench",
+                                                  "ceilings", "scenario", "selftest",     "kernels"};
+  return measuring.contains(line.command) && line.google_benchmark_flags.empty();
+}
+
 int run(CommandLine& line, const std::string& waiting_threads, char** arguments) {
   CommandOptions& options = line.options;
   const std::string& command = line.command;
+  std::optional<InterruptionWatch> watch;
+  if (keeps_what_it_has(line)) watch.emplace();
   check_files(line);
   const int processors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   if (options.threads == 0) options.threads = processors;

@@ -2,26 +2,31 @@
 #include "harness/instructions/under_callgrind.h"
 
 #include <gnu/libc-version.h>
+#include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <torch/version.h>
 #include <unistd.h>
 #include <valgrind/valgrind.h>
 
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
+#include <utility>
 #include <vector>
 
+#include "harness/ledger/ledger.h"
+#include "harness/runner/interruption_watch.h"
 #include "src/common/error.h"
 #include "src/formats/file_io.h"
 
 namespace twinbench {
 namespace {
 
+constexpr int kWait_ms = 20;
 constexpr char kFolder[] = "TWINBENCH_CALLGRIND_FOLDER";
 
 std::string cpu_vendor() {
@@ -49,12 +54,17 @@ int run_under_callgrind(char** arguments) {
   if (failed != 0)
     throw Error(ErrorKind::kMissingDevice, "valgrind", std::strerror(failed),
                 "ci/setup installs the Debian package valgrind, which counts instructions");
-  // Ctrl-C reaches both; the one that counts ends in its own time and says what it has.
-  std::signal(SIGINT, SIG_IGN);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  // The one that counts ends in its own time and says what it has. Ctrl-C reaches both, and then it is told twice.
+  int status = 0, told = 0;
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    if (interrupted() && std::exchange(told, interruption()) == 0) kill(child, told);
+    poll(nullptr, 0, kWait_ms);
   }
   unsetenv(kFolder);
+  if (WIFSIGNALED(status) && interrupted()) {  // before it could note a signal
+    std::cerr << "interrupted: nothing was counted\n";
+    return kExitInconclusive;
+  }
   if (WIFSIGNALED(status))
     throw Error(ErrorKind::kInternal, "valgrind", "signal " + std::to_string(WTERMSIG(status)),
                 "it died; run the command again with one cell (--filter)");

@@ -52,7 +52,8 @@ int result_pipe = -1;  // a function without arguments of its own finds it nowhe
 // The library that asked for the thread would wait for ever, or end the process without a word.
 void tell_of_refused_thread(int error) {
   try {
-    send_message(result_pipe, error_message(refused_thread_text(error), name_of(ErrorKind::kInputOutput)));
+    const Error refused = refused_thread(error);
+    send_message(result_pipe, error_message(refused.what(), name_of(refused.kind())));
   } catch (const std::exception&) {
     _exit(1);
   }

@@ -2,12 +2,9 @@
 #include "harness/runner/runner.h"
 
 #include <poll.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <list>
 #include <map>
 #include <string>
@@ -15,77 +12,12 @@
 
 #include "harness/runner/child_main.h"
 #include "harness/runner/child_process.h"
+#include "harness/runner/interruption_watch.h"
 #include "harness/runner/memory_use.h"
 #include "src/common/error.h"
-#include "src/formats/temporary_paths.h"
 
 namespace twinbench {
 namespace {
-
-constexpr int kInterruptions[] = {SIGINT, SIGTERM, SIGHUP, SIGXCPU};
-
-volatile sig_atomic_t interruption = 0;  // a signal handler can reach nothing else
-volatile sig_atomic_t job_is_here = 0;   // it runs in this process: nothing but the process can be ended
-
-extern "C" void note_interruption(int signal) {
-  interruption = signal;
-  if (job_is_here) alarm(1);
-}
-
-extern "C" void end_with_job(int) {
-  constexpr char kTold[] =
-      "interrupted: the job in this process did not end within a second, what was measured is lost\n";
-  const auto written = write(STDERR_FILENO, kTold, sizeof kTold - 1);
-  static_cast<void>(written);  // where nobody listens, the signal says it
-  remove_temporary_paths();
-  signal(interruption, SIG_DFL);
-  raise(interruption);
-}
-
-class InterruptionWatch {
- public:
-  InterruptionWatch() {
-    interruption = 0;
-    struct sigaction action {};
-    action.sa_handler = note_interruption;  // without SA_RESTART: poll() must return at once
-    sigemptyset(&action.sa_mask);
-    for (std::size_t i = 0; i < std::size(kInterruptions); ++i) {
-      sigaction(kInterruptions[i], nullptr, &before_[i]);
-      if (before_[i].sa_handler != SIG_IGN) sigaction(kInterruptions[i], &action, nullptr);  // as under nohup
-    }
-  }
-  ~InterruptionWatch() {
-    for (std::size_t i = 0; i < std::size(kInterruptions); ++i) sigaction(kInterruptions[i], &before_[i], nullptr);
-  }
-  InterruptionWatch(const InterruptionWatch&) = delete;
-  InterruptionWatch& operator=(const InterruptionWatch&) = delete;
-  bool interrupted() const { return interruption != 0; }
-
- private:
-  struct sigaction before_[std::size(kInterruptions)] = {};
-};
-
-// While a job runs in this process.
-class JobIsHere {
- public:
-  JobIsHere() {
-    struct sigaction action {};
-    action.sa_handler = end_with_job;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGALRM, &action, &before_);
-    job_is_here = 1;
-  }
-  ~JobIsHere() {
-    job_is_here = 0;
-    alarm(0);
-    sigaction(SIGALRM, &before_, nullptr);
-  }
-  JobIsHere(const JobIsHere&) = delete;
-  JobIsHere& operator=(const JobIsHere&) = delete;
-
- private:
-  struct sigaction before_ {};
-};
 
 void check(const std::vector<Job>& jobs, const RunnerOptions& options) {
   const auto positive = [](const std::string& field, double value) {
@@ -106,21 +38,21 @@ class Run {
   Run(const std::vector<Job>& jobs, const RunnerOptions& options) : jobs_(jobs), options_(options) {}
 
   RunReport all() {
-    InterruptionWatch watch;
+    const InterruptionWatch watch;
     const auto starting = [&] {
-      return next_ < jobs_.size() && !watch.interrupted() && !(options_.enough && options_.enough());
+      return next_ < jobs_.size() && !interrupted() && !(options_.enough && options_.enough());
     };
     while (starting() || !children_.empty()) {
       while (starting() && children_.size() < options_.parallel) start(next_++);
       wait();
       for (auto& [index, child] : children_) {
-        if (watch.interrupted()) child.stop(JobStatus::kInterrupted, "the run was interrupted");
+        if (interrupted()) child.stop(JobStatus::kInterrupted, "the run was interrupted");
         child.attend();
       }
       bury();
     }
     RunReport report;
-    report.interrupted = watch.interrupted();
+    report.interrupted = interrupted();
     report.not_started = jobs_.size() - next_;
     for (auto& [index, result] : results_) report.results.push_back(std::move(result));
     return report;

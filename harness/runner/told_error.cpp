@@ -1,10 +1,14 @@
 // Recognising refused allocations by their wording.
 #include "harness/runner/told_error.h"
 
+#include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <cstring>
 #include <system_error>
 
 #include "harness/gpu/status.h"
@@ -68,6 +72,26 @@ std::optional<Error> refused_by_system(const std::exception& error) {
                                         "Input/output error", "Resource temporarily unavailable"})
     if (contains(error.what(), phrase)) return refused();
   return std::nullopt;
+}
+
+Error refused_thread(int error) {
+  pthread_attr_t usual;
+  std::size_t stack = 0;
+  if (pthread_getattr_default_np(&usual) == 0) {
+    pthread_attr_getstacksize(&usual, &stack);
+    pthread_attr_destroy(&usual);
+  }
+  void* const room = mmap(nullptr, stack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED && errno == ENOMEM) {
+    lift_memory_limit();
+    return Error(ErrorKind::kOutOfMemory, "host memory", mebibytes(stack) + " more for a thread's stack",
+                 host_remedy());
+  }
+  if (room != MAP_FAILED) munmap(room, stack);
+  return Error(
+      ErrorKind::kInputOutput, "threads", std::strerror(error),
+      "the system refused one more: raise the limit on processes (ulimit -u; pids.max of a container), or give "
+      "--threads 1");
 }
 
 std::string told(const std::exception& error) {

@@ -2,6 +2,7 @@
 #include "harness/runner/told_error.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cerrno>
 #include <new>
@@ -52,6 +53,19 @@ TEST(ToldError, WhatTheSystemRefusedALibraryIsTheEnvironments) {
     EXPECT_EQ(told(*error).rfind("input_output: system is '", 0), 0u) << told(*error);
   }
   EXPECT_FALSE(refused_by_system(std::runtime_error("expected scalar type Float")));
+}
+
+// The stack of a thread that no longer fits is what a limit of memory refuses first.
+TEST(ToldError, AThreadWithoutRoomForItsStackIsALackOfMemory) {
+  EXPECT_EQ(refused_thread(EAGAIN).kind(), ErrorKind::kInputOutput);
+  rlimit before{};
+  getrlimit(RLIMIT_DATA, &before);
+  const rlimit none{1 << 20, before.rlim_max};
+  setrlimit(RLIMIT_DATA, &none);
+  const Error refused = refused_thread(EAGAIN);
+  setrlimit(RLIMIT_DATA, &before);
+  EXPECT_EQ(refused.kind(), ErrorKind::kOutOfMemory);
+  EXPECT_NE(refused.value().find("MiB more for a thread's stack"), std::string::npos) << refused.value();
 }
 
 TEST(ToldError, OtherErrorsAreNoRefusal) {
