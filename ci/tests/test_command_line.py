@@ -74,6 +74,9 @@ def test_unknown_names_suggest_the_nearest(arguments, hint):
     (["data", "make", "--rows", "0100", "--out", "never.efds"], "'0100' is no whole number"),
     (["data", "make", "--width", "0", "--out", "never.efds"], "'0' is no whole number from 1"),
     (["data", "make", "--words", "9", "3", "--out", "never.efds"], "9 to 3"),
+    (["data", "make", "--words", "5", "a.txt", "--out", "never.efds"], "two, the fewest and the most"),
+    (["data", "make", "--fliter"], "twinbench data make --help"), (["data", "foo"], "command is 'foo'"),
+    (["data", "mkae"], "did you mean 'make'"), (["kernels", "--filter", ""], "--filter: '' names nothing"),
     (["scenario", "--folder", "/nonexistent"], "nonexistent"), (["scenario", "no_such_scenario"], "no_such_scenario"),
     (["dump", "energy_flow.simple_neuron/optimized/cpu/fp32/tiny", "--size", "flows=-1", "--out", "x.safetensors"
       ], "flows=-1"), ])
@@ -122,6 +125,18 @@ def test_list_json_is_the_components_table():
     for component in table:
         assert component["sin"] and component["proof"] and component["cases"] and component["summary"]
         assert any(case["timed"] for case in component["cases"])
+
+
+def test_a_list_is_of_what_was_asked_for():
+    gates = ("--filter", "stop_gate|lazy_gate")
+    assert [row["id"] for row in json.loads(run("list", "--json", *gates).stdout)] == [
+        line.split()[0] for line in run("list", *gates).stdout.splitlines() if line[0] != " "]
+    assert len(json.loads(run("list", "--json", "--device", "simt").stdout)) < len(warm.components())
+    by_device = [run("list", "--cells", "--device", device).stdout.split() for device in ("cpu", "cuda", "simt")]
+    assert all(by_device) and sorted(sum(by_device, [])) == sorted(run("list", "--cells").stdout.split())
+    assert len(json.loads(run("list", "--scenarios", "--json", "--filter", "scan_memory").stdout)["scenarios"]) == 1
+    both = run("list", "--cells", "--json")
+    assert both.returncode == 2 and "--json" in both.stderr and not both.stdout
 
 
 def test_cell_names_are_unique_and_well_formed():
@@ -341,7 +356,8 @@ def test_selftest_keeps_to_its_budget_and_shards(tmp_path):
 
 
 @pytest.mark.parametrize("arguments, named", [
-    (["--shard", "3/2"], "--shard"), (["--shard", "half"], "--shard"), (["--tier", "quik"], "quick"),
+    (["--shard", "3/2"], "--shard"), (["--shard", "half"], "--shard"), (["--shard", ""], "--shard: '' names no part"),
+    (["--filter", ""], "--filter: '' names nothing"), (["--tier", "quik"], "quick"),
     (["--minutes", "-1"], "--minutes")])
 def test_bad_shares_are_usage_errors(arguments, named):
     result = run("parity", *arguments)

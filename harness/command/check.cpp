@@ -131,7 +131,7 @@ int check_command(const CommandOptions&, const std::string& name, const std::str
   const auto cell = find_cell(name);
   const auto file = read_tensor_file(from);
   check_cell(file.metadata, cell);
-  Setting setting{*cell.input_case, cell.dtype};
+  Setting setting{*cell.input_case, cell.dtype, Device()};
   setting.input_case.options = cell.setting().input_case.options;
   // A file is judged on the CPU, wherever it was made; by what the cell's own device promises of tf32.
   setting.device = cell.device.takes_cuda_path() ? Device::simt() : Device(c10::DeviceType::CPU);

@@ -30,8 +30,10 @@ int dump_command(const CommandOptions& options, const std::string& cell, const s
                  const std::string& out);
 int check_command(const CommandOptions& options, const std::string& cell, const std::string& from);
 
-// Cells the filter matches on the chosen devices. Where CUDA is asked for and absent: throws kMissingDevice. None
-// throws kUnknownName, unless the filter means `others` that are not listed: held-out cells.
+// Cells the filter matches on the chosen devices, present or not. None throws kUnknownName, unless the filter means
+// `others` that are not listed: held-out cells.
+std::vector<Cell> matching_cells(const CommandOptions& options, bool others = false);
+// Those, to run them: throws kMissingDevice where CUDA is asked for and absent.
 std::vector<Cell> selected_cells(const CommandOptions& options, bool others = false);
 
 // Asks without starting the driver in this process where children are forked afterwards, which then may use the card.

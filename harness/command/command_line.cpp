@@ -48,9 +48,11 @@ void add_seed(CLI::App* command, std::uint64_t& seed) {
 }
 
 void add_common(CLI::App* command, CommandOptions& options, bool measures) {
-  command->add_option("--filter", options.filter,
-                      "Regular expression on cell names <id>/<variant>/<device>/<dtype>/<case>; "
-                      "of scenarios <pipeline>/<name>/<device>");
+  command
+      ->add_option("--filter", options.filter,
+                   "Regular expression on cell names <id>/<variant>/<device>/<dtype>/<case>; "
+                   "of scenarios <pipeline>/<name>/<device>")
+      ->check(named("nothing: leave --filter out for all"));
   command->add_option("--device", options.device, "cpu, cuda, simt (the CUDA path executed on the host) or all")
       ->check(CLI::IsMember({"cpu", "cuda", "simt", "all"}))
       ->capture_default_str();
@@ -87,7 +89,8 @@ void add_limits(CLI::App* command, CommandOptions& options) {
           "Begin nothing after so many minutes; the most valuable come first, what is left out is named and makes "
           "exit code 3")
       ->check(number_within(1e-6, 1e6, "minutes"));
-  command->add_option("--shard", options.shard, "i/n: only that part of n disjoint ones, decided by names alone");
+  command->add_option("--shard", options.shard, "i/n: only that part of n disjoint ones, decided by names alone")
+      ->check(named("no part: give i/n, such as 2/3"));
 }
 
 // For engines with many cells also which of the large ones.
@@ -120,8 +123,13 @@ std::vector<std::string> commands_of(const CLI::App& app) {
 CommandLine::Over usage_error(const CLI::App& app, const CLI::ParseError& error,
                               const std::vector<std::string>& words) {
   const CLI::App* command = &app;
-  for (const auto* sub : app.get_subcommands([](const CLI::App*) { return true; }))
-    if (!words.empty() && sub->get_name() == words.front()) command = sub;
+  std::string of;
+  for (const std::string& word : words) {  // "data", then "make"
+    const auto subs = command->get_subcommands([&](const CLI::App* sub) { return sub->get_name() == word; });
+    if (subs.empty()) break;
+    command = subs.front();
+    of += " " + word;
+  }
   std::string hint;
   for (std::size_t i = 0; i < words.size() && hint.empty(); ++i) {
     const std::string& word = words[i];
@@ -131,7 +139,6 @@ CommandLine::Over usage_error(const CLI::App& app, const CLI::ParseError& error,
       if (std::find(known.begin(), known.end(), flag) == known.end()) hint = did_you_mean(flag, known);
     }
   }
-  const std::string of = command == &app ? "" : " " + command->get_name();
   return {kExitUsage, "",
           "twinbench: bad_argument: " + one_line(error.what() + hint, kLongestComplaint) + "\nRun 'twinbench" + of +
               " --help'.\n"};
@@ -180,7 +187,9 @@ void add_bench(CLI::App& app, CommandLine& line) {
 void add_kernels(CLI::App& program, KernelsOptions& options) {
   auto* command = program.add_subcommand(
       "kernels", "What every kernel touches, counted on the host; what compilers say; modelled time by card");
-  command->add_option("--filter", options.filter, "Regular expression on cells of device simt")->capture_default_str();
+  command->add_option("--filter", options.filter, "Regular expression on cells of device simt")
+      ->check(named("nothing: leave --filter out for all"))
+      ->capture_default_str();
   command->add_option("--pins", options.pins, "The checked-in counts")->capture_default_str();
   command->add_option("--cards", options.cards, "Folder of cards")->capture_default_str();
   command->add_option("--machine-code", options.machine_code, "Pieces of the compiled kernels, of ci/kernel_sass.py")
@@ -200,7 +209,7 @@ void add_kernels(CLI::App& program, KernelsOptions& options) {
 }
 
 void add_data(CLI::App& app, DataOptions& options) {
-  constexpr std::uint64_t kMostWidth = 65'536, kMostRows = 1'000'000'000;
+  constexpr std::uint64_t kMostWidth = 65'536, kMostRows = 1'000'000'000, kMostWords = 1'000'000;
   auto* data = app.add_subcommand("data", "Dataset files: from text, .pt, safetensors, JSONL");
   data->require_subcommand(1);
   const auto add = [&](const std::string& action, const std::string& help) {
@@ -223,6 +232,10 @@ void add_data(CLI::App& app, DataOptions& options) {
   make->add_option("--words", options.words,
                    "From text: fewest and most words of a sentence that is kept (default 4 40)")
       ->expected(2)
+      ->check([](const std::string& text) {
+        const std::string wrong = not_whole(text, 1, kMostWords);
+        return wrong.empty() ? "" : wrong + ": give two, the fewest and the most";
+      })
       ->type_name("MIN MAX");
   make->add_option("--rows", options.rows,
                    "From text: most pairs, thinned evenly; 0: all (default 5021, as documented)")
@@ -254,11 +267,12 @@ void add_all(CLI::App& app, CommandLine& line) {
   CommandOptions& options = line.options;
   auto* list =
       app.add_subcommand("list", "Components, variants, devices, dtypes, cases, sin, proof counters with both values");
-  list->add_flag("--json", line.as_json, "As JSON");
-  auto* cell_names = list->add_flag("--cells", line.cells, "Cell names, one a line");
+  auto* as_json = list->add_flag("--json", line.as_json, "As JSON");
+  auto* cell_names = list->add_flag("--cells", line.cells, "Cell names, one a line")->excludes(as_json);
   list->add_flag("--scenarios", line.scenarios, "Scenarios with source, tier, experiment, variants and devices")
       ->excludes(cell_names);
   add_common(list, options, false);
+  list->get_option("--device")->default_str("all, of scenarios in words cpu");
 
   auto* parity = app.add_subcommand("parity", "Checks that both variants compute the same");
   parity->add_option("--checks", line.checks, "Comma-separated checks to run; default all")
@@ -342,10 +356,16 @@ CommandLine read_command_line(int count, const char* const* words) {
   for (int i = 0; i < count; ++i) line.options.command_line += (i ? " " : "") + std::string(words[i]);
   add_all(app, line);
   // The parser asks for help, or that there be a command, before it looks at what was given as one.
-  const auto names = commands_of(app);
-  if (count > 1 && *words[1] != '-' && std::find(names.begin(), names.end(), words[1]) == names.end())
-    throw Error(ErrorKind::kUnknownName, "command", words[1],
-                "`twinbench --help` lists them" + did_you_mean(words[1], names));
+  const CLI::App* parent = &app;
+  for (int i = 1; i < count && *words[i] != '-'; ++i) {
+    const auto names = commands_of(*parent);
+    if (names.empty()) break;
+    if (std::find(names.begin(), names.end(), words[i]) == names.end())
+      throw Error(ErrorKind::kUnknownName, "command", words[i],
+                  "`twinbench " + (i == 1 ? "" : std::string(words[1]) + " ") + "--help` lists them" +
+                      did_you_mean(words[i], names));
+    parent = parent->get_subcommand(words[i]);
+  }
   try {
     app.parse(count, words);
   } catch (const CLI::CallForHelp&) {
@@ -359,6 +379,8 @@ CommandLine read_command_line(int count, const char* const* words) {
   line.command = chosen->get_name();
   if (const auto* limit = chosen->get_option_no_throw("--time-limit"))
     line.options.time_limit_given = limit->count() > 0;
+  if (line.command == "list" && chosen->count("--device") == 0)
+    line.options.device = line.scenarios && !line.as_json ? "cpu" : "all";
   if (line.command != "bench") return line;
   line.google_benchmark_flags = chosen->remaining();
   for (const auto& extra : line.google_benchmark_flags)

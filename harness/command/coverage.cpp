@@ -101,7 +101,7 @@ void add_notes(const ComponentSpec& spec, Facts& facts) {
 // What a case is held to beside its tolerances.
 void add_rules_of_cases(const ComponentSpec& spec, Facts& facts) {
   for (const auto& input : spec.cases) {
-    const Setting setting = completed(spec.signature, {input, spec.dtypes.front()});
+    const Setting setting = completed(spec.signature, {input, spec.dtypes.front(), Device()});
     const std::string of_case = spec.id() + " case " + input.name;
     if (spec.most_launches) facts.insert(of_case + " launches at most " + std::to_string(spec.most_launches(setting)));
     const std::string other = spec.custom_gradient ? spec.custom_gradient(setting) : "";
@@ -123,7 +123,7 @@ void add_costs(const ComponentSpec& spec, Facts& facts) {
                                     [&](const Case& one) { return one.pass == pass && !one.degenerate; });
     if (first == spec.cases.end()) continue;
     for (const auto dtype : spec.dtypes) {
-      const Cost cost = spec.cost(completed(spec.signature, {*first, dtype}));
+      const Cost cost = spec.cost(completed(spec.signature, {*first, dtype, Device()}));
       facts.insert(spec.id() + " cost " + first->name + " " + to_string(dtype) + ": " + whole(cost.bytes) + " bytes, " +
                    whole(cost.flops) + " FLOPs");
     }

@@ -1,5 +1,6 @@
 // `twinbench list`: what there is, and the sin and proof of each component.
 #include <iostream>
+#include <set>
 
 #include "harness/command/command.h"
 #include "harness/record/provenance.h"
@@ -27,7 +28,7 @@ void print_component(const Component& component) {
   for (const auto& proof : spec.proof) {
     std::cout << "  proof: " << proof.counter << ", baseline " << proof.formula;
     if (shown && proof.baseline) {  // not where only a run tells
-      const Setting setting = completed(spec.signature, {*shown, spec.dtypes.front()});
+      const Setting setting = completed(spec.signature, {*shown, spec.dtypes.front(), Device()});
       std::cout << "; in " << shown->name << ": baseline " << proof.baseline(setting) << ", optimized "
                 << proof.optimized(setting);
     }
@@ -38,16 +39,21 @@ void print_component(const Component& component) {
 }  // namespace
 
 int list_command(const CommandOptions& options, bool as_json, bool cells) {
+  const auto chosen = matching_cells(options);
+  std::set<std::string> ids;
+  for (const auto& cell : chosen) ids.insert(cell.component->spec.id());
   if (cells) {
-    for (const auto& cell : filter_cells(options.filter)) std::cout << cell.name() << '\n';
+    for (const auto& cell : chosen) std::cout << cell.name() << '\n';
   } else if (as_json) {
-    std::cout << component_table().dump(1) << '\n';
+    auto table = nlohmann::json::array();
+    for (auto& row : component_table())
+      if (ids.contains(row["id"])) table.push_back(std::move(row));
+    std::cout << table.dump(1) << '\n';
   } else {
-    const Component* last = nullptr;
-    for (const auto& cell : filter_cells(options.filter))
-      if (cell.component != last) print_component(*(last = cell.component));
+    for (const auto& component : components())
+      if (ids.contains(component.spec.id())) print_component(component);
   }
-  return components().empty() ? kExitInconclusive : kExitPass;
+  return kExitPass;
 }
 
 }  // namespace twinbench

@@ -27,8 +27,7 @@ void require_cuda(bool forks_follow) {
                     : "this program was built without CUDA; use --device cpu, or build the preset gpu");
 }
 
-std::vector<Cell> selected_cells(const CommandOptions& options, bool others) {
-  if (options.device == "cuda") require_cuda(!options.in_process);
+std::vector<Cell> matching_cells(const CommandOptions& options, bool others) {
   const FilterPattern wanted(options.filter);
   std::vector<Cell> cells;
   for (const auto& cell : all_cells())
@@ -40,6 +39,11 @@ std::vector<Cell> selected_cells(const CommandOptions& options, bool others) {
                 "it matches cells, but none on device " + options.device);
   }
   return cells;
+}
+
+std::vector<Cell> selected_cells(const CommandOptions& options, bool others) {
+  if (options.device == "cuda") require_cuda(!options.in_process);
+  return matching_cells(options, others);
 }
 
 void override_sizes(Case& input_case, const std::vector<std::string>& pairs) {

@@ -1,5 +1,6 @@
 // `twinbench list --scenarios`: scenarios, kinds of experiment and training runs, for readers and for coverage.
 #include <iostream>
+#include <set>
 
 #include "harness/command/scenario.h"
 #include "harness/command/tolerance_text.h"
@@ -92,8 +93,11 @@ std::vector<std::string> scenario_facts(const std::string& folder) {
 }
 
 int scenario_list_command(const CommandOptions& options, const ScenarioOptions& scenario, bool as_json) {
-  const auto configs = selected_scenarios(scenario, catalogue());
+  auto configs = selected_scenarios(scenario, catalogue());
   if (as_json) {
+    std::set<std::string> named;
+    for (const auto& planned : planned_scenarios(configs, options)) named.insert(planned.config->name);
+    std::erase_if(configs, [&](const ScenarioConfig& config) { return !named.contains(config.name); });
     std::cout << printed_json(everything(configs), 1) << '\n';
     return kExitPass;
   }

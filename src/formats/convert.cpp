@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include "src/common/error.h"
@@ -17,10 +18,24 @@ namespace {
 
 enum class Format { kEfds, kTorch, kSafetensors, kJsonLines, kPlainText };
 
+std::string extension_of(const std::string& path) { return std::filesystem::path(path).extension().string(); }
+
 bool looks_like_safetensors(ByteSpan file) {
   if (file.size() < 10) return false;
   const auto length = load_little<std::uint64_t>(file.data());
   return length >= 2 && length <= 100'000'000 && file[8] == '{';
+}
+
+// Nearly anything reads as plain text: of a spoilt file only the name tells what it was to be.
+void require_text_name(const std::string& path) {
+  static const std::map<std::string, std::string> kinds = {{".efds", "EFDS"},
+                                                           {".pt", "a torch.save file"},
+                                                           {".pth", "a torch.save file"},
+                                                           {".safetensors", "safetensors"},
+                                                           {".jsonl", "JSON lines"}};
+  if (const auto kind = kinds.find(extension_of(path)); kind != kinds.end())
+    throw Error(ErrorKind::kBadFile, path, "plain text",
+                "by its name it is " + kind->second + ": give that, or name a text .txt");
 }
 
 Format recognise(const std::string& path, ByteSpan file) {
@@ -38,6 +53,7 @@ Format recognise(const std::string& path, ByteSpan file) {
     throw Error(ErrorKind::kBadFile, path, file.empty() ? "empty" : "unknown bytes",
                 "give EFDS, a torch.save file, safetensors, JSON lines or plain text");
   }
+  require_text_name(path);
   return Format::kPlainText;
 }
 
@@ -80,8 +96,6 @@ void apply(const ConvertOptions& options, Dataset& dataset) {
   }
   if (options.stored) dataset.stored = *options.stored;
 }
-
-std::string extension_of(const std::string& path) { return std::filesystem::path(path).extension().string(); }
 
 void require_known_extension(const std::string& path) {
   const std::string extension = extension_of(path);
@@ -131,6 +145,10 @@ Dataset make_dataset(const std::vector<std::string>& inputs, const std::string& 
   if (inputs.size() == 1) {
     dataset = read_any(inputs.front(), options.text);
   } else {
+    for (const std::string& input : inputs)
+      if (recognise(input, MappedFile(input).bytes()) != Format::kPlainText)
+        throw Error(ErrorKind::kBadArgument, "inputs", input,
+                    "only texts are taken together: give a dataset file alone");
     dataset = read_plain_text(inputs.empty() ? default_corpus() : inputs, options.text);
     remark_texts(dataset);
   }

@@ -14,7 +14,8 @@ namespace twinbench {
 
 // Any dataset file: the format is told from the contents (EFDS magic, zip, safetensors header, a JSON object on the
 // first line, else plain text), never from the name. Non-finite rows are kept as they are. Remarks tell what is
-// unusual. Errors: those of the readers, plus kBadFile for bytes that are no known format.
+// unusual. Errors: those of the readers, plus kBadFile for bytes that are no known format, and for plain text under the
+// name of another one (.pt, .efds, ...).
 Dataset read_any(const std::string& path, const TextOptions& options = {});
 
 struct ConvertOptions {

@@ -158,6 +158,27 @@ TEST(Make, PlainTextBecomesAPreparedFile) {
             "bad_argument: output");
 }
 
+// Nearly all bytes read as plain text, and a spoilt dataset beside a text would vanish in it.
+TEST(Make, WhatIsNoTextByNameOrContentsIsNotTakenForOne) {
+  const TemporaryDirectory directory;
+  const std::string text = "One two three four. Five six seven eight. Nine ten eleven twelve.";
+  write_bytes(directory.file("a.txt"), text);
+  write_bytes(directory.file("README"), text);
+  const auto make = [&](const std::vector<std::string>& names) {
+    std::vector<std::string> paths;
+    for (const auto& name : names) paths.push_back(directory.file(name));
+    return error_of([&] { make_dataset(paths, directory.file("out.efds")); });
+  };
+  for (const std::string name : {"a.pt", "a.pth", "a.efds", "a.safetensors", "a.jsonl"}) {
+    write_bytes(directory.file(name), text);
+    EXPECT_EQ(make({name}), "bad_file: " + directory.file(name));
+    EXPECT_EQ(make({"a.txt", name}), "bad_file: " + directory.file(name));
+  }
+  write_any(directory.file("good.jsonl"), sample_dataset(3, 4));
+  EXPECT_EQ(make({"a.txt", "good.jsonl"}), "bad_argument: inputs");
+  EXPECT_EQ(make({"a.txt", "README"}), "no error");
+}
+
 TEST(Make, DefaultCorpusIsRealEnglishAndTheSameEveryTime) {
   std::vector<std::string> corpus;
   try {
