@@ -76,6 +76,7 @@ def test_unknown_names_suggest_the_nearest(arguments, hint):
     (["data", "make", "--words", "9", "3", "--out", "never.efds"], "9 to 3"),
     (["data", "make", "--words", "5", "a.txt", "--out", "never.efds"], "two, the fewest and the most"),
     (["data", "make", "--fliter"], "twinbench data make --help"), (["data", "foo"], "command is 'foo'"),
+    (["bench", "--filter", "neuron/.*/cpu/fp32/tiny", "--benchmark_filter=("], "--benchmark_filter is '('"),
     (["data", "mkae"], "did you mean 'make'"), (["kernels", "--filter", ""], "--filter: '' names nothing"),
     (["scenario", "--folder", "/nonexistent"], "nonexistent"), (["scenario", "no_such_scenario"], "no_such_scenario"),
     (["dump", "energy_flow.simple_neuron/optimized/cpu/fp32/tiny", "--size", "flows=-1", "--out", "x.safetensors"

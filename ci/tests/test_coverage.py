@@ -88,3 +88,13 @@ def test_every_cell_is_counted():
     pins = json.loads((ROOT / "ci/counters.json").read_text())
     assert len(cells) > 2000
     assert not sorted(cells - pins.keys()), "pin them with `twinbench counters --pin --time-limit 900 --filter ...`"
+
+
+def test_what_is_no_list_is_no_list(pins):
+    """Neither compared with, nor written over."""
+    text = (ROOT / "ci/instructions.json").read_text()
+    pins.write_text(text)
+    for flags in ([], ["--pin"], ["--pin", "--drop"]):
+        result = coverage(pins, *flags)
+        assert result.returncode == 2 and "--pins" in result.stderr and not result.stdout, result.stdout
+    assert pins.read_text() == text

@@ -65,6 +65,17 @@ def test_inputs_that_tell_nothing_apart_are_inconclusive(dumped):
     assert result.returncode == 3 and "other inputs" in result.stdout, result.stdout + result.stderr
 
 
+def test_nothing_but_nan_is_inconclusive(tmp_path):
+    """Whole numbers beside it, such as the lengths of texts, do not make it a pass."""
+    cell, path = "energy_flow.dataset_file/optimized/cpu/fp32/zeros", tmp_path / "cell.safetensors"
+    assert run("dump", cell, "--out", path).returncode == 0
+    all_nan = lambda tensors: {name: torch.full_like(tensor, float("nan")) if tensor.is_floating_point() else tensor
+                               for name, tensor in tensors.items()}
+    rewrite(path, all_nan, seed=None)
+    result = run("check", cell, "--from", path)
+    assert result.returncode == 3 and "no finite floating number" in result.stdout, result.stdout + result.stderr
+
+
 @pytest.mark.parametrize("spoil", [
     lambda t: torch.zeros_like(t),
     lambda t: t + 0.01,

@@ -11,6 +11,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <regex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -99,6 +100,19 @@ class OutFile {
   int descriptor_;
 };
 
+// It would say so on standard error, and run nothing.
+void require_pattern(const std::string& argument) {
+  constexpr std::string_view kFlag = "--benchmark_filter=";
+  if (!argument.starts_with(kFlag)) return;
+  const std::string given = argument.substr(kFlag.size());
+  try {
+    std::regex(given.substr(given.starts_with('-')), std::regex::extended);  // with a minus: all others
+  } catch (const std::regex_error& error) {
+    throw Error(ErrorKind::kBadArgument, "--benchmark_filter", given,
+                std::string("not a regular expression: ") + error.what());
+  }
+}
+
 }  // namespace
 
 GoogleBenchmarkRun run_google_benchmark(const std::vector<Cell>& cells, const std::vector<std::string>& arguments,
@@ -112,6 +126,7 @@ GoogleBenchmarkRun run_google_benchmark(const std::vector<Cell>& cells, const st
         ->UseRealTime();
   std::vector<std::string> storage = {"twinbench"};
   std::optional<OutFile> out;
+  for (const std::string& argument : arguments) require_pattern(argument);
   for (const std::string& argument : arguments)
     if (argument.starts_with(OutFile::kFlag))
       storage.push_back(out.emplace(argument.substr(OutFile::kFlag.size())).flag());

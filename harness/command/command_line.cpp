@@ -58,7 +58,8 @@ void add_common(CLI::App* command, CommandOptions& options, bool measures) {
       ->capture_default_str();
   add_seed(command, options.seed);
   if (!measures) return;
-  command->add_option("--out", options.out, "Record file (JSON) to write")->check(named_file());
+  command->add_option("--out", options.out, "Record file (JSON) to write; missing folders are made")
+      ->check(named_file());
   command->add_option("--threads", options.threads, "Threads of at::parallel_for; 0: one a core")
       ->check(CLI::Range(0, 1024));
   command
@@ -204,7 +205,8 @@ void add_kernels(CLI::App& program, KernelsOptions& options) {
   command->add_flag("--pin", options.pin, "Write what was counted into the file: the one way to change it");
   command->add_flag("--pins-only", options.pins_only, "Compare with the pins, do not judge by the bounds");
   command->add_flag("--timed", options.timed_only, "Timed cases only");
-  command->add_option("--out", options.out, "Record file (JSON) to write: the modelled times of the timed cells");
+  command->add_option("--out", options.out,
+                      "Record file (JSON) to write: the modelled times of the timed cells; missing folders are made");
   command->add_flag("--json", options.as_json, "As JSON, every line and every term of the model");
 }
 

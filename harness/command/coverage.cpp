@@ -16,6 +16,7 @@
 #include "harness/parity/parity.h"
 #include "harness/runner/share.h"
 #include "harness/selftest/selftest.h"
+#include "src/common/error.h"
 #include "src/common/one_line.h"
 #include "src/formats/file_io.h"
 #include "src/formats/json_text.h"
@@ -172,6 +173,8 @@ int coverage_command(const std::string& pins_file, const std::string& scenario_f
   const Facts present = all_facts(scenario_folder);
   const Facts pinned = pinned_facts(pins_file);
   const Facts gone = without(pinned, present), more = without(present, pinned);
+  if (!pinned.empty() && gone.size() == pinned.size())  // nor is it overwritten with --pin
+    throw Error(ErrorKind::kBadFile, "--pins", pins_file, "not one of its lines is a fact: give a coverage list");
   const bool may_write = pin && (gone.empty() || drop);
   for (const auto& fact : gone) std::cout << "  gone: " << one_line(fact) << '\n';
   if (!pin)

@@ -2,18 +2,27 @@
 #include "harness/command/outputs.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <iostream>
 #include <new>
+#include <string_view>
 
+#include "harness/instructions/under_callgrind.h"
 #include "harness/ledger/ledger.h"
 #include "harness/runner/interruption_watch.h"
+#include "harness/runner/share.h"
 #include "harness/runner/told_error.h"
 #include "src/common/error.h"
 #include "src/common/refused_thread.h"
@@ -127,9 +136,44 @@ std::string lost_output() {
   errno = 0;
   std::cout.flush();
   std::fflush(stdout);
+  pollfd reader{STDOUT_FILENO, 0, 0};
+  if (const int error = errno; ::poll(&reader, 1, 0) == 1 && (reader.revents & POLLERR) != 0)
+    return "";
+  else
+    errno = error;
   if (std::cout.good() && std::ferror(stdout) == 0) return "";
   return std::string("standard output: ") + (errno != 0 ? std::strerror(errno) : "an earlier write failed") +
          ": what was printed is not complete; give it a place that takes it";
+}
+
+RecordName::RecordName(const std::string& flag, const std::string& path) {
+  if (path.empty() || !callgrind_folder().empty()) return;  // under Callgrind the process that started it holds it
+  if (struct stat status{}; ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
+    const MappedFile file(path);
+    const std::string_view text = as_text(file.bytes());
+    if (!text.starts_with('{') || text.find("\"twinbench\"") == std::string_view::npos)
+      throw Error(ErrorKind::kInputOutput, flag, path, "there is a file that is no record: give another name");
+  }
+  // A name that no file has: the system lets go of it with the process, however that ends.
+  char real[PATH_MAX];
+  const bool there = ::realpath(path.c_str(), real) != nullptr;
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const bool folder_there = there || ::realpath(folder.c_str(), real) != nullptr;
+  const std::string name = there ? real : (folder_there ? real : folder) + ("/" + path.substr(slash + 1));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const int length = std::snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "twinbench-record-%016llx",
+                                   static_cast<unsigned long long>(name_hash(name)));
+  held_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
+  if (held_ < 0 || ::bind(held_, reinterpret_cast<const sockaddr*>(&address), size) == 0 || errno != EADDRINUSE) return;
+  ::close(held_);
+  throw Error(ErrorKind::kInputOutput, flag, path, "another run is to write it: give another name, or let that end");
+}
+
+RecordName::~RecordName() {
+  if (held_ >= 0) ::close(held_);
 }
 
 void require_writable(const std::string& flag, const std::string& path) {

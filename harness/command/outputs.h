@@ -20,8 +20,22 @@ void keep_standard_streams();
 // file that somebody makes shorter ends the process with code 2, by name, and so does a thread that is refused.
 void leave_nothing_behind();
 
-// Why not all that was printed arrived ("standard output: No space left on device"); empty where it did. Flushes.
+// Why not all that was printed arrived ("standard output: No space left on device"); empty where it did, or where the
+// reader of a pipe has gone, who has seen enough, as `head` has. Flushes.
 std::string lost_output();
+
+// A record's name for as long as a run takes. Throws kInputOutput where another run on this machine holds it, which
+// would lose one of the two, and where the file there is no record: something else is not replaced.
+class RecordName {
+ public:
+  RecordName(const std::string& flag, const std::string& path);
+  ~RecordName();
+  RecordName(const RecordName&) = delete;
+  RecordName& operator=(const RecordName&) = delete;
+
+ private:
+  int held_ = -1;
+};
 
 // Throws kInputOutput, naming the flag, where a file cannot be written. Makes missing folders. An empty path is none.
 void require_writable(const std::string& flag, const std::string& path);

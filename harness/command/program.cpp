@@ -60,6 +60,7 @@ int run(CommandLine& line, const std::string& waiting_threads, char** arguments)
   std::optional<InterruptionWatch> watch;
   if (keeps_what_it_has(line)) watch.emplace();
   check_files(line);
+  const RecordName record("--out", options.out.empty() ? line.kernels.out : options.out);
   const int processors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   if (options.threads == 0) options.threads = processors;
   if (options.threads > kMostThreadsEach * processors)

@@ -64,6 +64,9 @@ Pins Pins::load(const std::string& path) {
   if (!std::filesystem::exists(path)) return pins;
   const Json json = read_json_file<Json>(path, "pin file", kCounts);
   if (!json.is_object()) throw Error(ErrorKind::kBadFile, "pin file", path, "must be an object: cell name -> counters");
+  if (json.contains("twinbench"))
+    throw Error(ErrorKind::kBadFile, "pin file", path,
+                "a record, not pins: give a file that `twinbench counters --pin` writes, such as ci/counters.json");
   for (const auto& [cell, value] : json.items()) pins.cells_[cell] = from_json(value, cell, path);
   return pins;
 }

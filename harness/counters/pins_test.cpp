@@ -115,6 +115,13 @@ TEST(Pins, BadFilesAreTypedErrors) {
       EXPECT_EQ(error.kind(), ErrorKind::kBadFile) << error.what();
     }
   }
+  std::ofstream(path) << R"({"context": {}, "benchmarks": [], "twinbench": {}})";
+  try {
+    Pins::load(path);
+    ADD_FAILURE() << "a record";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("a record, not pins"), std::string::npos) << error.what();
+  }
   // A count that would wrap around, and a cell or counter of which only the last would count.
   Pins pins;
   pins.set("cell", sample());

@@ -25,6 +25,7 @@
 
 #include "harness/record/source_folder.h"
 #include "src/common/error.h"
+#include "src/common/one_line.h"
 #include "src/formats/text_file.h"
 #include "src/golden_file.h"
 #include "src/inputs.h"
@@ -46,6 +47,25 @@ std::string first_line_of(const std::string& command) {
   }
   while (!line.empty() && (line.back() == '\n' || line.back() == ' ')) line.pop_back();
   return line;
+}
+
+// The revision, or else "unknown", and on standard error why.
+std::string revision_of_sources(const std::string& git) {
+  std::string said;
+  int status = -1;
+  if (FILE* pipe = popen((git + "rev-parse --short=12 HEAD 2>&1").c_str(), "r")) {
+    std::array<char, 512> buffer{};
+    if (std::fgets(buffer.data(), buffer.size(), pipe)) said = buffer.data();
+    status = pclose(pipe);
+    if (said.empty()) said = "git said nothing and ended with status " + std::to_string(status);
+  } else {
+    said = std::strerror(errno);
+  }
+  said = one_line(said.substr(0, said.find('\n')));
+  if (status == 0) return said;
+  std::fprintf(stderr, "twinbench: the revision is unknown: %s; set TWINBENCH_REVISION, or let git be found\n",
+               said.c_str());
+  return "unknown";
 }
 
 std::string file_field(const std::string& path, const std::string& key) {
@@ -136,13 +156,13 @@ json provenance(std::uint64_t seed, const std::string& command_line) {
   const std::string git = std::string("git -C '") + kSourceFolder + "' ";
   // A bundle says what it was built from: where it runs, the build machine's folder is missing or something else.
   const char* bundled = std::getenv("TWINBENCH_REVISION");
-  std::string revision = bundled && *bundled ? bundled : first_line_of(git + "rev-parse --short=12 HEAD");
+  std::string revision = bundled && *bundled ? bundled : revision_of_sources(git);
   const bool dirty = bundled && *bundled ? revision.find("-dirty") != std::string::npos
                                          : !first_line_of(git + "status --porcelain").empty();
   utsname system{};
   uname(&system);
   const bool in_container = access("/.dockerenv", F_OK) == 0;
-  return {{"revision", revision.empty() ? "unknown" : revision},
+  return {{"revision", revision},
           {"dirty", dirty},
           {"utc", utc_now()},
           {"build_type", TWINBENCH_BUILD_TYPE},
