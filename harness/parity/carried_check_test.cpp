@@ -109,7 +109,7 @@ Component stepping() {
       });
 }
 
-CheckVerdict carried(const Component& component, Options options, Pass pass = Pass::kForward) {
+CheckResult carried_row(const Component& component, Options options, Pass pass = Pass::kForward) {
   Setting setting;
   setting.input_case.name = "only";
   setting.input_case.sizes = {{"n", 50}};
@@ -117,8 +117,13 @@ CheckVerdict carried(const Component& component, Options options, Pass pass = Pa
   setting.input_case.pass = pass;
   const auto rows = check_cell(component, Variant::kOptimized, setting, 1, {.checks = {"carried"}});
   for (const auto& row : rows)
-    if (row.check == "carried") return row.verdict;
-  return CheckVerdict::kError;
+    if (row.check == "carried") return row;
+  return {};
+}
+
+CheckVerdict carried(const Component& component, Options options, Pass pass = Pass::kForward) {
+  const CheckResult row = carried_row(component, std::move(options), pass);
+  return row.check.empty() ? CheckVerdict::kError : row.verdict;
 }
 
 TEST(Carried, BoundGrowsWithTheState) {
@@ -139,7 +144,9 @@ TEST(Carried, AStepIsJudgedWhereTheClassAllowsMoreThanIt) {
 // A step that rounding hides may come out as long as the baseline's error, not as hundreds of it.
 TEST(Carried, AStepThatRoundingHidesIsHeldToTheBaselinesError) {
   EXPECT_EQ(carried(stepping(), {{"tiny", 1}}), CheckVerdict::kPass);
-  EXPECT_EQ(carried(stepping(), {{"tiny", 1}, {"mistake", kManySteps}}), CheckVerdict::kFail);
+  const CheckResult row = carried_row(stepping(), {{"tiny", 1}, {"mistake", kManySteps}});
+  EXPECT_EQ(row.verdict, CheckVerdict::kFail);
+  EXPECT_NE(row.reason.find("its last step is off"), std::string::npos) << row.reason;
 }
 
 // Step by step: what ten runs may be off by together says nothing of one.

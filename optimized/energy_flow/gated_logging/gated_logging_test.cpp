@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 #include <stdexcept>
 
 #include "optimized/energy_flow/common/log_gate.h"
@@ -47,6 +49,17 @@ TEST(GatedLogging, AFactoryRunsOnlyBehindAnOpenGate) {
   const std::vector<std::int64_t> expected = {0, 1, 2, 3, 4, 10, 20, 30};
   EXPECT_EQ(ran, expected);
   EXPECT_EQ(said, expected);
+}
+
+// Halves go to the even digit, as printf has it: a number moved by its last place goes elsewhere.
+TEST(GatedLogging, SixDigitsAreThoseOfTheNumberItself) {
+  for (const double number : {100000.5, 100001.5, 1234565.0, 1234575.0, 0.0001000005, 2.5e-310, -1e300, 999999.5}) {
+    char expected[40];
+    std::snprintf(expected, sizeof expected, "%.6g", number);
+    LogLine line;
+    line << number;
+    EXPECT_EQ(line.text(), expected);
+  }
 }
 
 TEST(GatedLogging, WhatTheFactoryThrowsIsTheTextAndLinesEnd) {

@@ -106,7 +106,7 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t s
   for (std::int64_t epoch = 0; epoch < setting.size("epochs"); ++epoch) {
     const double falling = best * (1 - 2 * kLeastGain * static_cast<double>(epoch + 1)),
                  flat = best * (1 - 0.9 * kLeastGain + 0.1 * static_cast<double>(epoch % 3)),
-                 broken = epoch % 4 < kNotFiniteKinds ? not_finite(epoch % 4) : falling;
+                 broken = epoch % 4 == 0 ? falling : not_finite(epoch % 4 - 1);
     const double by_course[] = {falling, flat, broken};
     doubles(inputs["epoch_loss"])[epoch] = by_course[whole(setting, "course")];
   }

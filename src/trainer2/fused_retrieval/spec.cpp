@@ -96,8 +96,8 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t s
     inputs["mask"].select(0, sample).slice(0, 0, valid_tokens(setting, sample)).fill_(1);
   if (setting.on("zero_curvature")) inputs["curvature"].zero_();
   if (setting.on("tiny_curvature")) inputs["curvature"].fill_(1e-6);
-  if (setting.on("denormal_states"))
-    for (const char* name : {"token_states", "bank_states"}) inputs[name].mul_(1e-39);
+  if (const auto kind = static_cast<int>(setting.option("denormal_states")); kind > 0)
+    for (const char* name : {"token_states", "bank_states"}) inputs[name].mul_(kind == 1 ? 1e-39 : 3e-6);
   if (setting.on("far_angles")) inputs["theta"].mul_(3.3e6);
   if (setting.on("ties"))  // every second token and slot is where the first one is
     for (const char* name : {"token_coordinates", "bank_coordinates"}) {
