@@ -170,8 +170,8 @@ Facts without(const Facts& all, const Facts& some) {
 }  // namespace
 
 int coverage_command(const std::string& pins_file, const std::string& scenario_folder, bool pin, bool drop) {
+  const Facts pinned = pinned_facts(pins_file);  // first: what is no list is told at once
   const Facts present = all_facts(scenario_folder);
-  const Facts pinned = pinned_facts(pins_file);
   const Facts gone = without(pinned, present), more = without(present, pinned);
   if (!pinned.empty() && gone.size() == pinned.size())  // nor is it overwritten with --pin
     throw Error(ErrorKind::kBadFile, "--pins", pins_file, "not one of its lines is a fact: give a coverage list");

@@ -97,7 +97,8 @@ double attention_bound(const std::string&, const NamedTensors& inputs, const Set
   return std::clamp(std::max(1.0, score / 32) * std::max(1.0, largest(inputs["value"]) / 4), 1.0, 1e6);
 }
 
-// Each of queries, keys, values and results once; of the backward pass their gradients too. Two products, or seven.
+// Each of queries, keys, values and results once; of the backward pass their gradients too. Two products, or six:
+// whoever keeps no scores makes one of them again.
 Cost cost(const Setting& setting) {
   const auto [batch, heads, queries, keys, width] =
       real_sizes<5>(setting, {"batch", "heads", "queries", "keys", "width"});
@@ -105,7 +106,7 @@ Cost cost(const Setting& setting) {
   const double rows = 2 * batch * heads * queries + 2 * taken;
   const double bytes = 4 * width * rows + batch * keys;
   if (!setting.backward()) return {bytes, 4 * width * pairs(setting)};
-  return {bytes + 4 * width * rows - 4 * width * batch * heads * queries, 14 * width * pairs(setting)};
+  return {bytes + 4 * width * rows - 4 * width * batch * heads * queries, 12 * width * pairs(setting)};
 }
 
 std::int64_t baseline_dispatches(const Setting& setting) { return setting.backward() ? 30 : 9; }
