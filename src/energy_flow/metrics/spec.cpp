@@ -91,8 +91,8 @@ void finish_inputs(NamedTensors& inputs, const Setting& setting, std::uint64_t s
     clock[0] = begin, clock[1] = begin + took, clock[2] = took / (w + 1 == slow ? 15 : 300);
     integers(inputs, "device")[2 * w] = there ? 60 + w % 40 : kNotThere;
     integers(inputs, "device")[2 * w + 1] = there ? took * 2 / 3 : kNotThere;
-    if (setting.on("skipped_steps") && w % 2 == 1)
-      inputs["gradient_norm"].mutable_data_ptr<double>()[w] = not_finite(w / 2 + 2);
+    if (const auto kind = static_cast<std::int64_t>(setting.option("skipped_steps")); kind > 0 && w % 2 == 1)
+      inputs["gradient_norm"].mutable_data_ptr<double>()[w] = not_finite(kind + 1);
   }
   const auto kept = static_cast<std::int64_t>(setting.option("kept_before"));
   integers(inputs, "kept")[0] = std::min(kept, kTimingRing);
