@@ -124,7 +124,7 @@ void check_later_run(const Subject& subject, const std::array<NamedTensors, 2>& 
     return wrong_step_from(subject.component, subject.setting, turns[(runs - 1) % 2], of.before, of.after);
   };
   const std::string wrong = wrong_step_of(series);
-  // A cache's answer hangs on more than the states that come out: there the baseline's does not follow from them either.
+  // A cache's answer hangs on more than the states that come out: the baseline's does not follow from them either.
   if (!wrong.empty() && wrong_step_of(series_of(subject, Variant::kBaseline, subject.setting, turns, runs)).empty())
     result.fail(which + wrong);
 }
