@@ -116,7 +116,8 @@ class Baseline final : public Runnable {
       }
       if (const std::int64_t one = integer("kept_surface", i); one >= 0) {
         const at::Tensor surface = inputs_["surface"][one].clone();
-        said_.put(next_++, {one, rounded_sum(surface), restored(surface), spoken(surface)});
+        const std::int64_t sum = rounded_sum(surface);
+        if (!known(surface, sum, false)) said_.put(next_++, {one, sum, restored(surface), spoken(surface)});
       }
     }
   }
@@ -205,13 +206,19 @@ class Baseline final : public Runnable {
     return said;
   }
 
+  // What is kept of an equal surface, which becomes the most recent one; null: nothing is.
+  const Said* known(const at::Tensor& surface, std::int64_t sum, bool by_sum) {
+    for (const auto& [key, kept] : said_.entries())
+      if (kept.sum == sum && (by_sum || at::equal(kept.surface, surface))) return said_.use(key);
+    return nullptr;
+  }
+
   std::string text_of_surface(std::int64_t number) {
     const at::Tensor surface = inputs_["surface"][number];
     const std::int64_t sum = enabled_ ? rounded_sum(surface) : 0;
-    for (const auto& [key, kept] : said_.entries()) {
-      if (!enabled_ || kept.sum != sum || !(by_sum_ || at::equal(kept.surface, surface))) continue;
+    if (const Said* const one = known(surface, sum, by_sum_)) {
       ++said_.hits;
-      return said_.use(key)->text;
+      return one->text;
     }
     ++said_.misses;
     std::string text = spoken(surface);

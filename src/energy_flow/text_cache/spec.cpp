@@ -83,7 +83,8 @@ void finish_inputs(NamedTensors& inputs, const Setting& s, std::uint64_t seed) {
   const auto every = static_cast<std::int64_t>(s.option("version_every"));
   for (std::int64_t i = 0; i < s.size("requests"); ++i)
     integers("version")[i] = every > 0 ? i / every % s.size("versions") : 0;
-  // Each surface of odd number has its neighbour's elements in another order: one sum, another text.
+  // Each surface of odd number has its neighbour's elements in another order: one sum, another text. Where it has no
+  // other order, two numbers are one surface.
   for (std::int64_t i = 1; i < s.size("surfaces"); i += 2)
     inputs["surface"][i].copy_(inputs["surface"][i - 1].roll({s.size("part") / 2 + 1}));
   const at::Tensor before_last = inputs["surface"].narrow(1, 0, (s.size("spoken") - 1) * s.size("part"));
