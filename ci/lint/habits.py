@@ -90,3 +90,15 @@ def fast_math_breaches(path: str, text: str) -> list[str]:
     return [f"{path}:{number}: '{found[0]}': arithmetic is as written: no fast-math, no flush-to-zero"
             for number, line in enumerate(text.splitlines(), 1)
             if (found := _FAST_MATH.search(re.sub(r"//.*|^\s*# .*", "", line)))]
+
+
+# A function that must be inlined has no address to hand on: g++ refuses it in the sanitized builds, which seldom run.
+_HANDED_ON = re.compile(r"[(,] *kernels::(?!k[A-Z])[a-z]\w*[,)]")
+
+
+def handed_on_breaches(path: str, text: str) -> list[str]:
+    if not path.endswith((".h", ".cpp", ".cu")):
+        return []
+    return [f"{path}:{number}: '{found[0]}': hand on a lambda that calls it; without optimization it has no address"
+            for number, line in enumerate(text.splitlines(), 1)
+            if (found := _HANDED_ON.search(re.sub(r"//.*|^using .*", "", line)))]

@@ -93,6 +93,13 @@ def test_a_variant_that_speaks_to_the_processor_is_refused():
     assert habits.processor_breaches("kernels/common/simt_mma.h", "asm volatile(\"\");") == []
 
 
+def test_a_function_that_must_be_inlined_is_not_handed_on():
+    clean = "using kernels::a, kernels::b;\n// (kernels::tanh)\nf(kernels::bf16_bits(x), kernels::kNone);\n"
+    assert habits.handed_on_breaches("kernels/a/b/math.h", clean) == []
+    told, = habits.handed_on_breaches("kernels/a/b/kernel_test.cpp", clean + "std::transform(a, b, c, kernels::round);")
+    assert told.startswith("kernels/a/b/kernel_test.cpp:4: ', kernels::round)'")
+
+
 def test_arithmetic_that_is_not_as_written_is_refused():
     clean = "# fast-math stays off\nset(flags -O3 -ffp-contract=off)\n// -Ofast is refused\n"
     assert habits.fast_math_breaches("a.cmake", clean) == [] and habits.fast_math_breaches("a.md", "-Ofast") == []

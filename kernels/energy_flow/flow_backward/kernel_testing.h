@@ -57,7 +57,7 @@ struct Taped {
   // The bits of values in bf16, unguarded.
   std::uint16_t* halves(const float* values, std::int64_t count) {
     std::vector<std::uint16_t> bits(size(count));
-    std::transform(values, values + count, bits.begin(), kernels::bf16_bits);
+    std::transform(values, values + count, bits.begin(), [](float x) { return kernels::bf16_bits(x); });
     return all_halves.emplace_back(bits, "stored", 8).data();
   }
   std::int32_t* integers(const std::vector<std::int32_t>& values) { return all_integers.emplace_back(values).data(); }

@@ -76,7 +76,7 @@ void recurrent_products(const Shape& shape, Kernel kernel, bool stores, bool tf3
     return row < 0 ? 0.0f : kernels::operand(kernels::guard(state[size(row * stride + k)], 10.0f), stores);
   };
   std::vector<std::uint16_t> bits(size(rows * stride));
-  std::transform(state.begin(), state.end(), bits.begin(), kernels::bf16_bits);
+  std::transform(state.begin(), state.end(), bits.begin(), [](float x) { return kernels::bf16_bits(x); });
   for (const auto order : simt::kAllOrders) {
     const Buffer in = wide(x), before = wide(state), packed = wide(weights), added = wide(biases),
                  out = wide(simt::Floats(size(rows * stride), -7.0f));
