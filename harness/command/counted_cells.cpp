@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "harness/parity/tier.h"
+#include "src/inputs.h"
 
 namespace twinbench {
 namespace {
@@ -15,6 +16,28 @@ bool can_be_counted(const Cell& cell) {
   return cell.device == c10::DeviceType::CPU && !is_large(*cell.input_case) && cell.input_case->specimen.empty();
 }
 
+// Where a variant's options send it: switches and choices as they are, numbers by whether they are 0, which turns off
+// what they are of. Options of the generated inputs send it nowhere. All ways are gone in the first numeric mode, one in
+// each other.
+Options way_of(const Cell& cell, const Setting& setting) {
+  Options way;
+  if (cell.dtype != cell.component->spec.dtypes.front()) return way;
+  for (const auto& option : cell.component->spec.signature.options) {
+    if (option.of_inputs) continue;
+    const bool number = option.kind == OptionSpec::Kind::kCount || option.kind == OptionSpec::Kind::kReal;
+    const double value = setting.option(option.name);
+    way[option.name] = number ? value != 0 : value;
+  }
+  return way;
+}
+
+// Of two cells of one kind: the one with more work, as long as that is little enough to be counted several times under
+// an interpreter; else the one with less.
+bool is_better(double work, double than) {
+  constexpr double kMost = 4e6;  // bytes and FLOPs
+  return work <= kMost ? than > kMost || work > than : work < than;
+}
+
 }  // namespace
 
 std::vector<Cell> counted_by_instructions(const std::vector<Cell>& cells) {
@@ -22,11 +45,13 @@ std::vector<Cell> counted_by_instructions(const std::vector<Cell>& cells) {
   std::map<Kind, std::pair<double, Cell>> chosen;
   for (const auto& cell : cells) {
     if (!can_be_counted(cell)) continue;
-    double elements = 1;
-    for (const auto& [symbol, size] : cell.input_case->sizes) elements *= static_cast<double>(size);
-    const Kind kind{cell.component, cell.variant, cell.dtype, cell.input_case->pass, cell.input_case->options};
+    const auto& spec = cell.component->spec;
+    const Setting setting = completed(spec.signature, cell.setting());
+    const Cost cost = spec.cost(setting);
+    const double work = cost.bytes + cost.flops;
+    const Kind kind{cell.component, cell.variant, cell.dtype, cell.input_case->pass, way_of(cell, setting)};
     const auto found = chosen.find(kind);
-    if (found == chosen.end() || elements > found->second.first) chosen[kind] = {elements, cell};
+    if (found == chosen.end() || is_better(work, found->second.first)) chosen[kind] = {work, cell};
   }
   std::vector<Cell> result;
   for (const auto& [kind, cell] : chosen) result.push_back(cell.second);

@@ -99,7 +99,7 @@ void add_notes(const ComponentSpec& spec, Facts& facts) {
       facts.insert(spec.id() + " specimen " + name + " " + output + " " + measures.dump());
 }
 
-// What a case is held to beside its tolerances.
+// What a case is held to beside its tolerances, and what a small one holds.
 void add_rules_of_cases(const ComponentSpec& spec, Facts& facts) {
   for (const auto& input : spec.cases) {
     const Setting setting = completed(spec.signature, {input, spec.dtypes.front(), Device()});
@@ -108,8 +108,10 @@ void add_rules_of_cases(const ComponentSpec& spec, Facts& facts) {
     const std::string other = spec.custom_gradient ? spec.custom_gradient(setting) : "";
     if (input.pass == Pass::kBackward)
       facts.insert(of_case + (other.empty() ? " gradient: the derivative" : " gradient: " + other));
-    if (!spec.bound_factor || input.timed || input.degenerate) continue;
+    if (input.timed) continue;
     const NamedTensors inputs = generated_inputs(spec, setting, 1);
+    facts.insert(of_case + " holds " + digits_of(inputs));
+    if (!spec.bound_factor || input.degenerate) continue;
     for (const auto& output : spec.signature.outputs)
       if (const double factor = spec.bound_factor(output.name, inputs, setting); factor != 1)
         // The power alone: digits of drawn inputs may be the machine's.
@@ -139,7 +141,6 @@ Facts all_facts(const std::string& scenario_folder) {
     add_rules_of_cases(component.spec, facts);
     add_costs(component.spec, facts);
     facts.merge(signature_facts(component.spec));
-    facts.merge(content_facts(component.spec));
   }
   for (const auto& cell : all_cells())
     if (cell.device != c10::DeviceType::CUDA) facts.insert("cell " + cell.name());

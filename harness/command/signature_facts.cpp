@@ -7,10 +7,8 @@
 #include <cstdio>
 
 #include "harness/command/tolerance_text.h"
-#include "harness/compare/inputs.h"
 #include "harness/memory/tensor_hash.h"
 #include "harness/runner/share.h"
-#include "src/inputs.h"
 
 namespace twinbench {
 
@@ -78,17 +76,10 @@ std::set<std::string> signature_facts(const ComponentSpec& spec) {
   return facts;
 }
 
-std::set<std::string> content_facts(const ComponentSpec& spec) {
-  std::set<std::string> facts;
-  for (const auto& input : spec.cases) {
-    if (input.timed) continue;
-    const Setting setting = completed(spec.signature, {input, spec.dtypes.front()});
-    char digits[24];
-    std::snprintf(digits, sizeof digits, "%016llx",
-                  static_cast<unsigned long long>(digest_of(generated_inputs(spec, setting, 1))));
-    facts.insert(spec.id() + " case " + input.name + " holds " + digits);
-  }
-  return facts;
+std::string digits_of(const NamedTensors& inputs) {
+  char digits[24];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(digest_of(inputs)));
+  return digits;
 }
 
 }  // namespace twinbench

@@ -11,9 +11,8 @@ namespace twinbench {
 // "input theta weight floating [planes] drawn normal 3 0 0.5 ..., batch 0, ...": a line for each input and output.
 std::set<std::string> signature_facts(const ComponentSpec& spec);
 
-// "case odd holds 0f3a...": of the generated inputs of each case that is not timed. Integers and flags as they are; of
-// other numbers the shape, which are 0 or not finite, and how large they are to a quarter of a power of two, for the
-// last digits of a draw may be the machine's.
-std::set<std::string> content_facts(const ComponentSpec& spec);
+// Sixteen digits of what a case's generated inputs hold. Integers and flags as they are; of other numbers the shape,
+// which are 0 or not finite, and how large they are to a quarter of a power of two: last digits may be the machine's.
+std::string digits_of(const NamedTensors& inputs);
 
 }  // namespace twinbench

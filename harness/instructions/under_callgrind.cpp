@@ -13,7 +13,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <utility>
 #include <vector>
@@ -29,11 +28,10 @@ namespace {
 constexpr int kWait_ms = 20;
 constexpr char kFolder[] = "TWINBENCH_CALLGRIND_FOLDER";
 
-std::string cpu_vendor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.rfind("vendor_id", 0) == 0) return line.substr(line.find(": ") + 2);
-  return "unknown vendor";
+// Valgrind's own processor, one and the same on machines of every vendor: how wide its vectors are follows from the
+// machine, and nothing else does.
+std::string processor() {
+  return __builtin_cpu_supports("avx2") ? "AVX2" : __builtin_cpu_supports("avx") ? "AVX" : "SSE";
 }
 
 }  // namespace
@@ -77,7 +75,7 @@ std::string callgrind_folder() {
 }
 
 std::string counting_machine() {
-  return cpu_vendor() + ", LibTorch " TORCH_VERSION ", g++ " __VERSION__ ", glibc " + gnu_get_libc_version() +
+  return processor() + ", LibTorch " TORCH_VERSION ", g++ " __VERSION__ ", glibc " + gnu_get_libc_version() +
          ", valgrind " + std::to_string(__VALGRIND_MAJOR__) + "." + std::to_string(__VALGRIND_MINOR__);
 }
 

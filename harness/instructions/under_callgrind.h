@@ -12,8 +12,10 @@ int run_under_callgrind(char** arguments);
 // Where Callgrind writes its dumps: set for the program under Callgrind; empty elsewhere.
 std::string callgrind_folder();
 
-// What decides instruction counts beside the sources, as one line: CPU vendor (LibTorch's libraries branch on it),
-// LibTorch, compiler, C library, Valgrind. Pins hold on machines with the same line.
+// What decides instruction counts beside the sources, as one line: the vectors of the processor that Valgrind shows
+// (LibTorch's libraries branch on them; the machine's vendor they do not see: counts of an Intel and an AMD machine are
+// alike), LibTorch, compiler, C library, Valgrind. Pins hold on machines with the same line. Of the process under
+// Callgrind.
 std::string counting_machine();
 
 }  // namespace twinbench

@@ -111,15 +111,17 @@ std::vector<OutputSpec> outputs_of_last_run(const Subject& subject, NamedTensors
   return outputs;
 }
 
+void fail_reset(int runs, const std::string& other, CheckResult& result) {
+  result.fail("behind " + std::to_string(runs) + " runs reset() does not give back the first: other bits in " + other);
+}
+
 // Nothing ends when the series that are followed do: one run of a longer series, from the state it found.
 void check_later_run(const Subject& subject, const std::array<NamedTensors, 2>& turns, CheckResult& result) {
   const int runs = 5 + static_cast<int>(name_hash(subject.options.sample + " later " + subject.drawn_by()) % 12);
   std::string after_reset;
   const Series series = series_of(subject, subject.variant, subject.setting, turns, runs, &after_reset);
   const std::string which = "run " + std::to_string(runs) + ", from the state that it found: ";
-  if (!after_reset.empty())
-    return result.fail("behind " + std::to_string(runs) + " runs reset() does not give back the first: other bits in " +
-                       after_reset);
+  if (!after_reset.empty()) return fail_reset(runs, after_reset, result);
   const auto wrong_step_of = [&](const Series& of) {
     return wrong_step_from(subject.component, subject.setting, turns[(runs - 1) % 2], of.before, of.after);
   };
@@ -149,9 +151,7 @@ void check_carried(const Subject& subject, CheckResult& result) {
   std::string after_reset;
   const Series baseline = series_of(subject, Variant::kBaseline, subject.setting, turns, runs),
                candidate = series_of(subject, subject.variant, subject.setting, turns, runs, &after_reset);
-  if (!after_reset.empty())
-    return result.fail("behind " + std::to_string(runs) + " runs reset() does not give back the first: other bits in " +
-                       after_reset);
+  if (!after_reset.empty()) return fail_reset(runs, after_reset, result);
   // The baseline's own error may be a lucky one: in a later run other operands round to the other side. Of thousands of
   // operands some do where inputs are off by so much. A run that is left out is off by more than kNearMiss.
   const double share = rounds_values(subject.setting) ? 64 * kLastPlace : kLastPlace;

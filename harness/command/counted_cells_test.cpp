@@ -1,0 +1,83 @@
+// One small cell of each way that options send a variant; of one way the one with more work, up to what is countable.
+#include "harness/command/counted_cells.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+namespace twinbench {
+namespace {
+
+class CountedCells : public ::testing::Test {
+ protected:
+  CountedCells() {
+    spec_.name = "counted";
+    spec_.dtypes = {Dtype::kFp32, Dtype::kBf16};
+    spec_.signature.options = {switch_option("gate", false, ""), real_option("noise", 0, 0, 1, ""),
+                               of_inputs(switch_option("ties", false, ""))};
+    spec_.cost = [](const Setting& setting) { return Cost{static_cast<double>(setting.size("rows")), 0}; };
+  }
+
+  void add(const std::string& name, std::int64_t rows, Options options = {}, Pass pass = Pass::kForward) {
+    Case one;
+    one.name = name, one.sizes = {{"rows", rows}}, one.options = std::move(options), one.pass = pass;
+    spec_.cases.push_back(one);
+  }
+
+  std::set<std::string> counted(Dtype dtype = Dtype::kFp32, Device device = Device()) {
+    component_.spec = spec_;
+    std::vector<Cell> cells;
+    for (const auto& one : component_.spec.cases)
+      cells.push_back({&component_, Variant::kOptimized, device, dtype, &one});
+    std::set<std::string> names;
+    for (const auto& cell : counted_by_instructions(cells)) names.insert(cell.input_case->name);
+    return names;
+  }
+
+  ComponentSpec spec_;
+  Component component_;
+};
+
+using Names = std::set<std::string>;
+
+TEST_F(CountedCells, OfOneWayTheOneWithMostWorkThatIsCountable) {
+  add("few", 10), add("more", 4'000'000), add("many", 4'000'001), add("fewest", 1);
+  EXPECT_EQ(counted(), Names{"more"});
+}
+
+TEST_F(CountedCells, WhereAllAreTooMuchTheOneWithLeast) {
+  add("many", 5'000'000), add("less", 4'500'000), add("most", 6'000'000);
+  EXPECT_EQ(counted(), Names{"less"});
+}
+
+TEST_F(CountedCells, EachSwitchAndEachNumberThatIsNotZeroIsAWayOfItsOwn) {
+  add("plain", 3), add("gated", 2, {{"gate", 1}}), add("noisy", 2, {{"noise", 0.1}});
+  add("noisier", 1, {{"noise", 0.3}}), add("default", 1, {{"gate", 0}});
+  EXPECT_EQ(counted(), (Names{"plain", "gated", "noisy"}));
+}
+
+TEST_F(CountedCells, OptionsOfTheInputsAreNoWay) {
+  add("plain", 3), add("ties", 4, {{"ties", 1}});
+  EXPECT_EQ(counted(), Names{"ties"});
+}
+
+TEST_F(CountedCells, BothPassesAreCounted) {
+  add("plain", 3), add("back", 1, {}, Pass::kBackward);
+  EXPECT_EQ(counted(), (Names{"plain", "back"}));
+}
+
+TEST_F(CountedCells, AnotherNumericModeIsCountedOnce) {
+  add("plain", 3), add("gated", 2, {{"gate", 1}});
+  EXPECT_EQ(counted(Dtype::kBf16), Names{"plain"});
+}
+
+TEST_F(CountedCells, TimedCasesSpecimensAndOtherDevicesAreNotCounted) {
+  add("plain", 3), add("specimen", 4);
+  spec_.cases.back().specimen = "gate";
+  EXPECT_EQ(counted(), Names{"plain"});
+  EXPECT_EQ(counted(Dtype::kFp32, Device::simt()), Names{});
+}
+
+}  // namespace
+}  // namespace twinbench
