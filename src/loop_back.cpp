@@ -4,7 +4,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -39,7 +39,8 @@ void sum_of_all(const std::vector<at::Tensor>& by_rank) {
 
 void that_of_the_first(const std::vector<at::Tensor>& by_rank) {
   for (std::size_t rank = 1; rank < by_rank.size(); ++rank)
-    std::memcpy(by_rank[rank].mutable_data_ptr(), by_rank.front().const_data_ptr(), by_rank.front().nbytes());
+    std::copy_n(static_cast<const std::byte*>(by_rank.front().const_data_ptr()), by_rank.front().nbytes(),
+                static_cast<std::byte*>(by_rank[rank].mutable_data_ptr()));  // of nothing both may be null
 }
 
 class Asked : public c10d::Work {

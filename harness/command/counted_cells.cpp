@@ -17,8 +17,8 @@ bool can_be_counted(const Cell& cell) {
 }
 
 // Where a variant's options send it: switches and choices as they are, numbers by whether they are 0, which turns off
-// what they are of. Options of the generated inputs send it nowhere. All ways are gone in the first numeric mode, one in
-// each other.
+// what they are of. Options of the generated inputs send it nowhere. In the first numeric mode all ways are gone, in
+// each other one.
 Options way_of(const Cell& cell, const Setting& setting) {
   Options way;
   if (cell.dtype != cell.component->spec.dtypes.front()) return way;

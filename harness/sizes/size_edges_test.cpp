@@ -107,7 +107,7 @@ std::vector<std::string> failures_of(const std::vector<Cell>& cells, std::size_t
                               const std::string what = result.ok() ? result.value.get<std::string>() : result.reason();
                               // The limit that ends a child is a refusal as good as the allocator's.
                               if (!what.empty() && result.status != JobStatus::kOutOfMemory)
-                                failures.push_back(result.name + ": " + what);
+                                failures.push_back(result.name + ": " + what + "\n" + result.output_tail);
                             },
                         .enough = {}});
   return failures;

@@ -26,6 +26,8 @@ TensorBytes floats(const std::string& name, const std::vector<float>& values) {
           {reinterpret_cast<const std::uint8_t*>(values.data()), values.size() * sizeof(float)}};
 }
 
+TensorBytes floats(const std::string& name, std::vector<float>&& gone) = delete;  // what is returned points into it
+
 class CheckpointFileTest : public ::testing::Test {
  protected:
   std::string write(const std::vector<TensorBytes>& sections, SectionCodec codec, const std::string& name = "a.efck") {
@@ -113,8 +115,8 @@ TEST_F(CheckpointFileTest, IsNeverLargerThanTensorsAndHeader) {
 }
 
 TEST_F(CheckpointFileTest, EveryFlippedBitIsFound) {
-  const std::vector<TensorBytes> sections = {
-      floats("parameters/0", std::vector<float>(weights_.begin(), weights_.begin() + 60))};
+  const std::vector<float> some(weights_.begin(), weights_.begin() + 60);
+  const std::vector<TensorBytes> sections = {floats("parameters/0", some)};
   for (const SectionCodec codec : {SectionCodec::kStored, SectionCodec::kPlanes}) {
     const std::string bytes = read_bytes(write(sections, codec));
     ASSERT_EQ(error_of_bytes(bytes), "no error");

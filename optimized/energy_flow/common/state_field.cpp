@@ -3,6 +3,7 @@
 
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -58,7 +59,7 @@ void StateField::widen(const std::byte* kept, std::int64_t channels, float* to) 
 }
 
 void StateField::clear(std::int64_t tiles) const {
-  std::memset(start_, 0, static_cast<std::size_t>(tiles * values_of_tile_ * bytes_));
+  std::fill_n(start_, tiles * values_of_tile_ * bytes_, std::byte{0});  // of nothing it may be null
 }
 
 std::byte* StateField::at(std::int64_t place, std::int64_t channel) const {
