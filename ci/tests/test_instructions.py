@@ -39,16 +39,15 @@ def test_counts_repeat_and_two_percent_more_work_is_found(pinned, tmp_path):
 
 
 def test_what_ran_before_in_the_process_moves_no_count(tmp_path):
-    def counts(cells):
+    def of_the_last(cells):
         pins = tmp_path / "of_some.json"
         pins.unlink(missing_ok=True)
-        assert instructions(pins, "--pin", cells=f"fused_retrieval/library/cpu/fp32/{cells}$").returncode == 0
+        assert instructions(pins, "--pin", cells=f"memory_lifetime/optimized/cpu/fp32/{cells}$").returncode == 0
         (_, counted), = json.loads(pins.read_text()).items()
-        return {cell.split("/")[-1]: count for cell, (count, _) in counted.items()}
+        return next(count for cell, (count, _) in counted.items() if cell.endswith("peak_reset"))
 
-    together = counts("denormal_(states|halves)")
-    for cell, count in together.items():
-        assert counts(cell)[cell] == pytest.approx(count, rel=0.003)  # the first run behind another cell: 2 % more
+    # A first counted run behind another cell's: 1.3 % more.
+    assert of_the_last("peak_reset") == pytest.approx(of_the_last("(batches_kept|peak_reset)"), rel=0.003)
 
 
 def test_what_is_not_pinned_fails_and_an_unknown_machine_is_undecided(pinned, tmp_path):
