@@ -53,6 +53,8 @@ std::vector<Batch> batches_of(const std::vector<Cell>& cells, const CommandOptio
 }  // namespace
 
 int instructions_command(CommandOptions options, const std::string& pins_file, bool pin, char** arguments) {
+  constexpr double kUnderCallgrind_s = 900;  // one cell, whose inputs are drawn there, too
+  if (!options.time_limit_given) options.time_limit_s = std::max(options.time_limit_s, kUnderCallgrind_s);
   options.threads = 1;  // before the first pool of threads begins to wait: waiting is instructions, too
   if (options.device != "cpu")
     throw Error(ErrorKind::kBadArgument, "--device", options.device, "instructions are counted on the cpu only");

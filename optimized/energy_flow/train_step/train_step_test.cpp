@@ -290,6 +290,9 @@ TEST(TrainStep, LiveBytesAreTheSameFromTheThirdWindowOn) {
 
 // Asked for; measured are more than a hundred, so that a busy machine does not decide.
 TEST(TrainStep, IsThirtyTimesAsQuickAsTheBaseline) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizers slow our own code alone, not LibTorch's";
+#endif
   const Setting s = unit();
   const NamedTensors inputs = generate_inputs(component().spec, s, 3);
   const auto seconds_of = [&](Variant variant, int runs) {

@@ -77,10 +77,9 @@ class RankWindows : public Runnable {
           static_cast<std::int64_t>(end.applied ? WindowStatus::kApplied : WindowStatus::kNotFinite);
       const State &mine = state(static_cast<int>(rank)), &first = state(0);
       const std::size_t bytes = first.parameters.nbytes();  // of nothing there is no address
-      const bool same =
-          (bytes == 0 ||
-           std::memcmp(mine.parameters.const_data_ptr(), first.parameters.const_data_ptr(), bytes) == 0) &&
-          std::memcmp(&end.norm, &ends_.front().norm, sizeof end.norm) == 0;
+      const bool same = (bytes == 0 || std::memcmp(mine.parameters.const_data_ptr(), first.parameters.const_data_ptr(),
+                                                   bytes) == 0) &&
+                        std::memcmp(&end.norm, &ends_.front().norm, sizeof end.norm) == 0;
       equal.mutable_data_ptr<bool>()[rank] = same;
     }
     return {{"parameters", state(0).parameters},
