@@ -75,6 +75,8 @@ TEST_F(CountedCells, AnotherNumericModeIsCountedOnce) {
 TEST_F(CountedCells, TimedCasesSpecimensAndOtherDevicesAreNotCounted) {
   add("plain", 3), add("specimen", 4);
   spec_.cases.back().specimen = "gate";
+  add("timed", 5);
+  spec_.cases.back().timed = true;
   EXPECT_EQ(counted(), Names{"plain"});
   EXPECT_EQ(counted(Dtype::kFp32, Device::simt()), Names{});
 }
