@@ -1,7 +1,9 @@
 // Small cells on the CPU, one of each kind.
 #include "harness/command/counted_cells.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -38,23 +40,58 @@ bool is_better(double work, double than) {
   return work <= kMost ? than > kMost || work > than : work < than;
 }
 
+struct Candidate {
+  Options way;
+  double work = 0;
+  Cell cell;
+};
+
+// Of a baseline's ways the fewest that between them hold each option's each value. It is written in operators, one after
+// another, without a path of its own for two options that meet: what an option adds, it adds beside any other.
+std::vector<Cell> holding_each_value(std::vector<Candidate> candidates) {
+  std::set<std::pair<std::string, double>> held;
+  std::vector<Cell> chosen;
+  while (!candidates.empty()) {
+    const auto added = [&](const Candidate& one) {
+      return std::count_if(one.way.begin(), one.way.end(), [&](const auto& value) { return held.count(value) == 0; });
+    };
+    const auto most = std::max_element(candidates.begin(), candidates.end(), [&](const auto& one, const auto& other) {
+      return added(one) != added(other) ? added(one) < added(other) : is_better(other.work, one.work);
+    });
+    if (!chosen.empty() && added(*most) == 0) break;
+    held.insert(most->way.begin(), most->way.end());
+    chosen.push_back(most->cell);
+    candidates.erase(most);
+  }
+  return chosen;
+}
+
 }  // namespace
 
 std::vector<Cell> counted_by_instructions(const std::vector<Cell>& cells) {
-  using Kind = std::tuple<const Component*, Variant, Dtype, Pass, Options>;
-  std::map<Kind, std::pair<double, Cell>> chosen;
+  using Group = std::tuple<const Component*, Variant, Dtype, Pass>;
+  std::map<Group, std::map<Options, Candidate>> groups;
   for (const auto& cell : cells) {
     if (!can_be_counted(cell)) continue;
     const auto& spec = cell.component->spec;
     const Setting setting = completed(spec.signature, cell.setting());
     const Cost cost = spec.cost(setting);
     const double work = cost.bytes + cost.flops;
-    const Kind kind{cell.component, cell.variant, cell.dtype, cell.input_case->pass, way_of(cell, setting)};
-    const auto found = chosen.find(kind);
-    if (found == chosen.end() || is_better(work, found->second.first)) chosen[kind] = {work, cell};
+    auto& ways = groups[{cell.component, cell.variant, cell.dtype, cell.input_case->pass}];
+    const Options way = way_of(cell, setting);
+    const auto found = ways.find(way);
+    if (found == ways.end() || is_better(work, found->second.work)) ways[way] = {way, work, cell};
   }
   std::vector<Cell> result;
-  for (const auto& [kind, cell] : chosen) result.push_back(cell.second);
+  for (const auto& [group, ways] : groups) {
+    std::vector<Candidate> candidates;
+    for (const auto& [way, candidate] : ways) candidates.push_back(candidate);
+    if (std::get<Variant>(group) == Variant::kBaseline) {
+      for (const auto& cell : holding_each_value(std::move(candidates))) result.push_back(cell);
+    } else {
+      for (const auto& candidate : candidates) result.push_back(candidate.cell);
+    }
+  }
   return result;
 }
 

@@ -1,4 +1,5 @@
-// One small cell of each way that options send a variant; of one way the one with more work, up to what is countable.
+// One small cell of each way that options send a variant; of one way the one with more work, up to what is countable; of
+// a baseline's ways the fewest that hold each option's each value.
 #include "harness/command/counted_cells.h"
 
 #include <gtest/gtest.h>
@@ -25,11 +26,11 @@ class CountedCells : public ::testing::Test {
     spec_.cases.push_back(one);
   }
 
-  std::set<std::string> counted(Dtype dtype = Dtype::kFp32, Device device = Device()) {
+  std::set<std::string> counted(Dtype dtype = Dtype::kFp32, Device device = Device(),
+                                Variant variant = Variant::kOptimized) {
     component_.spec = spec_;
     std::vector<Cell> cells;
-    for (const auto& one : component_.spec.cases)
-      cells.push_back({&component_, Variant::kOptimized, device, dtype, &one});
+    for (const auto& one : component_.spec.cases) cells.push_back({&component_, variant, device, dtype, &one});
     std::set<std::string> names;
     for (const auto& cell : counted_by_instructions(cells)) names.insert(cell.input_case->name);
     return names;
@@ -55,6 +56,19 @@ TEST_F(CountedCells, EachSwitchAndEachNumberThatIsNotZeroIsAWayOfItsOwn) {
   add("plain", 3), add("gated", 2, {{"gate", 1}}), add("noisy", 2, {{"noise", 0.1}});
   add("noisier", 1, {{"noise", 0.3}}), add("default", 1, {{"gate", 0}});
   EXPECT_EQ(counted(), (Names{"plain", "gated", "noisy"}));
+}
+
+TEST_F(CountedCells, OfABaselineEachValueOfEachOptionIsCountedAndNotEachPairOfThem) {
+  add("plain", 3), add("gated", 2, {{"gate", 1}}), add("noisy", 2, {{"noise", 0.1}});
+  add("both", 1, {{"gate", 1}, {"noise", 0.1}});
+  EXPECT_EQ(counted(Dtype::kFp32, Device(), Variant::kBaseline), (Names{"plain", "both"}));
+  EXPECT_EQ(counted(), (Names{"plain", "gated", "noisy", "both"}));
+}
+
+TEST_F(CountedCells, ABaselineWithoutOptionsIsCountedOnceAndInEachPass) {
+  spec_.signature.options.clear();
+  add("few", 1), add("plain", 3), add("back", 1, {}, Pass::kBackward);
+  EXPECT_EQ(counted(Dtype::kFp32, Device(), Variant::kBaseline), (Names{"plain", "back"}));
 }
 
 TEST_F(CountedCells, OptionsOfTheInputsAreNoWay) {

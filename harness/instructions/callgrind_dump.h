@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <istream>
+#include <string_view>
 
 namespace twinbench {
 
@@ -10,6 +10,6 @@ namespace twinbench {
 // the process did before, so that a change anywhere would move every count; what it is asked for, the counters pin. The
 // sum of every function's own cost lines: the dump's "summary" also holds what was not collected. Throws
 // Error(kBadFile) where there is no cost line.
-std::int64_t instructions_in(std::istream& dump);
+std::int64_t instructions_in(std::string_view dump);
 
 }  // namespace twinbench

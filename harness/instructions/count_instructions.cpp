@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "harness/instructions/callgrind_dump.h"
 #include "harness/instructions/under_callgrind.h"
 #include "src/common/error.h"
+#include "src/formats/text_file.h"
 #include "src/inputs.h"
 
 namespace twinbench {
@@ -30,9 +30,7 @@ std::int64_t dumped_instructions() {
   static int number = 0;
   const std::string path = callgrind_folder() + "/" + std::to_string(getpid()) + "." + std::to_string(++number);
   CALLGRIND_DUMP_STATS;
-  std::ifstream file(path);
-  const std::int64_t instructions = instructions_in(file);
-  file.close();
+  const std::int64_t instructions = instructions_in(read_text_file(path, "Callgrind's dump"));
   std::filesystem::remove(path);
   return instructions;
 }
@@ -139,8 +137,10 @@ InstructionCounts count_instructions(const Cell& cell, std::uint64_t seed) {
 
   InstructionCounts counts;
   counts.total = steady_run(*runnable);
-  // Before the observer: where there was one, operators take another way.
-  if (const auto data = exchanged(cell, setting, seed, inputs); !data.empty()) {
+  // Before the observer: where there was one, operators take another way. A baseline that keeps results makes no
+  // speedup larger, and takes longest to count.
+  const bool may_keep = cell.variant != Variant::kBaseline;
+  if (const auto data = may_keep ? exchanged(cell, setting, seed, inputs) : std::vector<Exchanged>(); !data.empty()) {
     for (const auto& one : data) overwrite(one.live, one.other);
     counts.unseen = counted_run(*runnable);
     counts.seen = counted_run(*runnable);

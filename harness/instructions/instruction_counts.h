@@ -11,7 +11,7 @@ struct InstructionCounts {
   // baseline, which is written in operators, anything more is padding.
   std::int64_t outside_operators = 0;
   // Of a run on contents never seen, and of the next one on the same: what a run does follows from these alone. -1:
-  // nothing changes under a set-up. Not pinned.
+  // nothing changes under a set-up, or it is a baseline's. Not pinned.
   std::int64_t unseen = -1, seen = -1;
 };
 
