@@ -53,9 +53,11 @@ def counters(side: Side, pattern: str, device: str) -> Cells:
 
 
 def instructions(side: Side, pattern: str, device: str = "cpu") -> Cells:
-    """Instructions of one run of a small CPU cell of each kind, in all and outside operators."""
+    """Instructions of one run of a small CPU cell of each kind, of one thread."""
     machines = side.pins("instructions", ["--filter", pattern], LIMIT_S) or {}
-    return {cell: {"instructions": float(counts[0])} for cells in machines.values() for cell, counts in cells.items()}
+    # Up to November 2026 a pin was [instructions, those outside operators].
+    return {cell: {"instructions": float(count[0] if isinstance(count, list) else count)}
+            for cells in machines.values() for cell, count in cells.items()}
 
 
 def kernels(side: Side, pattern: str, device: str = "simt") -> Cells:

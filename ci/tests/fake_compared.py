@@ -68,7 +68,7 @@ class Call:
         if engine == "instructions":
             restless = self.behaviour.get("restless")
             moved = self.behaviour.get("moves", 1) * self.count
-            found = {"machine": {cell: [count + (moved if cell == restless else 0), 1]
+            found = {"machine": {cell: count + (moved if cell == restless else 0)
                                  for cell, count in found.items()}}
         write(self.flag("--pins"), json.dumps({"cells": found} if engine == "kernels" else found))
         return 0

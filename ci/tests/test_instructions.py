@@ -29,13 +29,17 @@ def test_counts_repeat_and_two_percent_more_work_is_found(pinned, tmp_path):
     content = json.loads(pinned.read_text())
     (machine, cells), = content.items()
     baseline, optimized = sorted(cells)
-    assert all(count > 0 for counts in cells.values() for count in counts) and cells[baseline][0] > cells[baseline][1]
-    cells[baseline][0] = cells[baseline][0] * 100 // 102
+    assert all(count > 0 for count in cells.values())
+    cells[baseline] = cells[baseline] * 100 // 102
     padded = tmp_path / "padded.json"
     padded.write_text(json.dumps(content))
-    result = instructions(padded)
+    record = tmp_path / "record.json"
+    result = instructions(padded, "--out", str(record))
     assert result.returncode == 1 and "1 passed, 1 failed" in result.stdout  # the other one repeats
-    assert re.search(rf"{baseline}: instructions {cells[baseline][0]} -> [0-9]+ \(\+(1.9|2.0)[0-9] %\)", result.stdout)
+    rows = {row["cell"]: row for row in json.loads(record.read_text())["twinbench"]["instructions"]}
+    assert rows[optimized]["unseen"] > 0 and "unseen" not in rows[baseline]  # an opponent may keep what it likes
+    assert 0 < rows[baseline]["own"] < 0.3 * rows[baseline]["total"] and rows[optimized]["own"] > 0.9 * rows[optimized]["total"]
+    assert re.search(rf"{baseline}: instructions {cells[baseline]} -> [0-9]+ \(\+(1.9|2.0)[0-9] %\)", result.stdout)
 
 
 def test_what_ran_before_in_the_process_moves_no_count(tmp_path):
@@ -44,7 +48,7 @@ def test_what_ran_before_in_the_process_moves_no_count(tmp_path):
         pins.unlink(missing_ok=True)
         assert instructions(pins, "--pin", cells=f"memory_lifetime/optimized/cpu/fp32/{cells}$").returncode == 0
         (_, counted), = json.loads(pins.read_text()).items()
-        return next(count for cell, (count, _) in counted.items() if cell.endswith("peak_reset"))
+        return next(count for cell, count in counted.items() if cell.endswith("peak_reset"))
 
     # A first counted run behind another cell's: 1.3 % more.
     assert of_the_last("peak_reset") == pytest.approx(of_the_last("(batches_kept|peak_reset)"), rel=0.003)
@@ -73,7 +77,7 @@ def test_without_valgrind_and_on_other_devices_it_refuses(tmp_path):
 
 def test_pins_that_are_none_are_refused_by_name(tmp_path):
     pins = tmp_path / "pins.json"
-    for text in ("[]", '{"machine": 3}', '{"machine": {"cell": [1]}}', "{"):
+    for text in ("[]", '{"machine": 3}', '{"machine": {"cell": [1]}}', '{"machine": {"cell": -1}}', "{"):
         pins.write_text(text)
         result = instructions(pins)
         assert result.returncode == 2 and str(pins) in result.stderr, text
@@ -83,5 +87,6 @@ def test_every_kind_of_small_cell_has_its_instructions_pinned():
     facts = (ROOT / "ci/coverage.txt").read_text().splitlines()
     kinds = {line.removeprefix("instructions of ") for line in facts if line.startswith("instructions of ")}
     pinned = set().union(*json.loads((ROOT / "ci/instructions.json").read_text()).values())
-    assert len(kinds) > 600
+    assert len(kinds) > 550
     assert not sorted(kinds - pinned), "pin them with `twinbench instructions --pin --filter ...`"
+    assert not sorted(pinned - kinds), "nobody counts these: take them out of the file"

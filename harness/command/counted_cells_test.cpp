@@ -86,6 +86,19 @@ TEST_F(CountedCells, AnotherNumericModeIsCountedOnce) {
   EXPECT_EQ(counted(Dtype::kBf16), Names{"plain"});
 }
 
+TEST_F(CountedCells, OfABaselineLessIsCountable) {
+  add("few", 10), add("more", 100'000), add("many", 100'001);
+  EXPECT_EQ(counted(Dtype::kFp32, Device(), Variant::kBaseline), Names{"more"});
+  EXPECT_EQ(counted(Dtype::kFp32, Device(), Variant::kLibrary), Names{"more"});
+  EXPECT_EQ(counted(), Names{"many"});
+}
+
+TEST_F(CountedCells, WhereNothingIsToBeDoneNothingIsCounted) {
+  add("plain", 3), add("empty", 4);
+  spec_.cases.back().degenerate = true;
+  EXPECT_EQ(counted(), Names{"plain"});
+}
+
 TEST_F(CountedCells, TimedCasesSpecimensAndOtherDevicesAreNotCounted) {
   add("plain", 3), add("specimen", 4);
   spec_.cases.back().specimen = "gate";

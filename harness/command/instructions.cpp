@@ -2,6 +2,7 @@
 // against the pins. Runs under Callgrind, which it starts itself.
 #include <algorithm>
 #include <iostream>
+#include <optional>
 
 #include "harness/command/command.h"
 #include "harness/command/counted_cells.h"
@@ -23,11 +24,9 @@ nlohmann::json row_of(const std::string& cell, Outcome outcome, const std::strin
 
 MemberOutcome counted(const Cell& cell, std::uint64_t seed) {
   const auto counts = count_instructions(cell, seed);
-  return {nlohmann::json{{"total", counts.total},
-                         {"outside_operators", counts.outside_operators},
-                         {"unseen", counts.unseen},
-                         {"seen", counts.seen}},
-          true};
+  return {
+      nlohmann::json{{"total", counts.total}, {"own", counts.own}, {"unseen", counts.unseen}, {"seen", counts.seen}},
+      true};
 }
 
 // A component's cells share a child: they run the same operators, whose code Valgrind translates once in each process.
@@ -77,7 +76,8 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
                           [&](const Cell& cell) { return !pinned || pinned->count(cell.name()) == 0; });
 
   const auto batches = batches_of(cells, options);
-  InstructionCells measured;
+  InstructionCells measured;  // what may be pinned
+  std::size_t counted_cells = 0;
   const auto settle = [&](const std::string& cell, Outcome outcome, const std::string& reason, nlohmann::json row) {
     ledger.record(cell, outcome, reason);
     row.update(row_of(cell, outcome, reason));
@@ -85,24 +85,25 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
   };
   const auto on_result = [&](const JobResult& job) {
     if (!job.ok()) return settle(job.name, Outcome::kError, failure_of(job), nlohmann::json::object());
-    const InstructionCounts counts{job.value["total"], job.value["outside_operators"], job.value["unseen"],
-                                   job.value["seen"]};
-    measured[job.name] = counts;
-    const InstructionCounts* known = nullptr;
-    if (pinned && pinned->count(job.name)) known = &pinned->at(job.name);
-    nlohmann::json row = {{"total", counts.total}, {"outside_operators", counts.outside_operators}};
+    const InstructionCounts counts{job.value["total"], job.value["own"], job.value["unseen"], job.value["seen"]};
+    ++counted_cells;
+    std::optional<std::int64_t> known;
+    if (pinned && pinned->count(job.name)) known = pinned->at(job.name);
+    nlohmann::json row = {{"total", counts.total}, {"own", counts.own}};
     if (counts.unseen >= 0) row.update({{"unseen", counts.unseen}, {"seen", counts.seen}});
     const std::string remembering = remembering_of(counts);
     const Cell cell = find_cell(job.name);
     const bool in_operators = cell.variant == Variant::kBaseline && cell.component->spec.host_work.empty();
-    const std::string padding = in_operators ? padding_of(counts, cell.setting().backward()) : "";
-    row["pinned"] = known ? nlohmann::json(known->total) : nlohmann::json(nullptr);
+    const std::string padding = in_operators ? padding_of(counts) : "";
+    row["pinned"] = known ? nlohmann::json(*known) : nlohmann::json(nullptr);
     // Whatever is pinned, and also where that is asked for or nothing is.
     if (!remembering.empty()) return settle(job.name, Outcome::kFail, remembering, row);
-    if (pin) return settle(job.name, padding.empty() ? Outcome::kPass : Outcome::kFail, padding, row);
+    if (pin && !padding.empty()) return settle(job.name, Outcome::kFail, padding, row);
+    measured[job.name] = counts.total;
+    if (pin) return settle(job.name, Outcome::kPass, "", row);
     if (!pinned)
       return settle(job.name, Outcome::kInconclusive, "no counts are pinned for this machine (" + machine + ")", row);
-    std::string changed = instruction_change(job.name, known, counts);
+    std::string changed = instruction_change(job.name, known, counts.total);
     if (!padding.empty()) changed += (changed.empty() ? "" : "; ") + padding;
     settle(job.name, changed.empty() ? Outcome::kPass : Outcome::kFail, changed, row);
   };
@@ -112,11 +113,11 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
   if (pin && !measured.empty()) {  // also where time ran out: what is missing is named, and the exit code says so
     const FileLock lock(pins_file);
     auto latest = InstructionPins::load(pins_file);  // what others have pinned since stays
-    for (const auto& [cell, counts] : measured) latest.edit(machine)[cell] = counts;
+    for (const auto& [cell, count] : measured) latest.edit(machine)[cell] = count;
     latest.save(pins_file);
     std::cout << "pinned " << measured.size() << " cells of " << machine << " in " << one_line(pins_file) << '\n';
   }
-  std::cout << "instructions: " << measured.size() << " cells on " << machine << "; of the " << selected
+  std::cout << "instructions: " << counted_cells << " cells on " << machine << "; of the " << selected
             << " selected, one of each kind: the others are large, or differ in sizes and data only\n";
   if (!pinned && !pin)
     std::cout << "  no counts are pinned for this machine (" << machine

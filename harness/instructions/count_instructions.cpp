@@ -1,18 +1,15 @@
-// Counting by client requests: collection is on around the run alone, and off inside operators for the second count.
+// Counting by client requests: collection is on around the run alone.
 // Instrumentation stays on once it is: Valgrind forgets all its translated code where it changes, and translating
 // LibTorch again for every cell took most of the time.
 #include "harness/instructions/count_instructions.h"
 
 #include <ATen/ops/from_blob.h>
-#include <ATen/record_function.h>
 #include <malloc.h>
 #include <unistd.h>
 #include <valgrind/callgrind.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <limits>
-#include <utility>
 #include <vector>
 
 #include "harness/compare/inputs.h"
@@ -26,38 +23,15 @@ namespace twinbench {
 namespace {
 
 // Instructions since the last dump, which this one writes as the process's next file.
-std::int64_t dumped_instructions() {
+DumpedInstructions dumped_instructions() {
+  static const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   static int number = 0;
   const std::string path = callgrind_folder() + "/" + std::to_string(getpid()) + "." + std::to_string(++number);
   CALLGRIND_DUMP_STATS;
-  const std::int64_t instructions = instructions_in(read_text_file(path, "Callgrind's dump"));
+  const auto instructions = instructions_in(read_text_file(path, "Callgrind's dump"), program);
   std::filesystem::remove(path);
   return instructions;
 }
-
-thread_local int operator_depth = 0;
-
-// Collection is off from the first operator's beginning to its end. Operators within operators change nothing.
-std::unique_ptr<at::ObserverContext> leave_collection(const at::RecordFunction&) {
-  if (operator_depth++ == 0) CALLGRIND_TOGGLE_COLLECT;
-  return nullptr;
-}
-void enter_collection(const at::RecordFunction&, at::ObserverContext*) {
-  if (--operator_depth == 0) CALLGRIND_TOGGLE_COLLECT;
-}
-
-class OutsideOperators {
- public:
-  OutsideOperators()
-      : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(leave_collection, enter_collection)
-                                               .scopes({at::RecordScope::FUNCTION, at::RecordScope::CUSTOM_CLASS}))) {}
-  ~OutsideOperators() { at::removeCallback(handle_); }
-  OutsideOperators(const OutsideOperators&) = delete;
-  OutsideOperators& operator=(const OutsideOperators&) = delete;
-
- private:
-  at::CallbackHandle handle_;
-};
 
 void run_once(Runnable& runnable) {
   runnable.run();
@@ -71,7 +45,7 @@ struct Collection {  // off again whatever run() throws: with --in-process the n
   Collection& operator=(const Collection&) = delete;
 };
 
-std::int64_t counted_run(Runnable& runnable) {
+DumpedInstructions counted_run(Runnable& runnable) {
   runnable.start_over();
   CALLGRIND_ZERO_STATS;
   {
@@ -83,10 +57,12 @@ std::int64_t counted_run(Runnable& runnable) {
 
 // The first counted run may still find the heap as earlier cells have left it: some ten thousand instructions more than
 // the next one's, which are something to a small run alone.
-std::int64_t steady_run(Runnable& runnable) {
+DumpedInstructions steady_run(Runnable& runnable) {
   constexpr std::int64_t kSmall = 50'000'000;
-  const std::int64_t first = counted_run(runnable);
-  return first > kSmall ? first : std::min(first, counted_run(runnable));
+  const auto first = counted_run(runnable);
+  if (first.total > kSmall) return first;
+  const auto next = counted_run(runnable);
+  return next.total < first.total ? next : first;
 }
 
 // The heap's own thresholds follow what was freed before, by whatever cell.
@@ -101,9 +77,9 @@ void overwrite(const at::Tensor& tensor, const at::Tensor& contents) {
   at::from_blob(tensor.mutable_data_ptr(), tensor.sizes(), tensor.strides(), tensor.options()).copy_(contents);
 }
 
-// Of the data that run() reads: what it holds, and what another seed draws.
+// Of the data that run() reads: where it is, and what another seed draws.
 struct Exchanged {
-  at::Tensor live, own, other;
+  at::Tensor live, other;
 };
 std::vector<Exchanged> exchanged(const Cell& cell, const Setting& setting, std::uint64_t seed,
                                  const NamedTensors& inputs) {
@@ -114,7 +90,7 @@ std::vector<Exchanged> exchanged(const Cell& cell, const Setting& setting, std::
   for (const auto& input : inputs_of(spec.signature, completed(spec.signature, setting))) {
     if (input.role != Role::kData || read.count(input.name) == 0 || inputs[input.name].numel() == 0) continue;
     if (!other.contains(input.name) || other[input.name].sizes() != inputs[input.name].sizes()) return {};
-    all.push_back({inputs[input.name], inputs[input.name].clone(), other[input.name]});
+    all.push_back({inputs[input.name], other[input.name]});
   }
   return all;
 }
@@ -135,23 +111,15 @@ InstructionCounts count_instructions(const Cell& cell, std::uint64_t seed) {
   runnable->start_over();
   run_once(*runnable);
 
-  InstructionCounts counts;
-  counts.total = steady_run(*runnable);
-  // Before the observer: where there was one, operators take another way. A baseline that keeps results makes no
-  // speedup larger, and takes longest to count.
-  const bool may_keep = cell.variant != Variant::kBaseline;
-  if (const auto data = may_keep ? exchanged(cell, setting, seed, inputs) : std::vector<Exchanged>(); !data.empty()) {
+  const auto steady = steady_run(*runnable);
+  InstructionCounts counts{.total = steady.total, .own = steady.own};
+  // An opponent that keeps results makes no speedup larger, and takes longest to count.
+  if (cell.variant != Variant::kOptimized) return counts;
+  if (const auto data = exchanged(cell, setting, seed, inputs); !data.empty()) {
     for (const auto& one : data) overwrite(one.live, one.other);
-    counts.unseen = counted_run(*runnable);
-    counts.seen = counted_run(*runnable);
-    for (const auto& one : data) overwrite(one.live, one.own);
+    counts.unseen = counted_run(*runnable).total;
+    counts.seen = counted_run(*runnable).total;
   }
-  const OutsideOperators collection;
-  // The first one in a process makes the observer's tables, some thousand instructions. The run is on contents that it
-  // has seen, so that what keeps contents still pays for others above.
-  static bool first = true;
-  if (std::exchange(first, false)) run_once(*runnable);
-  counts.outside_operators = steady_run(*runnable);
   return counts;
 }
 

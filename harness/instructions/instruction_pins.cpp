@@ -17,9 +17,9 @@ using Json = nlohmann::ordered_json;
 
 // The same command on the same tree repeats to the last instruction. What the process did before (another filter,
 // another folder's name, another machine) moves hash tables and heap, in most cells by less than 0.1 %, in host
-// components by up to 0.75 %, and what is outside operators, where the observer's own bookkeeping lies, by up to 2.6 %.
-// The first two: one part in so many.
-constexpr std::int64_t kTotalMoves = 100, kOutsideMoves = 20, kFewInstructions = 64;
+// components by up to 0.75 %. One part in so many:
+constexpr std::int64_t kMoves = 100, kFewInstructions = 64;
+constexpr std::uint64_t kMostInstructions = std::uint64_t{1} << 62;
 
 std::string percent(std::int64_t from, std::int64_t to) {
   char text[32];
@@ -34,19 +34,18 @@ InstructionPins InstructionPins::load(const std::string& path) {
   if (!std::filesystem::exists(path)) return pins;
   const Json json = read_json_file<Json>(path, "instruction pins", kCounts);
   const auto bad = [&](const std::string& where, const std::string& what) {
-    return Error(
-        ErrorKind::kBadFile, path + where, what,
-        "it holds {machine: {cell: [instructions, of them outside operators]}}; `twinbench instructions --pin` "
-        "writes it");
+    return Error(ErrorKind::kBadFile, path + where, what,
+                 "it holds {machine: {cell: [instructions, of them own]}}; `twinbench instructions --pin` "
+                 "writes it");
   };
   if (!json.is_object()) throw bad("", "not a JSON object");
   for (const auto& [machine, cells] : json.items()) {
     if (!cells.is_object()) throw bad(" machine " + machine, "not an object");
     auto& pinned = pins.machines_[machine];
-    for (const auto& [cell, counts] : cells.items()) {
-      if (!counts.is_array() || counts.size() != 2 || !counts[0].is_number_integer() || !counts[1].is_number_integer())
-        throw bad(" cell " + cell, counts.dump());
-      pinned[cell] = {.total = counts[0].get<std::int64_t>(), .outside_operators = counts[1].get<std::int64_t>()};
+    for (const auto& [cell, count] : cells.items()) {
+      if (!count.is_number_unsigned() || count.get<std::uint64_t>() > kMostInstructions)
+        throw bad(" cell " + cell, count.dump());
+      pinned[cell] = count.get<std::int64_t>();
     }
   }
   return pins;
@@ -59,9 +58,8 @@ void InstructionPins::save(const std::string& path) const {
     text += next_machine + Json(machine).dump() + ": {";
     next_machine = ",\n";
     const char* next_cell = "\n";
-    for (const auto& [cell, counts] : cells) {
-      text += next_cell + Json(cell).dump() + ": " + "[" + std::to_string(counts.total) + ", " +
-              std::to_string(counts.outside_operators) + "]";
+    for (const auto& [cell, count] : cells) {
+      text += next_cell + Json(cell).dump() + ": " + std::to_string(count);
       next_cell = ",\n";
     }
     text += "\n}";
@@ -74,19 +72,12 @@ const InstructionCells* InstructionPins::of(const std::string& machine) const {
   return found == machines_.end() ? nullptr : &found->second;
 }
 
-std::string instruction_change(const std::string& cell, const InstructionCounts* pinned,
-                               const InstructionCounts& measured) {
+std::string instruction_change(const std::string& cell, std::optional<std::int64_t> pinned, std::int64_t measured) {
   const std::string command = "`twinbench instructions --pin --filter '^" + cell + "$'`";
   if (!pinned) return "not pinned; pin it with " + command;
-  std::string changed;
-  const auto add = [&](const char* what, std::int64_t from, std::int64_t to, std::int64_t moves) {
-    if (std::abs(to - from) <= from / moves + kFewInstructions) return;
-    changed += (changed.empty() ? "" : ", ") + std::string(what) + " " + std::to_string(from) + " -> " +
-               std::to_string(to) + " (" + percent(from, to) + ")";
-  };
-  add("instructions", pinned->total, measured.total, kTotalMoves);
-  add("outside operators", pinned->outside_operators, measured.outside_operators, kOutsideMoves);
-  return changed.empty() ? "" : changed + "; if this is meant, " + command;
+  if (std::abs(measured - *pinned) <= *pinned / kMoves + kFewInstructions) return "";
+  return "instructions " + std::to_string(*pinned) + " -> " + std::to_string(measured) + " (" +
+         percent(*pinned, measured) + "); if this is meant, " + command;
 }
 
 std::string remembering_of(const InstructionCounts& counts) {
@@ -97,12 +88,12 @@ std::string remembering_of(const InstructionCounts& counts) {
          "): it keeps what it has computed from contents";
 }
 
-std::string padding_of(const InstructionCounts& baseline, bool backward) {
+std::string padding_of(const InstructionCounts& baseline) {
   constexpr std::int64_t kFewOperators = 200'000;
-  const double share = static_cast<double>(baseline.outside_operators) / static_cast<double>(baseline.total);
-  if (baseline.total < kFewOperators || share <= (backward ? 0.6 : 0.5)) return "";
-  return std::to_string(baseline.outside_operators) + " of the baseline's " + std::to_string(baseline.total) +
-         " instructions are outside operators: more than a baseline's may be, so it is padded";
+  const double share = static_cast<double>(baseline.own) / static_cast<double>(baseline.total);
+  if (baseline.total < kFewOperators || share <= 0.3) return "";
+  return std::to_string(baseline.own) + " of the baseline's " + std::to_string(baseline.total) +
+         " instructions are its own, outside LibTorch: more than a baseline's may be, so it is padded";
 }
 
 }  // namespace twinbench
