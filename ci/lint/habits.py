@@ -78,6 +78,26 @@ def processor_breaches(path: str, text: str) -> list[str]:
             if (found := _PROCESSOR.search(re.sub(r"//.*", "", line)))]
 
 
+# What makes a baseline slower than it says without an operator or, at one thread and a small size, an instruction more:
+# loops that the compiler must keep, memory that is locked or misses, and another way for more threads than one.
+_SLOWED = re.compile(r"\bvolatile\b|\b__atomic_\w+|\b__sync_\w+|\bstd::atomic\w*|\bthread_local\b|\b__builtin_\w+"
+                     r"|\bget_num_threads\b|\bget_thread_num\b|\bin_parallel_region\b|\bhardware_concurrency\b"
+                     r"|\bomp_\w+|#\s*pragma\b(?!\s+once)|#\s*include\s*<atomic>"
+                     r"|^\s*static (?!const|inline )[\w:<>, ]+ \w+"
+                     r"(?:\(\w+(?: *<< *\w+)?\)|\[\w+(?: *<< *\w+)?\]|\{.*\}| =.*)?;")
+# Attention's library way runs at one thread, and sets the number back.
+_KNOWS_THREADS = ("baselines/energy_flow/fused_attention/library.cpp",)
+
+
+def slowed_breaches(path: str, text: str) -> list[str]:
+    is_baseline = path.startswith("baselines/") and path.endswith((".h", ".cpp")) and "_test." not in path
+    if not is_baseline or path in _KNOWS_THREADS:
+        return []
+    return [f"{path}:{number}: '{found[0].strip()}': a baseline is operators and plain loops, whatever runs beside it"
+            for number, line in enumerate(text.splitlines(), 1)
+            if (found := _SLOWED.search(re.sub(r"//.*", "", line)))]
+
+
 # The specifications want the full-precision functions, and denormal numbers kept.
 _FAST_MATH = re.compile(r"fast[-_]?math|-Ofast\b|-?-ftz\b|-?-prec-(?:div|sqrt)\b|\boptimize\s*\("
                         r"|#\s*pragma\s+GCC\s+optimize|-funsafe-math|-fassociative-math|-freciprocal-math")

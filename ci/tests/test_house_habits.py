@@ -93,6 +93,20 @@ def test_a_variant_that_speaks_to_the_processor_is_refused():
     assert habits.processor_breaches("kernels/common/simt_mma.h", "asm volatile(\"\");") == []
 
 
+def test_what_slows_a_baseline_and_nothing_else_is_refused():
+    clean = ("// volatile\nstatic at::Tensor forward(const at::Tensor& x);\n"
+             "static const std::map<int, int> kColumns = {\nstatic constexpr double kZero = 0;\n#pragma once\n")
+    assert habits.slowed_breaches("baselines/a/b/baseline.h", clean) == []
+    for planted in ("for (volatile int i = 0; i < 1500; ++i) {}", "__atomic_fetch_add(place, 1, __ATOMIC_SEQ_CST);",
+                    "std::atomic<int> shared;", "if (at::get_num_threads() > 1) again();",
+                    "static char table[1 << 27];", "  static std::vector<char> table(1 << 27);",
+                    "static std::vector<int> kept;", "thread_local int seen;", "static int calls = 0;",
+                    "#pragma GCC unroll 1", "__builtin_prefetch(place);"):
+        told, = habits.slowed_breaches("baselines/a/b/baseline.h", clean + planted)
+        assert told.startswith("baselines/a/b/baseline.h:6: "), planted
+        assert habits.slowed_breaches("optimized/a/b/cpu.cpp", planted) == []
+
+
 def test_a_function_that_must_be_inlined_is_not_handed_on():
     clean = "using kernels::a, kernels::b;\n// (kernels::tanh)\nf(kernels::bf16_bits(x), kernels::kNone);\n"
     assert habits.handed_on_breaches("kernels/a/b/math.h", clean) == []

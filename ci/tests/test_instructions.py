@@ -38,7 +38,8 @@ def test_counts_repeat_and_two_percent_more_work_is_found(pinned, tmp_path):
     assert result.returncode == 1 and "1 passed, 1 failed" in result.stdout  # the other one repeats
     rows = {row["cell"]: row for row in json.loads(record.read_text())["twinbench"]["instructions"]}
     assert rows[optimized]["unseen"] > 0 and "unseen" not in rows[baseline]  # an opponent may keep what it likes
-    assert 0 < rows[baseline]["own"] < 0.3 * rows[baseline]["total"] and rows[optimized]["own"] > 0.9 * rows[optimized]["total"]
+    assert 0 < rows[baseline]["own"] < 0.3 * rows[baseline]["total"]
+    assert rows[optimized]["own"] > 0.9 * rows[optimized]["total"]
     assert re.search(rf"{baseline}: instructions {cells[baseline]} -> [0-9]+ \(\+(1.9|2.0)[0-9] %\)", result.stdout)
 
 

@@ -79,6 +79,8 @@ TEST(OperatorShare, PaddingIsTimeThatASmallCaseDoesNotHave) {
   EXPECT_NE(padding_of({1, 0.25, 1, 100'000, 1e6}, as_padded, false).find("no host_work is declared"),
             std::string::npos);
   EXPECT_EQ(padding_of({1, 0.25, 1, 100'000, 1e6}, as_padded, true), "");
+  EXPECT_NE(padding_of({1, 0.34, 1, 100'000, 1e6}, as_padded, false), "");
+  EXPECT_EQ(padding_of({1, 0.36, 1, 100'000, 1e6}, as_padded, false), "");
   EXPECT_EQ(padding_of({1, 0.25, 1, 1'000'000, 1e6}, {1e-3, 0.25e-3, 1e-3, 1000, 1000}, false), "") << "short ones";
   EXPECT_EQ(padding(0.9, 1, 10'000, 1e6, false), "") << "a tenth of the time";
   EXPECT_NE(padding(0.7, 1, 10'000, 1e6, false).find("30 us an operator"), std::string::npos);

@@ -104,7 +104,8 @@ void add_share(CLI::App* command, CommandOptions& options, bool tiers) {
   if (tiers)
     command
         ->add_option("--tier", options.tier, "quick: everything at small sizes, large cases sampled; full: everything")
-        ->capture_default_str();
+        ->capture_default_str()
+        ->excludes(command->get_option("--quick"));
 }
 
 // Every long flag a subcommand knows, for "did you mean".
@@ -297,6 +298,9 @@ void add_all(CLI::App& app, CommandLine& line) {
   instructions->add_option("--pins", line.instruction_pins, "The checked-in instruction counts")->capture_default_str();
   instructions->add_flag("--pin", line.pin, "Write what was counted into the file: the one way to change it");
   add_common(instructions, options, true);
+  instructions->get_option("--threads")
+      ->check(CLI::Range(0, 1))
+      ->description("One: instructions are those of a thread");
   add_limits(instructions, options);
 
   add_bench(app, line);

@@ -20,11 +20,11 @@ bool can_be_counted(const Cell& cell) {
 }
 
 // Where a variant's options send it: switches and choices as they are, numbers by whether they are 0, which turns off
-// what they are of. Options of the generated inputs send it nowhere. In the first numeric mode all ways are gone, in
-// each other one.
+// what they are of. Options of the generated inputs send it nowhere. What is written in operators goes all ways in the
+// first numeric mode, one in each other: it is the same code.
 Options way_of(const Cell& cell, const Setting& setting) {
   Options way;
-  if (cell.dtype != cell.component->spec.dtypes.front()) return way;
+  if (cell.variant != Variant::kOptimized && cell.dtype != cell.component->spec.dtypes.front()) return way;
   for (const auto& option : cell.component->spec.signature.options) {
     if (option.of_inputs) continue;
     const bool number = option.kind == OptionSpec::Kind::kCount || option.kind == OptionSpec::Kind::kReal;
@@ -40,7 +40,7 @@ bool is_better(double work, double than, double most) {
   return work <= most ? than > most || work > than : work < than;
 }
 
-// In bytes and FLOPs. What is written in operators takes some thousand instructions for each of them, whatever its size.
+// In bytes and FLOPs. What is written in operators takes some thousand instructions for each, whatever its size.
 double most_work(Variant variant) { return variant == Variant::kOptimized ? 4e6 : 1e5; }
 
 struct Candidate {
@@ -49,8 +49,8 @@ struct Candidate {
   Cell cell;
 };
 
-// Of a baseline's ways the fewest that between them hold each option's each value. It is written in operators, one after
-// another, without a path of its own for two options that meet: what an option adds, it adds beside any other.
+// Of a baseline's ways the fewest that between them hold each option's each value. It is written in operators, one
+// after another, without a path of its own for two options that meet: what an option adds, it adds beside any other.
 std::vector<Cell> holding_each_value(std::vector<Candidate> candidates) {
   std::set<std::pair<std::string, double>> held;
   std::vector<Cell> chosen;

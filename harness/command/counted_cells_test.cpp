@@ -1,5 +1,5 @@
-// One small cell of each way that options send a variant; of one way the one with more work, up to what is countable; of
-// a baseline's ways the fewest that hold each option's each value.
+// One small cell of each way that options send a variant; of one way the one with more work, up to what is countable;
+// of a baseline's ways the fewest that hold each option's each value.
 #include "harness/command/counted_cells.h"
 
 #include <gtest/gtest.h>
@@ -16,6 +16,7 @@ class CountedCells : public ::testing::Test {
     spec_.name = "counted";
     spec_.dtypes = {Dtype::kFp32, Dtype::kBf16};
     spec_.signature.options = {switch_option("gate", false, ""), real_option("noise", 0, 0, 1, ""),
+                               choice_option("spawn", {"none", "one", "many"}, "none", ""),
                                of_inputs(switch_option("ties", false, ""))};
     spec_.cost = [](const Setting& setting) { return Cost{static_cast<double>(setting.size("rows")), 0}; };
   }
@@ -71,6 +72,12 @@ TEST_F(CountedCells, ABaselineWithoutOptionsIsCountedOnceAndInEachPass) {
   EXPECT_EQ(counted(Dtype::kFp32, Device(), Variant::kBaseline), (Names{"plain", "back"}));
 }
 
+TEST_F(CountedCells, EachChoiceIsAWayOfItsOwn) {
+  add("plain", 3), add("one", 2, {{"spawn", 1}}), add("many", 2, {{"spawn", 2}});
+  EXPECT_EQ(counted(), (Names{"plain", "one", "many"}));
+  EXPECT_EQ(counted(Dtype::kFp32, Device(), Variant::kBaseline), (Names{"plain", "one", "many"}));
+}
+
 TEST_F(CountedCells, OptionsOfTheInputsAreNoWay) {
   add("plain", 3), add("ties", 4, {{"ties", 1}});
   EXPECT_EQ(counted(), Names{"ties"});
@@ -81,9 +88,11 @@ TEST_F(CountedCells, BothPassesAreCounted) {
   EXPECT_EQ(counted(), (Names{"plain", "back"}));
 }
 
-TEST_F(CountedCells, AnotherNumericModeIsCountedOnce) {
+TEST_F(CountedCells, InAnotherNumericModeWhatIsWrittenInOperatorsIsCountedOnce) {
   add("plain", 3), add("gated", 2, {{"gate", 1}});
-  EXPECT_EQ(counted(Dtype::kBf16), Names{"plain"});
+  EXPECT_EQ(counted(Dtype::kBf16), (Names{"plain", "gated"}));
+  EXPECT_EQ(counted(Dtype::kBf16, Device(), Variant::kBaseline), Names{"plain"});
+  EXPECT_EQ(counted(Dtype::kBf16, Device(), Variant::kLibrary), Names{"plain"});
 }
 
 TEST_F(CountedCells, OfABaselineLessIsCountable) {

@@ -30,9 +30,9 @@ class InstructionPins {
 // What changed by more than 1 %, in words; empty where nothing did. Nothing pinned: how to pin.
 std::string instruction_change(const std::string& cell, std::optional<std::int64_t> pinned, std::int64_t measured);
 
-// A baseline is written in operators. Where more than three tenths of its instructions are its own, it is padded, pinned
-// or not: said in words, else empty. (Seen: up to 0.25, in backward passes 0.08.) Runs of a few operators say nothing; nor
-// are baselines asked that declare work beside operators (`host_work`), whose pins alone hold it.
+// A baseline is written in operators. Where more than three tenths of its instructions are its own, it is padded,
+// pinned or not: said in words, else empty. (Seen: up to 0.25, in backward passes 0.08.) Runs of a few operators say
+// nothing; nor are baselines asked that declare work beside operators (`host_work`), whose pins alone hold it.
 std::string padding_of(const InstructionCounts& baseline);
 
 // What a run does follows from what its inputs hold, and hardly from what they held before: said in words where a run

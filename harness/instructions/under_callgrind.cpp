@@ -4,6 +4,7 @@
 #include <gnu/libc-version.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <torch/version.h>
 #include <unistd.h>
@@ -47,6 +48,9 @@ int run_under_callgrind(char** arguments) {
   for (auto& word : words) command.push_back(word.data());
   for (char** argument = arguments + 1; *argument; ++argument) command.push_back(*argument);
   command.push_back(nullptr);
+  // Of a cell that crashes Valgrind would leave a core file here.
+  const rlimit no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
   pid_t child = 0;
   const int failed = posix_spawnp(&child, "valgrind", nullptr, nullptr, command.data(), environ);
   if (failed != 0)
