@@ -55,9 +55,9 @@ DumpedInstructions counted_run(Runnable& runnable) {
   return dumped_instructions();
 }
 
-// The first counted run may still find the heap as earlier cells have left it: some ten thousand instructions more than
-// the next one's, which are something to a small run alone. And who waits for a thread does so for some hundred more or
-// fewer, which are something to a very small one.
+// The first counted run may still find the heap as earlier cells have left it: up to half a percent more than the next
+// one. And who waits for a thread does so for some hundred instructions more or fewer, which are something to a very
+// small run.
 DumpedInstructions steady_run(Runnable& runnable) {
   constexpr std::int64_t kSmall = 50'000'000, kVerySmall = 1'000'000;
   DumpedInstructions least = counted_run(runnable);
