@@ -49,8 +49,8 @@ struct Candidate {
   Cell cell;
 };
 
-// Of a baseline's ways the fewest that between them hold each option's each value. It is written in operators, one
-// after another, without a path of its own for two options that meet: what an option adds, it adds beside any other.
+// The fewest ways that between them hold each option's each value. What is written in operators, one after another, has
+// no path of its own for two options that meet: what an option adds, it adds beside any other.
 std::vector<Cell> holding_each_value(std::vector<Candidate> candidates) {
   std::set<std::pair<std::string, double>> held;
   std::vector<Cell> chosen;
@@ -91,7 +91,7 @@ std::vector<Cell> counted_by_instructions(const std::vector<Cell>& cells) {
   for (const auto& [group, ways] : groups) {
     std::vector<Candidate> candidates;
     for (const auto& [way, candidate] : ways) candidates.push_back(candidate);
-    if (std::get<Variant>(group) == Variant::kBaseline) {
+    if (std::get<Variant>(group) != Variant::kOptimized) {
       for (const auto& cell : holding_each_value(std::move(candidates))) result.push_back(cell);
     } else {
       for (const auto& candidate : candidates) result.push_back(candidate.cell);

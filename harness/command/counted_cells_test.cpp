@@ -1,5 +1,5 @@
 // One small cell of each way that options send a variant; of one way the one with more work, up to what is countable;
-// of a baseline's ways the fewest that hold each option's each value.
+// of ways of what is written in operators the fewest that hold each option's each value.
 #include "harness/command/counted_cells.h"
 
 #include <gtest/gtest.h>
@@ -63,6 +63,7 @@ TEST_F(CountedCells, OfABaselineEachValueOfEachOptionIsCountedAndNotEachPairOfTh
   add("plain", 3), add("gated", 2, {{"gate", 1}}), add("noisy", 2, {{"noise", 0.1}});
   add("both", 1, {{"gate", 1}, {"noise", 0.1}});
   EXPECT_EQ(counted(Dtype::kFp32, Device(), Variant::kBaseline), (Names{"plain", "both"}));
+  EXPECT_EQ(counted(Dtype::kFp32, Device(), Variant::kLibrary), (Names{"plain", "both"}));
   EXPECT_EQ(counted(), (Names{"plain", "gated", "noisy", "both"}));
 }
 
