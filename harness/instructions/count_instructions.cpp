@@ -30,6 +30,9 @@ DumpedInstructions dumped_instructions() {
   CALLGRIND_DUMP_STATS;
   const auto instructions = instructions_in(read_text_file(path, "Callgrind's dump"), program);
   std::filesystem::remove(path);
+  if (instructions.own == 0)  // then nobody would be padded
+    throw Error(ErrorKind::kInternal, "Callgrind's dump", program,
+                "it holds no function of this program, which calls each run; was the file replaced meanwhile?");
   return instructions;
 }
 
