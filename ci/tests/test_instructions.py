@@ -51,7 +51,6 @@ def test_what_ran_before_in_the_process_moves_no_count(tmp_path):
         (_, counted), = json.loads(pins.read_text()).items()
         return next(count for cell, count in counted.items() if cell.endswith("peak_reset"))
 
-    # A first counted run behind another cell's: 1.3 % more.
     assert of_the_last("peak_reset") == pytest.approx(of_the_last("(batches_kept|peak_reset)"), rel=0.003)
 
 
@@ -88,6 +87,6 @@ def test_every_kind_of_small_cell_has_its_instructions_pinned():
     facts = (ROOT / "ci/coverage.txt").read_text().splitlines()
     kinds = {line.removeprefix("instructions of ") for line in facts if line.startswith("instructions of ")}
     pinned = set().union(*json.loads((ROOT / "ci/instructions.json").read_text()).values())
-    assert len(kinds) > 550
+    assert len(kinds) > 600
     assert not sorted(kinds - pinned), "pin them with `twinbench instructions --pin --filter ...`"
     assert not sorted(pinned - kinds), "nobody counts these: take them out of the file"

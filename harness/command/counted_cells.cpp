@@ -44,28 +44,28 @@ bool is_better(double work, double than, double most) {
 double most_work(Variant variant) { return variant == Variant::kOptimized ? 4e6 : 1e5; }
 
 struct Candidate {
-  Options way;
   double work = 0;
   Cell cell;
 };
+using Ways = std::map<Options, Candidate>;
 
 // The fewest ways that between them hold each option's each value. What is written in operators, one after another, has
 // no path of its own for two options that meet: what an option adds, it adds beside any other.
-std::vector<Cell> holding_each_value(std::vector<Candidate> candidates) {
+Ways holding_each_value(Ways ways) {
   std::set<std::pair<std::string, double>> held;
-  std::vector<Cell> chosen;
-  while (!candidates.empty()) {
-    const auto added = [&](const Candidate& one) {
-      return std::count_if(one.way.begin(), one.way.end(), [&](const auto& value) { return held.count(value) == 0; });
-    };
-    const auto most = std::max_element(candidates.begin(), candidates.end(), [&](const auto& one, const auto& other) {
-      return added(one) != added(other) ? added(one) < added(other)
-                                        : is_better(other.work, one.work, most_work(Variant::kBaseline));
+  const auto added = [&](const Ways::value_type& one) {
+    return std::ranges::count_if(one.first, [&](const auto& value) { return held.count(value) == 0; });
+  };
+  Ways chosen;
+  while (!ways.empty()) {
+    const auto most = std::ranges::max_element(ways, [&](const auto& one, const auto& other) {
+      const auto first = added(one), second = added(other);
+      return first != second ? first < second
+                             : is_better(other.second.work, one.second.work, most_work(Variant::kBaseline));
     });
     if (!chosen.empty() && added(*most) == 0) break;
-    held.insert(most->way.begin(), most->way.end());
-    chosen.push_back(most->cell);
-    candidates.erase(most);
+    held.insert(most->first.begin(), most->first.end());
+    chosen.insert(ways.extract(most));
   }
   return chosen;
 }
@@ -74,7 +74,7 @@ std::vector<Cell> holding_each_value(std::vector<Candidate> candidates) {
 
 std::vector<Cell> counted_by_instructions(const std::vector<Cell>& cells) {
   using Group = std::tuple<const Component*, Variant, Dtype, Pass>;
-  std::map<Group, std::map<Options, Candidate>> groups;
+  std::map<Group, Ways> groups;
   for (const auto& cell : cells) {
     if (!can_be_counted(cell)) continue;
     const auto& spec = cell.component->spec;
@@ -84,18 +84,12 @@ std::vector<Cell> counted_by_instructions(const std::vector<Cell>& cells) {
     auto& ways = groups[{cell.component, cell.variant, cell.dtype, cell.input_case->pass}];
     const Options way = way_of(cell, setting);
     const auto found = ways.find(way);
-    if (found == ways.end() || is_better(work, found->second.work, most_work(cell.variant)))
-      ways[way] = {way, work, cell};
+    if (found == ways.end() || is_better(work, found->second.work, most_work(cell.variant))) ways[way] = {work, cell};
   }
   std::vector<Cell> result;
   for (const auto& [group, ways] : groups) {
-    std::vector<Candidate> candidates;
-    for (const auto& [way, candidate] : ways) candidates.push_back(candidate);
-    if (std::get<Variant>(group) != Variant::kOptimized) {
-      for (const auto& cell : holding_each_value(std::move(candidates))) result.push_back(cell);
-    } else {
-      for (const auto& candidate : candidates) result.push_back(candidate.cell);
-    }
+    const bool optimized = std::get<Variant>(group) == Variant::kOptimized;
+    for (const auto& [way, candidate] : optimized ? ways : holding_each_value(ways)) result.push_back(candidate.cell);
   }
   return result;
 }

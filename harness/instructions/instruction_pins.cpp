@@ -35,8 +35,7 @@ InstructionPins InstructionPins::load(const std::string& path) {
   const Json json = read_json_file<Json>(path, "instruction pins", kCounts);
   const auto bad = [&](const std::string& where, const std::string& what) {
     return Error(ErrorKind::kBadFile, path + where, what,
-                 "it holds {machine: {cell: [instructions, of them own]}}; `twinbench instructions --pin` "
-                 "writes it");
+                 "it holds {machine: {cell: instructions}}; `twinbench instructions --pin` writes it");
   };
   if (!json.is_object()) throw bad("", "not a JSON object");
   for (const auto& [machine, cells] : json.items()) {
