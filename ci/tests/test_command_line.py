@@ -61,7 +61,8 @@ def test_unknown_names_suggest_the_nearest(arguments, hint):
 
 @pytest.mark.parametrize("arguments, field", [
     (["parity", "--filter", "("], "--filter"), (["parity", "--threads", "-3"], "--threads"),
-    (["parity", "--threads", "1024"], "--threads is '1024'"),
+    (["parity", "--threads", "1024"], "--threads is '1024'"), (["instructions", "--threads", "2"], "--threads"),
+    (["parity", "--held-out", ""], "--held-out: '' names no text"),
     (["parity", "--held-out", "abc", "--filter", "simple_neuron/optimized/cpu/fp32/tiny$"], "--held-out is 'abc'"),
     (["bench", "--held-out", "abc", "--filter", "simple_neuron/.*/cpu/fp32/train$"], "--held-out is 'abc'"),
     (["parity", "--device", "tpu"], "--device"), (["parity", "--seed", "abc"], "--seed"),
@@ -359,6 +360,7 @@ def test_selftest_keeps_to_its_budget_and_shards(tmp_path):
 @pytest.mark.parametrize("arguments, named", [
     (["--shard", "3/2"], "--shard"), (["--shard", "half"], "--shard"), (["--shard", ""], "--shard: '' names no part"),
     (["--filter", ""], "--filter: '' names nothing"), (["--tier", "quik"], "quick"),
+    (["--sample", ""], "--sample: '' names no text"), (["--tier", "full", "--quick"], "--quick excludes --tier"),
     (["--minutes", "-1"], "--minutes")])
 def test_bad_shares_are_usage_errors(arguments, named):
     result = run("parity", *arguments)

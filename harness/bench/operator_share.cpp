@@ -8,8 +8,10 @@
 #include <cstdio>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "harness/compare/inputs.h"
+#include "harness/instructions/counted_cells.h"
 #include "harness/timing/processor_time.h"
 #include "src/inputs.h"
 
@@ -95,24 +97,27 @@ double run_seconds(Runnable& runnable) {
   return thread_seconds() - start;
 }
 
-// The largest small case of that pass, of the same options where there is one.
-const Case* small_case_for(const Cell& timed) {
-  const Case* best = nullptr;
-  std::pair<bool, double> most;
-  for (const Case& one : timed.component->spec.cases) {
-    if (one.timed || one.degenerate || !one.specimen.empty() || one.pass != timed.input_case->pass) continue;
-    const std::pair<bool, double> now{one.options == timed.input_case->options, elements_of(one)};
-    if (!best || now > most) most = now, best = &one;
-  }
-  return best;
-}
-
 }  // namespace
 
 double elements_of(const Case& input_case) {
   double elements = 1;
   for (const auto& [symbol, size] : input_case.sizes) elements *= static_cast<double>(std::max<std::int64_t>(size, 1));
   return elements;
+}
+
+const Case* small_case_for(const Cell& timed) {
+  std::vector<Cell> small;
+  for (const Case& one : timed.component->spec.cases)
+    if (one.pass == timed.input_case->pass)
+      small.push_back({timed.component, timed.variant, timed.device, timed.dtype, &one});
+  const Case* best = nullptr;
+  std::pair<bool, double> most;
+  for (const Cell& counted : counted_by_instructions(small)) {
+    const Case& one = *counted.input_case;
+    const std::pair<bool, double> now{one.options == timed.input_case->options, elements_of(one)};
+    if (!best || now > most) most = now, best = &one;
+  }
+  return best;
 }
 
 OperatorShare operator_share(Runnable& runnable) {
@@ -152,9 +157,10 @@ std::string padding_of(const OperatorShare& timed, const OperatorShare& small, b
   if (small.watched_s == 0 || timed.share() <= kShare) return "";
   if (timed.beside_one_s() <= kGrows * small.beside_one_s() + kNoise_s) return "";
   if (host && timed.beside_s() / timed.elements <= kGrows * small.beside_s() / small.elements) return "";
-  std::snprintf(text, sizeof text,
-                "%.0f %% of its time is beside operators, %.3g us an operator; in the largest small case that is %.3g",
-                100 * timed.share(), 1e6 * timed.beside_one_s(), 1e6 * small.beside_one_s());
+  std::snprintf(
+      text, sizeof text,
+      "%.0f %% of its time is beside operators, %.3g us an operator; in the largest counted small case that is %.3g",
+      100 * timed.share(), 1e6 * timed.beside_one_s(), 1e6 * small.beside_one_s());
   return text;
 }
 

@@ -28,10 +28,14 @@ OperatorShare operator_share(Runnable& runnable);
 double elements_of(const Case& input_case);
 
 // Empty, or why the run at the timed size is padded: it takes longer where nobody watches, most of it is beside
-// operators and this is not declared, or an operator takes much more beside itself there than in the largest small case
-// of the same kind. So no size whose instructions nobody counts can be slow alone. `host`: of a component that works on
-// the host, or beside operators, whose own loops may grow with its elements.
+// operators and this is not declared, or an operator takes much more beside itself there than in the small case. So no
+// size whose instructions nobody counts can be slow alone. `host`: of a component that works on the host, or beside
+// operators, whose own loops may grow with its elements.
 std::string padding_of(const OperatorShare& timed, const OperatorShare& small, bool host);
+
+// Of the cases of that pass whose instructions are counted the largest, of the same options where there is one: with
+// another one, padding at sizes that nobody counts would be compared with itself. nullptr where there is none.
+const Case* small_case_for(const Cell& timed);
 
 // Those of the timed runnable and of that small case, which is set up and run here; zeros without such a case.
 struct BesideOperators {

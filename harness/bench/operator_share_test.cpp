@@ -90,6 +90,31 @@ TEST(OperatorShare, PaddingIsTimeThatASmallCaseDoesNotHave) {
   EXPECT_NE(padding(0.9, 1.5, 100'000, 1e6, false).find("where its operators are watched"), std::string::npos);
 }
 
+// Larger small cases, which nobody counts, would hide what is slow at every size but the counted ones.
+TEST(OperatorShare, TheSmallCaseIsOneWhoseInstructionsAreCounted) {
+  Component component;
+  ComponentSpec& spec = component.spec;
+  spec.dtypes = {Dtype::kFp32, Dtype::kBf16};
+  spec.signature.options = {switch_option("gate", false, "")};
+  spec.cost = [](const Setting& setting) { return Cost{static_cast<double>(setting.size("rows")), 0}; };
+  const auto add = [&](const std::string& name, std::int64_t rows, Options options, Pass pass = Pass::kForward) {
+    Case one;
+    one.name = name, one.sizes = {{"rows", rows}}, one.options = std::move(options), one.pass = pass;
+    spec.cases.push_back(one);
+  };
+  add("plain", 1000, {}), add("gated", 10, {{"gate", 1}}), add("uncounted", 200'000, {});
+  add("backward", 2000, {}, Pass::kBackward), add("timed", 1'000'000, {}), add("timed_gated", 1'000'000, {{"gate", 1}});
+  spec.cases[4].timed = spec.cases[5].timed = true;
+  const auto small = [&](std::size_t timed, Dtype dtype) {
+    return small_case_for({&component, Variant::kBaseline, Device(), dtype, &spec.cases[timed]})->name;
+  };
+  EXPECT_EQ(small(4, Dtype::kFp32), "plain");
+  EXPECT_EQ(small(5, Dtype::kFp32), "gated");
+  EXPECT_EQ(small(5, Dtype::kBf16), "plain") << "the one that is counted in another dtype";
+  spec.cases[0].pass = spec.cases[1].pass = spec.cases[2].pass = Pass::kBackward;
+  EXPECT_EQ(small_case_for({&component, Variant::kBaseline, Device(), Dtype::kFp32, &spec.cases[4]}), nullptr);
+}
+
 // What is shipped is none, at any timed size: of one small component in each revision, as many cells as ten seconds
 // allow, of all in ci/slow; bench asks it of all that it times.
 TEST(OperatorShare, NothingShippedIsPadded) {

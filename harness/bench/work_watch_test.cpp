@@ -36,10 +36,10 @@ TEST(WorkWatch, SleepIsSeen) {
 }
 
 // None of these was there when the limit was set.
-TEST(WorkWatch, HalfOfTheTimeAsleepIsSeen) {
+TEST(WorkWatch, FourTenthsOfTheTimeAsleepAreSeen) {
   EXPECT_NE(slept([] {
-              work(std::chrono::milliseconds(1));
-              std::this_thread::sleep_for(std::chrono::milliseconds(1));
+              work(std::chrono::milliseconds(3));
+              std::this_thread::sleep_for(std::chrono::milliseconds(2));
             }),
             "");
 }

@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t kLongestComplaint = 4096;
 constexpr const char* kHeldOutHelp =
     "Text that draws the held-out cases (default the revision), to repeat a run; none: without them";
+constexpr const char* kNoText = "no text: leave it out for the revision";
 
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
   return CLI::Validator([=](const std::string& text) { return not_whole(text, least, most); }, "");
@@ -100,6 +101,7 @@ void add_share(CLI::App* command, CommandOptions& options, bool tiers) {
   command
       ->add_option("--sample", options.sample,
                    "Text that decides samples and order (default the revision), to repeat a run")
+      ->check(named(kNoText))
       ->envname("TWINBENCH_SAMPLE");
   if (tiers)
     command
@@ -179,7 +181,7 @@ void add_bench(CLI::App& app, CommandLine& line) {
   bench->add_option("--null-comparisons", line.null_comparisons, "Of cells with themselves; half as many planted ones")
       ->check(CLI::Range(1, 1000000))
       ->capture_default_str();
-  bench->add_option("--held-out", options.held_out, kHeldOutHelp);
+  bench->add_option("--held-out", options.held_out, kHeldOutHelp)->check(named(kNoText));
   bench->add_option("--earlier", line.session.earlier, "Records whose decided twins come last; repeatable")
       ->check(CLI::ExistingFile);
   add_common(bench, options, true);
@@ -280,7 +282,7 @@ void add_all(CLI::App& app, CommandLine& line) {
   auto* parity = app.add_subcommand("parity", "Checks that both variants compute the same");
   parity->add_option("--checks", line.checks, "Comma-separated checks to run; default all")
       ->check([](const std::string& text) { return text.empty() ? std::string("name at least one check") : ""; });
-  parity->add_option("--held-out", options.held_out, kHeldOutHelp);
+  parity->add_option("--held-out", options.held_out, kHeldOutHelp)->check(named(kNoText));
   add_common(parity, options, true);
   add_share(parity, options, true);
 

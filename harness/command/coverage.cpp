@@ -6,12 +6,12 @@
 #include <set>
 
 #include "harness/command/command.h"
-#include "harness/command/counted_cells.h"
 #include "harness/command/scenario.h"
 #include "harness/command/signature_facts.h"
 #include "harness/command/test_names.h"
 #include "harness/command/tolerance_text.h"
 #include "harness/compare/inputs.h"
+#include "harness/instructions/counted_cells.h"
 #include "harness/memory/tensor_hash.h"
 #include "harness/parity/parity.h"
 #include "harness/runner/share.h"

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "harness/command/command.h"
-#include "harness/command/counted_cells.h"
 #include "harness/command/jobs.h"
 #include "harness/instructions/count_instructions.h"
+#include "harness/instructions/counted_cells.h"
 #include "harness/instructions/instruction_pins.h"
 #include "harness/instructions/under_callgrind.h"
 #include "src/common/error.h"
@@ -29,24 +29,12 @@ MemberOutcome counted(const Cell& cell, std::uint64_t seed) {
       true};
 }
 
-// A component's cells share a child: they run the same operators, whose code Valgrind translates once in each process.
-std::vector<Batch> batches_of(const std::vector<Cell>& cells, const CommandOptions& options) {
-  std::vector<std::vector<Cell>> groups;  // in the order in which a component first comes
-  for (const auto& cell : cells) {
-    const auto same = [&](const auto& group) { return group.front().component == cell.component; };
-    const auto found = std::find_if(groups.begin(), groups.end(), same);
-    (found == groups.end() ? groups.emplace_back() : *found).push_back(cell);
-  }
-  std::vector<Batch> batches;
-  for (auto& group : groups) {
-    std::vector<std::string> members;
-    for (const auto& cell : group) members.push_back(cell.name());
-    const std::string id = group.front().component->spec.id();
-    batches.push_back(limited_batch(
-        options, id, std::move(members),
-        [group = std::move(group), seed = options.seed](std::size_t member) { return counted(group[member], seed); }));
-  }
-  return batches;
+// All in one child: Valgrind translates LibTorch's code once in each process, which took longer than the counting.
+std::vector<Batch> batch_of(const std::vector<Cell>& cells, const CommandOptions& options) {
+  std::vector<std::string> members;
+  for (const auto& cell : cells) members.push_back(cell.name());
+  return {limited_batch(options, "instructions", std::move(members),
+                        [cells, seed = options.seed](std::size_t member) { return counted(cells[member], seed); })};
 }
 
 }  // namespace
@@ -75,7 +63,7 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
     std::stable_partition(cells.begin(), cells.end(),
                           [&](const Cell& cell) { return !pinned || pinned->count(cell.name()) == 0; });
 
-  const auto batches = batches_of(cells, options);
+  const auto batches = batch_of(cells, options);
   InstructionCells measured;  // what may be pinned
   std::size_t counted_cells = 0;
   const auto settle = [&](const std::string& cell, Outcome outcome, const std::string& reason, nlohmann::json row) {

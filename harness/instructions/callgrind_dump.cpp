@@ -14,21 +14,39 @@
 namespace twinbench {
 namespace {
 
-constexpr std::array<std::string_view, 15> kAllocator = {"malloc",
-                                                         "free",
-                                                         "calloc",
-                                                         "realloc",
-                                                         "_int_malloc",
-                                                         "_int_free",
-                                                         "_int_realloc",
-                                                         "_int_memalign",
-                                                         "_mid_memalign.isra.0",
-                                                         "posix_memalign",
-                                                         "malloc_consolidate",
-                                                         "unlink_chunk.isra.0",
-                                                         "sysmalloc",
-                                                         "systrim.isra.0",
-                                                         "tcache_init.part.0"};
+// Of the C library, without what compilers and versions add to a name: how long the allocator searches depends on all
+// that the process did before, how often a thread waits for another one on which of them comes first.
+constexpr std::array<std::string_view, 31> kLeftOut = {"malloc",
+                                                       "free",
+                                                       "calloc",
+                                                       "realloc",
+                                                       "_int_malloc",
+                                                       "_int_free",
+                                                       "_int_realloc",
+                                                       "_int_memalign",
+                                                       "_mid_memalign",
+                                                       "posix_memalign",
+                                                       "malloc_consolidate",
+                                                       "unlink_chunk",
+                                                       "sysmalloc",
+                                                       "systrim",
+                                                       "tcache_init",
+                                                       "alloc_perturb",
+                                                       "pthread_cond_wait",
+                                                       "pthread_cond_broadcast",
+                                                       "pthread_cond_signal",
+                                                       "__condvar_confirm_wakeup",
+                                                       "__condvar_dec_grefs",
+                                                       "__futex_abstimed_wait_cancelable64",
+                                                       "__futex_abstimed_wait_common",
+                                                       "__lll_lock_wait",
+                                                       "__lll_lock_wake",
+                                                       "__pthread_clockjoin_ex",
+                                                       "__pthread_disable_asynccancel",
+                                                       "__pthread_enable_asynccancel",
+                                                       "__pthread_mutex_cond_lock",
+                                                       "_pthread_cleanup_pop",
+                                                       "_pthread_cleanup_push"};
 
 std::int64_t number_in(std::string_view digits) {
   std::int64_t number = 0;
@@ -45,8 +63,8 @@ Object object_at(std::string_view path, std::string_view program) {
   return name.starts_with("libc.so.") || name.starts_with("libm.so.") ? Object::kC : Object::kOther;
 }
 
-char is_allocator(std::string_view function) {
-  return std::find(kAllocator.begin(), kAllocator.end(), function) != kAllocator.end();
+char is_left_out(std::string_view function) {
+  return std::ranges::find(kLeftOut, function.substr(0, function.find_first_of(".@"))) != kLeftOut.end();
 }
 
 // What names mean, by the number that stands for a name once it was given: "(12) name", later "(12)".
@@ -79,8 +97,8 @@ bool is_cost(std::string_view line) {
 
 DumpedInstructions instructions_in(std::string_view dump, std::string_view program) {
   DumpedInstructions sum;
-  bool any = false, below_a_call = false, in_allocator = false, of_allocator = false;
-  Named allocator(is_allocator);
+  bool any = false, below_a_call = false, is_out = false, callee_is_out = false;
+  Named left_out(is_left_out);
   Named objects([program](std::string_view path) { return object_at(path, program); });
   Object object = Object::kOther, callee = object;
   while (!dump.empty()) {
@@ -91,9 +109,9 @@ DumpedInstructions instructions_in(std::string_view dump, std::string_view progr
       const std::int64_t cost = number_in(line.substr(line.rfind(' ') + 1));
       const bool in_program = object == Object::kProgram;
       if (std::exchange(below_a_call, false)) {
-        if (in_program && callee == Object::kC && !of_allocator) sum.own += cost;
+        if (in_program && callee == Object::kC && !callee_is_out) sum.own += cost;
         callee = object;
-      } else if (!in_allocator) {
+      } else if (!is_out) {
         sum.total += cost;
         if (in_program) sum.own += cost;
       }
@@ -102,9 +120,9 @@ DumpedInstructions instructions_in(std::string_view dump, std::string_view progr
     } else if (line.starts_with("cob=")) {
       callee = objects(line.substr(4));
     } else if (line.starts_with("fn=")) {
-      in_allocator = allocator(line.substr(3));
+      is_out = left_out(line.substr(3));
     } else if (line.starts_with("cfn=")) {
-      of_allocator = allocator(line.substr(4));
+      callee_is_out = left_out(line.substr(4));
     } else if (line.starts_with("calls=")) {
       below_a_call = true;  // the next line is what was spent there
     }

@@ -1,4 +1,4 @@
-// Costs of a dump: a function's own lines, not what its callees took, and not the allocator's.
+// Costs of a dump: a function's own lines, not what its callees took, not the allocator's, and not what waiting takes.
 #include "harness/instructions/callgrind_dump.h"
 
 #include <gtest/gtest.h>
@@ -26,6 +26,21 @@ TEST(CallgrindDump, LeavesTheAllocatorOutByNameAndByNumber) {
                                          "fn=(9) free\n1 3\n\nfn=(10) my_malloc\n2 6\n")
                 .total,
             5 + 6);
+}
+
+// Debian's updates of one C library name its clones differently.
+TEST(CallgrindDump, LeavesOutWhateverACompilerOrAVersionAddsToAName) {
+  EXPECT_EQ(counted(std::string(kHead) + "fn=(3) unlink_chunk.constprop.0\n10 5\n\nfn=(4) unlink_chunk.isra.0\n10 6\n\n"
+                                         "fn=(5) pthread_cond_wait@@GLIBC_2.3.2\n1 7\n\nfn=(6) unlink_chunks\n2 8\n")
+                .total,
+            8);
+}
+
+TEST(CallgrindDump, WaitingIsNobodysOwn) {
+  const auto sum = counted(
+      "ob=(2) /bin/program\nfn=(6) run()\n20 7\ncob=(8) /lib/libc.so.6\n"
+      "cfn=(9) pthread_cond_wait@@GLIBC_2.3.2\ncalls=1 1\n24 60\n");
+  EXPECT_EQ(sum.own, 7);
 }
 
 TEST(CallgrindDump, TheProgramsOwnAreItsFunctionsAndTheCLibrarysThatItCalls) {

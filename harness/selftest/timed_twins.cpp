@@ -1,6 +1,7 @@
 // Twins as the bench engine times them: planted wrong ones that must get no speedup, and correct ones that keep theirs.
 #include <algorithm>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "harness/selftest/cases.h"
@@ -137,7 +138,21 @@ SelftestCase with_small_case(SelftestCase one, Factory baseline) {
   small.name = "small";
   small.timed = false;
   one.component.spec.cases = {small};
+  one.component.spec.cost = [](const Setting& setting) {
+    const auto elements = static_cast<double>(setting.size("items") * setting.size("width"));
+    return Cost{8 * elements, elements};
+  };
   one.setting.input_case.sizes["items"] = 600;
+  return one;
+}
+
+// And beside one that is small, too, but whose instructions nobody counts.
+SelftestCase with_uncounted_case(SelftestCase one, Factory baseline) {
+  one = with_small_case(std::move(one), baseline);
+  Case uncounted = one.component.spec.cases.front();
+  uncounted.name = "uncounted";
+  uncounted.sizes["items"] = 3000;
+  one.component.spec.cases.push_back(uncounted);
   return one;
 }
 
@@ -163,6 +178,10 @@ std::vector<SelftestCase> wrong_when_timed() {
       with_small_case(
           benched("timed_padded_baseline", "the baseline idles twice as long as it works, at the timed size", "padded",
                   make<RowScale>),
+          make<PaddedWhenLarge>),
+      with_uncounted_case(
+          benched("timed_padded_where_uncounted", "the same also in the small case whose instructions nobody counts",
+                  "padded", make<RowScale>),
           make<PaddedWhenLarge>),
   };
 }

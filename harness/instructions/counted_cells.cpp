@@ -1,5 +1,5 @@
 // Small cells on the CPU, one of each kind.
-#include "harness/command/counted_cells.h"
+#include "harness/instructions/counted_cells.h"
 
 #include <algorithm>
 #include <map>

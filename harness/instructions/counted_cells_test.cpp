@@ -1,6 +1,6 @@
 // One small cell of each way that options send a variant; of one way the one with more work, up to what is countable;
 // of ways of what is written in operators the fewest that hold each option's each value.
-#include "harness/command/counted_cells.h"
+#include "harness/instructions/counted_cells.h"
 
 #include <gtest/gtest.h>
 
