@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "src/registry.h"
 
@@ -15,7 +16,7 @@ namespace twinbench {
 struct OperatorShare {
   double watched_s = 0, inside_s = 0, unwatched_s = 0;
   std::int64_t operators = 0;  // outermost ones
-  double elements = 1;         // the product of the case's sizes
+  double work = 1;             // bytes and FLOPs that the case declares, and bytes of its inputs
 
   // Not below 0, as clocks read so near to each other may say.
   double beside_s() const { return std::max(watched_s - inside_s, 0.0); }
@@ -24,24 +25,24 @@ struct OperatorShare {
 };
 OperatorShare operator_share(Runnable& runnable);
 
-// The product of the case's sizes, those of 0 left out.
-double elements_of(const Case& input_case);
-
 // Empty, or why the run at the timed size is padded: it takes longer where nobody watches, most of it is beside
 // operators and this is not declared, or an operator takes much more beside itself there than in the small case. So no
 // size whose instructions nobody counts can be slow alone. `host`: of a component that works on the host, or beside
-// operators, whose own loops may grow with its elements.
+// operators, whose own loops may grow with its declared work.
 std::string padding_of(const OperatorShare& timed, const OperatorShare& small, bool host);
 
-// Of the cases of that pass whose instructions are counted the largest, of the same options where there is one: with
-// another one, padding at sizes that nobody counts would be compared with itself. nullptr where there is none.
-const Case* small_case_for(const Cell& timed);
+// What the timed case is compared with: of the small cases of its pass whose instructions are counted, and whose options
+// send them most nearly the same way, the one with most work. With another one, padding at sizes that nobody counts
+// would be compared with itself. For loops that grow with the work, also the one with most work of all: what a byte
+// takes is told more sharply there. Empty where there is none.
+std::vector<const Case*> small_cases_for(const Cell& timed, bool host);
 
-// Those of the timed runnable and of that small case, which is set up and run here; zeros without such a case.
+// Those of the timed runnable and of these small cases, which are set up and run here.
 struct BesideOperators {
-  OperatorShare timed, small;
+  OperatorShare timed;
+  std::vector<OperatorShare> small;  // the counted one first
   bool host = false;
-  std::string padding() const { return padding_of(timed, small, host); }
+  std::string padding() const;
 };
 BesideOperators beside_operators(const Cell& timed, Runnable& runnable, std::uint64_t seed);
 

@@ -10,6 +10,7 @@
 #include <iostream>
 
 #include "harness/compare/inputs.h"
+#include "harness/instructions/counted_cells.h"
 #include "harness/runner/components_in_turn.h"
 #include "harness/timing/processor_time.h"
 #include "src/inputs.h"
@@ -71,8 +72,8 @@ TEST(OperatorShare, MemoryThatIsGivenBackIsTheOperators) {
 
 TEST(OperatorShare, PaddingIsTimeThatASmallCaseDoesNotHave) {
   const OperatorShare small{1e-3, 0.8e-3, 1e-3, 100, 1000};  // 2 us beside each
-  const auto padding = [&](double inside_s, double unwatched_s, std::int64_t operators, double elements, bool host) {
-    return padding_of({1, inside_s, unwatched_s, operators, elements}, small, host);
+  const auto padding = [&](double inside_s, double unwatched_s, std::int64_t operators, double work, bool host) {
+    return padding_of({1, inside_s, unwatched_s, operators, work}, small, host);
   };
   EXPECT_EQ(padding(0.8, 1, 100'000, 1e6, false), "") << "the same an operator";
   const OperatorShare as_padded{1e-3, 0.25e-3, 1e-3, 100, 1000};  // the small case by the same 7.5 us an operator
@@ -85,7 +86,7 @@ TEST(OperatorShare, PaddingIsTimeThatASmallCaseDoesNotHave) {
   EXPECT_EQ(padding(0.9, 1, 10'000, 1e6, false), "") << "a tenth of the time";
   EXPECT_NE(padding(0.7, 1, 10'000, 1e6, false).find("30 us an operator"), std::string::npos);
   EXPECT_EQ(padding_of({1, 0.7, 1, 10'000, 1e6}, {}, false), "") << "nothing to compare with";
-  EXPECT_EQ(padding(0.7, 1, 10'000, 2e6, true), "") << "what a loop of the host takes an element";
+  EXPECT_EQ(padding(0.7, 1, 10'000, 2e6, true), "") << "what a loop of the host takes a byte";
   EXPECT_NE(padding(0.7, 1, 10'000, 5e5, true), "");
   EXPECT_NE(padding(0.9, 1.5, 100'000, 1e6, false).find("where its operators are watched"), std::string::npos);
 }
@@ -105,28 +106,39 @@ TEST(OperatorShare, TheSmallCaseIsOneWhoseInstructionsAreCounted) {
   add("plain", 1000, {}), add("gated", 10, {{"gate", 1}}), add("uncounted", 200'000, {});
   add("backward", 2000, {}, Pass::kBackward), add("timed", 1'000'000, {}), add("timed_gated", 1'000'000, {{"gate", 1}});
   spec.cases[4].timed = spec.cases[5].timed = true;
-  const auto small = [&](std::size_t timed, Dtype dtype) {
-    return small_case_for({&component, Variant::kBaseline, Device(), dtype, &spec.cases[timed]})->name;
+  using Names = std::vector<std::string>;
+  const auto small = [&](std::size_t timed, Dtype dtype, bool host = false) {
+    Names names;
+    for (const Case* one : small_cases_for({&component, Variant::kBaseline, Device(), dtype, &spec.cases[timed]}, host))
+      names.push_back(one->name);
+    return names;
   };
-  EXPECT_EQ(small(4, Dtype::kFp32), "plain");
-  EXPECT_EQ(small(5, Dtype::kFp32), "gated");
-  EXPECT_EQ(small(5, Dtype::kBf16), "plain") << "the one that is counted in another dtype";
+  EXPECT_EQ(small(4, Dtype::kFp32), Names{"plain"});
+  EXPECT_EQ(small(5, Dtype::kFp32), Names{"gated"});
+  EXPECT_EQ(small(5, Dtype::kBf16), Names{"plain"}) << "the one that is counted in another dtype";
+  EXPECT_EQ(small(4, Dtype::kFp32, true), (Names{"plain", "uncounted"})) << "what a byte takes is told by more of them";
+  EXPECT_EQ(small(5, Dtype::kFp32, true), Names{"gated"}) << "of another way it is something else";
   spec.cases[0].pass = spec.cases[1].pass = spec.cases[2].pass = Pass::kBackward;
-  EXPECT_EQ(small_case_for({&component, Variant::kBaseline, Device(), Dtype::kFp32, &spec.cases[4]}), nullptr);
+  EXPECT_EQ(small(4, Dtype::kFp32), Names{});
 }
 
 // What is shipped is none, at any timed size: of one small component in each revision, as many cells as ten seconds
 // allow, of all in ci/slow; bench asks it of all that it times.
 TEST(OperatorShare, NothingShippedIsPadded) {
   const bool every = std::getenv("TWINBENCH_EVERY") != nullptr;
-  constexpr double kMostElements = 1e7, kSeconds = 10;
-  const auto is_small = [&](const Case& one) { return one.timed && (every || elements_of(one) <= kMostElements); };
-  const auto chosen = components_in_turn(
-      1, [&](const Component& component) { return std::ranges::any_of(component.spec.cases, is_small); });
+  constexpr double kMostWork = 1e8, kSeconds = 10;
+  const auto is_chosen = [&](const Cell& cell) {
+    return cell.input_case->timed && (every || work_of(cell) <= kMostWork);
+  };
+  const auto chosen = components_in_turn(1, [&](const Component& component) {
+    return std::ranges::any_of(component.spec.cases, [&](const Case& one) {
+      return is_chosen({&component, Variant::kBaseline, Device(), component.spec.dtypes.front(), &one});
+    });
+  });
   const double start = thread_seconds();
   int looked_at = 0;
   for (const Cell& cell : all_cells()) {
-    if (!is_small(*cell.input_case) || !cell.device.is_cpu() || cell.variant == Variant::kOptimized) continue;
+    if (!is_chosen(cell) || !cell.device.is_cpu() || cell.variant == Variant::kOptimized) continue;
     if (std::ranges::find(chosen, cell.component) == chosen.end()) continue;
     if (!every && thread_seconds() - start > kSeconds) {
       std::cout << "left out after " << kSeconds << " s: " << cell.name() << std::endl;
@@ -137,7 +149,6 @@ TEST(OperatorShare, NothingShippedIsPadded) {
     const NamedTensors inputs =
         placed_inputs(generated_inputs(cell.component->spec, setting, 1234), setting.dtype, setting.device);
     const auto runnable = cell.component->make(cell.variant, inputs, setting);
-    runnable->start_over();
     const BesideOperators beside = beside_operators(cell, *runnable, 1234);
     std::cout << cell.name() << " " << to_json(beside).dump() << std::endl;
     EXPECT_EQ(beside.padding(), "") << cell.name();

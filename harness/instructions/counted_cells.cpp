@@ -13,27 +13,6 @@
 namespace twinbench {
 namespace {
 
-// What an interpreter of instructions can count in seconds: small cases on the CPU, in which there is something to do.
-bool can_be_counted(const Cell& cell) {
-  const Case& one = *cell.input_case;
-  return cell.device == c10::DeviceType::CPU && !is_large(one) && one.specimen.empty() && !one.degenerate;
-}
-
-// Where a variant's options send it: switches and choices as they are, numbers by whether they are 0, which turns off
-// what they are of. Options of the generated inputs send it nowhere. What is written in operators goes all ways in the
-// first numeric mode, one in each other: it is the same code.
-Options way_of(const Cell& cell, const Setting& setting) {
-  Options way;
-  if (cell.variant != Variant::kOptimized && cell.dtype != cell.component->spec.dtypes.front()) return way;
-  for (const auto& option : cell.component->spec.signature.options) {
-    if (option.of_inputs) continue;
-    const bool number = option.kind == OptionSpec::Kind::kCount || option.kind == OptionSpec::Kind::kReal;
-    const double value = setting.option(option.name);
-    way[option.name] = number ? value != 0 : value;
-  }
-  return way;
-}
-
 // Of two cells of one kind: the one with more work, as long as that is little enough to be counted several times under
 // an interpreter; else the one with less.
 bool is_better(double work, double than, double most) {
@@ -72,17 +51,38 @@ Ways holding_each_value(Ways ways) {
 
 }  // namespace
 
+double work_of(const Cell& cell) {
+  const auto& spec = cell.component->spec;
+  const Cost cost = spec.cost(completed(spec.signature, cell.setting()));
+  return cost.bytes + cost.flops;
+}
+
+Options way_of(const Cell& cell) {
+  const Setting setting = completed(cell.component->spec.signature, cell.setting());
+  Options way;
+  if (cell.variant != Variant::kOptimized && cell.dtype != cell.component->spec.dtypes.front()) return way;
+  for (const auto& option : cell.component->spec.signature.options) {
+    if (option.of_inputs) continue;
+    const bool number = option.kind == OptionSpec::Kind::kCount || option.kind == OptionSpec::Kind::kReal;
+    const double value = setting.option(option.name);
+    way[option.name] = number ? value != 0 : value;
+  }
+  return way;
+}
+
+bool is_countable(const Cell& cell) {
+  const Case& one = *cell.input_case;
+  return cell.device == c10::DeviceType::CPU && !is_large(one) && one.specimen.empty() && !one.degenerate;
+}
+
 std::vector<Cell> counted_by_instructions(const std::vector<Cell>& cells) {
   using Group = std::tuple<const Component*, Variant, Dtype, Pass>;
   std::map<Group, Ways> groups;
   for (const auto& cell : cells) {
-    if (!can_be_counted(cell)) continue;
-    const auto& spec = cell.component->spec;
-    const Setting setting = completed(spec.signature, cell.setting());
-    const Cost cost = spec.cost(setting);
-    const double work = cost.bytes + cost.flops;
+    if (!is_countable(cell)) continue;
+    const double work = work_of(cell);
     auto& ways = groups[{cell.component, cell.variant, cell.dtype, cell.input_case->pass}];
-    const Options way = way_of(cell, setting);
+    const Options way = way_of(cell);
     const auto found = ways.find(way);
     if (found == ways.end() || is_better(work, found->second.work, most_work(cell.variant))) ways[way] = {work, cell};
   }
