@@ -31,10 +31,10 @@ OperatorShare operator_share(Runnable& runnable);
 // operators, whose own loops may grow with its declared work.
 std::string padding_of(const OperatorShare& timed, const OperatorShare& small, bool host);
 
-// What the timed case is compared with: of the small cases of its pass whose instructions are counted, and whose options
-// send them most nearly the same way, the one with most work. With another one, padding at sizes that nobody counts
-// would be compared with itself. For loops that grow with the work, also the one with most work of all: what a byte
-// takes is told more sharply there. Empty where there is none.
+// What the timed case is compared with: of the small cases of its pass whose instructions are counted, and whose
+// options send them most nearly the same way, the one with most work. With another one, padding at sizes that nobody
+// counts would be compared with itself. For loops that grow with the work, also the one with most work of all: what a
+// byte takes is told more sharply there. Empty where there is none.
 std::vector<const Case*> small_cases_for(const Cell& timed, bool host);
 
 // Those of the timed runnable and of these small cases, which are set up and run here.
