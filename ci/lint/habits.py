@@ -81,8 +81,8 @@ def processor_breaches(path: str, text: str) -> list[str]:
 # What makes a baseline slower than it says without an operator or, at one thread and a small size, an instruction more:
 # loops that the compiler must keep, memory that is locked or misses, and another way for more threads than one.
 _SLOWED = re.compile(r"\bvolatile\b|\b__atomic_\w+|\b__sync_\w+|\bstd::atomic\w*|\bthread_local\b|\b__builtin_\w+"
-                     r"|\bget_num_threads\b|\bget_thread_num\b|\bin_parallel_region\b|\bhardware_concurrency\b"
-                     r"|\bomp_\w+|#\s*pragma\b(?!\s+once)|#\s*include\s*<atomic>"
+                     r"|\b[gs]et_num_(?:interop_)?threads\b|\bget_thread_num\b|\bin_parallel_region\b"
+                     r"|\bhardware_concurrency\b|\bomp_\w+|#\s*pragma\b(?!\s+once)|#\s*include\s*<atomic>"
                      r"|^\s*static (?!const|inline )[\w:<>, ]+ \w+"
                      r"(?:\(\w+(?: *<< *\w+)?\)|\[\w+(?: *<< *\w+)?\]|\{.*\}| =.*)?;")
 # Attention's library way runs at one thread, and sets the number back.

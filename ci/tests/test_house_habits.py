@@ -98,7 +98,7 @@ def test_what_slows_a_baseline_and_nothing_else_is_refused():
              "static const std::map<int, int> kColumns = {\nstatic constexpr double kZero = 0;\n#pragma once\n")
     assert habits.slowed_breaches("baselines/a/b/baseline.h", clean) == []
     for planted in ("for (volatile int i = 0; i < 1500; ++i) {}", "__atomic_fetch_add(place, 1, __ATOMIC_SEQ_CST);",
-                    "std::atomic<int> shared;", "if (at::get_num_threads() > 1) again();",
+                    "std::atomic<int> shared;", "if (at::get_num_threads() > 1) again();", "at::set_num_threads(1);",
                     "static char table[1 << 27];", "  static std::vector<char> table(1 << 27);",
                     "static std::vector<int> kept;", "thread_local int seen;", "static int calls = 0;",
                     "#pragma GCC unroll 1", "__builtin_prefetch(place);"):
