@@ -25,9 +25,9 @@ namespace {
 constexpr int kMostRuns = 5;
 constexpr double kEnough_s = 0.3;
 
-thread_local int depth = 0;
+thread_local int depth = 0, counted_depth = 0;
 thread_local double entered_at = 0, inside_s = 0;
-thread_local std::int64_t operators = 0;
+thread_local std::int64_t operators = 0, uncounted = 0;
 
 // As the counters see it: not a view, metadata or a composite, which anybody may call at will without being counted,
 // nor what brackets a step of autograd. An operator is known by where its name stands, for as long as it is.
@@ -44,13 +44,16 @@ bool is_counted(const at::RecordFunction& function) {
 }
 
 std::unique_ptr<at::ObserverContext> enter(const at::RecordFunction& function) {
-  if (is_counted(function) && depth++ == 0) entered_at = thread_seconds();
+  if (is_counted(function))
+    operators += counted_depth++ == 0;
+  else
+    uncounted += counted_depth == 0;
+  if (depth++ == 0) entered_at = thread_seconds();
   return nullptr;
 }
 void leave(const at::RecordFunction& function, at::ObserverContext*) {
-  if (!is_counted(function) || --depth > 0) return;
-  inside_s += thread_seconds() - entered_at;
-  ++operators;
+  if (--depth == 0) inside_s += thread_seconds() - entered_at;
+  counted_depth -= is_counted(function);
 }
 
 // The registered allocator, but that the time in which results of operators are given back is theirs: a large one's
@@ -98,7 +101,7 @@ class Watch {
   Watch()
       : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(enter, leave)
                                                .scopes({at::RecordScope::FUNCTION, at::RecordScope::CUSTOM_CLASS}))) {
-    depth = 0, inside_s = 0, operators = 0;
+    depth = counted_depth = 0, inside_s = 0, operators = uncounted = 0;
   }
   ~Watch() { at::removeCallback(handle_); }
   Watch(const Watch&) = delete;
@@ -165,13 +168,14 @@ OperatorShare operator_share(Runnable& runnable) {
     least.watched_s = watched;
     least.inside_s = inside_s;
     least.operators = operators;
+    least.uncounted = uncounted;
   }
   return least;
 }
 
 std::string padding_of(const OperatorShare& timed, const OperatorShare& small, bool host) {
   constexpr double kShare = 0.15, kMore = 0.25, kGrows = 2, kFaster = 1.25, kShort_s = 1e-3;
-  constexpr double kMostShare = 0.65, kMostBeside_s = 2e-6;
+  constexpr double kMostShare = 0.65, kMostBeside_s = 2e-6, kMoreViews = 3, kFewViews = 0.5;
   char text[240];
   if (timed.unwatched_s > kFaster * timed.watched_s + kShort_s) {
     std::snprintf(text, sizeof text, "it takes %.3g s, and %.3g s where its operators are watched", timed.unwatched_s,
@@ -183,6 +187,14 @@ std::string padding_of(const OperatorShare& timed, const OperatorShare& small, b
     std::snprintf(text, sizeof text,
                   "%.0f %% of its time is beside operators, %.3g us an operator, and no host_work is declared",
                   100 * timed.share(), 1e6 * timed.beside_one_s());
+    return text;
+  }
+  const auto uncounted_of_one = [](const OperatorShare& one) {
+    return static_cast<double>(one.uncounted) / static_cast<double>(std::max<std::int64_t>(one.operators, 1));
+  };
+  if (uncounted_of_one(timed) > kMoreViews * uncounted_of_one(small) + kFewViews) {
+    std::snprintf(text, sizeof text, "%.3g views and composites an operator; in a small case there are %.3g",
+                  uncounted_of_one(timed), uncounted_of_one(small));
     return text;
   }
   const double more = timed.share() * (1 - small.beside_one_s() / timed.beside_one_s());
