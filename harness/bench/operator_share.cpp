@@ -174,8 +174,8 @@ OperatorShare operator_share(Runnable& runnable) {
 }
 
 std::string padding_of(const OperatorShare& timed, const OperatorShare& small, bool host) {
-  constexpr double kShare = 0.15, kMore = 0.25, kGrows = 2, kFaster = 1.25, kShort_s = 1e-3;
-  constexpr double kMostShare = 0.65, kMostBeside_s = 2e-6, kMoreViews = 3, kFewViews = 0.5;
+  constexpr double kShare = 0.15, kMore = 0.2, kGrows = 2, kFaster = 1.25, kShort_s = 1e-3;
+  constexpr double kMostShare = 0.65, kMostBeside_s = 2e-6, kMoreViews = 1.25, kFewViews = 3;
   char text[240];
   if (timed.unwatched_s > kFaster * timed.watched_s + kShort_s) {
     std::snprintf(text, sizeof text, "it takes %.3g s, and %.3g s where its operators are watched", timed.unwatched_s,
@@ -230,7 +230,7 @@ BesideOperators beside_operators(const Cell& timed, Runnable& runnable, std::uin
     const double quickest_s = tried == 0 ? std::numeric_limits<double>::infinity() : beside.timed.unwatched_s;
     beside.timed = operator_share(runnable);
     beside.timed.unwatched_s = std::min(beside.timed.unwatched_s, quickest_s);
-    beside.timed.work = work_beside_operators(timed);
+    if (!small.empty()) beside.timed.work = work_beside_operators(timed);
     beside.small.clear();
     for (std::size_t i = 0; i < small.size(); ++i) {
       beside.small.push_back(operator_share(*small[i]));

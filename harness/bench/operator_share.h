@@ -26,7 +26,7 @@ struct OperatorShare {
 };
 OperatorShare operator_share(Runnable& runnable);
 
-// Empty, or why the run at the timed size is padded: it takes longer where nobody watches, or a quarter of its time is
+// Empty, or why the run at the timed size is padded: it takes longer where nobody watches, or a fifth of its time is
 // spent beside operators that a run of the small case would not spend so on as many, or it calls many more views an
 // operator. So no size whose instructions nobody counts can be slow alone. `host`: of a component that works on the
 // host, or beside operators, whose own loops may grow with its declared work. Without a small case: where most of it
