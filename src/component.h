@@ -132,7 +132,9 @@ struct ComponentSpec {
   // Of the optimized variant on a card: what the host looks at while it issues steps, some of them beyond the end. How
   // many a run launches then depends on when it looks.
   std::string runs_ahead;
-  std::string host_work;       // what variants in operators do beside them, an element at a time; empty: nothing
+  std::string host_work;  // what variants in operators do beside them, an element at a time; empty: nothing
+  // What such loops handle, where it grows otherwise than the cost, which is of what is delivered.
+  std::function<double(const Setting&)> host_bytes;
   std::string regime = "hot";  // cold, hot or rotating: printed beside every time
   std::vector<Dtype> dtypes = {Dtype::kFp32};
   Signature signature;

@@ -22,12 +22,13 @@
 namespace twinbench {
 namespace {
 
-constexpr int kMostRuns = 5;
-constexpr double kEnough_s = 0.3;
+// A small case of ten operators tells by its least run what one takes only after many.
+constexpr int kMostRuns = 5, kMostShortRuns = 100;
+constexpr double kEnough_s = 0.3, kShortRuns_s = 0.01;
 
 thread_local int depth = 0, counted_depth = 0;
 thread_local double entered_at = 0, inside_s = 0;
-thread_local std::int64_t operators = 0, uncounted = 0;
+thread_local std::int64_t operators = 0;
 
 // As the counters see it: not a view, metadata or a composite, which anybody may call at will without being counted,
 // nor what brackets a step of autograd. An operator is known by where its name stands, for as long as it is.
@@ -44,10 +45,7 @@ bool is_counted(const at::RecordFunction& function) {
 }
 
 std::unique_ptr<at::ObserverContext> enter(const at::RecordFunction& function) {
-  if (is_counted(function))
-    operators += counted_depth++ == 0;
-  else
-    uncounted += counted_depth == 0;
+  if (is_counted(function)) operators += counted_depth++ == 0;
   if (depth++ == 0) entered_at = thread_seconds();
   return nullptr;
 }
@@ -101,7 +99,7 @@ class Watch {
   Watch()
       : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(enter, leave)
                                                .scopes({at::RecordScope::FUNCTION, at::RecordScope::CUSTOM_CLASS}))) {
-    depth = counted_depth = 0, inside_s = 0, operators = uncounted = 0;
+    depth = counted_depth = 0, inside_s = 0, operators = 0;
   }
   ~Watch() { at::removeCallback(handle_); }
   Watch(const Watch&) = delete;
@@ -118,11 +116,9 @@ double run_seconds(Runnable& runnable) {
   return thread_seconds() - start;
 }
 
-// What loops beside operators may grow with: what the case declares, and what it is given, of which it may have to look
-// at more than it delivers.
 double work_beside_operators(const Cell& cell) {
-  const Setting setting = completed(cell.component->spec.signature, cell.setting());
-  return work_of(cell) + sizeof(float) * input_elements(*cell.component, setting);
+  const auto& spec = cell.component->spec;
+  return spec.host_bytes ? spec.host_bytes(completed(spec.signature, cell.setting())) : work_of(cell);
 }
 
 }  // namespace
@@ -156,7 +152,10 @@ OperatorShare operator_share(Runnable& runnable) {
   OperatorShare least{kNone, 0, kNone};
   const WatchReleases releases;
   double spent = 0;
-  for (int run = 0; run < kMostRuns && (run < 2 || spent < kEnough_s); ++run) {
+  const auto goes_on = [&](int run) {
+    return run < 2 || (run < kMostRuns ? spent < kEnough_s : run < kMostShortRuns && spent < kShortRuns_s);
+  };
+  for (int run = 0; goes_on(run); ++run) {
     // Each from the same state, on which what a run takes may depend.
     runnable.start_over();
     least.unwatched_s = std::min(least.unwatched_s, run_seconds(runnable));
@@ -168,14 +167,13 @@ OperatorShare operator_share(Runnable& runnable) {
     least.watched_s = watched;
     least.inside_s = inside_s;
     least.operators = operators;
-    least.uncounted = uncounted;
   }
   return least;
 }
 
 std::string padding_of(const OperatorShare& timed, const OperatorShare& small, bool host) {
   constexpr double kShare = 0.15, kMore = 0.2, kGrows = 2, kFaster = 1.25, kShort_s = 1e-3;
-  constexpr double kMostShare = 0.65, kMostBeside_s = 2e-6, kMoreViews = 1.25, kFewViews = 3;
+  constexpr double kMostShare = 0.65, kMostBeside_s = 2e-6;
   char text[240];
   if (timed.unwatched_s > kFaster * timed.watched_s + kShort_s) {
     std::snprintf(text, sizeof text, "it takes %.3g s, and %.3g s where its operators are watched", timed.unwatched_s,
@@ -187,14 +185,6 @@ std::string padding_of(const OperatorShare& timed, const OperatorShare& small, b
     std::snprintf(text, sizeof text,
                   "%.0f %% of its time is beside operators, %.3g us an operator, and no host_work is declared",
                   100 * timed.share(), 1e6 * timed.beside_one_s());
-    return text;
-  }
-  const auto uncounted_of_one = [](const OperatorShare& one) {
-    return static_cast<double>(one.uncounted) / static_cast<double>(std::max<std::int64_t>(one.operators, 1));
-  };
-  if (uncounted_of_one(timed) > kMoreViews * uncounted_of_one(small) + kFewViews) {
-    std::snprintf(text, sizeof text, "%.3g views and composites an operator; in a small case there are %.3g",
-                  uncounted_of_one(timed), uncounted_of_one(small));
     return text;
   }
   const double more = timed.share() * (1 - small.beside_one_s() / timed.beside_one_s());

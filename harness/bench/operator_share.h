@@ -16,8 +16,7 @@ namespace twinbench {
 struct OperatorShare {
   double watched_s = 0, inside_s = 0, unwatched_s = 0;
   std::int64_t operators = 0;  // those that the counters count
-  double work = 1;             // bytes and FLOPs that the case declares, and bytes of its inputs
-  std::int64_t uncounted = 0;  // views, metadata and composites
+  double work = 1;             // what loops beside operators may grow with: declared bytes and FLOPs, or host_bytes
 
   // Not below 0, as clocks read so near to each other may say.
   double beside_s() const { return std::max(watched_s - inside_s, 0.0); }
@@ -27,8 +26,8 @@ struct OperatorShare {
 OperatorShare operator_share(Runnable& runnable);
 
 // Empty, or why the run at the timed size is padded: it takes longer where nobody watches, or a fifth of its time is
-// spent beside operators that a run of the small case would not spend so on as many, or it calls many more views an
-// operator. So no size whose instructions nobody counts can be slow alone. `host`: of a component that works on the
+// spent beside operators that a run of the small case would not spend so on as many. So no size whose instructions
+// nobody counts can be slow alone; views are pinned (CounterSnapshot::layout). `host`: of a component that works on the
 // host, or beside operators, whose own loops may grow with its declared work. Without a small case: where most of it
 // is beside operators and this is not declared.
 std::string padding_of(const OperatorShare& timed, const OperatorShare& small, bool host);

@@ -92,34 +92,6 @@ TEST(OperatorShare, WithoutASmallCaseMostOfTheTimeBesideOperatorsIsPaddingUnless
   EXPECT_EQ(padding_of({1, 0.25, 1, 1'000'000, 1e6}, {}, false), "") << "short ones";
 }
 
-// Views cost a microsecond each, and no counter counts them.
-class Views final : public Runnable {
- public:
-  explicit Views(int views) : views_(views), x_(at::ones({64})) {}
-  void run() override {
-    for (int i = 0; i < 100; ++i) {
-      x_.mul_(1.0);
-      for (int view = 0; view < views_; ++view) static_cast<void>(x_.view({8, 8}));
-    }
-  }
-  NamedTensors outputs() override { return {{"x", x_}}; }
-
- private:
-  int views_;
-  at::Tensor x_;
-};
-
-TEST(OperatorShare, ViewsAreNoOperators) {
-  Views few(1), many(50);
-  const OperatorShare without = operator_share(few), with = operator_share(many);
-  EXPECT_EQ(without.operators, 100);
-  EXPECT_EQ(with.operators, 100);
-  EXPECT_EQ(without.uncounted, 100);
-  EXPECT_EQ(with.uncounted, 5000);
-  EXPECT_NE(padding_of(with, without, false).find("50 views and composites an operator"), std::string::npos);
-  EXPECT_EQ(padding_of(without, without, false), "");
-}
-
 // Larger small cases, which nobody counts, would hide what is slow at every size but the counted ones.
 TEST(OperatorShare, TheSmallCaseIsOneWhoseInstructionsAreCounted) {
   Component component;

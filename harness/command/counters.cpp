@@ -59,6 +59,7 @@ json observe(const Cell& cell, const CountedRun& run, std::uint64_t seed, bool t
   row["launches_by_kernel"] = run.counters.launches_by_kernel;
   row["products_by_shape"] = run.counters.products_by_shape;
   row["process_calls"] = run.counters.process_calls;
+  row["layout"] = run.counters.layout;
   for (const Choice& choice : run.choices) row["choices"][choice.of] = choice.taken + "; " + choice.why;
   return {{"row", row},
           {"failures",

@@ -37,11 +37,11 @@ Subject set_up(const Component& component, Variant variant, const Setting& setti
 }
 
 // With `process_calls`, in a run of its own: observing operators takes memory too.
-CounterSnapshot count_one(Runnable& runnable, bool process_calls) {
+CounterSnapshot count_one(Runnable& runnable, bool process_calls, CounterScope::Settings settings) {
   runnable.start_over();
   CounterSnapshot counts;
   {
-    const CounterScope scope;
+    const CounterScope scope(settings);
     runnable.run();
     counts = scope.snapshot();
   }
@@ -62,8 +62,10 @@ CountedRun count_run(const Component& component, Variant variant, const Setting&
                         "counted");
   // A baseline may ask the process for what it likes; simt's own machinery does.
   const bool process_calls = variant == Variant::kOptimized && setting.device.is_cpu();
-  const CounterSnapshot first = count_one(*subject.runnable, process_calls);
-  CounterSnapshot second = count_one(*subject.runnable, process_calls);
+  CounterScope::Settings settings = CounterScope::default_settings();
+  settings.layouts = variant != Variant::kOptimized && setting.device.is_cpu();
+  const CounterSnapshot first = count_one(*subject.runnable, process_calls, settings);
+  CounterSnapshot second = count_one(*subject.runnable, process_calls, settings);
   if (variant == Variant::kLibrary) second = with_settled_peak(second, first);
   const std::string changed = difference(comparable(first, component.spec, variant, setting),
                                          comparable(second, component.spec, variant, setting));

@@ -22,9 +22,10 @@ struct CounterScope::State {
   int peak_meter = 0;
   std::shared_ptr<DeviceMemoryObserver> device_memory;
   std::unique_ptr<c10::DebugInfoGuard> device_guard;
+  bool layouts = false;
 };
 
-CounterScope::CounterScope() : CounterScope(Settings{at::globalContext().hasCUDA()}) {}
+CounterScope::Settings CounterScope::default_settings() { return {at::globalContext().hasCUDA(), false}; }
 
 CounterScope::CounterScope(Settings settings) : state_(std::make_unique<State>()) {
   TrackedAllocator& allocator = TrackedAllocator::instance();
@@ -34,7 +35,8 @@ CounterScope::CounterScope(Settings settings) : state_(std::make_unique<State>()
     state_->device_guard =
         std::make_unique<c10::DebugInfoGuard>(c10::DebugInfoKind::PROFILER_STATE, state_->device_memory);
   }
-  start_operator_counting(settings.track_devices);
+  state_->layouts = settings.layouts;
+  start_operator_counting(settings.track_devices || settings.layouts);
   state_->operators = operator_totals();
   state_->memory = allocator.totals();
 }
@@ -86,6 +88,12 @@ CounterSnapshot CounterScope::snapshot() const {
   result.launches_by_kernel = since(state_->operators.launches, operators.launches);
   result.products_by_shape = since(state_->operators.products, operators.products);
   for (const auto& [name, count] : result.forward_calls_by_name) result.forward_calls += count;
+  if (state_->layouts)
+    result.layout =
+        since({{"views", state_->operators.views},
+               {"strided", state_->operators.strided},
+               {"spanned_bytes", state_->operators.spanned_bytes}},
+              {{"views", operators.views}, {"strided", operators.strided}, {"spanned_bytes", operators.spanned_bytes}});
   return result;
 }
 

@@ -17,9 +17,10 @@ class CounterScope {
   struct Settings {
     // Look at the tensors of copies to tell device copies, and count device memory. Costs 100-200 ns an operator.
     bool track_devices = false;
+    bool layouts = false;  // counts views, and looks at how operands lie; costs as much
   };
-  // Devices are tracked where the process has CUDA.
-  CounterScope();
+  static Settings default_settings();  // devices are tracked where the process has CUDA
+  CounterScope() : CounterScope(default_settings()) {}
   explicit CounterScope(Settings settings);
   ~CounterScope();
   CounterScope(const CounterScope&) = delete;

@@ -100,6 +100,32 @@ TEST(CounterScope, DeviceCopies) {
   EXPECT_EQ(scope.snapshot().device_copies, 1);
 }
 
+TEST(CounterScope, LayoutsWhereTheyAreAskedFor) {
+  const at::Tensor x = at::ones({4, 8}), far = at::ones({4, 1024}).narrow(1, 0, 8), w = at::ones({3, 8});
+  const at::Tensor rows = at::tensor({1, 2}, at::kLong);
+  const auto layout_of = [](const std::function<void()>& work) {
+    const CounterScope scope(CounterScope::Settings{false, true});
+    work();
+    return scope.snapshot().layout;
+  };
+  using Layout = std::map<std::string, std::int64_t>;
+  EXPECT_TRUE(count([&] { at::add(x, far); }).layout.empty());
+  EXPECT_EQ(layout_of([&] { at::add(x, x); }), (Layout{{"spanned_bytes", 2 * 4 * 32}}));
+  EXPECT_EQ(layout_of([&] { at::add(x, far); }),
+            (Layout{{"spanned_bytes", 4 * 32 + 4 * (3 * 1024 + 8)}, {"strided", 1}}));
+  EXPECT_EQ(layout_of([&] { at::cat({x, far}, 1); }).at("strided"), 1) << "of a list of operands";
+  EXPECT_EQ(layout_of([&] { x.index({rows}); }).at("spanned_bytes"), 4 * 32 + 2 * 8) << "of optional ones";
+  EXPECT_EQ(layout_of([&] { x.view({2, 4, 4}); }), (Layout{{"views", 1}}));
+  const auto views_of = [&](int times) {
+    return layout_of([&] {
+             for (int i = 0; i < times; ++i) at::linear(x, w), x.select(0, 1).detach();
+           })
+        .at("views");
+  };
+  EXPECT_GE(views_of(1), 3) << "the composite, the view and what they ask of their kind";
+  EXPECT_EQ(views_of(4), 4 * views_of(1));
+}
+
 TEST(CounterScope, AllThreadsAndNestedScopes) {
   const at::Tensor x = at::ones({16});
   const CounterScope outer;

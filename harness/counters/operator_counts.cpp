@@ -29,6 +29,7 @@ struct Operator {
 
 struct Counts {
   std::atomic<std::int64_t> dispatches{0}, scalar_reads{0}, sync_calls{0}, copies{0}, device_copies{0};
+  std::atomic<std::int64_t> views{0}, strided{0}, spanned_bytes{0};
   std::mutex mutex;                // of all below
   std::deque<Operator> operators;  // addresses stay valid
   std::unordered_map<const void*, Operator*> by_schema;
@@ -85,6 +86,25 @@ bool crosses_devices(const at::RecordFunction& function) {
   return false;
 }
 
+// How an operand lies in memory, which no count of calls or of results' bytes tells.
+void count_layout(const at::Tensor& operand) {
+  if (!operand.defined() || operand.layout() != at::kStrided || operand.numel() == 0) return;
+  std::int64_t last = 0;
+  for (std::int64_t dim = 0; dim < operand.dim(); ++dim) last += (operand.size(dim) - 1) * operand.stride(dim);
+  const auto bytes = (last + 1) * static_cast<std::int64_t>(operand.element_size());
+  counts().strided.fetch_add(!operand.is_contiguous(), std::memory_order_relaxed);
+  counts().spanned_bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void count_layouts(const at::RecordFunction& function) {
+  for (const auto& value : function.inputs()) {
+    if (value.isTensor()) count_layout(value.toTensor());
+    if (!value.isList()) continue;
+    for (const c10::IValue& element : value.toListRef())
+      if (element.isTensor()) count_layout(element.toTensor());
+  }
+}
+
 std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function) {
   Operator& op = lookup(function);
   Running& here = running();
@@ -98,7 +118,9 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function
   }
   // A device's masked_select issues a nonzero and an equal reads a scalar: one wait each, not two.
   if (op.classification.synchronises && here.synchronising == 0) all.sync_calls.fetch_add(1, std::memory_order_relaxed);
+  if (kind == OperatorKind::kTransparent && outermost) all.views.fetch_add(1, std::memory_order_relaxed);
   if (counted && outermost) {
+    if (function.needsInputs()) count_layouts(function);
     op.count.fetch_add(1, std::memory_order_relaxed);
     if (kind == OperatorKind::kDispatch) {
       all.dispatches.fetch_add(1, std::memory_order_relaxed);
@@ -143,10 +165,10 @@ void on_device_event(DeviceEvent event, const std::string& name) {
 
 }  // namespace
 
-void start_operator_counting(bool track_devices) {
+void start_operator_counting(bool look_at_operands) {
 #ifndef NDEBUG
   // LibTorch's own release build never marks inputs as readable, so its header's debug check would always fire.
-  if (track_devices)
+  if (look_at_operands)
     throw Error(ErrorKind::kInternal, "device counters", "a build without NDEBUG",
                 "build with CMAKE_BUILD_TYPE=Release or RelWithDebInfo");
 #endif
@@ -154,7 +176,7 @@ void start_operator_counting(bool track_devices) {
   const std::lock_guard lock(all.mutex);
   if (all.holders++ > 0) return;
   all.callback = at::addGlobalCallback(
-      at::RecordFunctionCallback(on_start, on_end).needsInputs(track_devices).scopes({at::RecordScope::FUNCTION}));
+      at::RecordFunctionCallback(on_start, on_end).needsInputs(look_at_operands).scopes({at::RecordScope::FUNCTION}));
   forward_call_observer = on_forward;
   device_event_observer = on_device_event;
 }
@@ -171,8 +193,9 @@ void stop_operator_counting() {
 OperatorTotals operator_totals() {
   Counts& all = counts();
   const std::lock_guard lock(all.mutex);
-  OperatorTotals totals{all.dispatches,    all.scalar_reads, all.sync_calls, all.copies, all.device_copies, {},
-                        all.forward_calls, all.launches,     all.products};
+  OperatorTotals totals{all.dispatches, all.scalar_reads, all.sync_calls,    all.copies, all.device_copies,
+                        all.views,      all.strided,      all.spanned_bytes, {},         all.forward_calls,
+                        all.launches,   all.products};
   for (const auto& op : all.operators)
     if (op.count > 0) totals.by_name[op.name] += op.count;
   return totals;

@@ -9,13 +9,14 @@ namespace twinbench {
 
 struct OperatorTotals {
   std::int64_t dispatches = 0, scalar_reads = 0, sync_calls = 0, copies = 0, device_copies = 0;
+  std::int64_t views = 0, strided = 0, spanned_bytes = 0;  // the last two only where operands are looked at
   std::map<std::string, std::int64_t> by_name;
   std::map<std::string, std::int64_t> forward_calls;
   std::map<std::string, std::int64_t> launches, products;  // of the CUDA path, by kernel and by shape
 };
 
 // Reference-counted: the callback exists while at least one caller holds it.
-void start_operator_counting(bool track_devices);
+void start_operator_counting(bool look_at_operands);
 void stop_operator_counting();
 OperatorTotals operator_totals();
 

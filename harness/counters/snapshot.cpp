@@ -61,6 +61,7 @@ const std::vector<CounterMap>& counter_maps() {
       {"launches_by_kernel", &CounterSnapshot::launches_by_kernel},
       {"products_by_shape", &CounterSnapshot::products_by_shape},
       {"process_calls", &CounterSnapshot::process_calls},
+      {"layout", &CounterSnapshot::layout},
   };
   return maps;
 }

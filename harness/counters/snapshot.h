@@ -34,6 +34,10 @@ struct CounterSnapshot {
   // <name>" for each that was recorded; the library's products by shape, on every path that uses `multiply`.
   std::map<std::string, std::int64_t> launches_by_kernel, products_by_shape;
   std::map<std::string, std::int64_t> process_calls;  // see ProcessCallScope; of the optimized variant on the CPU
+  // Of variants in LibTorch's operators on the CPU, which could be slow by them at a size where nobody looks. "views":
+  // views, metadata and composites, and those that these issue; of the operands of counted ones, "strided": how many do
+  // not lie densely in the order of rows, "spanned_bytes": from their first byte to their last.
+  std::map<std::string, std::int64_t> layout;
 
   // By field name ("dispatches"), or "forward_calls.<component>", "launches" (of kernels on their own),
   // "graph_launches", "captures" or "products" (all of them), or an operator's name (0 where it did not run).

@@ -1,7 +1,8 @@
-// Each size by itself far beyond what any case has, all others small: what is cut off, wraps around or overflows there
-// lies outside every listed case and nearly every draw. One run a setting, judged as parity judges it. From small cases
-// of each pass in every revision, and from another one in turn; TWINBENCH_EVERY takes all of them,
-// TWINBENCH_FAR_COMPONENTS, an expression as of --filter, some components by their ids, TWINBENCH_FAR_TIMES tells each.
+// Each size by itself far beyond what any case has, all others small, and each two beyond a hundred: what is cut off,
+// wraps around or overflows there lies outside every listed case and nearly every draw. One run a setting, judged as
+// parity judges it. From small cases of each pass in every revision, and from another one in turn, and some pairs;
+// TWINBENCH_EVERY takes all of them, TWINBENCH_FAR_COMPONENTS, an expression as of --filter, some components by their
+// ids, TWINBENCH_FAR_TIMES tells each.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
@@ -33,8 +34,11 @@ struct Far {
   const Case* base;
   std::string size;
   std::int64_t value = 0;
+  std::string other = "";  // of two
+  std::int64_t other_value = 0;
   std::string name() const {
-    return component->spec.id() + "/" + base->name + " " + size + "=" + std::to_string(value);
+    const std::string second = other.empty() ? "" : " " + other + "=" + std::to_string(other_value);
+    return component->spec.id() + "/" + base->name + " " + size + "=" + std::to_string(value) + second;
   }
 };
 
@@ -44,6 +48,7 @@ Case with_size(const Far& far) {
   Case one = *far.base;
   one.name = "far";
   one.sizes[far.size] = far.value;
+  if (!far.other.empty()) one.sizes[far.other] = far.other_value;
   return one;
 }
 
@@ -69,6 +74,18 @@ double more_operators(const Far& far, std::int64_t near, std::int64_t twice, dou
   return each;
 }
 
+double operators_of(const Case* base, const Far& far) {
+  static std::map<const Case*, double> of_bases;
+  if (!of_bases.count(base)) of_bases[base] = operators_of(far, base->sizes.at(far.size));
+  return of_bases.at(base);
+}
+
+bool fits(const Far& far, double operators, double most_elements) {
+  const Setting setting = completed(far.component->spec.signature, {with_size(far), Dtype::kFp32});
+  return operators <= kMostOperators && input_elements(*far.component, setting) <= most_elements &&
+         (!far.component->spec.cost || far.component->spec.cost(setting).flops <= kMostFlops);
+}
+
 // As far as the limits allow; 0 where that is no further than the listed small cases.
 std::int64_t farthest(Far far, const SizeSpec& size, double most_elements) {
   std::int64_t listed = 0;
@@ -78,21 +95,16 @@ std::int64_t farthest(Far far, const SizeSpec& size, double most_elements) {
   const std::int64_t near = far.base->sizes.at(size.name),
                      twice = std::min(size.high, std::max<std::int64_t>(2 * near, 4));
   if (twice <= near) return 0;
-  static std::map<const Case*, double> of_bases;
-  if (!of_bases.count(far.base)) of_bases[far.base] = operators_of(far, near);
-  const double operators = of_bases.at(far.base);
+  const double operators = operators_of(far.base, far);
   if (operators > kMostOperators) return 0;
   const double each = more_operators(far, near, twice, operators);
-  const auto fits = [&](std::int64_t value) {
+  const auto fits_at = [&](std::int64_t value) {
     far.value = value;
-    const Setting setting = completed(far.component->spec.signature, {with_size(far), Dtype::kFp32});
-    return operators + each * static_cast<double>(value - near) <= kMostOperators &&
-           input_elements(*far.component, setting) <= most_elements &&
-           (!far.component->spec.cost || far.component->spec.cost(setting).flops <= kMostFlops);
+    return fits(far, operators + each * static_cast<double>(value - near), most_elements);
   };
   const bool nodes = far.component->spec.id() == "sem.cayley" && size.name == "dim";
   std::int64_t value = std::min<std::int64_t>(size.high, nodes ? kMostNodes : 100'003);
-  while (value > listed && !fits(value)) value = value * 3 / 4;
+  while (value > listed && !fits_at(value)) value = value * 3 / 4;
   if (value >= 16 && name_hash(sample_of_tests() + far.name()) % 2 == 0) value -= value % 16;  // whole vectors
   return value > listed ? value : 0;
 }
@@ -159,19 +171,25 @@ std::vector<const Case*> chosen_of(const std::vector<const Case*>& cases, const 
   return chosen;
 }
 
+// By pass, from few elements to many.
+std::map<Pass, std::vector<const Case*>> growing_cases(const Component& component) {
+  std::map<Pass, std::vector<const Case*>> passes;
+  for (const Case& one : component.spec.cases)
+    if (may_grow(one)) passes[one.pass].push_back(&one);
+  for (auto& [pass, cases] : passes)
+    std::stable_sort(cases.begin(), cases.end(), [&](const Case* a, const Case* b) {
+      return elements_of(component, *a) < elements_of(component, *b);
+    });
+  return passes;
+}
+
 std::vector<Far> far_settings(Device device, double most_elements) {
   std::vector<Far> all;
   for (const Component& component : components()) {
     if (!is_wanted(component) || is_too_slow(component) ||
         !component.supports(Variant::kOptimized, device, Dtype::kFp32))
       continue;
-    std::map<Pass, std::vector<const Case*>> passes;
-    for (const Case& one : component.spec.cases)
-      if (may_grow(one)) passes[one.pass].push_back(&one);
-    for (auto& [pass, cases] : passes) {
-      std::stable_sort(cases.begin(), cases.end(), [&](const Case* a, const Case* b) {
-        return elements_of(component, *a) < elements_of(component, *b);
-      });
+    for (const auto& [pass, cases] : growing_cases(component)) {
       for (const SizeSpec& size : component.spec.signature.sizes)
         for (const Case* const base : chosen_of(cases, size.name)) {
           if (!base->sizes.count(size.name) || !size.is_there(base->sizes.at(size.name))) continue;
@@ -185,6 +203,60 @@ std::vector<Far> far_settings(Device device, double most_elements) {
     }
   }
   return all;
+}
+
+constexpr std::int64_t kBeyond = 101, kLeastOfTwo = 130, kMostOfTwo = 300;
+
+// Each two sizes of small cases of each pass, not yet as far as they will be.
+std::vector<Far> pairs_of_sizes(Device device) {
+  std::vector<Far> all;
+  for (const Component& component : components()) {
+    if (!is_wanted(component) || is_too_slow(component) ||
+        !component.supports(Variant::kOptimized, device, Dtype::kFp32))
+      continue;
+    for (const auto& [pass, cases] : growing_cases(component)) {
+      for (const Case* const base : chosen_of(cases, "each two")) {
+        std::vector<std::string> sizes;
+        for (const SizeSpec& size : component.spec.signature.sizes)
+          if (size.high >= kBeyond && base->sizes.count(size.name) && size.is_there(base->sizes.at(size.name)))
+            sizes.push_back(size.name);
+        for (std::size_t first = 0; first < sizes.size(); ++first)
+          for (std::size_t second = first + 1; second < sizes.size(); ++second)
+            all.push_back({&component, base, sizes[first], 0, sizes[second], 0});
+      }
+    }
+  }
+  return all;
+}
+
+// Both as far as the limits allow, at most kMostOfTwo; false where that is not beyond a hundred.
+bool set_both(Far& far, double most_elements) {
+  const auto drawn = [&](const std::string& size) {
+    const auto& sizes = far.component->spec.signature.sizes;
+    const auto of = std::find_if(sizes.begin(), sizes.end(), [&](const SizeSpec& one) { return one.name == size; });
+    const auto more = static_cast<std::int64_t>(name_hash(sample_of_tests() + far.name() + size) %
+                                                static_cast<std::uint64_t>(kMostOfTwo - kLeastOfTwo));
+    return std::min(of->high, kLeastOfTwo + more);
+  };
+  const std::int64_t first = drawn(far.size), second = drawn(far.other);
+  const double operators = std::max(1.0, operators_of(far.base, far));
+  double each[2], near[2];
+  for (const int which : {0, 1}) {
+    const Far one{far.component, far.base, which == 0 ? far.size : far.other};
+    const std::int64_t of_base = far.base->sizes.at(one.size), twice = std::max<std::int64_t>(2 * of_base, 4);
+    near[which] = static_cast<double>(of_base);
+    each[which] = more_operators(one, of_base, twice, operators) / operators;
+  }
+  const auto times = [&](int which, std::int64_t value) {
+    return std::max(1.0, 1 + each[which] * (static_cast<double>(value) - near[which]));
+  };
+  far.value = first, far.other_value = second;
+  while (!fits(far, operators * times(0, far.value) * times(1, far.other_value), most_elements)) {
+    std::int64_t& larger = far.value > far.other_value ? far.value : far.other_value;
+    larger = larger * 7 / 8;
+    if (larger < kBeyond) return false;
+  }
+  return true;
 }
 
 // Beyond the limits above, where it is known how far the base must go.
@@ -208,7 +280,7 @@ void expect_right(const std::vector<Far>& all, Device device) {
       std::printf("%7.3f s %s\n", seconds, far.name().c_str()), std::fflush(stdout);
   }
   std::printf("%d settings judged\n", cases);
-  EXPECT_GT(cases, 0);
+  EXPECT_GT(cases, 0) << "none, or TWINBENCH_FAR_COMPONENTS names no component that is asked";
 }
 
 TEST(FarSizes, EachByItself) {
@@ -220,8 +292,28 @@ TEST(FarSizes, EachByItself) {
   expect_right(all, Device());
 }
 
+std::vector<Far> far_pairs(Device device, double most_elements) {
+  std::vector<Far> all;
+  for (Far& far : pairs_of_sizes(device)) try {
+      if (set_both(far, most_elements)) all.push_back(far);
+    } catch (const Error&) {  // sizes that go with others
+    }
+  return all;
+}
+
+// Some of them in each revision.
+std::vector<Far> in_turn(const std::vector<Far>& all, std::size_t most) {
+  return taken_and_told(all, most, [](const Far& far) { return far.name(); });
+}
+
+TEST(FarSizes, EachTwo) { expect_right(in_turn(far_pairs(Device(), 300'000), 150), Device()); }
+
+TEST(FarSizes, EachTwoOnThePathOfTheCard) {
+  expect_right(in_turn(far_pairs(Device::simt(), 20'000), 15), Device::simt());
+}
+
 TEST(FarSizes, EachByItselfOnThePathOfTheCard) {
-  auto some = taken_and_told(far_settings(Device::simt(), 20'000), 15, [](const Far& far) { return far.name(); });
+  auto some = in_turn(far_settings(Device::simt(), 20'000), 15);
   some.push_back(of_case("energy_flow.spawn_admission", "full", "slots", 7'001));  // beyond what a thread keeps
   expect_right(some, Device::simt());
 }

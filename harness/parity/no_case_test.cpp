@@ -4,6 +4,7 @@
 
 #include "harness/compare/inputs.h"
 #include "harness/parity/reference.h"
+#include "harness/parity/rounding_decisions.h"
 #include "harness/parity/test_component.h"
 #include "harness/parity/trials.h"
 #include "src/inputs.h"
@@ -62,6 +63,41 @@ TEST(NoCase, AnExactOutputThatHangsOnRoundings) {
   EXPECT_EQ(no_case(component, setting), "");
   setting.input_case.sizes = {{"rows", 100'000}};
   EXPECT_NE(no_case(component, setting).find("'word' is exact: it hangs"), std::string::npos);
+}
+
+// A row for each decision, of which so many are close.
+class Decides : public Runnable {
+ public:
+  Decides(const NamedTensors& inputs, const Setting& setting)
+      : x_(inputs["x"]), mode_(setting.rounds_as()), close_(setting.size("close")) {}
+  void run() override {
+    y_ = rounded(x_, mode_).clone();
+    for (std::int64_t row = 0; row < y_.size(0); ++row)
+      if (decided(1, 0, row < close_ ? kCloseDecision / 10 : 1) == 0) y_[row].fill_(0);
+  }
+  NamedTensors outputs() override { return {{"y", y_}}; }
+
+ private:
+  at::Tensor x_, y_;
+  const Dtype mode_;
+  const std::int64_t close_;
+};
+
+TEST(NoCase, MoreThanHalfOfTheElementsHangOnCloseDecisions) {
+  Component component = test_component<Decides, Decides>(
+      "decides", {
+                     .sizes = {{"rows", 1}, {"close", 0}},
+                     .inputs = {data("x", "rows, 5", from_case(1))},
+                     .outputs = {output("y", "rows, 5", {Tolerance::Kind::kBound, {1e-5, 1e-6}, {2e-2, 1e-2}, "test"})},
+                 });
+  component.spec.dtypes = {Dtype::kBf16};
+  Setting setting;
+  setting.dtype = Dtype::kBf16;
+  setting.input_case.name = "any";
+  setting.input_case.sizes = {{"rows", 100}, {"close", 50}};
+  EXPECT_EQ(no_case(component, setting), "");
+  setting.input_case.sizes["close"] = 51;
+  EXPECT_NE(no_case(component, setting).find("tainted by decisions"), std::string::npos) << no_case(component, setting);
 }
 
 // A third of the surface follows from one close decision, which the baseline takes otherwise.

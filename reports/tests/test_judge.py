@@ -288,6 +288,14 @@ def test_regions_of_library_products_are_the_processors_own_and_others_are_not(l
     assert judge(load(root), pins={cell: {"process_calls.heap": 8}}).exit_code == 1
 
 
+def test_views_of_a_baseline_are_pinned(load):
+    root, cell = synthetic.full(), synthetic.cell("sem.scan", "baseline")
+    row = next(row for row in root["twinbench"]["counters"] if row["cell"] == cell)
+    row["layout"] = {"views": 9, "strided": 2, "spanned_bytes": 640}
+    assert judge(load(root), pins={cell: {"layout.views": 9, "layout.strided": 2}}).exit_code == 0
+    assert judge(load(root), pins={cell: {"layout.views": 8}}).exit_code == 1
+
+
 def test_more_counted_than_in_the_baseline_record_fails(load):
     before, root = load(synthetic.full(), "before.json"), synthetic.full()
     row = next(row for row in root["twinbench"]["counters"] if row["cell"] == synthetic.cell("sem.scan", "optimized"))

@@ -19,7 +19,7 @@ Counters = dict[str, int]
 Pins = dict[str, Counters]  # by cell; a count of one operator is named by_name.<operator>
 # Maps of a pin, and whether a record holds them too.
 _NESTED = {"by_name": True, "forward_calls_by_name": False, "launches_by_kernel": True, "products_by_shape": True,
-           "process_calls": True}
+           "process_calls": True, "layout": True}
 _PRODUCTS, _REGIONS = ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm"), "process_calls.parallel"
 
 

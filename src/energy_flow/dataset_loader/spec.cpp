@@ -35,6 +35,11 @@ std::int64_t baseline_allocations(const Setting& setting) {
 
 Cost cost(const Setting& setting) { return delivery_cost(delivered_rows(setting), setting); }
 
+// The baseline reads the whole file before it delivers.
+double host_bytes(const Setting& setting) {
+  return delivery_cost(setting.size("rows"), setting).bytes + cost(setting).bytes;
+}
+
 std::string broken_batches(const NamedTensors& inputs, const NamedTensors& outputs, const Setting& setting) {
   return broken_delivery(inputs, outputs, delivered_rows(setting));
 }
@@ -48,6 +53,7 @@ ComponentSpec make_spec() {
   spec.finish_inputs = finish_pairs;
   spec.proof = {{"copies", "", baseline_copies, nothing}, {"allocations", "", baseline_allocations, nothing}};
   spec.cost = cost;
+  spec.host_bytes = host_bytes;
   spec.invariants = {{"each row once, with its own embeddings and texts", broken_batches}};
   return spec;
 }
