@@ -142,8 +142,9 @@ std::vector<const Case*> small_cases_for(const Cell& timed, bool host) {
   if (small.empty()) return {};
   const auto counted = counted_by_instructions(small);
   std::vector<const Case*> result = {std::ranges::max_element(counted, {}, rank)->input_case};
+  if (!host) return result;
   const Case* const most = std::ranges::max_element(small, {}, rank)->input_case;
-  if (host && most != result.front()) result.push_back(most);
+  if (most != result.front()) result.push_back(most);
   return result;
 }
 

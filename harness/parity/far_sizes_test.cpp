@@ -74,10 +74,11 @@ double more_operators(const Far& far, std::int64_t near, std::int64_t twice, dou
   return each;
 }
 
-double operators_of(const Case* base, const Far& far) {
+double operators_of_base(const Far& far) {
   static std::map<const Case*, double> of_bases;
-  if (!of_bases.count(base)) of_bases[base] = operators_of(far, base->sizes.at(far.size));
-  return of_bases.at(base);
+  if (!of_bases.count(far.base))
+    of_bases[far.base] = operators_of({far.component, far.base, far.size}, far.base->sizes.at(far.size));
+  return of_bases.at(far.base);
 }
 
 bool fits(const Far& far, double operators, double most_elements) {
@@ -95,7 +96,7 @@ std::int64_t farthest(Far far, const SizeSpec& size, double most_elements) {
   const std::int64_t near = far.base->sizes.at(size.name),
                      twice = std::min(size.high, std::max<std::int64_t>(2 * near, 4));
   if (twice <= near) return 0;
-  const double operators = operators_of(far.base, far);
+  const double operators = operators_of_base(far);
   if (operators > kMostOperators) return 0;
   const double each = more_operators(far, near, twice, operators);
   const auto fits_at = [&](std::int64_t value) {
@@ -239,7 +240,7 @@ bool set_both(Far& far, double most_elements) {
     return std::min(of->high, kLeastOfTwo + more);
   };
   const std::int64_t first = drawn(far.size), second = drawn(far.other);
-  const double operators = std::max(1.0, operators_of(far.base, far));
+  const double operators = std::max(1.0, operators_of_base(far));
   double each[2], near[2];
   for (const int which : {0, 1}) {
     const Far one{far.component, far.base, which == 0 ? far.size : far.other};
@@ -292,25 +293,23 @@ TEST(FarSizes, EachByItself) {
   expect_right(all, Device());
 }
 
-std::vector<Far> far_pairs(Device device, double most_elements) {
+// Some of them in each revision.
+std::vector<Far> in_turn(const std::vector<Far>& all, std::size_t most) {
+  return taken_and_told(all, most, [](const Far& far) { return far.name(); });
+}
+
+std::vector<Far> far_pairs(Device device, std::size_t most, double most_elements) {
   std::vector<Far> all;
-  for (Far& far : pairs_of_sizes(device)) try {
+  for (Far& far : in_turn(pairs_of_sizes(device), most)) try {
       if (set_both(far, most_elements)) all.push_back(far);
     } catch (const Error&) {  // sizes that go with others
     }
   return all;
 }
 
-// Some of them in each revision.
-std::vector<Far> in_turn(const std::vector<Far>& all, std::size_t most) {
-  return taken_and_told(all, most, [](const Far& far) { return far.name(); });
-}
+TEST(FarSizes, EachTwo) { expect_right(far_pairs(Device(), 120, 300'000), Device()); }
 
-TEST(FarSizes, EachTwo) { expect_right(in_turn(far_pairs(Device(), 300'000), 150), Device()); }
-
-TEST(FarSizes, EachTwoOnThePathOfTheCard) {
-  expect_right(in_turn(far_pairs(Device::simt(), 20'000), 15), Device::simt());
-}
+TEST(FarSizes, EachTwoOnThePathOfTheCard) { expect_right(far_pairs(Device::simt(), 40, 20'000), Device::simt()); }
 
 TEST(FarSizes, EachByItselfOnThePathOfTheCard) {
   auto some = in_turn(far_settings(Device::simt(), 20'000), 15);

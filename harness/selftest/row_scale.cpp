@@ -149,6 +149,11 @@ Component row_scale_component(Factory optimized) {
   return component;
 }
 
+Cost row_scale_cost(const Setting& setting) {
+  const auto elements = static_cast<double>(setting.size("items") * setting.size("width"));
+  return {8 * elements, elements};
+}
+
 Setting row_scale_setting(Component& component, std::int64_t items, std::int64_t width, Options options, Pass pass) {
   Setting setting;
   setting.input_case.name = "selftest";

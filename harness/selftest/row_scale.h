@@ -51,6 +51,9 @@ class RowScaleOrOracle : public Runnable {
 // Case options: infinite_row, nan_row (that row's scale or x), magnitude (of scale), offset (of x).
 Component row_scale_component(Factory optimized);
 
+// x read once and y written once; the component declares none by itself.
+Cost row_scale_cost(const Setting& setting);
+
 // {items, width} with these options, fp32 on the CPU, named "selftest" as the component's only case.
 Setting row_scale_setting(Component& component, std::int64_t items, std::int64_t width, Options options = {},
                           Pass pass = Pass::kForward);

@@ -363,8 +363,8 @@ SelftestCase dear_cost() {
   SelftestCase planted =
       plant("dear_cost", "declares ten times the bytes that there are", "cost", make<RowScale>, Variant::kBaseline);
   planted.component.spec.cost = [](const Setting& setting) {
-    const auto elements = static_cast<double>(setting.size("items") * setting.size("width"));
-    return Cost{10 * 8 * elements, elements};
+    const Cost right = row_scale_cost(setting);
+    return Cost{10 * right.bytes, right.flops};
   };
   return planted;
 }

@@ -138,10 +138,7 @@ SelftestCase with_small_case(SelftestCase one, Factory baseline) {
   small.name = "small";
   small.timed = false;
   one.component.spec.cases = {small};
-  one.component.spec.cost = [](const Setting& setting) {
-    const auto elements = static_cast<double>(setting.size("items") * setting.size("width"));
-    return Cost{8 * elements, elements};
-  };
+  one.component.spec.cost = row_scale_cost;
   one.setting.input_case.sizes["items"] = 600;
   return one;
 }
