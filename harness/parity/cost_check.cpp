@@ -149,9 +149,14 @@ void check_cost(const Component& component, const Setting& setting, const NamedT
   if (!component.spec.cost) return result.skip("the component declares no cost");
   Setting complete = bound(component.spec.signature, generated, setting);
   complete.device = c10::Device(c10::DeviceType::CPU);
-  const std::string different =
-      cost_difference(component.spec, component.spec.cost(complete), counted_cost(component, complete, generated));
-  if (!different.empty()) result.fail(different);
+  const CountedCost counted = counted_cost(component, complete, generated);
+  const std::string different = cost_difference(component.spec, component.spec.cost(complete), counted);
+  if (!different.empty()) return result.fail(different);
+  constexpr double kMostHandled = 2;  // each byte read once and written once
+  const double handled = component.spec.host_bytes ? component.spec.host_bytes(complete) : 0;
+  if (handled > kSlack * kMostHandled * counted.bytes)
+    result.fail(c10::str("loops beside operators are said to handle ", handled, " bytes, more than ", kMostHandled,
+                         " times those of all inputs and outputs, ", counted.bytes, ": any loop would be short enough"));
 }
 
 }  // namespace twinbench

@@ -27,7 +27,8 @@ CountedCost counted_cost(const Component& component, const Setting& setting, con
 // products that are needed.
 std::string cost_difference(const ComponentSpec& spec, const Cost& declared, const CountedCost& counted);
 
-// The check: cost_difference() of the component's own cost. Skips where it declares none.
+// The check: cost_difference() of the component's own cost, and what its loops are said to handle (host_bytes) against
+// twice the bytes that were counted. Skips where it declares no cost.
 void check_cost(const Component& component, const Setting& setting, const NamedTensors& generated, CheckResult& result);
 
 }  // namespace twinbench

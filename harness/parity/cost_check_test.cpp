@@ -31,6 +31,15 @@ TEST(CostCheck, EveryDeclaredCost) {
   EXPECT_GT(judged, 30);
 }
 
+TEST(CostCheck, WhatLoopsHandleIsNoMoreThanIsThere) {
+  Component component = find_component("energy_flow.dataset_loader");
+  const auto right = component.spec.host_bytes;
+  const Case& small = component.spec.cases.at(1);
+  EXPECT_EQ(finding(component, small, Dtype::kFp32), "");
+  component.spec.host_bytes = [&](const Setting& setting) { return 3 * right(setting); };
+  EXPECT_NE(finding(component, small, Dtype::kFp32).find("beside operators"), std::string::npos);
+}
+
 // A tenth of the bytes is found where every input is used, one of the FLOPs where matrix products are counted, in some
 // small case of each pass. Elsewhere no count bounds a cost from below: there `twinbench coverage` pins it.
 TEST(CostCheck, ATenthIsFound) {
