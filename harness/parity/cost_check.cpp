@@ -156,7 +156,7 @@ void check_cost(const Component& component, const Setting& setting, const NamedT
   const double handled = component.spec.host_bytes ? component.spec.host_bytes(complete) : 0;
   if (handled > kSlack * kMostHandled * counted.bytes)
     result.fail(c10::str("loops beside operators are said to handle ", handled, " bytes, more than ", kMostHandled,
-                         " times those of all inputs and outputs, ", counted.bytes, ": any loop would be short enough"));
+                         " times those of all inputs and outputs, ", counted.bytes, ": any loop would be short"));
 }
 
 }  // namespace twinbench

@@ -27,13 +27,15 @@ bool within(double value, const nlohmann::json& range) {
 Wrongness wrongness(const at::Tensor& wrong, const at::Tensor& right) {
   const at::Tensor y = exact_values(wrong), r = exact_values(right);
   constexpr double kBeyond = 1e30;
-  if (y.numel() != r.numel()) return {kBeyond, 0, 0};
+  if (y.numel() != r.numel()) return {kBeyond, 0, kBeyond, 0};
   const at::Tensor known = r.isfinite(), both = known.logical_and(y.isfinite());
   const at::Tensor got = y.masked_select(both), due = r.masked_select(both);
   const double squares = due.square().sum().item<double>(), off = (got - due).square().sum().item<double>();
   Wrongness found;
   found.error = squares > 0 ? std::sqrt(off / squares) : off > 0 ? kBeyond : 0;
   found.scale = squares > 0 ? (got * due).sum().item<double>() / squares : off > 0 ? kBeyond : 1;
+  found.beside =
+      squares > 0 ? std::sqrt((got - found.scale * due).square().sum().item<double>() / squares) : found.error;
   found.not_finite = known.logical_and(y.isfinite().logical_not()).to(at::kDouble).mean().item<double>();
   return found;
 }
@@ -50,8 +52,8 @@ std::string measured(const Reference& reference, const NamedTensors& outputs, co
   for (const auto& row : judged.outputs) {
     if (row.comparison.accepted()) continue;
     const Wrongness found = wrongness(outputs[row.name], reference.oracle()[row.name]);
-    all +=
-        c10::str("; of ", row.name, " error ", found.error, ", scale ", found.scale, ", not_finite ", found.not_finite);
+    all += c10::str("; of ", row.name, " error ", found.error, ", scale ", found.scale, ", beside ", found.beside,
+                    ", not_finite ", found.not_finite);
   }
   return all;
 }
@@ -72,6 +74,7 @@ std::string other_mistake(const nlohmann::json& documented, const Reference& ref
     const std::tuple<const char*, double, nlohmann::json> of[] = {
         {"error", found.error, measures.at("error")},
         {"scale", found.scale, measures.at("scale")},
+        {"beside", found.beside, measures.value("beside", nlohmann::json{0, 1e30})},
         {"not_finite", found.not_finite, measures.value("not_finite", nlohmann::json{0, 0})}};
     for (const auto& [what, value, range] : of) {
       if (!within(value, range))

@@ -107,9 +107,12 @@ TEST(DocumentedMistake, ErrorScaleAndWhatIsNotFiniteAreMeasured) {
   const Wrongness sign = wrongness(-right, right);
   EXPECT_DOUBLE_EQ(sign.error, 2);
   EXPECT_DOUBLE_EQ(sign.scale, -1);
+  EXPECT_DOUBLE_EQ(sign.beside, 0);
   const Wrongness beside = wrongness(right + at::tensor({0.0, 0.0, 5.0, 0.0}, at::kDouble), right);
   EXPECT_DOUBLE_EQ(beside.error, 1);
   EXPECT_DOUBLE_EQ(beside.scale, 1);
+  EXPECT_DOUBLE_EQ(beside.beside, 1);
+  EXPECT_DOUBLE_EQ(wrongness(1.5 * right + at::tensor({0.0, 0.0, 0.0, 2.5}, at::kDouble), right).beside, 0.5);
   const Wrongness lost = wrongness(at::tensor({3.0f, 4.0f, NAN, 0.0f}), right);
   EXPECT_DOUBLE_EQ(lost.error, 0);
   EXPECT_DOUBLE_EQ(lost.not_finite, 0.25);
