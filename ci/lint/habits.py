@@ -79,10 +79,16 @@ def processor_breaches(path: str, text: str) -> list[str]:
 
 
 # What makes a baseline slower than it says without an operator or, at one thread and a small size, an instruction more:
-# loops that the compiler must keep, memory that is locked or misses, and another way for more threads than one.
+# loops that the compiler must keep, memory that is locked or misses, another way for more threads than one, threads of
+# its own, operators, allocators and observers of LibTorch put in place of others, and files without a buffer.
 _SLOWED = re.compile(r"\bvolatile\b|\b__atomic_\w+|\b__sync_\w+|\bstd::atomic\w*|\bthread_local\b|\b__builtin_\w+"
                      r"|\b[gs]et_num_(?:interop_)?threads\b|\bget_thread_num\b|\bin_parallel_region\b"
-                     r"|\bhardware_concurrency\b|\bomp_\w+|#\s*pragma\b(?!\s+once)|#\s*include\s*<atomic>"
+                     r"|\bhardware_concurrency\b|\bomp_\w+|#\s*pragma\b(?!\s+once)"
+                     r"|#\s*include\s*<(?:atomic|thread|future)>"
+                     r"|\bstd::(?:jthread|thread|async)\b|\bpthread_\w+|\bRECORD_FUNCTION\w*|\bRecordFunction\w*"
+                     r"|\badd(?:Global|ThreadLocal)Callback\b|\bTORCH_LIBRARY\w*|\btorch::Library\b|\bDispatcher\b"
+                     r"|\bDispatchStub\b|\b(?:REGISTER|ALSO_REGISTER)_\w*DISPATCH\b|\b\w*CPUAllocator\b"
+                     r"|\bc10::Allocator\b|\bDebugInfo\w*|\bWarningHandler\w*|\bpubsetbuf\b|\bsetv?buf\b"
                      r"|^\s*static (?!const|inline )[\w:<>, ]+ \w+"
                      r"(?:\(\w+(?: *<< *\w+)?\)|\[\w+(?: *<< *\w+)?\]|\{.*\}| =.*)?;")
 # Attention's library way runs at one thread, and sets the number back.

@@ -101,7 +101,10 @@ def test_what_slows_a_baseline_and_nothing_else_is_refused():
                     "std::atomic<int> shared;", "if (at::get_num_threads() > 1) again();", "at::set_num_threads(1);",
                     "static char table[1 << 27];", "  static std::vector<char> table(1 << 27);",
                     "static std::vector<int> kept;", "thread_local int seen;", "static int calls = 0;",
-                    "#pragma GCC unroll 1", "__builtin_prefetch(place);"):
+                    "#pragma GCC unroll 1", "__builtin_prefetch(place);", "#include <thread>",
+                    "std::thread([] {}).join();", "RECORD_FUNCTION(\"a\", {});",
+                    "TORCH_LIBRARY_IMPL(aten, CPU, m) {}", "at::addThreadLocalCallback(slow);",
+                    "c10::SetCPUAllocator(&filling);", "file.rdbuf()->pubsetbuf(nullptr, 0);"):
         told, = habits.slowed_breaches("baselines/a/b/baseline.h", clean + planted)
         assert told.startswith("baselines/a/b/baseline.h:6: "), planted
         assert habits.slowed_breaches("optimized/a/b/cpu.cpp", planted) == []

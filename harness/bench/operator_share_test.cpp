@@ -83,6 +83,8 @@ TEST(OperatorShare, PaddingIsTimeThatASmallCaseDoesNotHave) {
   EXPECT_EQ(padding(0.7, 1, 10'000, 2e6, true), "") << "what a loop of the host takes a byte";
   EXPECT_NE(padding(0.7, 1, 10'000, 5e5, true), "");
   EXPECT_NE(padding(0.9, 1.5, 100'000, 1e6, false).find("where its operators are watched"), std::string::npos);
+  EXPECT_NE(padding_of({0.01, 0.009, 0.02, 1000, 1e4}, small, false).find("are watched"), std::string::npos);
+  EXPECT_EQ(padding_of({1e-3, 0.9e-3, 2e-3, 100, 1e4}, small, false), "") << "a millisecond may be anything";
 }
 
 TEST(OperatorShare, WithoutASmallCaseMostOfTheTimeBesideOperatorsIsPaddingUnlessDeclared) {

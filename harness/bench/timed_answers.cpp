@@ -2,8 +2,6 @@
 #include "harness/bench/timed_answers.h"
 
 #include <ATen/ATen.h>
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -24,7 +22,6 @@ constexpr double kQuickRun = 2e-3;       // seconds: shorter ones are judged in 
 constexpr double kSlowRun = 20e-3;       // longer ones are judged on changed inputs alone, once each time
 constexpr double kFirstToLater = 5;      // warming memory, files and caches takes less
 constexpr double kNoRun = 3e-4;          // seconds: of shorter first runs nothing can be said
-constexpr double kFault_s = 1e-6;        // a page of memory that is touched for the first time
 constexpr double kNewToSeen = 3;         // branches that are foreseen the second time take less
 constexpr int kQuickRounds = 3, kTries = 3;
 constexpr double kFreshToLater = 10;  // of a state: what goes on needs no memory anew
@@ -72,12 +69,6 @@ std::uint64_t bits_of(const NamedTensors& tensors) {
   for (const auto& [name, tensor] : tensors)
     sum = (sum * 31 + std::hash<std::string>()(name)) * 31 + (tensor.defined() ? hash_of(tensor) : 0);
   return sum;
-}
-
-long page_faults() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_minflt;
 }
 
 // By the processor's time, which waiting beside others does not stretch; less what new memory costs, which first runs

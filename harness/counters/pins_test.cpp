@@ -61,6 +61,15 @@ TEST(Pins, EveryDriftFailsAndNamesOldAndNew) {
                 std::string::npos)
           << verdict.reason;
     }
+  std::vector<std::string> maps;
+  for (const auto& [name, map] : counter_maps()) {
+    maps.push_back(name);
+    CounterSnapshot drifted = sample();
+    ++(drifted.*map)["views"];
+    EXPECT_FALSE(pins.check("cell", drifted).pass) << name;
+  }
+  EXPECT_EQ(maps, (std::vector<std::string>{"by_name", "forward_calls_by_name", "launches_by_kernel",
+                                            "products_by_shape", "process_calls", "layout"}));
   CounterSnapshot other_operator = sample();
   other_operator.by_name = {{"aten::add", 2}, {"aten::div", 1}};  // the same total, another operator
   EXPECT_NE(pins.check("cell", other_operator).reason.find("aten::mul 1 -> 0, aten::div 0 -> 1"), std::string::npos);
@@ -91,6 +100,9 @@ TEST(Pins, RegionsOfLibraryProductsAreTheProcessorsOwnAndOthersAreNot) {
   without.process_calls["heap"] = 10;
   EXPECT_FALSE(pins.check("products", without).pass);
   without.process_calls["heap"] = 9;
+  without.layout["views"] = 1;
+  EXPECT_FALSE(pins.check("products", without).pass);
+  without.layout.clear();
   without.by_name.erase("aten::mm");
   EXPECT_FALSE(pins.check("loops", without).pass);
 }

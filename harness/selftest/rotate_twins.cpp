@@ -5,6 +5,7 @@
 
 #include "harness/selftest/cases.h"
 #include "harness/selftest/rotate.h"
+#include "harness/timing/processor_time.h"
 
 namespace twinbench::selftest {
 
@@ -36,6 +37,28 @@ struct RunsOnce : Rotate {
     fresh_ = false;
   }
   bool fresh_ = true;
+};
+
+// The baseline, which idles for a millisecond in runs that go on from three others: those that start over are quick.
+class IdlesWhenItGoesOn : public Runnable {
+ public:
+  IdlesWhenItGoesOn(const NamedTensors& inputs, const Setting& setting) : right_(rotate_baseline(inputs, setting)) {}
+  void reset() override {
+    right_->reset();
+    runs_ = 0;
+  }
+  void run() override {
+    right_->run();
+    const double end = thread_seconds();
+    while (runs_ >= 3 && thread_seconds() < end + 1e-3) {
+    }
+    ++runs_;
+  }
+  NamedTensors outputs() override { return right_->outputs(); }
+
+ private:
+  std::unique_ptr<Runnable> right_;
+  int runs_ = 0;
 };
 
 // Works in the first runs after reset(): as many as any reference follows.
@@ -268,6 +291,10 @@ std::vector<SelftestCase> wrong_in_state_or_kind() {
                      make<StopsAfterSixRuns>)),
       in_time(twin("short_runs_stop", "the same where a run is too short to be told by its time", "remembers",
                    make<StopsAfterSixRuns>)),
+      in_time(
+          with_baseline(twin("timed_idles_when_it_goes_on",
+                             "the baseline idles in timed runs, which go on from each other", "padded", make<Rotate>),
+                        make<IdlesWhenItGoesOn>)),
       twin("reads_complex_late", "reads a complex input in outputs()", "late", make<ReadsComplexLate>),
       twin("reset_clears", "returns to zeros, not to what it was given", "oracle", make<ResetClears>),
       twin("advances_its_input", "advances the given state in place", "input_mutation", make<AdvancesItsInput>),
