@@ -1,8 +1,8 @@
 // Each size by itself far beyond what any case has, all others small, and each two beyond a hundred: what is cut off,
-// wraps around or overflows there lies outside every listed case and nearly every draw. One run a setting, judged as
-// parity judges it. From small cases of each pass in every revision, and from another one in turn, and some pairs;
-// TWINBENCH_EVERY takes all of them, TWINBENCH_FAR_COMPONENTS, an expression as of --filter, some components by their
-// ids, TWINBENCH_FAR_TIMES tells each.
+// wraps around or overflows there lies outside every listed case and nearly every draw. One run a setting, at one to
+// five threads, judged as parity judges it. From small cases of each pass in every revision, and from another one in
+// turn, and some pairs; TWINBENCH_EVERY takes all of them, TWINBENCH_FAR_COMPONENTS, an expression as of --filter, some
+// components by their ids, TWINBENCH_FAR_TIMES tells each.
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
@@ -289,6 +289,7 @@ void expect_right(const std::vector<Far>& all, Device device) {
     if (std::getenv("TWINBENCH_FAR_TIMES"))
       std::printf("%7.3f s %s\n", seconds, far.name().c_str()), std::fflush(stdout);
   }
+  at::set_num_threads(1);
   std::printf("%d settings judged\n", cases);
   EXPECT_GT(cases, 0) << "none, or TWINBENCH_FAR_COMPONENTS names no component that is asked";
 }
