@@ -15,7 +15,6 @@
 #include "harness/compare/inputs.h"
 #include "harness/counters/operator_kind.h"
 #include "harness/instructions/counted_cells.h"
-#include "harness/parity/held_out.h"
 #include "harness/timing/processor_time.h"
 #include "src/inputs.h"
 

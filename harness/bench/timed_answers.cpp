@@ -2,6 +2,7 @@
 #include "harness/bench/timed_answers.h"
 
 #include <ATen/ATen.h>
+#include <sys/resource.h>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -22,6 +23,7 @@ constexpr double kQuickRun = 2e-3;       // seconds: shorter ones are judged in 
 constexpr double kSlowRun = 20e-3;       // longer ones are judged on changed inputs alone, once each time
 constexpr double kFirstToLater = 5;      // warming memory, files and caches takes less
 constexpr double kNoRun = 3e-4;          // seconds: of shorter first runs nothing can be said
+constexpr double kFault_s = 1e-6;        // a page of memory that is touched for the first time
 constexpr double kNewToSeen = 3;         // branches that are foreseen the second time take less
 constexpr int kQuickRounds = 3, kTries = 3;
 constexpr double kFreshToLater = 10;  // of a state: what goes on needs no memory anew
@@ -71,14 +73,10 @@ std::uint64_t bits_of(const NamedTensors& tensors) {
   return sum;
 }
 
-// By the processor's time, which waiting beside others does not stretch; less what new memory costs, which first runs
-// take.
-double seconds_of_run(Runnable& runnable) {
-  const long faults = page_faults();
-  const double start = processor_seconds();
-  runnable.run();
-  const NamedTensors outputs = runnable.outputs();
-  return processor_seconds() - start - kFault_s * static_cast<double>(page_faults() - faults);
+long page_faults() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
 }
 
 bool is_of_its_own(const at::Tensor& output, const NamedTensors& inputs) {
@@ -95,6 +93,14 @@ double quickest_run(Runnable& runnable) {
 }
 
 }  // namespace
+
+double seconds_of_run(Runnable& runnable, double (*clock)()) {
+  const long faults = page_faults();
+  const double start = clock();
+  runnable.run();
+  const NamedTensors outputs = runnable.outputs();
+  return clock() - start - kFault_s * static_cast<double>(page_faults() - faults);
+}
 
 std::string difference(const NamedTensors& now, const NamedTensors& then, double relative) {
   if (now.size() < then.size()) return "there are fewer outputs than in the first run";

@@ -12,6 +12,7 @@
 #include "harness/bench/content_walk.h"
 #include "harness/parity/reference.h"
 #include "harness/timing/clock.h"
+#include "harness/timing/processor_time.h"
 #include "src/registry.h"
 
 namespace twinbench {
@@ -129,6 +130,10 @@ class JudgedVariant {
   double first_s_ = 0;  // of the first copy's first run
   NamedTensors first_;
 };
+
+// Of run() and obtaining the outputs, by the processor's time, which waiting beside others does not stretch; less what
+// new memory costs, which first runs take.
+double seconds_of_run(Runnable& runnable, double (*clock)() = processor_seconds);
 
 // Which output of a later run differs from that of an earlier one on the same inputs; empty where none does. `relative`
 // 0: bit for bit, NaN equal to NaN. Above 0: NaN in the same places, and the rest within so much of it by L2 norm;

@@ -115,11 +115,7 @@ std::string slower_when_timed(TimedVariant& timed) {
   Runnable& runnable = *timed.judged->copies().front();
   double least_s = 1e30, spent_s = 0;
   for (int run = 0; run < kMostRuns && (run < 2 || spent_s < kEnough_s); ++run) {
-    const long faults = page_faults();
-    const double start = thread_seconds();
-    runnable.run();
-    const NamedTensors outputs = runnable.outputs();
-    const double seconds = thread_seconds() - start - kFault_s * static_cast<double>(page_faults() - faults);
+    const double seconds = seconds_of_run(runnable, thread_seconds);
     least_s = std::min(least_s, seconds);
     spent_s += seconds;
   }

@@ -88,12 +88,7 @@ CounterSnapshot CounterScope::snapshot() const {
   result.launches_by_kernel = since(state_->operators.launches, operators.launches);
   result.products_by_shape = since(state_->operators.products, operators.products);
   for (const auto& [name, count] : result.forward_calls_by_name) result.forward_calls += count;
-  if (state_->layouts)
-    result.layout =
-        since({{"views", state_->operators.views},
-               {"strided", state_->operators.strided},
-               {"spanned_bytes", state_->operators.spanned_bytes}},
-              {{"views", operators.views}, {"strided", operators.strided}, {"spanned_bytes", operators.spanned_bytes}});
+  if (state_->layouts) result.layout = since(state_->operators.layout, operators.layout);
   return result;
 }
 

@@ -193,9 +193,9 @@ void stop_operator_counting() {
 OperatorTotals operator_totals() {
   Counts& all = counts();
   const std::lock_guard lock(all.mutex);
-  OperatorTotals totals{all.dispatches, all.scalar_reads, all.sync_calls,    all.copies, all.device_copies,
-                        all.views,      all.strided,      all.spanned_bytes, {},         all.forward_calls,
-                        all.launches,   all.products};
+  OperatorTotals totals{all.dispatches,    all.scalar_reads, all.sync_calls, all.copies, all.device_copies, {},
+                        all.forward_calls, all.launches,     all.products,   {}};
+  totals.layout = {{"views", all.views}, {"strided", all.strided}, {"spanned_bytes", all.spanned_bytes}};
   for (const auto& op : all.operators)
     if (op.count > 0) totals.by_name[op.name] += op.count;
   return totals;

@@ -180,37 +180,48 @@ std::vector<const Case*> chosen_of(const std::vector<const Case*>& cases, const 
   return chosen;
 }
 
-// By pass, from few elements to many.
-std::map<Pass, std::vector<const Case*>> growing_cases(const Component& component) {
-  std::map<Pass, std::vector<const Case*>> passes;
-  for (const Case& one : component.spec.cases)
-    if (may_grow(one)) passes[one.pass].push_back(&one);
-  for (auto& [pass, cases] : passes)
-    std::stable_sort(cases.begin(), cases.end(), [&](const Case* a, const Case* b) {
-      return elements_of(component, *a) < elements_of(component, *b);
-    });
-  return passes;
-}
+// Those of one pass that may grow, from few elements to many.
+struct Growing {
+  const Component* component;
+  std::vector<const Case*> cases;
+};
 
-std::vector<Far> far_settings(Device device, double most_elements) {
-  std::vector<Far> all;
+std::vector<Growing> growing_cases(Device device) {
+  std::vector<Growing> all;
   for (const Component& component : components()) {
     if (!is_wanted(component) || is_too_slow(component) ||
         !component.supports(Variant::kOptimized, device, Dtype::kFp32))
       continue;
-    for (const auto& [pass, cases] : growing_cases(component)) {
-      for (const SizeSpec& size : component.spec.signature.sizes)
-        for (const Case* const base : chosen_of(cases, size.name)) {
-          if (!base->sizes.count(size.name) || !size.is_there(base->sizes.at(size.name))) continue;
-          Far far{&component, base, size.name};
-          try {
-            far.value = farthest(far, size, most_elements);
-          } catch (const Error&) {  // a size that goes with others
-          }
-          if (far.value > 0) all.push_back(far);
-        }
+    std::map<Pass, std::vector<const Case*>> passes;
+    for (const Case& one : component.spec.cases)
+      if (may_grow(one)) passes[one.pass].push_back(&one);
+    for (auto& [pass, cases] : passes) {
+      std::stable_sort(cases.begin(), cases.end(), [&](const Case* a, const Case* b) {
+        return elements_of(component, *a) < elements_of(component, *b);
+      });
+      all.push_back({&component, std::move(cases)});
     }
   }
+  return all;
+}
+
+bool is_there(const SizeSpec& size, const Case& one) {
+  return one.sizes.count(size.name) && size.is_there(one.sizes.at(size.name));
+}
+
+std::vector<Far> far_settings(Device device, double most_elements) {
+  std::vector<Far> all;
+  for (const auto& [component, cases] : growing_cases(device))
+    for (const SizeSpec& size : component->spec.signature.sizes)
+      for (const Case* const base : chosen_of(cases, size.name)) {
+        if (!is_there(size, *base)) continue;
+        Far far{component, base, size.name};
+        try {
+          far.value = farthest(far, size, most_elements);
+        } catch (const Error&) {  // a size that goes with others
+        }
+        if (far.value > 0) all.push_back(far);
+      }
   return all;
 }
 
@@ -219,22 +230,15 @@ constexpr std::int64_t kBeyond = 101, kLeastOfTwo = 130, kMostOfTwo = 300;
 // Each two sizes of small cases of each pass, not yet as far as they will be.
 std::vector<Far> pairs_of_sizes(Device device) {
   std::vector<Far> all;
-  for (const Component& component : components()) {
-    if (!is_wanted(component) || is_too_slow(component) ||
-        !component.supports(Variant::kOptimized, device, Dtype::kFp32))
-      continue;
-    for (const auto& [pass, cases] : growing_cases(component)) {
-      for (const Case* const base : chosen_of(cases, "each two")) {
-        std::vector<std::string> sizes;
-        for (const SizeSpec& size : component.spec.signature.sizes)
-          if (size.high >= kBeyond && base->sizes.count(size.name) && size.is_there(base->sizes.at(size.name)))
-            sizes.push_back(size.name);
-        for (std::size_t first = 0; first < sizes.size(); ++first)
-          for (std::size_t second = first + 1; second < sizes.size(); ++second)
-            all.push_back({&component, base, sizes[first], 0, sizes[second], 0});
-      }
+  for (const auto& [component, cases] : growing_cases(device))
+    for (const Case* const base : chosen_of(cases, "each two")) {
+      std::vector<std::string> sizes;
+      for (const SizeSpec& size : component->spec.signature.sizes)
+        if (size.high >= kBeyond && is_there(size, *base)) sizes.push_back(size.name);
+      for (std::size_t first = 0; first < sizes.size(); ++first)
+        for (std::size_t second = first + 1; second < sizes.size(); ++second)
+          all.push_back({component, base, sizes[first], 0, sizes[second], 0});
     }
-  }
   return all;
 }
 
@@ -281,10 +285,11 @@ void expect_right(const std::vector<Far>& all, Device device) {
   for (const Far& far : all) {
     if (!is_wanted(*far.component)) continue;
     constexpr std::array<int, 4> kThreads = {1, 2, 3, 5};
-    at::set_num_threads(kThreads[name_hash(sample_of_tests() + far.name() + " threads") % kThreads.size()]);
+    const int threads = kThreads[name_hash(sample_of_tests() + far.name() + " threads") % kThreads.size()];
+    at::set_num_threads(threads);
     const auto started = std::chrono::steady_clock::now();
     const std::string wrong = judged(far, device, cases);
-    EXPECT_EQ(wrong, "") << far.name();
+    EXPECT_EQ(wrong, "") << far.name() << ", threads " << threads;
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
     if (std::getenv("TWINBENCH_FAR_TIMES"))
       std::printf("%7.3f s %s\n", seconds, far.name().c_str()), std::fflush(stdout);

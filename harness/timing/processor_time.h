@@ -1,7 +1,6 @@
 // Processor time, which other load on the machine does not stretch.
 #pragma once
 
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,13 +17,5 @@ inline double seconds_of_clock(clockid_t clock) {
 // Of the calling thread, and of this process with all its threads.
 inline double thread_seconds() { return seconds_of_clock(CLOCK_THREAD_CPUTIME_ID); }
 inline double processor_seconds() { return seconds_of_clock(CLOCK_PROCESS_CPUTIME_ID); }
-
-// Pages that the process has touched for the first time; each takes about so long.
-constexpr double kFault_s = 1e-6;
-inline long page_faults() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_minflt;
-}
 
 }  // namespace twinbench
