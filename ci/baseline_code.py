@@ -3,8 +3,9 @@
 
 Counted instructions see work, not time: `cpuid` stops a virtual processor for tens of microseconds and counts as one,
 `pause` waits 40 cycles, `mallopt` makes every operator's allocation a call of the system. So a baseline can be made
-slow by what no count sees. Its machine code holds none of the instructions below, and calls of the C library what is
-listed alone: mathematics, memory, text and files.
+slow by what no count sees. Its machine code holds none of the instructions below, and calls what is listed alone: of
+the C library mathematics, memory, text and files; of LibTorch operators, which are counted, and what its headers need
+to call them and to reach their results; of C++'s library containers, texts, streams and errors.
 
 usage: ci/baseline_code.py FOLDER...     (of object files: build/cpu/src/CMakeFiles/twinbench_baseline.dir)
 Exit codes: 0 nothing found, 1 something, 2 no object file, or a tool that fails."""
@@ -29,10 +30,39 @@ MATHEMATICS = re.compile(
 MEMORY_AND_TEXT = re.compile(r"^(malloc|calloc|realloc|free|aligned_alloc|posix_memalign|mem(cmp|cpy|move|set|chr)|"
                              r"str\w+|isspace|isalpha|isdigit|isalnum|tolower|toupper|v?snprintf|"
                              r"pthread_mutex_(un)?lock)$")
-# What components on the host do besides: files of a checkpoint, a logger or a dataset. Bench looks whether who waits
-# for a thread sleeps (harness/bench/work_watch.h), so C++'s threads are let be; their sleep is `nanosleep`, not here.
+# What components on the host do besides: files of a checkpoint, a logger or a dataset.
 FILES = re.compile(r"^(open|close|read|write|pread|pwrite|unlink|rename|f?stat|fsync|fdatasync|mkdir|rmdir)(64)?$")
 NEEDED = (RUNTIME, MATHEMATICS, MEMORY_AND_TEXT, FILES)
+# Operators; tensors' memory; settings that a component on the host sets and puts back, which bench looks at.
+ATEN = re.compile(
+    r"^at::(_ops::\w+::call|tensor|(Tensor|TensorBase)::(item|(const|mutable)_data_ptr|requires_grad_|"
+    r"__dispatch_contiguous)|TensorMaker::make_tensor|[gs]et_num_threads|globalContext|"
+    r"Context::(allowTF32CuDNN|setAllowTF32CuDNN|setUserEnabledMkldnn|userEnabledMkldnn)|detail::getCUDAHooks|"
+    r"functorch::functorchTLSAccessor|sequence_number::get_and_increment|SavedTensorDefaultHooks::set_tracing|"
+    r"RecordFunction::currentThreadId)$")
+C10 = re.compile(
+    r"^(c10::(\w+Type::get|Error::\w+|GetAllocator|GradMode::(is|set)_enabled|IValue::\w+|IValue::TagType::get|"
+    r"SmallVectorBase::grow_pod|StorageImpl::throw_data_ptr_access_error|Sym(Bool|Float|Int)::\w+|"
+    r"SymbolicShapeMeta::\w+|TensorImpl::((in|de)cref_pyobject|requires_grad|throw_data_ptr_access_error)|"
+    r"UndefinedTensorImpl::_singleton|"
+    r"detail::(ListImpl::ListImpl|torch(Check|InternalAssert)Fail|maybe_wrap_dim_slow)|get_default_dtype|"
+    r"impl::(cow::\w+|device_guard_impl_registry)|ivalue::ConstantString::create|operator_\w+|report_overflow|"
+    r"throwNullDataPtrError|warnDeprecatedDataPtr|_fastEqualsForContainer|Error)|caffe2::TypeMeta::\w+)$")
+TORCH = re.compile(
+    r"^torch::(autograd::(AnomalyMode::_enabled|AutogradContext::\w+|ForwardADLevel::try_get_by_idx|"
+    r"InputMetadata::shape_as_dim_vector|Node|Node::(assign_parent|metadata|name)|"
+    r"SavedVariable::(SavedVariable|unpack)|VariableInfo::(VariableInfo|zeros)|_wrap_outputs|deleteNode|"
+    r"get_current_graph_task_exec_info|grad|"
+    r"impl::gradient_edge)|dynamo::autograd::get(PyCompilerInterface|_input_metadata)|jit::pickle_(load|save))$")
+STANDARD = re.compile(
+    r"^(std::(_Hash_bytes|_Rb_tree_\w+|__basic_file|__basic_file::~__basic_file|__throw_\w+|__ostream_insert|"
+    r"__detail::(_List_node_base|_Prime_rehash_policy)::\w+|(__cxx11::)?basic_(i|o|if|of|string|ostring|istring|file)"
+    r"(stream|buf|os|s)?(::~?\w+)?|(__cxx11::)?basic_(streambuf|string)(::~?\w+)?|"
+    r"chrono::_V2::(steady|system)_clock::now|ios_base(::Init)?(::~?\w+)?|(istream|ostream|locale)::~?\w+|"
+    r"(bad_alloc|bad_weak_ptr|exception|\w+_error|out_of_range|invalid_argument|nothrow)(::~?\w+)?|to_string)|"
+    r"__cxxabiv1::\w+|operator (new|delete)(\[\])?)$")
+FUNDAMENTAL = re.compile(r"^typeinfo for [\w *]+$")
+NEEDED_OF_CPP = (ATEN, C10, TORCH, STANDARD)
 
 
 def output_of(*command):
@@ -54,14 +84,31 @@ def idle_instructions(listing):
     return list(found)
 
 
+def qualified(name):
+    """A function's or variable's name of a demangled one: without results, arguments, parameters and what is made for
+    it ("vtable for"); `operator<<` is operator_shift."""
+    name = re.sub(r"^(vtable|typeinfo|VTT|typeinfo name|guard variable|construction vtable) for ", "", name)
+    name = name.replace("operator<<", "operator_shift").replace("operator()", "operator_call")
+    name = re.sub(r"\[abi:\w+\]", "", name)
+    before = ""
+    while before != name:  # the innermost ones first
+        before, name = name, re.sub(r"<[^<>()]*>|\([^()<>]*\)", "", name)
+    name = re.sub(r"( const| volatile| &+)+$", "", name)
+    return name if re.match(r"operator (new|delete)", name) else name.split(" ")[-1]
+
+
 def foreign_calls(undefined):
-    """Of `nm -uC`: names of the C library that computing does not need. Those with parentheses or `::` are C++'s."""
+    """Of `nm -uC`: names of libraries that computing does not need. The project's own code is looked at by itself."""
     found = []
     for line in undefined.splitlines():
         name = line.strip().removeprefix("U ").removeprefix("w ").strip().split("@")[0]
         if not name or line.strip().endswith(":"):
             continue
-        if re.fullmatch(r"\w+", name) and not any(kind.match(name) for kind in NEEDED):
+        if re.fullmatch(r"\w+", name):
+            if not any(kind.match(name) for kind in NEEDED):
+                found.append(name)
+        elif not FUNDAMENTAL.match(name) and not qualified(name).startswith("twinbench::") and not any(
+                kind.match(qualified(name)) for kind in NEEDED_OF_CPP):
             found.append(name)
     return found
 

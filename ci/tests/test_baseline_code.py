@@ -50,11 +50,36 @@ def test_honest_code_holds_nothing_of_it(tmp_path):
     ("<unistd.h>", "sum += getppid();", "`getppid`"),
     ("<sys/mman.h>", "madvise(&sum, 8, MADV_DONTNEED);", "`madvise`"),
     ("<cmath>", 'asm volatile("fsin");', "`fsin`"),
-    ("<cmath>", 'asm volatile("rep; nop");', "`pause`")])
+    ("<cmath>", 'asm volatile("rep; nop");', "`pause`"),
+    ("<thread>", "std::thread([&] { sum += 1; }).join();", "`std::thread::_M_start_thread"),
+    ("<condition_variable>", "static std::condition_variable once; once.notify_one();", "condition_variable"),
+    ("<random>", "sum += std::random_device()();", "`std::random_device"),
+    ("<filesystem>", 'sum += std::filesystem::exists("/tmp");', "`std::filesystem::status")])
 def test_each_way_to_wait_is_found(tmp_path, include, statement, says):
     source = f"#include {include}\n" + HONEST.replace("  std::sort", f"  double sum = 0; {statement}\n  std::sort")
     found = compiled(tmp_path, source)
     assert any(says in line for line in found), found
+
+
+@pytest.mark.parametrize("name, is_needed", [
+    ("at::_ops::add_Tensor::call(at::Tensor const&, at::Tensor const&, c10::Scalar const&)", True),
+    ("long const* at::TensorBase::const_data_ptr<long, 0>() const", True),
+    ("std::basic_ostream<char, std::char_traits<char> >& std::__ostream_insert<char, std::char_traits<char> >"
+     "(std::basic_ostream<char, std::char_traits<char> >&, char const*, long)", True),
+    ("c10::operator<<(std::ostream&, c10::DeviceType)", True),
+    ("vtable for c10::Error", True),
+    ("operator new(unsigned long)", True),
+    ("twinbench::fp64_of(at::Tensor const&)", True),
+    ("c10::SetCPUAllocator(twinbench::Slow*, unsigned char)", False),
+    ("at::addGlobalCallback(at::RecordFunctionCallback)", False),
+    ("at::internal::set_thread_num(int)", False),
+    ("torch::Library::_def(c10::FunctionSchema&&, c10::OperatorName*)", False),
+    ("c10::Dispatcher::singleton()", False),
+    ("vtable for c10::Allocator", False),
+    ("at::_ops::add_Tensor::redispatch(c10::DispatchKeySet, at::Tensor const&)", False),
+    ("std::vector<int>& other::wait<std::vector<at::_ops::add_Tensor::call> >(int)", False)])
+def test_of_libraries_in_cpp_what_is_listed_alone_is_called(name, is_needed):
+    assert (baseline_code.foreign_calls(f"one.o:\n                 U {name}\n") == []) == is_needed
 
 
 def test_the_objects_of_this_build_hold_none_and_nothing_to_look_at_is_an_error(tmp_path, capsys):

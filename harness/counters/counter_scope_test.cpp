@@ -103,10 +103,15 @@ TEST(CounterScope, DeviceCopies) {
 TEST(CounterScope, LayoutsWhereTheyAreAskedFor) {
   const at::Tensor x = at::ones({4, 8}), far = at::ones({4, 1024}).narrow(1, 0, 8), w = at::ones({3, 8});
   const at::Tensor rows = at::tensor({1, 2}, at::kLong);
-  const auto layout_of = [](const std::function<void()>& work) {
+  const auto all_of = [](const std::function<void()>& work) {
     const CounterScope scope(CounterScope::Settings{false, true});
     work();
     return scope.snapshot().layout;
+  };
+  const auto layout_of = [&](const std::function<void()>& work) {
+    auto layout = all_of(work);
+    layout.erase("each_operand");
+    return layout;
   };
   using Layout = std::map<std::string, std::int64_t>;
   EXPECT_TRUE(count([&] { at::add(x, far); }).layout.empty());
@@ -116,6 +121,14 @@ TEST(CounterScope, LayoutsWhereTheyAreAskedFor) {
   EXPECT_EQ(layout_of([&] { at::cat({x, far}, 1); }).at("strided"), 1) << "of a list of operands";
   EXPECT_EQ(layout_of([&] { x.index({rows}); }).at("spanned_bytes"), 4 * 32 + 2 * 8) << "of optional ones";
   EXPECT_EQ(layout_of([&] { x.view({2, 4, 4}); }), (Layout{{"views", 1}}));
+  const auto each_of = [&](const at::Tensor& a, const at::Tensor& b) {
+    return all_of([&] { at::add(a, b); }).at("each_operand");
+  };
+  const at::Tensor turned = x.t().contiguous().t();
+  EXPECT_EQ(each_of(x, turned), each_of(x.clone(), turned.clone()));
+  EXPECT_NE(each_of(x, turned), each_of(turned, x)) << "the same sums";
+  EXPECT_NE(each_of(x, turned), all_of([&] { at::sub(x, turned); }).at("each_operand"));
+  EXPECT_NE(each_of(x, x), each_of(x.to(at::kDouble), x));
   const auto views_of = [&](int times) {
     return layout_of([&] {
              for (int i = 0; i < times; ++i) at::linear(x, w), x.select(0, 1).detach();

@@ -25,11 +25,12 @@ struct Operator {
   std::string name;
   OperatorClass classification;
   std::atomic<std::int64_t> count{0};
+  std::uint64_t hash = 0;  // of the name
 };
 
 struct Counts {
   std::atomic<std::int64_t> dispatches{0}, scalar_reads{0}, sync_calls{0}, copies{0}, device_copies{0};
-  std::atomic<std::int64_t> views{0}, strided{0}, spanned_bytes{0};
+  std::atomic<std::int64_t> views{0}, strided{0}, spanned_bytes{0}, each_operand{0};
   std::mutex mutex;                // of all below
   std::deque<Operator> operators;  // addresses stay valid
   std::unordered_map<const void*, Operator*> by_schema;
@@ -55,6 +56,11 @@ Running& running() {
   return instance;
 }
 
+// FNV-1a, of whole numbers.
+std::uint64_t mixed(std::uint64_t hash, std::int64_t value) {
+  return (hash ^ static_cast<std::uint64_t>(value)) * 0x100000001b3U;
+}
+
 // The characters of a schema's name belong to that one overload, so their address identifies it.
 Operator& lookup(const at::RecordFunction& function) {
   const void* const key = function.name();
@@ -66,6 +72,7 @@ Operator& lookup(const at::RecordFunction& function) {
   if (!known) {
     known = &all.operators.emplace_back();
     known->name = function.name();
+    for (const char letter : known->name) known->hash = mixed(known->hash, letter);
     if (const auto name = function.operator_name())
       if (const auto handle = c10::Dispatcher::singleton().findSchema(*name)) known->classification = classify(*handle);
   }
@@ -86,22 +93,30 @@ bool crosses_devices(const at::RecordFunction& function) {
   return false;
 }
 
-// How an operand lies in memory, which no count of calls or of results' bytes tells.
-void count_layout(const at::Tensor& operand) {
+// How an operand lies in memory, which no count of calls or of results' bytes tells: in sums that a reader understands,
+// and in one of 32 bits of each operand's sizes and strides, in which nothing makes up for anything else.
+void count_layout(const at::Tensor& operand, std::uint64_t place) {
   if (!operand.defined() || operand.layout() != at::kStrided || operand.numel() == 0) return;
   std::int64_t last = 0;
-  for (std::int64_t dim = 0; dim < operand.dim(); ++dim) last += (operand.size(dim) - 1) * operand.stride(dim);
+  std::uint64_t hash = mixed(place, static_cast<std::int64_t>(operand.scalar_type()));
+  for (std::int64_t dim = 0; dim < operand.dim(); ++dim) {
+    last += (operand.size(dim) - 1) * operand.stride(dim);
+    hash = mixed(mixed(hash, operand.size(dim)), operand.stride(dim));
+  }
   const auto bytes = (last + 1) * static_cast<std::int64_t>(operand.element_size());
   counts().strided.fetch_add(!operand.is_contiguous(), std::memory_order_relaxed);
   counts().spanned_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  counts().each_operand.fetch_add(static_cast<std::int64_t>(hash >> 32), std::memory_order_relaxed);
 }
 
-void count_layouts(const at::RecordFunction& function) {
+void count_layouts(const at::RecordFunction& function, std::uint64_t op) {
+  std::int64_t place = 0;
   for (const auto& value : function.inputs()) {
-    if (value.isTensor()) count_layout(value.toTensor());
+    op = mixed(op, ++place);
+    if (value.isTensor()) count_layout(value.toTensor(), op);
     if (!value.isList()) continue;
     for (const c10::IValue& element : value.toListRef())
-      if (element.isTensor()) count_layout(element.toTensor());
+      if (element.isTensor()) count_layout(element.toTensor(), op = mixed(op, ++place));
   }
 }
 
@@ -120,7 +135,7 @@ std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function
   if (op.classification.synchronises && here.synchronising == 0) all.sync_calls.fetch_add(1, std::memory_order_relaxed);
   if (kind == OperatorKind::kTransparent && outermost) all.views.fetch_add(1, std::memory_order_relaxed);
   if (counted && outermost) {
-    if (function.needsInputs()) count_layouts(function);
+    if (function.needsInputs()) count_layouts(function, op.hash);
     op.count.fetch_add(1, std::memory_order_relaxed);
     if (kind == OperatorKind::kDispatch) {
       all.dispatches.fetch_add(1, std::memory_order_relaxed);
@@ -195,7 +210,10 @@ OperatorTotals operator_totals() {
   const std::lock_guard lock(all.mutex);
   OperatorTotals totals{all.dispatches,    all.scalar_reads, all.sync_calls, all.copies, all.device_copies, {},
                         all.forward_calls, all.launches,     all.products,   {}};
-  totals.layout = {{"views", all.views}, {"strided", all.strided}, {"spanned_bytes", all.spanned_bytes}};
+  totals.layout = {{"views", all.views},
+                   {"strided", all.strided},
+                   {"spanned_bytes", all.spanned_bytes},
+                   {"each_operand", all.each_operand}};
   for (const auto& op : all.operators)
     if (op.count > 0) totals.by_name[op.name] += op.count;
   return totals;

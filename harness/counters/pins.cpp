@@ -40,7 +40,9 @@ CounterSnapshot from_json(const Json& json, const std::string& cell, const std::
   for (const auto& [name, map] : counter_maps()) {
     if (!json.contains(name)) continue;
     if (!json[name].is_object()) throw bad(name + " is not an object");
-    for (const auto& [key, value] : json[name].items()) (snapshot.*map)[key] = integer(key, value);
+    for (const auto& [key, value] : json[name].items())
+      if (((snapshot.*map)[key] = integer(key, value)) <= 0)
+        throw bad(name + "." + key + " is not above 0: it pins nothing");
   }
   return snapshot;
 }

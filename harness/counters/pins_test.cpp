@@ -117,6 +117,12 @@ TEST(Pins, UnpinnedFailsWithTheCommand) {
 TEST(Pins, BadFilesAreTypedErrors) {
   EXPECT_TRUE(Pins::load(temporary_path("none.json")).cells().empty());
   const std::string path = temporary_path("bad.json");
+  Pins of_nothing;
+  CounterSnapshot none = sample();
+  none.layout["views"] = 0;
+  of_nothing.set("c", none);
+  of_nothing.save(temporary_path("none_of_it.json"));
+  EXPECT_THROW(Pins::load(temporary_path("none_of_it.json")), Error) << "a count of 0 is pinned by leaving it out";
   for (const char* text :
        {"{", "[]", "{\"c\": 3}", "{\"c\": {\"dispatches\": 1}}", "{\"c\": {\"dispatches\": \"1\"}}"}) {
     std::ofstream(path) << text;

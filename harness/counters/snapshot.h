@@ -36,7 +36,8 @@ struct CounterSnapshot {
   std::map<std::string, std::int64_t> process_calls;  // see ProcessCallScope; of the optimized variant on the CPU
   // Of variants in LibTorch's operators on the CPU, which could be slow by them at a size where nobody looks. "views":
   // views, metadata and composites, and those that these issue; of the operands of counted ones, "strided": how many do
-  // not lie densely in the order of rows, "spanned_bytes": from their first byte to their last.
+  // not lie densely in the order of rows, "spanned_bytes": from their first byte to their last, and "each_operand": a
+  // sum over 32 bits of the hash of each one's operator, place, sizes and strides.
   std::map<std::string, std::int64_t> layout;
 
   // By field name ("dispatches"), or "forward_calls.<component>", "launches" (of kernels on their own),

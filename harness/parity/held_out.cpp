@@ -76,24 +76,28 @@ std::string short_text(double value) {
 }
 
 // What an option may be: of switches and choices one of the values that the cases and the default give it, of numbers
-// any between. One that no case sets stays.
+// any between two neighbours of these, each two alike: one wild value does not take all draws. One that no case sets
+// stays.
 double drawn_option(const Component& component, const OptionSpec& option, double draw) {
-  std::set<double> given = {option.otherwise};
+  std::set<double> values = {option.otherwise};
   for (const auto& one : component.spec.cases)
     if (const auto found = one.options.find(option.name); fits(one, false) && found != one.options.end())
-      given.insert(found->second);
-  const double low = *given.begin(), high = *given.rbegin();
-  if (option.kind == OptionSpec::Kind::kSwitch || option.kind == OptionSpec::Kind::kChoice)
-    return *std::next(given.begin(), static_cast<std::ptrdiff_t>(draw * static_cast<double>(given.size())));
-  if (option.kind == OptionSpec::Kind::kCount) return std::floor(low + draw * (high - low + 1));
+      values.insert(found->second);
+  const std::vector<double> given(values.begin(), values.end());
+  if (given.size() == 1) return given.front();
+  const bool is_one_of = option.kind == OptionSpec::Kind::kSwitch || option.kind == OptionSpec::Kind::kChoice;
+  const double place = draw * static_cast<double>(given.size() - (is_one_of ? 0 : 1));
+  const auto first = static_cast<std::size_t>(place);
+  if (is_one_of) return given[first];
+  const double low = given[first], high = given[first + 1], share = place - static_cast<double>(first);
+  if (option.kind == OptionSpec::Kind::kCount) return std::floor(low + share * (high - low + 1));
   constexpr double kOrders = 100;  // so far apart, every order of magnitude alike
-  const double value = low > 0 && high / low > kOrders ? low * std::pow(high / low, draw) : low + draw * (high - low);
+  const double value = low > 0 && high / low > kOrders ? low * std::pow(high / low, share) : low + share * (high - low);
   return std::clamp(std::stod(short_text(value)), low, high);
 }
 
-// Sets options, and says which are now other than the case has them. Of those that variants see one in four stays, so
-// that one that needs another (a key of the noise, noise) is seldom without it, and one that decides which sizes there
-// are. Of the inputs' the numbers alone, one in four: a switch makes inputs for which a case has its sizes.
+}  // namespace
+
 std::string draw_options(const Component& component, const std::string& key, Case& one) {
   std::string text;
   const Signature& signature = component.spec.signature;
@@ -109,8 +113,6 @@ std::string draw_options(const Component& component, const std::string& key, Cas
   }
   return text;
 }
-
-}  // namespace
 
 double baseline_dispatches(const Component& component, const Setting& complete) {
   for (const ProofCounter& counter : component.spec.proof)

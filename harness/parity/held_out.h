@@ -20,6 +20,12 @@ double baseline_dispatches(const Component& component, const Setting& complete);
 // Elements of its inputs; an axis of length 0 counts as 1.
 double input_elements(const Component& component, const Setting& complete);
 
+// Sets options as `key` draws them, and says which are now other than the case has them ("; options noise 0.31"). Of
+// those that variants see one in four stays, so that one that needs another (a key of the noise, noise) is seldom
+// without it, and one that decides which sizes there are. Of the inputs' the numbers alone, one in four: a switch makes
+// inputs for which a case has its sizes.
+std::string draw_options(const Component& component, const std::string& key, Case& one);
+
 struct HeldOutDraw {
   Case input_case;
   std::uint64_t seed = 0;

@@ -26,16 +26,25 @@ inline std::string sample_of_tests() {
   return revision;
 }
 
-// `most` of them, others in each revision; all, in their own order, where they are no more or TWINBENCH_EVERY is set.
+// In another order in each revision; in their own where TWINBENCH_EVERY is set.
 template <class Thing, class Name>
-std::vector<Thing> taken_in_turn(const std::vector<Thing>& all, std::size_t most, const Name& name_of) {
-  if (all.size() <= most || std::getenv("TWINBENCH_EVERY")) return all;
+std::vector<Thing> in_turn(const std::vector<Thing>& all, const Name& name_of) {
+  if (std::getenv("TWINBENCH_EVERY")) return all;
   const std::string sample = sample_of_tests();
   std::vector<std::pair<std::uint64_t, std::size_t>> turns;
   for (std::size_t i = 0; i < all.size(); ++i) turns.emplace_back(name_hash(sample + name_of(all[i])), i);
   std::sort(turns.begin(), turns.end());
   std::vector<Thing> taken;
-  for (std::size_t i = 0; i < most; ++i) taken.push_back(all[turns[i].second]);
+  for (const auto& turn : turns) taken.push_back(all[turn.second]);
+  return taken;
+}
+
+// `most` of them, others in each revision; all, in their own order, where they are no more or TWINBENCH_EVERY is set.
+template <class Thing, class Name>
+std::vector<Thing> taken_in_turn(const std::vector<Thing>& all, std::size_t most, const Name& name_of) {
+  if (all.size() <= most || std::getenv("TWINBENCH_EVERY")) return all;
+  std::vector<Thing> taken = in_turn(all, name_of);
+  taken.resize(most);
   return taken;
 }
 

@@ -147,6 +147,8 @@ def test_pins_and_waivers_files_are_checked(save, cli, tmp_path):
 
     pins = tmp_path / "pins.json"
     for text, code in (("{}", 2), ('{"a": {"b": 1.5}}', 2), ('{"a": 1}', 2), ("[]", 2), (pin({
+            "layout": {
+                "veiws": 0}}), 2), (pin({
             "dispatches": 5,
             "by_name": {
                 "aten::add": 5},

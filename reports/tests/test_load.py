@@ -48,6 +48,8 @@ def break_at(root, path, value):
     (("twinbench", "parity", 3, "verdict"), "passed", "$.twinbench.parity[3]"),
     (("twinbench", "parity", 0, "extra"), 1, "$.twinbench.parity[0]"),
     (("twinbench", "counters", 0, "values", "dispatches"), 1.5, "$.twinbench.counters[0].values.dispatches"),
+    (("twinbench", "counters", 0, "layout"), {"views": -1}, "$.twinbench.counters[0].layout.views"),
+    (("twinbench", "counters", 0, "layout"), {"veiws": 1}, "$.twinbench.counters[0].layout"),
     (("twinbench", "parity", 0, "cell"), "no cell", "$.twinbench.parity[0].cell"),
     (("twinbench", "scenarios", 0, "criteria", 0, "limit"), [1], "$.twinbench.scenarios[0].criteria[0].limit"),
     (("twinbench", "schema_version"), "2.0", "$.twinbench.schema_version"),

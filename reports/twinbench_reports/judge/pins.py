@@ -40,6 +40,10 @@ def _counters(value: Any, file: str, path: str) -> Counters:
     for name, count in value.items():
         if name in _NESTED:
             nested = _counters(count, file, f"{path}.{name}")
+            if nothing := next((key for key, number in nested.items() if number <= 0), None):
+                raise ReportError("a count that is not above 0 pins nothing", file=file,
+                                  path=f"{path}.{name}.{nothing}",
+                                  remedy="write it with `twinbench counters --pin`, which leaves it out")
             counters.update({f"{name}.{key}": number for key, number in nested.items()} if _NESTED[name] else {})
         elif isinstance(count, bool) or not isinstance(count, int):
             raise ReportError(f"{count!r} is not an integer", file=file, path=f"{path}.{name}",
