@@ -2,7 +2,6 @@
 #include "harness/parity/far_sizes.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "harness/counters/counter_scope.h"
 #include "harness/parity/held_out.h"
@@ -22,13 +21,6 @@ struct Together {
   std::int64_t beyond, least, most;
 };
 constexpr Together kAlike = {100, 130, 300}, kAnyhow = {32, 40, 3'000};
-
-// Every order of magnitude alike.
-std::int64_t between(std::int64_t least, std::int64_t most, std::uint64_t hash) {
-  const double share = static_cast<double>(hash >> 11) / static_cast<double>(std::uint64_t{1} << 53);
-  return static_cast<std::int64_t>(static_cast<double>(least) *
-                                   std::pow(static_cast<double>(most) / static_cast<double>(least), share));
-}
 
 // Costs that are no operators of a run: set-up inverts a dense matrix of so many nodes squared; every saved entry is
 // looked for among all, or every byte damaged; the tapes of windows are held; processes start.
@@ -69,7 +61,7 @@ std::vector<std::vector<const Case*>> growing_cases(const Component& component) 
   return all;
 }
 
-// A sorted list's subsets of so many names, each joined by blanks.
+// Each so many of the names, in their order.
 std::vector<std::vector<std::string>> subsets(const std::vector<std::string>& names, std::size_t many) {
   if (many == 0) return {{}};
   std::vector<std::vector<std::string>> all;
@@ -224,7 +216,7 @@ bool FarSizes::extend_all(FarSetting& far, std::int64_t whole) {
   const Together limits = far.drawn.empty() ? kAlike : kAnyhow;
   for (auto& [name, value] : far.sizes) {
     const std::string key = sample_ + far.component->spec.id() + far.base->name + far.drawn + name;
-    value = std::min({between(limits.least, limits.most, name_hash(key)), size_of(*far.component, name).high,
+    value = std::min({between(limits.least, limits.most, unit_draw(key)), size_of(*far.component, name).high,
                       farthest_of(*far.component, name)});
     value = value / whole * whole;
   }

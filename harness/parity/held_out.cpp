@@ -17,18 +17,8 @@ namespace {
 constexpr std::int64_t kLongestAxis = std::int64_t{1} << 32;
 constexpr double kMostForATail = 100'000;  // elements, where all other sizes are least
 
-double unit_draw(const std::string& text) {
-  return static_cast<double>(name_hash(text) >> 11) / static_cast<double>(std::uint64_t{1} << 53);
-}
-
 bool fits(const Case& one, bool timed) {
   return one.timed == timed && !one.degenerate && !one.fixed && one.specimen.empty();
-}
-
-// Between the two, every order of magnitude alike.
-std::int64_t between(std::int64_t low, std::int64_t high, double draw) {
-  const double from = std::log(static_cast<double>(low)), to = std::log(static_cast<double>(high) + 1);
-  return std::clamp(static_cast<std::int64_t>(std::exp(from + draw * (to - from))), low, high);
 }
 
 // What a case takes: elements of its inputs, floating-point operations of any version, dispatches of the baseline.
@@ -97,6 +87,15 @@ double drawn_option(const Component& component, const OptionSpec& option, double
 }
 
 }  // namespace
+
+double unit_draw(const std::string& text) {
+  return static_cast<double>(name_hash(text) >> 11) / static_cast<double>(std::uint64_t{1} << 53);
+}
+
+std::int64_t between(std::int64_t low, std::int64_t high, double draw) {
+  const double from = std::log(static_cast<double>(low)), to = std::log(static_cast<double>(high) + 1);
+  return std::clamp(static_cast<std::int64_t>(std::exp(from + draw * (to - from))), low, high);
+}
 
 std::string draw_options(const Component& component, const std::string& key, Case& one) {
   std::string text;

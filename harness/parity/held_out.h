@@ -20,6 +20,11 @@ double baseline_dispatches(const Component& component, const Setting& complete);
 // Elements of its inputs; an axis of length 0 counts as 1.
 double input_elements(const Component& component, const Setting& complete);
 
+// From 0 to 1, the same for a text everywhere.
+double unit_draw(const std::string& text);
+// Between the two, every order of magnitude alike, as `draw`, from 0 to 1, says.
+std::int64_t between(std::int64_t low, std::int64_t high, double draw);
+
 // Sets options as `key` draws them, and says which are now other than the case has them ("; options noise 0.31"). Of
 // those that variants see one in four stays, so that one that needs another (a key of the noise, noise) is seldom
 // without it, and one that decides which sizes there are. Of the inputs' the numbers alone, one in four: a switch makes
