@@ -54,6 +54,17 @@ def test_what_ran_before_in_the_process_moves_no_count(tmp_path):
     assert of_the_last("peak_reset") == pytest.approx(of_the_last("(batches_kept|peak_reset)"), rel=0.003)
 
 
+def test_a_baseline_is_counted_where_it_is_timed(tmp_path):
+    pins, cells = tmp_path / "timed.json", "rotor_update/"
+    assert instructions(pins, "--timed", "--pin", cells=cells).returncode == 0
+    (machine, counted), = json.loads(pins.read_text()).items()
+    (cell, count), = counted.items()
+    assert cell == "trainer2.rotor_update/baseline/cpu/fp32/default"
+    pins.write_text(json.dumps({machine: {cell: count * 100 // 102}}))
+    result = instructions(pins, "--timed", cells=cells)
+    assert result.returncode == 1 and f"{cell}: instructions {count * 100 // 102} -> " in result.stdout
+
+
 def test_what_is_not_pinned_fails_and_an_unknown_machine_is_undecided(pinned, tmp_path):
     content = json.loads(pinned.read_text())
     (machine, cells), = content.items()

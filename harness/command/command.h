@@ -16,8 +16,9 @@ int list_command(const CommandOptions& options, bool as_json, bool cells);
 int parity_command(const CommandOptions& options, const std::string& checks);
 // trace_all: device activity of CPU cells too, which should be none.
 int counters_command(const CommandOptions& options, const std::string& pins_file, bool pin, bool trace_all);
-// `arguments`: the command line, with which the program starts itself anew under Callgrind.
-int instructions_command(CommandOptions options, const std::string& pins_file, bool pin, char** arguments);
+// `timed`: of baselines where they are timed. `arguments`: the command line, with which the program starts itself anew
+// under Callgrind.
+int instructions_command(CommandOptions options, const std::string& pins_file, bool pin, bool timed, char** arguments);
 // drop: with pin, lets go of facts that are gone; otherwise they make it fail.
 int coverage_command(const std::string& pins_file, const std::string& scenario_folder, bool pin, bool drop);
 int bench_command(const CommandOptions& options, const SessionOptions& session,

@@ -299,6 +299,8 @@ void add_all(CLI::App& app, CommandLine& line) {
       "Counts the instructions of a run of one small CPU cell of each kind under Callgrind, against the pins");
   instructions->add_option("--pins", line.instruction_pins, "The checked-in instruction counts")->capture_default_str();
   instructions->add_flag("--pin", line.pin, "Write what was counted into the file: the one way to change it");
+  instructions->add_flag("--timed", line.timed_baselines,
+                         "Count one timed size of each baseline instead: some minutes");
   add_common(instructions, options, true);
   instructions->get_option("--threads")
       ->check(CLI::Range(0, 1))

@@ -27,7 +27,7 @@ struct CommandLine {
   bool null = false;                                       // bench --null
   bool as_json = false, cells = false, scenarios = false;  // list
   bool trace_all = false;                                  // counters
-  bool pin = false, drop = false;
+  bool pin = false, drop = false, timed_baselines = false;
   std::string counter_pins = "ci/counters.json", instruction_pins = "ci/instructions.json",
               coverage_pins = "ci/coverage.txt";
 

@@ -150,6 +150,7 @@ Facts all_facts(const std::string& scenario_folder) {
   for (const auto& fact : scenario_facts(scenario_folder)) facts.insert(fact);
   facts.merge(test_facts("."));
   for (const auto& cell : counted_by_instructions(all_cells())) facts.insert("instructions of " + cell.name());
+  for (const auto& cell : timed_baselines(all_cells())) facts.insert("instructions of " + cell.name());
   for (const auto& mutation : read_json_file("ci/mutations.json", "list of mutations"))
     facts.insert("mutation " + mutation.value("name", "") + " in " + mutation.value("file", ""));
   return facts;

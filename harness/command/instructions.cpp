@@ -1,5 +1,5 @@
-// `twinbench instructions`: counts the instructions of one steady run of a small CPU cell of each kind, holds them
-// against the pins. Runs under Callgrind, which it starts itself.
+// `twinbench instructions`: counts the instructions of one steady run of a small CPU cell of each kind, or of one timed
+// size of each baseline, and holds them against the pins. Runs under Callgrind, which it starts itself.
 #include <algorithm>
 #include <iostream>
 #include <optional>
@@ -39,7 +39,7 @@ std::vector<Batch> batch_of(const std::vector<Cell>& cells, const CommandOptions
 
 }  // namespace
 
-int instructions_command(CommandOptions options, const std::string& pins_file, bool pin, char** arguments) {
+int instructions_command(CommandOptions options, const std::string& pins_file, bool pin, bool timed, char** arguments) {
   constexpr double kUnderCallgrind_s = 900;  // one cell, whose inputs are drawn there, too
   if (!options.time_limit_given) options.time_limit_s = std::max(options.time_limit_s, kUnderCallgrind_s);
   options.threads = 1;  // before the first pool of threads begins to wait: waiting is instructions, too
@@ -53,7 +53,7 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
   const InstructionCells* const pinned = pins.of(machine);
   auto cells = selected_cells(options);
   const std::size_t selected = cells.size();
-  cells = counted_by_instructions(cells);
+  cells = timed ? timed_baselines(cells) : counted_by_instructions(cells);
   std::erase_if(cells, [&](const Cell& cell) { return !shard.has(case_name(cell)); });
   Ledger ledger;
   for (const auto& cell : cells) ledger.plan(cell.name());
@@ -106,7 +106,8 @@ int instructions_command(CommandOptions options, const std::string& pins_file, b
     std::cout << "pinned " << measured.size() << " cells of " << machine << " in " << one_line(pins_file) << '\n';
   }
   std::cout << "instructions: " << counted_cells << " cells on " << machine << "; of the " << selected
-            << " selected, one of each kind: the others are large, or differ in sizes and data only\n";
+            << (timed ? " selected, the least timed one of each baseline and pass\n"
+                      : " selected, one of each kind: the others are large, or differ in sizes and data only\n");
   if (!pinned && !pin)
     std::cout << "  no counts are pinned for this machine (" << machine
               << "); `twinbench instructions --pin` does it\n";

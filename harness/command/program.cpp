@@ -74,7 +74,8 @@ int run(CommandLine& line, const std::string& waiting_threads, char** arguments)
                           : list_command(options, line.as_json, line.cells);
   if (command == "parity") return parity_command(options, line.checks);
   if (command == "counters") return counters_command(options, line.counter_pins, line.pin, line.trace_all);
-  if (command == "instructions") return instructions_command(options, line.instruction_pins, line.pin, arguments);
+  if (command == "instructions")
+    return instructions_command(options, line.instruction_pins, line.pin, line.timed_baselines, arguments);
   if (command == "bench")
     return line.null ? null_command(options, line.null_comparisons)
                      : bench_command(options, line.session, line.google_benchmark_flags);

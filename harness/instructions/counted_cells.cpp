@@ -94,4 +94,18 @@ std::vector<Cell> counted_by_instructions(const std::vector<Cell>& cells) {
   return result;
 }
 
+std::vector<Cell> timed_baselines(const std::vector<Cell>& cells) {
+  std::map<std::pair<const Component*, Pass>, Cell> least;
+  for (const auto& cell : cells) {
+    const bool on_the_processor =
+        cell.device == c10::DeviceType::CPU && cell.dtype == cell.component->spec.dtypes.front();
+    if (cell.variant != Variant::kBaseline || !on_the_processor || !cell.input_case->timed) continue;
+    const auto [found, is_first] = least.try_emplace({cell.component, cell.input_case->pass}, cell);
+    if (!is_first && work_of(cell) < work_of(found->second)) found->second = cell;
+  }
+  std::vector<Cell> result;
+  for (const auto& [group, cell] : least) result.push_back(cell);
+  return result;
+}
+
 }  // namespace twinbench

@@ -26,4 +26,8 @@ bool is_countable(const Cell& cell);
 // these values is, in the first dtype, and one in each other.
 std::vector<Cell> counted_by_instructions(const std::vector<Cell>& cells);
 
+// Of these cells: of each baseline and pass, in the first numeric mode, the timed one with least work. A loop that a
+// baseline has at sizes that users run alone is no instruction of any small case.
+std::vector<Cell> timed_baselines(const std::vector<Cell>& cells);
+
 }  // namespace twinbench

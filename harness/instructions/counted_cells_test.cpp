@@ -118,5 +118,22 @@ TEST_F(CountedCells, TimedCasesSpecimensAndOtherDevicesAreNotCounted) {
   EXPECT_EQ(counted(Dtype::kFp32, Device::simt()), Names{});
 }
 
+TEST_F(CountedCells, OfEachBaselineAndPassTheTimedOneWithLeastWork) {
+  add("small", 3), add("train", 6), add("unit", 5), add("stress", 7), add("back", 9, {}, Pass::kBackward);
+  for (std::size_t i = 1; i < spec_.cases.size(); ++i) spec_.cases[i].timed = true;
+  const auto timed = [this](Variant variant, Dtype dtype, Device device) {
+    component_.spec = spec_;
+    std::vector<Cell> cells;
+    for (const auto& one : component_.spec.cases) cells.push_back({&component_, variant, device, dtype, &one});
+    Names names;
+    for (const auto& cell : timed_baselines(cells)) names.insert(cell.input_case->name);
+    return names;
+  };
+  EXPECT_EQ(timed(Variant::kBaseline, Dtype::kFp32, Device()), (Names{"unit", "back"}));
+  EXPECT_EQ(timed(Variant::kOptimized, Dtype::kFp32, Device()), Names{});
+  EXPECT_EQ(timed(Variant::kBaseline, Dtype::kBf16, Device()), Names{});
+  EXPECT_EQ(timed(Variant::kBaseline, Dtype::kFp32, c10::DeviceType::CUDA), Names{});
+}
+
 }  // namespace
 }  // namespace twinbench
