@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/compare/compare.h"
+#include "harness/compare/inputs.h"
 #include "harness/parity/later_step.h"
 #include "harness/parity/rounding_decisions.h"
 #include "harness/parity/subject.h"

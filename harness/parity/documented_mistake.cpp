@@ -6,6 +6,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "harness/compare/inputs.h"
 #include "harness/parity/subject.h"
 #include "src/inputs.h"
 #include "src/spec_tables.h"

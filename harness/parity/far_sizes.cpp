@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "harness/compare/inputs.h"
 #include "harness/counters/counter_scope.h"
 #include "harness/parity/held_out.h"
 #include "harness/parity/reference.h"
@@ -40,6 +41,15 @@ bool is_there(const SizeSpec& size, const Case& one) {
 const SizeSpec& size_of(const Component& component, const std::string& name) {
   const auto& sizes = component.spec.signature.sizes;
   return *std::find_if(sizes.begin(), sizes.end(), [&](const SizeSpec& one) { return one.name == name; });
+}
+
+// Half of them as they are, the others next to a multiple of 32 to 256, as blocks are long: what is left over is one.
+std::int64_t beside_a_block(std::int64_t value, std::int64_t beyond, double draw) {
+  if (draw < 0.5) return value;
+  const auto which = static_cast<std::int64_t>((draw - 0.5) * 16);  // 0 to 7
+  const std::int64_t block = std::int64_t{32} << (which / 2),
+                     beside = value / block * block + (which % 2 == 0 ? 1 : -1);
+  return beside > beyond && beside <= value ? beside : value;
 }
 
 double elements_of(const Component& component, const Case& one) {
@@ -218,6 +228,7 @@ bool FarSizes::extend_all(FarSetting& far, std::int64_t whole) {
     const std::string key = sample_ + far.component->spec.id() + far.base->name + far.drawn + name;
     value = std::min({between(limits.least, limits.most, unit_draw(key)), size_of(*far.component, name).high,
                       farthest_of(*far.component, name)});
+    if (!far.drawn.empty() && whole == 1) value = beside_a_block(value, limits.beyond, unit_draw(key + " block"));
     value = value / whole * whole;
   }
   const auto shrunk = [&](std::int64_t value) { return std::min(value * 7 / 8, value - 1) / whole * whole; };

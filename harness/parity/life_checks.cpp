@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "harness/compare/inputs.h"
 #include "harness/counters/process_calls.h"
 #include "harness/parity/interruptions.h"
 #include "harness/parity/subject.h"

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include "harness/compare/inputs.h"
 #include "src/inputs.h"
 
 namespace twinbench {

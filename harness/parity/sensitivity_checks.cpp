@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/compare/inputs.h"
 #include "harness/memory/tensor_hash.h"
 #include "harness/parity/drawn_inputs.h"
 #include "harness/parity/perturbed_inputs.h"

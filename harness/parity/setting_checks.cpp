@@ -1,4 +1,5 @@
 // Checks over settings other than the case's own: relations and refusals.
+#include "harness/compare/inputs.h"
 #include "harness/parity/subject.h"
 #include "src/common/error.h"
 #include "src/common/first_line.h"

@@ -112,8 +112,7 @@ class Baseline : public TapeBaseline {
   }
 
   std::int64_t at_most(double count) const {
-    return std::min<std::int64_t>(static_cast<std::int64_t>(setting_.option("most_spawned")),
-                                  static_cast<std::int64_t>(count));
+    return static_cast<std::int64_t>(std::min(setting_.option("most_spawned"), count));
   }
 
   const std::int64_t flows_;
