@@ -33,7 +33,8 @@ def place(tmp_path_factory):
     folder = tmp_path_factory.mktemp("place")
     (folder / "ci").symlink_to(ROOT / "ci")
     (folder / "data").mkdir()
-    made = run(folder, ["data", "make", "--rows", "64", "--out", "data/default.efds"])
+    # As many as the largest scenario takes: all files of the folder are checked before one of them runs.
+    made = run(folder, ["data", "make", "--rows", "512", "--out", "data/default.efds"])
     assert made.returncode == 0, made.stderr
     return folder
 

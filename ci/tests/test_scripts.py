@@ -1,4 +1,7 @@
-"""The scripts' exit codes: every step that a script runs is made to fail once, and the script must fail with it."""
+"""The scripts' exit codes: every step that a script runs is made to fail once, and the script must fail with it. And
+what they call, word for word, beside the list in script_commands.txt."""
+import difflib
+import itertools
 import os
 import re
 import shutil
@@ -9,12 +12,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+COMMANDS = Path(__file__).with_name("script_commands.txt")
+WRITE = "TWINBENCH_WRITE_COMMANDS"
 # Stands in for every program a script calls: writes down how it was called, and fails where it is told to. One at a
 # time: ci/slow counts instructions side by side.
 STAND_IN = """#!/bin/sh
 call="$(basename "$0") $*"
 step=$( (flock 9; echo "$call" >> "$STEPS"; wc -l < "$STEPS") 9>> "$STEPS.lock")
-case "$call" in *"list --cells"*) echo a.b/optimized/simt/fp32/tiny ;; esac
+case "$call" in
+  *"list --cells"*) echo a.b/optimized/simt/fp32/tiny ;;
+  "nvidia-smi -L") [ -z "$CARD" ] || echo "GPU 0: $CARD" ;;
+esac
 for failing in $FAILING; do  # "step:code"
   if [ "$step" = "${failing%:*}" ]; then exit "${failing#*:}"; fi
 done
@@ -45,14 +53,16 @@ def tree(tmp_path):
         stand_in(tree / f"build/{preset}/bin/twinbench")
     stand_in(tree / "venv/bin/python")
     stand_in(tree / "ci/setup")
+    (tree / "path/nproc").write_text("#!/bin/sh\necho 2\n")
+    (tree / "path/nproc").chmod(0o755)
     return tree
 
 
-def run(tree, command, step=0, code=1, more=""):
+def run(tree, command, step=0, code=1, more="", card=""):
     steps = tree / "steps"
     steps.write_text("")
     environment = {**os.environ, "PATH": f"{tree}/path:{os.environ['PATH']}", "TWINBENCH_VENV": str(tree / "venv"),
-                   "STEPS": str(steps), "FAILING": f"{step}:{code} {more}"}
+                   "STEPS": str(steps), "FAILING": f"{step}:{code} {more}", "CARD": card}
     result = subprocess.run([str(tree / command[0]), *command[1:]], cwd=tree, env=environment, capture_output=True,
                             text=True)
     return result.returncode, steps.read_text().splitlines()
@@ -160,3 +170,80 @@ def test_what_lands_may_be_undecided_in_time_but_in_nothing_else(tree):
     replaced(tree, "ci/test", "ci/bench")
     assert [run(tree, [".ci/run"], step=2, code=code)[0] == 0 for code in (1, 2, 3)] == [False, False, True]
     assert [run(tree, [".ci/run"], step=1, code=code)[0] == 0 for code in (1, 2, 3)] == [False, False, False]
+
+
+# How each script is called whose commands are written down; which other scripts are stand-ins then, and the card there.
+CALLS = {
+    "ci/test": (["ci/test_cuda_compile"], ""), "ci/test -R one": (["ci/test_cuda_compile"], ""),
+    "ci/test_cuda_compile": ([], ""), ".ci/run": (["ci/test", "ci/bench"], ""),
+    "ci/bench": ([], ""), "ci/bench --quick --minutes 12": ([], ""), "ci/bench --filter a.b": ([], ""),
+    "ci/bench --minutes 0, with a card": ([], "of a test"),
+    "ci/slow": ([], ""),
+}
+
+
+def command_lines(tree, call):
+    """Every command that the script runs; ci/bench where it ran before, so that it has records to hand on."""
+    others, card = CALLS[call]
+    (tree / "reports/records/a").mkdir(parents=True)
+    (tree / "reports/records/a/card_times_1.json.gz").touch()
+    replaced(tree, *others)
+    command = call.partition(",")[0].split()
+    if command[0] == "ci/bench":
+        command += ["--out", "out/earlier"]
+        for step in run(tree, command, card=card)[1]:
+            for record in re.findall(r"--out (out/earlier/\S+\.json)", step):
+                (tree / record).touch()
+    code, steps = run(tree, command, card=card)
+    assert code == 0, steps
+    # Shards run side by side, in any order; the revision is another each time.
+    groups = itertools.groupby(steps, lambda step: re.sub(r"--shard \d+/", "", step))
+    return [re.sub(r"(seed_sweep)\.[^. ]*\.", r"\1.<revision>.", step).rstrip() for _, group in groups
+            for step in sorted(group)]
+
+
+def listed_commands():
+    """By call: its lines in the list."""
+    found = {}
+    for line in COMMANDS.read_text().splitlines():
+        if line.startswith("== "):
+            found[line[3:]] = lines = []
+        elif line and not line.startswith("#"):
+            lines.append(line)
+    return found
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_its_command_lines_are_those_of_the_list(tree, call):
+    """A device, a tier, a file of pins or a flag that is dropped fails no step: it is seen here alone."""
+    now, listed = command_lines(tree, call), listed_commands()
+    if os.environ.get(WRITE):
+        write_commands(listed | {call: now})
+    then = listed_commands().get(call, [])
+    changed = [line for line in difflib.ndiff(then, now) if line[0] in "+-"]
+    told = "\n".join({"+": "new:  ", "-": "gone: "}[line[0]] + line[2:] for line in changed)
+    assert changed == [], (f"{call} calls something else than ci/tests/script_commands.txt says\n{told}\n"
+                           f"If that is meant: {WRITE}=1 .venv/bin/python -m pytest {Path(__file__).relative_to(ROOT)} "
+                           "-k command_lines")
+
+
+def write_commands(commands):
+    head = [line for line in COMMANDS.read_text().splitlines() if line.startswith("#")]
+    blocks = ["\n".join([f"== {call}", *commands[call]]) for call in CALLS if call in commands]
+    COMMANDS.write_text("\n\n".join(["\n".join(head), *blocks]) + "\n")
+
+
+def test_the_list_has_these_calls_and_no_other():
+    assert list(listed_commands()) == list(CALLS)
+
+
+@pytest.mark.parametrize("script, right, wrong", [
+    ("ci/bench", "judging=(--pins ci/counters.json --filter", "judging=(--filter"),
+    ("ci/bench", "[ -f \"$record\" ] && earlier+=", "false && earlier+="),
+    ("ci/slow", "for device in cpu simt; do", "for device in cpu; do"),
+    ("ci/slow", "$(seq \"$shards\")", "1")])
+def test_command_lines_show_what_is_dropped(tree, script, right, wrong):
+    text = (tree / script).read_text()
+    assert text.count(right) == 1
+    (tree / script).write_text(text.replace(right, wrong))
+    assert command_lines(tree, script) != listed_commands()[script]
