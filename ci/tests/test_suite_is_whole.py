@@ -43,8 +43,8 @@ LEFT_TO_PLAIN_BUILDS = {
 # Entries that run a part of a program's tests, for longer or of more components; the whole has an entry of its own.
 PARTS = {
     "held_out_sweep": "HeldOutSweep.*", "held_out_sweep_simt": "HeldOutSweep.*",
-    "every_component": "CardLimits.*:CostCheck.*:DocumentedMistake.Each*:FarSizes.*:GridStride.*:KernelReach.*"
-                       ":Options.*:Taint.*",
+    "every_component": "CardLimits.*:CostCheck.*:DocumentedMistake.Each*:FarOptions.*:FarSizes.*:GridStride.*"
+                       ":KernelReach.*:Options.*:Taint.*",
     "every_baseline": "OperatorShare.Nothing*",
 }
 # Test files that only other builds run: where that is said.
@@ -56,6 +56,18 @@ OTHERS = {
 }
 # An output that makes an entry a skipped one: which entry's, and why it may.
 SKIPPED_BY_OUTPUT = {"unit.cuda_timing_tests": "a CUDA build on a machine without a card"}
+# Unit tests that may skip themselves, by what they say then.
+SKIP_THEMSELVES = {
+    "optimized/energy_flow/dataset_loader/loader_limits_test.cpp": "the sanitizer's own memory does not fit a limit",
+    "optimized/energy_flow/train_step/train_step_test.cpp": "the sanitizers slow our own code alone, not LibTorch's",
+    "src/formats/hostile_test.cpp": "the sanitizer has this signal", "src/formats/convert_test.cpp": "error.what()",
+    "harness/terminal/terminal_test.cpp": "this machine has no pseudo-terminals",
+    "harness/runner/runner_test.cpp": "the sanitizer's allocator ends the process instead of throwing",
+    "harness/counters/process_calls_test.cpp": "a sanitizer has these functions",
+    "harness/simt/host_launch_test.cpp": "the sanitizer ends the process first",
+    "harness/device/cuda/cuda_timing_test.cpp": "no CUDA device",
+    "harness/memory/global_state_test.cpp": "one processor only",
+}
 HARMLESS = {"ENVIRONMENT", "ENVIRONMENT_MODIFICATION", "LABELS", "RUN_SERIAL", "TIMEOUT", "WORKING_DIRECTORY",
             "SKIP_RETURN_CODE", "SKIP_REGULAR_EXPRESSION"}  # the two last have rules of their own
 # Seconds of a core that the sampled engines have in all, each test's start among them. They may grow.
@@ -258,3 +270,14 @@ def test_no_entry_passes_for_another_reason_than_its_exit_code():
         restricting = [one for one in variables if re.match(r"(?!GTEST_TOTAL_SHARDS=|GTEST_SHARD_INDEX=)GTEST_|PYTEST_",
                                                             one)]
         assert restricting == [], name
+
+
+def test_a_unit_test_skips_itself_only_where_it_is_listed_with_its_reason():
+    skipping = {}
+    for folder in ("baselines", "harness", "kernels", "optimized", "scenarios", "src"):
+        for file in (ROOT / folder).rglob("*_test.cpp"):
+            text = file.read_text()
+            assert not re.search(r"\bTEST\w*\([^)]*\bDISABLED_", text), f"{file}: a test that is disabled is none"
+            for said in re.findall(r"GTEST_SKIP\(\)(.*)", text):
+                skipping.setdefault(str(file.relative_to(ROOT)), []).append(re.sub(r'^ << "?|"?;$', "", said))
+    assert skipping == {file: [reason] for file, reason in SKIP_THEMSELVES.items()}
