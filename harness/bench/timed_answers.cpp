@@ -22,9 +22,10 @@ constexpr double kRunToRun = 1e-3;       // of a device
 constexpr double kQuickRun = 2e-3;       // seconds: shorter ones are judged in turns too
 constexpr double kSlowRun = 20e-3;       // longer ones are judged on changed inputs alone, once each time
 constexpr double kFirstToLater = 5;      // warming memory, files and caches takes less
-constexpr double kNoRun = 3e-4;          // seconds: of shorter first runs nothing can be said
-constexpr double kFault_s = 1e-6;        // a page of memory that is touched for the first time
-constexpr double kNewToSeen = 3;         // branches that are foreseen the second time take less
+constexpr std::uint64_t kFirstRuns = 6;
+constexpr double kNoRun = 3e-4;    // seconds: of shorter first runs nothing can be said
+constexpr double kFault_s = 1e-6;  // a page of memory that is touched for the first time
+constexpr double kNewToSeen = 3;   // branches that are foreseen the second time take less
 constexpr int kQuickRounds = 3, kTries = 3;
 constexpr double kFreshToLater = 10;  // of a state: what goes on needs no memory anew
 constexpr int kFewestOn = 10, kMostOn = 1000;
@@ -378,7 +379,7 @@ std::string JudgedVariant::remembers_setup() {
   if (const auto wrong = answers_.wrong(runnables_.front()->outputs()); !wrong.empty())
     return "remembers: after its outputs were overwritten, a run leaves: " + wrong;
   double first_s = first_s_, later_s = quickest_run(*runnables_.front());
-  for (std::uint64_t fresh = 1; fresh <= 2; ++fresh) {  // a first run may be disturbed: so must two more be
+  for (std::uint64_t fresh = 1; fresh <= kFirstRuns; ++fresh) {  // one may be disturbed, and so may some more
     if (first_s < kNoRun || first_s < kFirstToLater * later_s) return "";
     const Setting& setting = answers_.setting();
     const NamedTensors inputs = placed_inputs(answers_.never_seen(fresh), setting.dtype, setting.device);

@@ -99,7 +99,8 @@ double beyond(double near, double far, double draw, bool whole) {
   return std::clamp(whole ? std::round(value) : value, std::min(near, far), std::max(near, far));
 }
 
-// The ends of the range that lie beyond what is listed, and one value on the way to each.
+}  // namespace
+
 std::vector<double> values_beyond(const Component& component, const OptionSpec& option, const std::string& key) {
   const std::set<double> known = listed(component, option);
   std::vector<double> values;
@@ -110,8 +111,6 @@ std::vector<double> values_beyond(const Component& component, const OptionSpec& 
   }
   return values;
 }
-
-}  // namespace
 
 std::vector<FarSetting> options_at_their_ends(const std::vector<const Component*>& components, Device device,
                                               const std::string& sample) {
@@ -124,8 +123,9 @@ std::vector<FarSetting> options_at_their_ends(const std::vector<const Component*
         std::vector<const Case*> setting_it;
         for (const Case* const one : cases)
           if (value_of(*one, option) != option.otherwise) setting_it.push_back(one);
-        std::vector<const Case*> bases = {&tiny_of(cases)};
-        if (!setting_it.empty()) bases.push_back(setting_it[name_hash(key + " base") % setting_it.size()]);
+        std::set<const Case*> bases = {&tiny_of(cases)};
+        if (!setting_it.empty()) bases.insert(setting_it[name_hash(key + " base") % setting_it.size()]);
+        for (const char* const more : {" more", " and more"}) bases.insert(cases[name_hash(key + more) % cases.size()]);
         for (const Case* const base : bases)
           for (const double value : values_beyond(*component, option, key + base->name)) {
             FarSetting far = setting_with(*component, *base, {{option.name, value}}, device, sample);

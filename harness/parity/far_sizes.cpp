@@ -2,9 +2,11 @@
 #include "harness/parity/far_sizes.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "harness/compare/inputs.h"
 #include "harness/counters/counter_scope.h"
+#include "harness/parity/far_options.h"
 #include "harness/parity/held_out.h"
 #include "harness/parity/reference.h"
 #include "harness/runner/share.h"
@@ -129,11 +131,29 @@ std::string FarSetting::name() const {
   return text + drawn;
 }
 
+// Of one in three a number lies beyond what any case has: more of something, or longer, than small sizes allow.
+static std::string number_beyond(const Component& component, const std::string& key, Case& one) {
+  if (unit_draw(key + " beyond") > 1.0 / 3) return "";
+  std::vector<std::pair<std::string, double>> all;
+  for (const OptionSpec& option : component.spec.signature.options) {
+    const bool is_number = option.kind == OptionSpec::Kind::kReal || option.kind == OptionSpec::Kind::kCount;
+    if (!is_number || component.spec.signature.has_parts_with(option.name)) continue;
+    for (const double value : values_beyond(component, option, key)) all.emplace_back(option.name, value);
+  }
+  if (all.empty()) return "";
+  const auto& [name, value] = all[name_hash(key + " which") % all.size()];
+  one.options[name] = value;
+  char text[64];
+  std::snprintf(text, sizeof text, "; beyond all %s %.6g", name.c_str(), value);
+  return text;
+}
+
 FarSetting FarSizes::drawn_setting(const Component& component, const std::vector<const Case*>& cases, Dtype dtype,
                                    const std::string& sizes) {
   const std::string key = sample_ + component.spec.id() + to_string(cases.front()->pass) + to_string(dtype) + sizes;
   Case base = *cases[name_hash(key + " base") % cases.size()];
-  const std::string options = draw_options(component, key, base);
+  std::string options = draw_options(component, key, base);
+  options += number_beyond(component, key, base);
   return {&component, std::make_shared<const Case>(std::move(base)), "; " + to_string(dtype) + options, {}, dtype};
 }
 
@@ -162,7 +182,9 @@ std::vector<FarSetting> FarSizes::settings(const std::vector<const Component*>& 
                     sizes);
           continue;
         }
-        for (const Case* const base : chosen_of(cases, sample_ + component->spec.id() + key, every_))
+        const bool by_itself = every_ && together == 1;
+        for (const Case* const base :
+             by_itself ? cases : chosen_of(cases, sample_ + component->spec.id() + key, every_))
           add({component, std::make_shared<const Case>(*base)}, sizes);
       }
     }
