@@ -200,6 +200,28 @@ def test_vanished_new_and_renamed_cells_are_named(compare):
     assert "missing counters" not in said and f"counters cpu {CAYLEY.replace('fp32', 'bf16')}: new" in said
 
 
+def test_a_cell_that_is_timed_no_more_is_missing_and_a_new_one_is_named(compare):
+    head, other = behaviour() | {"seed": 2}, "sem.sinkhorn/optimized/cpu/fp32/train"
+    head["cells"][other] = head["cells"].pop(SCAN)
+    for base, now, cell in ((behaviour(), head, SCAN), (head, behaviour(), other)):
+        code, said, verdict = compare(base, now, "--stages", "times")
+        assert code == 3 and f"missing times {cell}: vanished: base times it, head does not" in said
+        assert {row["cell"] for row in verdict["times"]} == {CAYLEY}
+    del head["cells"][other]
+    code, said, _ = compare(head, behaviour(), "--stages", "times")
+    assert code == 0 and f"notice times {SCAN}: new" in said
+    head["cells"].pop(CAYLEY)
+    code, said, verdict = compare(head, head | {"seed": 2}, "--stages", "times")
+    assert code == 3 and "nothing was compared" in said and not verdict["compared"]
+
+
+def test_what_the_machine_makes_of_equal_programs_is_named_and_fails_nothing(compare):
+    code, said, verdict = compare(behaviour() | {"noise": 0.6}, behaviour() | {"noise": 0.6}, "--stages", "times",
+                                  "--same-code-too")
+    assert code == 0 and verdict["identical_code"] and "both programs are the same code" in said
+    assert verdict["findings"] and {one["severity"] for one in verdict["findings"]} == {"notice"}
+
+
 def test_a_duplicated_cell_is_an_error(compare, tmp_path):
     head = behaviour() | {"seed": 2}
     code, said, _ = compare(behaviour(), head, "--stages", "counters")

@@ -135,6 +135,7 @@ std::vector<FarSetting> options_at_their_ends(const std::vector<const Component*
               reached = std::round(near + (reached - near) / 4);
               far = setting_with(*component, *base, {{option.name, reached}}, device, sample);
             }
+            far.may_be_unstable = true;
             if (reached != near && !is_too_much(far)) all.push_back(std::move(far));
           }
       }

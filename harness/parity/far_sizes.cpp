@@ -152,9 +152,14 @@ FarSetting FarSizes::drawn_setting(const Component& component, const std::vector
                                    const std::string& sizes) {
   const std::string key = sample_ + component.spec.id() + to_string(cases.front()->pass) + to_string(dtype) + sizes;
   Case base = *cases[name_hash(key + " base") % cases.size()];
-  std::string options = draw_options(component, key, base);
-  options += number_beyond(component, key, base);
-  return {&component, std::make_shared<const Case>(std::move(base)), "; " + to_string(dtype) + options, {}, dtype};
+  const std::string options = draw_options(component, key, base);
+  const std::string beyond = number_beyond(component, key, base);
+  return {&component,
+          std::make_shared<const Case>(std::move(base)),
+          "; " + to_string(dtype) + options + beyond,
+          {},
+          dtype,
+          !beyond.empty()};
 }
 
 std::vector<FarSetting> FarSizes::settings(const std::vector<const Component*>& components, std::size_t together,

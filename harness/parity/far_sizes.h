@@ -18,6 +18,7 @@ struct FarSetting {
   std::string drawn;                          // "", or the dtype and those options
   std::map<std::string, std::int64_t> sizes;  // that go far
   Dtype dtype = Dtype::kFp32;
+  bool may_be_unstable = false;  // a number lies beyond all cases, as a step so long that a training goes astray
 
   Setting setting(Device device = {}) const;
   std::string name() const;  // "sem.cayley/tiny rows=17797; bf16; options beta 0.3"

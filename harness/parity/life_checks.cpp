@@ -81,13 +81,19 @@ std::vector<int> drawn_thread_counts(const std::string& cell, const ParityOption
   return counts;
 }
 
+int drawn_many_threads(const std::string& cell, const ParityOptions& options) {
+  constexpr int kMany[] = {12, 16, 24, 32, 48, 64};
+  return kMany[name_hash(options.sample + " many threads " + cell) % std::size(kMany)];
+}
+
 void check_late(const LifeFindings& life, CheckResult& result) {
   if (!life.late.empty()) result.fail(life.late);
 }
 
-void check_threads(const Subject& subject, CheckResult& result) {
+void check_threads(const Subject& subject, bool large, CheckResult& result) {
   if (!subject.setting.device.is_cpu()) return result.skip("a device's kernels do not use the host's threads");
-  for (const int threads : drawn_thread_counts(subject.drawn_by(), subject.options, at::get_num_threads())) {
+  for (const int threads : large ? std::vector{drawn_many_threads(subject.drawn_by(), subject.options)}
+                                 : drawn_thread_counts(subject.drawn_by(), subject.options, at::get_num_threads())) {
     const std::string with = "with " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
     const ThreadCount count(threads);
     std::optional<ProcessCallScope> calls(std::in_place);
@@ -101,6 +107,7 @@ void check_threads(const Subject& subject, CheckResult& result) {
       subject.reference.judge(first, judged);
       if (judged.verdict != CheckVerdict::kPass) return result.fail_as(judged, with);
     }
+    if (large) continue;
     // Without a second piece nothing overlaps, however often it runs.
     if (ProcessCallScope::counts_here() && !made.count("parallel") && !made.count("threads")) continue;
     // Whether pieces overlap is chance: several times, but a slow case is long enough for it to happen at once.

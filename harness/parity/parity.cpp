@@ -222,7 +222,11 @@ std::vector<CheckResult> check_cell(const Component& component, Variant variant,
       [&](CheckResult& result) { check_invariants(cell, result); });
   thorough("relation", !component.spec.relations.empty(), check_relations);
   thorough("ways", !cell.choices.empty(), check_ways);
-  in_turn("threads", true, check_threads);
+  add("threads", true, [&](CheckResult& result) {
+    if (large && variant != Variant::kOptimized) return result.skip("large case: the smaller ones show this");
+    if (!large && !takes_turn("threads", component, setting, options)) return result.skip(not_its_turn);
+    check_threads(cell, large, result);
+  });
   in_turn("carried", component.spec.signature.has_state(), check_carried);
   in_turn("instances", true, check_instances);
   if (variant == Variant::kBaseline)  // it shows this once of its component

@@ -17,7 +17,8 @@ struct ParityOptions {
   std::set<std::string> checks;  // empty: all
   int repeats = 8;               // runs of one runnable that must agree bit for bit
   double repeat_seconds = 2;     // and no longer than this, once there are two
-  // Above this many elements of inputs and outputs only oracle, vacuity, determinism, input_mutation and invariant run:
+  // Above this many elements of inputs and outputs only oracle, vacuity, determinism, input_mutation and invariant run,
+  // and with many threads an optimized variant:
   // the other checks are about indexing and state, which smaller cases show.
   std::int64_t thorough_elements = 2'000'000;
   int gradient_directions = 2;     // through all entries of a gradient, checked by central differences
@@ -36,6 +37,9 @@ struct ParityOptions {
 
 // The numbers of threads with which a cell is judged beside `present`, that of the process.
 std::vector<int> drawn_thread_counts(const std::string& cell, const ParityOptions& options, int present);
+
+// The number of an optimized large case, in which there is work for as many pieces as a large machine makes of it.
+int drawn_many_threads(const std::string& cell, const ParityOptions& options);
 
 // Whether a case takes that rule now: another revision draws others. Its variants take it together, for they share what
 // it needs. A component's first case and the held-out one take all of them.

@@ -181,6 +181,29 @@ TEST(Parity, LargeCasesSayThatTheySkip) {
   EXPECT_NE(find(results, "guard_bands").reason, "");
 }
 
+class WrongWithMany final : public Doubled {
+ public:
+  using Doubled::Doubled;
+  NamedTensors outputs() override {
+    NamedTensors all = Doubled::outputs();
+    if (at::get_num_threads() > 8) all["y"].add_(1);
+    return all;
+  }
+};
+
+// In a small one there is no work for so many pieces.
+TEST(Parity, ALargeCaseIsJudgedWithManyThreads) {
+  Component component = doubled();
+  component.optimized = make<WrongWithMany>;
+  ParityOptions options;
+  options.thorough_elements = 49;
+  const CheckResult found = find(check_cell(component, Variant::kOptimized, sized(50), 1, options), "threads");
+  EXPECT_EQ(found.verdict, CheckVerdict::kFail);
+  EXPECT_EQ(found.reason.rfind("with ", 0), 0u) << found.reason;
+  const auto honest = check_cell(doubled(), Variant::kOptimized, sized(50), 1, options);
+  EXPECT_EQ(find(honest, "threads").verdict, CheckVerdict::kPass);
+}
+
 TEST(Parity, AnExceptionIsAnErrorRow) {
   const auto results = check_cell(doubled(), Variant::kOptimized, sized(50, {{"throws", 1}}), 1);
   ASSERT_EQ(results.size(), 1u);

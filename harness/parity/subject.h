@@ -100,7 +100,7 @@ void check_invariants(const Subject& subject, CheckResult& result);
 void check_relations(const Subject& subject, CheckResult& result);
 void check_ways(const Subject& subject, CheckResult& result);
 void check_carried(const Subject& subject, CheckResult& result);
-void check_threads(const Subject& subject, CheckResult& result);
+void check_threads(const Subject& subject, bool large, CheckResult& result);
 void check_instances(Subject& subject, CheckResult& result);
 void check_sensitivity(const Subject& subject, CheckResult& result);
 void check_precision(const Subject& subject, CheckResult& result);
