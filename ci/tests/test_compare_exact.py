@@ -152,6 +152,7 @@ def test_a_count_that_base_has_not_is_more_and_has_no_share():
     (CELL.replace("train", "longer"), 5.0, ["missing", "notice"]),
     (CELL.replace("train", "longer").replace("scan", "search"), 4.0, ["missing", "notice"]),
     (CELL.replace("fp32", "bf16").replace("cpu", "simt"), 4.0, ["missing", "notice"]),
+    (CELL.replace("/optimized/", "/baseline/"), 4.0, ["missing", "notice"]),
     (f"{CELL}/more", 4.0, ["missing", "notice"]), ("sem.scan", 4.0, ["missing", "notice"])])
 def test_a_cell_is_renamed_where_one_part_of_its_name_differs_and_no_count(other, counts, expected):
     """Else it has vanished, and what is new is another."""

@@ -135,6 +135,16 @@ def test_every_entry_of_every_pinned_map_is_held_to_its_number(map_name, device,
         assert said in one.message and one.subject == f"{row['cell']} [{map_name}.a]"
 
 
+@pytest.mark.parametrize("map_name", MAPS)
+def test_what_is_called_and_not_pinned_was_called_more_often_than_never(map_name):
+    row = synthetic.counters_row("sem.scan", "optimized", 5)
+    row["by_name"] = {}
+    row[map_name] = {"pinned": 2, "another": 1}
+    finding, = judge_pins({"counters": [row]}, {row["cell"]: {f"{map_name}.pinned": 2}})
+    assert finding.severity == "fail" and finding.subject == f"{row['cell']} [{map_name}.another]"
+    assert "1 where 0 is pinned (more)" in finding.message
+
+
 @pytest.mark.parametrize("counter", synthetic.counters_row("sem.scan", "baseline", 5)["values"])
 @pytest.mark.parametrize("device, dtype", [("cpu", "fp32"), ("simt", "fp32"), ("cpu", "bf16"), ("cuda", "tf32")])
 def test_one_more_of_any_counter_than_in_the_baseline_record_fails(load, counter, device, dtype):
@@ -152,5 +162,6 @@ def test_one_more_of_any_counter_than_in_the_baseline_record_fails(load, counter
         assert [(one.severity, one.subject, one.magnitude) for one in judge_counters_against(*records)] == [
             (severity, subject, 1.0 if severity == "fail" else None)]
         for record, expected in zip(records, (["fail"], [])):
-            found = judge_pins(record.block, {row["cell"]: row["values"]})
+            by_name = {f"by_name.{name}": count for name, count in row.get("by_name", {}).items()}
+            found = judge_pins(record.block, {row["cell"]: row["values"] | by_name})
             assert [one.severity for one in found] == expected

@@ -93,9 +93,9 @@ def _outputs(section: str, row: Row) -> set[str]:
 
 
 def one_part_differs(name: str, other: str) -> bool:
-    """Are the two names those of one cell with another case, dtype, device, variant or component?"""
+    """Are the two names those of one cell with another case, dtype, device or component? Variants have unlike rules."""
     parts, others = name.split("/"), other.split("/")
-    return len(parts) == len(others) and sum(a != b for a, b in zip(parts, others)) == 1
+    return len(parts) == len(others) and sum(a != b for a, b in zip(parts, others)) == 1 and parts[1:2] == others[1:2]
 
 
 def _new(now: dict[str, Any], before: dict[str, Any]) -> Iterator[Finding]:

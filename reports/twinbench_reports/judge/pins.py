@@ -91,7 +91,10 @@ def judge_pins(block: dict[str, Any], pins: Pins | None) -> Iterator[Finding]:
         if cell not in rows:
             yield Finding("missing", "pins", cell, "pinned, and not counted in this record", command)
             continue
-        for name, now, pin in counter_differences(_counted(rows[cell], pinned), pinned):
+        counted = _counted(rows[cell], pinned)
+        maps = {"launches_by_kernel"} | {name.partition(".")[0] for name in pinned if "." in name}
+        unpinned = (name for name in counted if name.partition(".")[0] in maps and name not in pinned)
+        for name, now, pin in counter_differences(counted, dict.fromkeys(unpinned, 0) | pinned):
             if now is None:
                 yield Finding("missing", "pins", f"{cell} [{name}]", f"pinned at {pin}, and not counted here", command)
             else:
