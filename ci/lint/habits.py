@@ -68,6 +68,17 @@ _PROCESSOR = re.compile(r"\basm\b|\b__asm|\b__builtin_ia32_|\b_mm\d*_|\b__cpuid|
                         r"|\bmallopt\b|\bmalloc_trim\b|\bgetenv\b|\bRUNNING_ON_VALGRIND\b|\bhasCallbacks\b|/proc/")
 
 
+# fp32 holds whole numbers up to 2^24: what is computed so is right in every case that a host can run, and wrong beyond.
+_ROUNDED_INDEX = re.compile(r"static_cast<(?:std::)?u?int(?:(?:32|64)_t)?>\([^;,)]*static_cast<(?:float|Real)>")
+
+
+def rounded_index_breaches(path: str, text: str) -> list[str]:
+    if not path.startswith("kernels/") or not path.endswith((".h", ".cu")):
+        return []
+    return [f"{path}:{text[:found.start()].count(chr(10)) + 1}: an index goes through a floating-point number; divide "
+            "whole numbers" for found in _ROUNDED_INDEX.finditer(text)]
+
+
 def processor_breaches(path: str, text: str) -> list[str]:
     """Variants say what they compute in C++ alone: a baseline could be slowed without one counted instruction more."""
     is_variant = path.startswith(("baselines/", "optimized/", "kernels/")) and not path.startswith("kernels/common/")

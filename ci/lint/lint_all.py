@@ -7,7 +7,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from argument_structs import argument_breaches  # noqa: E402
 from habits import (broken_comment_breaches, column_breaches, fast_math_breaches,  # noqa: E402
-                    handed_on_breaches, processor_breaches, slowed_breaches, word_breaches)
+                    handed_on_breaches, processor_breaches, rounded_index_breaches, slowed_breaches,
+                    word_breaches)
 from layers import include_breaches, place_breaches  # noqa: E402
 from option_tables import option_breaches  # noqa: E402
 from type_names import type_name_breaches  # noqa: E402
@@ -119,6 +120,7 @@ def breaches_by_rule(root: Path) -> tuple[int, dict[str, list[str]]]:
         "options": option_breaches(texts),
         "fast_math": [breach for path, text in sources.items() for breach in fast_math_breaches(path, text)],
         "slowed": [breach for path, text in sources.items() for breach in slowed_breaches(path, text)],
+        "rounded index": [breach for path, text in sources.items() for breach in rounded_index_breaches(path, text)],
         "processor": [breach for path, text in sources.items() for breach in processor_breaches(path, text)],
         "handed on": [breach for path, text in sources.items() for breach in handed_on_breaches(path, text)],
     }

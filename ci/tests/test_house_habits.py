@@ -74,6 +74,16 @@ def test_a_type_that_is_defined_twice_is_refused():
     assert told.startswith("src/z.cpp: a::b::Flow is defined in src/a.h too")
 
 
+def test_an_index_that_goes_through_a_floating_point_number_is_refused():
+    line = "const auto y = static_cast<std::int32_t>((static_cast<float>(own) + 0.5f) *\n (1.0f / width));"
+    assert len(habits.rounded_index_breaches("kernels/a/b/kernel.h", "\n" + line)) == 1
+    assert habits.rounded_index_breaches("kernels/a/b/kernel.h", "\n" + line)[0].startswith("kernels/a/b/kernel.h:2:")
+    for path, said in (("optimized/a/b/cpu.cpp", line), ("kernels/a/kernel.h", "static_cast<int>(own / width)"),
+                       ("kernels/a/kernel.h", "static_cast<float>(static_cast<int>(own))"),
+                       ("kernels/a/kernel.h", "static_cast<int>(a); y = static_cast<float>(b);")):
+        assert habits.rounded_index_breaches(path, said) == []
+
+
 def test_a_variant_that_speaks_to_the_processor_is_refused():
     clean = "// asm volatile would be slow\nint asmuch = unmasked_mm_(1);\n#include <vector>\n"
     assert habits.processor_breaches("baselines/a/b/baseline.cpp", clean) == []
