@@ -22,10 +22,10 @@ constexpr double kRunToRun = 1e-3;       // of a device
 constexpr double kQuickRun = 2e-3;       // seconds: shorter ones are judged in turns too
 constexpr double kSlowRun = 20e-3;       // longer ones are judged on changed inputs alone, once each time
 constexpr double kFirstToLater = 5;      // warming memory, files and caches takes less
-constexpr std::uint64_t kFirstRuns = 6;
-constexpr double kNoRun = 3e-4;    // seconds: of shorter first runs nothing can be said
-constexpr double kFault_s = 1e-6;  // a page of memory that is touched for the first time
-constexpr double kNewToSeen = 3;   // branches that are foreseen the second time take less
+constexpr std::uint64_t kFirstRuns = 6;  // all of them slow: then no other load has been
+constexpr double kNoRun = 3e-4;          // seconds: of shorter first runs nothing can be said
+constexpr double kFault_s = 1e-6;        // a page of memory that is touched for the first time
+constexpr double kNewToSeen = 3;         // branches that are foreseen the second time take less
 constexpr int kQuickRounds = 3, kTries = 3;
 constexpr double kFreshToLater = 10;  // of a state: what goes on needs no memory anew
 constexpr int kFewestOn = 10, kMostOn = 1000;

@@ -133,7 +133,7 @@ std::string FarSetting::name() const {
 
 // Of one in three a number lies beyond what any case has: more of something, or longer, than small sizes allow.
 static std::string number_beyond(const Component& component, const std::string& key, Case& one) {
-  if (unit_draw(key + " beyond") > 1.0 / 3) return "";
+  if (one.fixed || unit_draw(key + " beyond") > 1.0 / 3) return "";
   std::vector<std::pair<std::string, double>> all;
   for (const OptionSpec& option : component.spec.signature.options) {
     const bool is_number = option.kind == OptionSpec::Kind::kReal || option.kind == OptionSpec::Kind::kCount;
