@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "harness/parity/held_out.h"
 #include "harness/parity/tier.h"
 #include "src/inputs.h"
 
@@ -63,9 +64,8 @@ Options way_of(const Cell& cell) {
   if (cell.variant != Variant::kOptimized && cell.dtype != cell.component->spec.dtypes.front()) return way;
   for (const auto& option : cell.component->spec.signature.options) {
     if (option.of_inputs) continue;
-    const bool number = option.kind == OptionSpec::Kind::kCount || option.kind == OptionSpec::Kind::kReal;
     const double value = setting.option(option.name);
-    way[option.name] = number ? value != 0 : value;
+    way[option.name] = is_number(option) ? value != 0 : value;
   }
   return way;
 }

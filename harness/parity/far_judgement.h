@@ -2,10 +2,14 @@
 #pragma once
 
 #include <ATen/Parallel.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -27,6 +31,8 @@ inline bool is_nearly_right(const CheckResult& result) {
            return row.comparison.accepted() || row.comparison.worst_ratio <= kMostRatio;
          });
 }
+
+constexpr std::size_t kEveryFarSetting = std::numeric_limits<std::size_t>::max();
 
 struct FarJudgement {
   bool judged = false;  // else the component refuses the setting by a typed error, or it is no case
@@ -96,6 +102,28 @@ inline FarJudgement far_judgement(const FarSetting& far, const Device& device) {
     if (error.kind() == ErrorKind::kInternal) return {true, error.what()};
   }
   return {};
+}
+
+// Judges them, others first in each revision, until so many are judged: of the rest the component refuses the setting,
+// or `judge` finds none. Says how many were.
+template <class Judge>
+std::size_t expect_far_right(const std::vector<FarSetting>& settings, std::size_t most, const Judge& judge) {
+  std::size_t tried = 0, judged = 0;
+  for (FarSetting far : in_turn(settings, [](const FarSetting& one) { return one.name(); })) {
+    if (judged == most) break;
+    const auto started = std::chrono::steady_clock::now();
+    const FarJudgement judgement = judge(far);
+    EXPECT_EQ(judgement.wrong, "") << far.name();
+    ++tried;
+    judged += judgement.judged;
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+    if (std::getenv("TWINBENCH_FAR_TIMES"))
+      std::printf("%7.3f s %s%s\n", seconds, far.name().c_str(), judgement.judged ? "" : " (none)");
+  }
+  at::set_num_threads(1);
+  std::printf("TWINBENCH_SAMPLE=%s: %zu settings judged, %zu tried of %zu\n", sample_of_tests().c_str(), judged, tried,
+              settings.size());
+  return judged;
 }
 
 // Components that TWINBENCH_FAR_COMPONENTS names, an expression as of --filter; else all.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -15,14 +16,10 @@
 namespace twinbench {
 namespace {
 
-constexpr double kMostElements = 300'000, kMostFlops = 3e7, kMostOperators = 10'000;
-
-bool may_change(const Case& one) { return !one.timed && !one.degenerate && !one.fixed && one.specimen.empty(); }
-
 std::map<Pass, std::vector<const Case*>> cases_by_pass(const Component& component) {
   std::map<Pass, std::vector<const Case*>> passes;
   for (const Case& one : component.spec.cases)
-    if (may_change(one)) passes[one.pass].push_back(&one);
+    if (is_drawn_from(one)) passes[one.pass].push_back(&one);
   return passes;
 }
 
@@ -32,27 +29,16 @@ bool go_together(const Component& component, const std::string& one, const std::
   return component.spec.name != "fused_attention" || both != std::set<std::string>{"nan_query", "padding"};
 }
 
-bool is_number(const OptionSpec& option) {
-  return option.kind == OptionSpec::Kind::kReal || option.kind == OptionSpec::Kind::kCount;
+// Of these cases those that set the option, or leave it as it is.
+std::vector<const Case*> with(const OptionSpec& option, bool set, const std::vector<const Case*>& cases) {
+  std::vector<const Case*> found;
+  std::ranges::copy_if(cases, std::back_inserter(found),
+                       [&](const Case* one) { return (value_of(*one, option) != option.otherwise) == set; });
+  return found;
 }
 
-double value_of(const Case& one, const OptionSpec& option) {
-  const auto found = one.options.find(option.name);
-  return found == one.options.end() ? option.otherwise : found->second;
-}
-
-// What the cases and the default give it.
-std::set<double> listed(const Component& component, const OptionSpec& option) {
-  std::set<double> values = {option.otherwise};
-  for (const Case& one : component.spec.cases)
-    if (may_change(one)) values.insert(value_of(one, option));
-  return values;
-}
-
-const Case& tiny_of(const std::vector<const Case*>& cases) {
-  const auto is_tiny = [](const Case* one) { return one->name == "tiny" || one->name == "backward_tiny"; };
-  const auto tiny = std::ranges::find_if(cases, is_tiny);
-  return tiny == cases.end() ? *cases.front() : **tiny;
+const Case& drawn_of(const std::vector<const Case*>& cases, const std::string& key) {
+  return *cases[name_hash(key) % cases.size()];
 }
 
 std::string text_of(double value) {
@@ -61,14 +47,11 @@ std::string text_of(double value) {
   return text;
 }
 
-FarSetting setting_with(const Component& component, const Case& base, const Options& options, Device device,
-                        const std::string& sample) {
+FarSetting setting_with(const Component& component, const Case& base, const OptionSpec& option, double value,
+                        Device device, const std::string& sample) {
   Case one = base;
-  std::string said = "; options";
-  for (const auto& [name, value] : options) {
-    one.options[name] = value;
-    said += " " + name + " " + text_of(value);
-  }
+  one.options[option.name] = value;
+  const std::string said = "; options " + option.name + " " + text_of(value);
   std::vector<Dtype> dtypes;
   for (const Dtype dtype : component.spec.dtypes)
     if (component.supports(Variant::kOptimized, device, dtype)) dtypes.push_back(dtype);
@@ -80,9 +63,8 @@ FarSetting setting_with(const Component& component, const Case& base, const Opti
 bool is_too_much(const FarSetting& far) {
   try {
     const Setting setting = far.setting();
-    return baseline_dispatches(*far.component, setting) > kMostOperators ||
-           input_elements(*far.component, setting) > kMostElements ||
-           (far.component->spec.cost && far.component->spec.cost(setting).flops > kMostFlops);
+    return baseline_dispatches(*far.component, setting) > kMostFarOperators ||
+           !is_small_enough(*far.component, setting, kMostFarElements);
   } catch (const Error&) {
     return true;
   }
@@ -102,7 +84,7 @@ double beyond(double near, double far, double draw, bool whole) {
 }  // namespace
 
 std::vector<double> values_beyond(const Component& component, const OptionSpec& option, const std::string& key) {
-  const std::set<double> known = listed(component, option);
+  const std::set<double> known = listed_values(component, option);
   std::vector<double> values;
   for (const auto& [near, far] : {std::pair{*known.rbegin(), option.high}, {*known.begin(), option.low}}) {
     if (far == near) continue;
@@ -120,21 +102,20 @@ std::vector<FarSetting> options_at_their_ends(const std::vector<const Component*
       for (const OptionSpec& option : component->spec.signature.options) {
         if (!is_number(option) || component->spec.signature.has_parts_with(option.name)) continue;
         const std::string key = sample + component->spec.id() + to_string(pass) + option.name;
-        std::vector<const Case*> setting_it;
-        for (const Case* const one : cases)
-          if (value_of(*one, option) != option.otherwise) setting_it.push_back(one);
-        std::set<const Case*> bases = {&tiny_of(cases)};
-        if (!setting_it.empty()) bases.insert(setting_it[name_hash(key + " base") % setting_it.size()]);
-        for (const char* const more : {" more", " and more"}) bases.insert(cases[name_hash(key + more) % cases.size()]);
+        std::set<const Case*> bases = {tiny_of(cases), &drawn_of(cases, key + " more"),
+                                       &drawn_of(cases, key + " and more")};
+        if (const auto setting_it = with(option, true, cases); !setting_it.empty())
+          bases.insert(&drawn_of(setting_it, key + " base"));
         for (const Case* const base : bases)
           for (const double value : values_beyond(*component, option, key + base->name)) {
-            FarSetting far = setting_with(*component, *base, {{option.name, value}}, device, sample);
             const double near = value_of(*base, option);
+            const auto at = [&](double reached) {
+              return setting_with(*component, *base, option, reached, device, sample);
+            };
             double reached = value;
-            while (is_too_much(far) && std::abs(reached - near) >= 2) {
+            while (is_too_much(at(reached)) && std::abs(reached - near) >= 2)
               reached = std::round(near + (reached - near) / 4);
-              far = setting_with(*component, *base, {{option.name, reached}}, device, sample);
-            }
+            FarSetting far = at(reached);
             far.may_be_unstable = true;
             if (reached != near && !is_too_much(far)) all.push_back(std::move(far));
           }
@@ -152,16 +133,12 @@ std::vector<FarSetting> options_in_pairs(const std::vector<const Component*>& co
           if (&one == &other || component->spec.signature.has_parts_with(one.name)) continue;
           if (!go_together(*component, one.name, other.name)) continue;
           const std::string key = sample + component->spec.id() + to_string(pass) + one.name + " with " + other.name;
-          std::set<double> values = listed(*component, one);
+          std::set<double> values = listed_values(*component, one);
           values.erase(one.otherwise);
-          std::vector<const Case*> bases;
-          for (const Case* const base : cases)
-            if (value_of(*base, other) != other.otherwise && value_of(*base, one) == one.otherwise)
-              bases.push_back(base);
+          const auto bases = with(other, true, with(one, false, cases));
           if (values.empty() || bases.empty()) continue;
           const double value = *std::next(values.begin(), static_cast<std::ptrdiff_t>(name_hash(key) % values.size()));
-          const Case& base = *bases[name_hash(key + " base") % bases.size()];
-          FarSetting far = setting_with(*component, base, {{one.name, value}}, device, sample);
+          FarSetting far = setting_with(*component, drawn_of(bases, key + " base"), one, value, device, sample);
           if (!is_too_much(far)) all.push_back(std::move(far));
         }
   return all;

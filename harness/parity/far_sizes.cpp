@@ -16,8 +16,7 @@
 namespace twinbench {
 namespace {
 
-// What one run may take: some hundredths of a second of any variant.
-constexpr double kMostFlops = 3e7, kMostOperators = 10'000;
+constexpr double kMostFlops = 3e7;
 // Of sizes that go far together: from where they shrink, and what each stays beyond. Drawn ones also go some hundreds
 // beside some dozens.
 struct Together {
@@ -95,9 +94,7 @@ std::string joined(const std::vector<std::string>& names) {
 
 // The case called tiny, one of middle size, which fills vectors, and of some sizes another in turn; none twice.
 std::vector<const Case*> chosen_of(const std::vector<const Case*>& cases, const std::string& key, bool another) {
-  const auto is_tiny = [](const Case* one) { return one->name == "tiny" || one->name == "backward_tiny"; };
-  const auto tiny = std::find_if(cases.begin(), cases.end(), is_tiny);
-  std::vector<const Case*> chosen = {tiny == cases.end() ? cases.front() : *tiny};
+  std::vector<const Case*> chosen = {tiny_of(cases)};
   const auto add = [&](const Case* one) {
     if (std::find(chosen.begin(), chosen.end(), one) == chosen.end()) chosen.push_back(one);
   };
@@ -116,7 +113,34 @@ double operators_of(const FarSetting& far) {
          static_cast<double>(scope.snapshot().scalar_reads) / kReadsAnOperator;
 }
 
+// Of one in three a number lies beyond what any case has: more of something, or longer, than small sizes allow.
+std::string number_beyond(const Component& component, const std::string& key, Case& one) {
+  if (one.fixed || unit_draw(key + " beyond") > 1.0 / 3) return "";
+  std::vector<std::pair<std::string, double>> all;
+  for (const OptionSpec& option : component.spec.signature.options) {
+    if (!is_number(option) || component.spec.signature.has_parts_with(option.name)) continue;
+    for (const double value : values_beyond(component, option, key)) all.emplace_back(option.name, value);
+  }
+  if (all.empty()) return "";
+  const auto& [name, value] = all[name_hash(key + " which") % all.size()];
+  one.options[name] = value;
+  char text[64];
+  std::snprintf(text, sizeof text, "; beyond all %s %.6g", name.c_str(), value);
+  return text;
+}
+
 }  // namespace
+
+bool is_small_enough(const Component& component, const Setting& setting, double most_elements) {
+  return input_elements(component, setting) <= most_elements &&
+         (!component.spec.cost || component.spec.cost(setting).flops <= kMostFlops);
+}
+
+const Case* tiny_of(const std::vector<const Case*>& cases) {
+  const auto is_tiny = [](const Case* one) { return one->name == "tiny" || one->name == "backward_tiny"; };
+  const auto tiny = std::ranges::find_if(cases, is_tiny);
+  return tiny == cases.end() ? cases.front() : *tiny;
+}
 
 Setting FarSetting::setting(Device device) const {
   Case one = *base;
@@ -129,23 +153,6 @@ std::string FarSetting::name() const {
   std::string text = component->spec.id() + "/" + base->name;
   for (const auto& [size, value] : sizes) text += " " + size + "=" + std::to_string(value);
   return text + drawn;
-}
-
-// Of one in three a number lies beyond what any case has: more of something, or longer, than small sizes allow.
-static std::string number_beyond(const Component& component, const std::string& key, Case& one) {
-  if (one.fixed || unit_draw(key + " beyond") > 1.0 / 3) return "";
-  std::vector<std::pair<std::string, double>> all;
-  for (const OptionSpec& option : component.spec.signature.options) {
-    const bool is_number = option.kind == OptionSpec::Kind::kReal || option.kind == OptionSpec::Kind::kCount;
-    if (!is_number || component.spec.signature.has_parts_with(option.name)) continue;
-    for (const double value : values_beyond(component, option, key)) all.emplace_back(option.name, value);
-  }
-  if (all.empty()) return "";
-  const auto& [name, value] = all[name_hash(key + " which") % all.size()];
-  one.options[name] = value;
-  char text[64];
-  std::snprintf(text, sizeof text, "; beyond all %s %.6g", name.c_str(), value);
-  return text;
 }
 
 FarSetting FarSizes::drawn_setting(const Component& component, const std::vector<const Case*>& cases, Dtype dtype,
@@ -229,10 +236,9 @@ double FarSizes::times_the_operators(const FarSetting& far) {
 }
 
 bool FarSizes::fits(const FarSetting& far) {
-  const Setting setting = far.setting();
-  return operators_of_base(far) * times_the_operators(far) <= kMostOperators &&
-         input_elements(*far.component, setting) <= most_elements_ &&
-         (!far.component->spec.cost || far.component->spec.cost(setting).flops <= kMostFlops);
+  const Setting setting = far.setting();  // where sizes do not go together, it throws before anything is measured
+  return operators_of_base(far) * times_the_operators(far) <= kMostFarOperators &&
+         is_small_enough(*far.component, setting, most_elements_);
 }
 
 bool FarSizes::extend_one(FarSetting& far, std::int64_t whole) {
@@ -242,7 +248,7 @@ bool FarSizes::extend_one(FarSetting& far, std::int64_t whole) {
   for (const Case& one : far.component->spec.cases)
     if (const auto given = one.sizes.find(name); !one.timed && given != one.sizes.end())
       listed = std::max(listed, given->second);
-  if (operators_of_base(far) > kMostOperators) return false;
+  if (operators_of_base(far) > kMostFarOperators) return false;
   value = std::min(size.high, farthest_of(*far.component, name));
   while (value > listed && !fits(far)) value = value * 3 / 4;
   if (value >= whole) value -= value % whole;

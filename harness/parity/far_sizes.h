@@ -24,6 +24,14 @@ struct FarSetting {
   std::string name() const;  // "sem.cayley/tiny rows=17797; bf16; options beta 0.3"
 };
 
+constexpr double kMostFarElements = 300'000, kMostFarOperators = 10'000;
+
+// Whether inputs have no more elements, and a run no more arithmetic, than some hundredths of a second take.
+bool is_small_enough(const Component& component, const Setting& setting, double most_elements);
+
+// The case called tiny, or the first.
+const Case* tiny_of(const std::vector<const Case*>& cases);
+
 // The far settings of every component with an optimized variant on the path of `device`, which `sample` (the revision)
 // draws: sizes, and of `drawn` ones options and the case that they start from.
 class FarSizes {

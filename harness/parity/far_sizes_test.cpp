@@ -4,15 +4,10 @@
 // some components by their ids, TWINBENCH_FAR_TIMES tells each.
 #include "harness/parity/far_sizes.h"
 
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <cstdlib>
-#include <limits>
-#include <map>
 
 #include "harness/parity/far_judgement.h"
 #include "harness/runner/components_in_turn.h"
@@ -22,8 +17,7 @@
 namespace twinbench {
 namespace {
 
-constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
-constexpr double kOfCpu = 300'000, kOfSimt = 60'000;  // most elements of a setting's inputs
+constexpr double kOfSimt = 60'000;  // most elements of a setting's inputs
 
 // Whole vectors or not by turns, and what divides by heads and by vectors where the component refuses others.
 FarJudgement grown_and_judged(FarSizes& sizes, FarSetting& far, const Device& device) {
@@ -39,34 +33,16 @@ FarJudgement grown_and_judged(FarSizes& sizes, FarSetting& far, const Device& de
   return {};
 }
 
-// `most` of them in each revision: of others the component refuses the sizes, or all that fit lie within its cases.
-std::size_t expect_right(FarSizes& sizes, const std::vector<FarSetting>& settings, std::size_t most,
-                         const Device& device) {
-  std::size_t tried = 0, judged = 0;
-  for (FarSetting far : in_turn(settings, [](const FarSetting& one) { return one.name(); })) {
-    if (judged == most) break;
-    const auto started = std::chrono::steady_clock::now();
-    const FarJudgement judgement = grown_and_judged(sizes, far, device);
-    EXPECT_EQ(judgement.wrong, "") << far.name();
-    ++tried;
-    judged += judgement.judged;
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-    if (std::getenv("TWINBENCH_FAR_TIMES"))
-      std::printf("%7.3f s %s%s\n", seconds, far.name().c_str(), judgement.judged ? "" : " (none)");
-  }
-  at::set_num_threads(1);
-  std::printf("TWINBENCH_SAMPLE=%s: %zu settings judged, %zu tried of %zu\n", sample_of_tests().c_str(), judged, tried,
-              settings.size());
-  return judged;
-}
-
 // So many of them as they are listed, and of drawn ones.
 void expect_right(const Device& device, std::size_t together, std::size_t plain, std::size_t drawn) {
   const bool every = std::getenv("TWINBENCH_EVERY");
-  FarSizes sizes(device, device.is_cpu() ? kOfCpu : kOfSimt, sample_of_tests(), every);
+  FarSizes sizes(device, device.is_cpu() ? kMostFarElements : kOfSimt, sample_of_tests(), every);
   const auto all = far_components(device);
-  const std::size_t judged = expect_right(sizes, sizes.settings(all, together, false), every ? kAll : plain, device) +
-                             expect_right(sizes, sizes.settings(all, together, true), every ? kAll : drawn, device);
+  const auto judge = [&](FarSetting& far) { return grown_and_judged(sizes, far, device); };
+  const auto right = [&](bool with_draws, std::size_t most) {
+    return expect_far_right(sizes.settings(all, together, with_draws), every ? kEveryFarSetting : most, judge);
+  };
+  const std::size_t judged = right(false, plain) + right(true, drawn);
   const bool some = std::getenv("TWINBENCH_FAR_COMPONENTS") != nullptr;  // which may have no so many sizes that grow
   EXPECT_FALSE(all.empty()) << "TWINBENCH_FAR_COMPONENTS names no component that is asked";
   if (!every && !some)

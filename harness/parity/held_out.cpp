@@ -69,16 +69,12 @@ std::string short_text(double value) {
 // any between two neighbours of these, each two alike: one wild value does not take all draws. One that no case sets
 // stays.
 double drawn_option(const Component& component, const OptionSpec& option, double draw) {
-  std::set<double> values = {option.otherwise};
-  for (const auto& one : component.spec.cases)
-    if (const auto found = one.options.find(option.name); fits(one, false) && found != one.options.end())
-      values.insert(found->second);
+  const std::set<double> values = listed_values(component, option);
   const std::vector<double> given(values.begin(), values.end());
   if (given.size() == 1) return given.front();
-  const bool is_one_of = option.kind == OptionSpec::Kind::kSwitch || option.kind == OptionSpec::Kind::kChoice;
-  const double place = draw * static_cast<double>(given.size() - (is_one_of ? 0 : 1));
+  const double place = draw * static_cast<double>(given.size() - (is_number(option) ? 1 : 0));
   const auto first = static_cast<std::size_t>(place);
-  if (is_one_of) return given[first];
+  if (!is_number(option)) return given[first];
   const double low = given[first], high = given[first + 1], share = place - static_cast<double>(first);
   if (option.kind == OptionSpec::Kind::kCount) return std::floor(low + share * (high - low + 1));
   constexpr double kOrders = 100;  // so far apart, every order of magnitude alike
@@ -87,6 +83,24 @@ double drawn_option(const Component& component, const OptionSpec& option, double
 }
 
 }  // namespace
+
+bool is_number(const OptionSpec& option) {
+  return option.kind == OptionSpec::Kind::kReal || option.kind == OptionSpec::Kind::kCount;
+}
+
+double value_of(const Case& one, const OptionSpec& option) {
+  const auto found = one.options.find(option.name);
+  return found == one.options.end() ? option.otherwise : found->second;
+}
+
+bool is_drawn_from(const Case& one) { return fits(one, false); }
+
+std::set<double> listed_values(const Component& component, const OptionSpec& option) {
+  std::set<double> values = {option.otherwise};
+  for (const auto& one : component.spec.cases)
+    if (is_drawn_from(one)) values.insert(value_of(one, option));
+  return values;
+}
 
 double unit_draw(const std::string& text) {
   return static_cast<double>(name_hash(text) >> 11) / static_cast<double>(std::uint64_t{1} << 53);
@@ -101,8 +115,7 @@ std::string draw_options(const Component& component, const std::string& key, Cas
   std::string text;
   const Signature& signature = component.spec.signature;
   for (const auto& option : signature.options) {
-    const bool is_number = option.kind == OptionSpec::Kind::kReal || option.kind == OptionSpec::Kind::kCount;
-    if ((option.of_inputs && !is_number) || signature.has_parts_with(option.name)) continue;
+    if ((option.of_inputs && !is_number(option)) || signature.has_parts_with(option.name)) continue;
     if (unit_draw(key + " whether " + option.name) < (option.of_inputs ? 0.75 : 0.25)) continue;
     const double value = drawn_option(component, option, unit_draw(key + " option " + option.name));
     const double before = one.options.emplace(option.name, option.otherwise).first->second;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,15 @@ double input_elements(const Component& component, const Setting& complete);
 double unit_draw(const std::string& text);
 // Between the two, every order of magnitude alike, as `draw`, from 0 to 1, says.
 std::int64_t between(std::int64_t low, std::int64_t high, double draw);
+
+// A count or a real number: neither a switch nor a choice.
+bool is_number(const OptionSpec& option);
+// What the case gives it, or its default.
+double value_of(const Case& one, const OptionSpec& option);
+
+// Small cases from which others are drawn, and what these and the default give an option.
+bool is_drawn_from(const Case& one);
+std::set<double> listed_values(const Component& component, const OptionSpec& option);
 
 // Sets options as `key` draws them, and says which are now other than the case has them ("; options noise 0.31"). Of
 // those that variants see one in four stays, so that one that needs another (a key of the noise, noise) is seldom

@@ -5,6 +5,7 @@
 #include "harness/compare/inputs.h"
 #include "harness/parity/reference.h"
 #include "src/common/error.h"
+#include "src/inputs.h"
 
 namespace twinbench {
 

@@ -18,8 +18,8 @@ struct ParityOptions {
   int repeats = 8;               // runs of one runnable that must agree bit for bit
   double repeat_seconds = 2;     // and no longer than this, once there are two
   // Above this many elements of inputs and outputs only oracle, vacuity, determinism, input_mutation and invariant run,
-  // and with many threads an optimized variant:
-  // the other checks are about indexing and state, which smaller cases show.
+  // and threads, with many of them, of an optimized variant: the other checks are about indexing and state, which
+  // smaller cases show.
   std::int64_t thorough_elements = 2'000'000;
   int gradient_directions = 2;     // through all entries of a gradient, checked by central differences
   int gradient_samples = 64;       // and so many single entries
