@@ -84,6 +84,9 @@ double beyond(double near, double far, double draw, bool whole) {
 }  // namespace
 
 std::vector<double> values_beyond(const Component& component, const OptionSpec& option, const std::string& key) {
+  // A better solution than is asked for is one: where the baseline's is exact, the card's looser one is held to it. The
+  // cases that are loose are fixed.
+  if (component.spec.name == "cayley" && option.name == "tolerance") return {};
   const std::set<double> known = listed_values(component, option);
   std::vector<double> values;
   for (const auto& [near, far] : {std::pair{*known.rbegin(), option.high}, {*known.begin(), option.low}}) {
