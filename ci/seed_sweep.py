@@ -2,8 +2,8 @@
 """Judges every small cell at many seeds and sizes, a part at a time, and adds up what came of it in a file of the tree.
 
 Right answers (the exact one, the baseline, the optimized and the library variant) must pass whatever is drawn, and
-twins that round elsewhere must not: harness/parity/seed_sweep_test.cpp, whose 200 seeds take some fifteen hours of a
-core. So each part, some seeds of one component, is a run of that test and a line in the record, with the revision it
+twins that round elsewhere must not: harness/parity/beyond/seed_sweep_test.cpp, whose 200 seeds take some fifteen hours
+of a core. So each part, some seeds of one component, is a run of that test and a line in the record, with the revision it
 ran at; the next run of this script goes on with the seeds that are not in it. A part that failed is run again.
 Exit codes: 0 all seeds are there and passed, 1 a part failed, 2 it cannot run, 3 all passed and some were left for the
 time.
@@ -168,7 +168,8 @@ def page(rows, seeds=200, sizes=400):
              "that is no case (decisions or cancellations leave nothing to judge) is counted. Twins of the baseline",
              "that round once more, truncate, or do not round in a mode that rounds must be rejected, unless they",
              "differ only where honest arithmetic may differ too (`why_it_survives()` of",
-             "`harness/parity/seed_sweep_test.cpp`). Of the seeds of a cell one in four is for the twins, in parts of",
+             "`harness/parity/beyond/seed_sweep_test.cpp`). Of the seeds of a cell one in four is for the twins, in parts "
+             "of",
              "earlier revisions every one.", "",
              f"{total['judged']:,} draws were judged, {total['no_case']:,} were no case. Asked of every component: "
              f"{seeds} seeds of every small cell, {sizes} draws of sizes.",
@@ -201,7 +202,7 @@ def main():
     parser.add_argument("--components", default=".")
     parser.add_argument("--minutes", type=float, default=math.inf)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--program", default=str(ROOT / "build/cpu/bin/parity_tests"))
+    parser.add_argument("--program", default=str(ROOT / "build/cpu/bin/parity_beyond_tests"))
     parser.add_argument("--record", type=Path, default=ROOT / "reports/records/seed_sweep.jsonl")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--table", type=Path)

@@ -282,6 +282,21 @@ def test_the_quick_tier_names_the_large_cells_that_it_leaves_out(engine, tmp_pat
     assert {cell for cell in repeated if not cell.endswith("/held_out")} == judged and left_out_again == left_out
 
 
+def test_a_revision_counts_other_kernels_first_and_small_cases_before_timed_ones():
+    """Under a limit the rest is left out: what always came last would never be compared with its pins."""
+    def order(sample: str) -> list[str]:
+        result = run("kernels", "--pins-only", "--filter", "^energy_flow.losses/", "--minutes", "1e-6",
+                     "--sample", sample)
+        assert result.returncode == 3, result.stderr
+        return re.findall(r"^(\S+): left out", result.stderr, re.MULTILINE)
+    first, again, other = order("abc"), order("abc"), order("abd")
+    assert first == again != other and sorted(first) == sorted(other) and len(first) > 10
+    losses = next(one for one in json.loads(run("list", "--json").stdout) if one["id"] == "energy_flow.losses")
+    timed = [case["name"] for case in losses["cases"] if case["timed"]]
+    places = [cell.rsplit("/", 1)[1] in timed for cell in other]
+    assert places == sorted(places) and any(places)
+
+
 def test_shards_are_disjoint_and_together_everything(tmp_path):
     parts = []
     for index in (1, 2, 3):

@@ -13,7 +13,7 @@ import seed_sweep  # noqa: E402
 
 ROTOR, METRIC = "trainer2.rotor_update", "trainer2.metric_update"
 
-# What parity_tests does as far as the script sees it: seed 7 of the rotor fails where the file `broken` is there.
+# What parity_beyond_tests does as far as the script sees it: seed 7 of the rotor fails where `broken` is there.
 FAKE = """#!{python}
 import json, os, pathlib, sys
 out = pathlib.Path([one for one in sys.argv if "json:" in one][0].partition("json:")[2])
@@ -37,7 +37,7 @@ sys.exit(fails)
 
 @pytest.fixture
 def program(tmp_path):
-    path = tmp_path / "parity_tests"
+    path = tmp_path / "parity_beyond_tests"
     path.write_text(FAKE.format(python=sys.executable))
     path.chmod(0o755)
     return path
@@ -154,7 +154,8 @@ def test_the_kept_page_is_of_the_kept_lines():
 
 
 # Where so many roundings follow one another that such twins lie among honest ones (the sweep asks a reason of each):
-# lies_among_honest_roundings() of harness/parity/seed_sweep_test.cpp. Too long a list fails here, one too short there.
+# lies_among_honest_roundings() of harness/parity/beyond/seed_sweep_test.cpp. Too long a list fails here, one too short
+# there.
 AMONG_HONEST = {("energy_flow.text_encoder", "unrounded"), ("energy_flow.text_encoder", "rounded once more"),
                 ("energy_flow.train_step", "unrounded")}
 

@@ -27,9 +27,17 @@ SLOW = {
     "skeleton": ["TWINBENCH_SKELETON_BUILD=1"], "simulations": ["TWINBENCH_FULL_SIMULATIONS=1"],
     "report_size": ["TWINBENCH_FULL_SIZE=1"], "reports_fuzz": ["TWINBENCH_FUZZ_CHANGES=1500"],
     "hostile_input_every": ["TWINBENCH_EVERY=1"], "every_component": ["TWINBENCH_EVERY=1"],
-    "every_size": ["TWINBENCH_EVERY=1"], "every_baseline": ["TWINBENCH_EVERY=1"],
+    "every_component_beyond": ["TWINBENCH_EVERY=1"], "every_size": ["TWINBENCH_EVERY=1"],
+    "every_baseline": ["TWINBENCH_EVERY=1"],
     "held_out_sweep": ["TWINBENCH_SWEEP_TEXTS=60"],
     "held_out_sweep_simt": ["TWINBENCH_SWEEP_TEXTS=15", "TWINBENCH_SWEEP_DEVICE=simt"],
+}
+# What `ctest --preset quick` does without, so that it ends within 8 minutes on two cores. `ci/test` runs it.
+THOROUGH = {
+    "baseline_code", "compare_revisions", "flow_gradients", "gpu_suite", "hostile_input", "injections", "modelled_gate",
+    "operators", "other_implementations", "outputs", "planted_fault", "reproduce_runs", "scripts", "selftest.timed",
+    "site", "unit.bench_tests", "unit.parity_beyond_tests_1", "unit.parity_beyond_tests_2", "unit.size_tests",
+    "workflows",
 }
 # What the address sanitizer takes over, so that nothing of it can be seen under that (reports/sanitizers.md).
 LEFT_TO_PLAIN_BUILDS = {
@@ -43,8 +51,8 @@ LEFT_TO_PLAIN_BUILDS = {
 # Entries that run a part of a program's tests, for longer or of more components; the whole has an entry of its own.
 PARTS = {
     "held_out_sweep": "HeldOutSweep.*", "held_out_sweep_simt": "HeldOutSweep.*",
-    "every_component": "CardLimits.*:CostCheck.*:DocumentedMistake.Each*:FarOptions.*:FarSizes.*:GridStride.*"
-                       ":KernelReach.*:Options.*:Taint.*",
+    "every_component": "CostCheck.*:DocumentedMistake.Each*:KernelReach.*:Options.*:Taint.*",
+    "every_component_beyond": "-SeedSweep.*",  # that is ci/seed_sweep.py
     "every_baseline": "OperatorShare.Nothing*",
 }
 # Test files that only other builds run: where that is said.
@@ -128,18 +136,25 @@ def preset_of(name: str) -> dict[str, object]:
     return preset
 
 
-@pytest.mark.parametrize("name", ["cpu", "asan"])
+@pytest.mark.parametrize("name", ["cpu", "quick", "asan"])
 def test_a_preset_filters_by_nothing_but_what_it_leaves_out(name):
     """No environment with a filter in it, nothing inherited, no list of what to take."""
     preset = preset_of(name)
-    assert preset.keys() == {"name", "configurePreset", "output", "execution", "filter"}
-    assert preset["configurePreset"] == name and preset["execution"] == {"noTestsAction": "error"}
+    assert preset.keys() - {"description"} == {"name", "configurePreset", "output", "execution", "filter"}
+    assert preset["configurePreset"] == {"quick": "cpu"}.get(name, name)
+    assert preset["execution"] == {"noTestsAction": "error"}
     assert preset["filter"].keys() == {"exclude"}
 
 
 def test_the_cpu_preset_leaves_out_exactly_what_is_slow():
     """So every entry is run by `ci/test` or by `ci/slow tests`; what both call is in ci/tests/script_commands.txt."""
     assert preset_of("cpu")["filter"]["exclude"] == {"label": "slow"}, "what has no label slow is run for every change"
+
+
+def test_the_quick_preset_leaves_out_besides_exactly_what_is_thorough():
+    assert preset_of("quick")["filter"]["exclude"] == {"label": "slow|thorough"}
+    thorough = {name for name in entries() if any(re.search("thorough", label) for label in labels(name))}
+    assert thorough == THOROUGH and all("thorough" in labels(name) for name in thorough)
 
 
 def test_the_asan_preset_leaves_out_besides_exactly_what_the_sanitizer_takes_over():

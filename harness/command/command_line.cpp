@@ -95,14 +95,16 @@ void add_limits(CLI::App* command, CommandOptions& options) {
       ->check(named("no part: give i/n, such as 2/3"));
 }
 
+void add_sample(CLI::App* command, std::string& sample) {
+  command->add_option("--sample", sample, "Text that decides samples and order (default the revision), to repeat a run")
+      ->check(named(kNoText))
+      ->envname("TWINBENCH_SAMPLE");
+}
+
 // For engines with many cells also which of the large ones.
 void add_share(CLI::App* command, CommandOptions& options, bool tiers) {
   add_limits(command, options);
-  command
-      ->add_option("--sample", options.sample,
-                   "Text that decides samples and order (default the revision), to repeat a run")
-      ->check(named(kNoText))
-      ->envname("TWINBENCH_SAMPLE");
+  add_sample(command, options.sample);
   if (tiers)
     command
         ->add_option("--tier", options.tier, "quick: everything at small sizes, large cases sampled; full: everything")
@@ -203,8 +205,10 @@ void add_kernels(CLI::App& program, KernelsOptions& options) {
       ->delimiter(',');
   command
       ->add_option("--minutes", options.minutes,
-                   "Begin no cell after so many minutes; small ones come first, what is left out is named: exit code 3")
+                   "Begin no cell after so many minutes; small ones come first, in another order in each revision; "
+                   "what is left out is named: exit code 3")
       ->check(number_within(1e-6, 1e6, "minutes"));
+  add_sample(command, options.sample);
   command->add_flag("--pin", options.pin, "Write what was counted into the file: the one way to change it");
   command->add_flag("--pins-only", options.pins_only, "Compare with the pins, do not judge by the bounds");
   command->add_flag("--timed", options.timed_only, "Timed cases only");

@@ -88,6 +88,13 @@ std::vector<Cell> kernel_cells(const std::string& pattern) {
   return cells;
 }
 
+std::string owner_of(const std::string& kernel) {
+  const std::size_t end = kernel.rfind("::"), middle = kernel.find("::");
+  if (middle == end) return "";
+  const std::string id = kernel.substr(0, middle) + "." + kernel.substr(middle + 2, end - middle - 2);
+  return std::ranges::any_of(components(), [&](const Component& one) { return one.spec.id() == id; }) ? id : "";
+}
+
 CountedCell count_cell(const Cell& cell, std::uint64_t seed, std::uint64_t most_threads,
                        const std::optional<std::string>& way) {
   const Setting setting = cell.setting();

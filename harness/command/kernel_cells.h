@@ -25,6 +25,10 @@ struct CountedCell {
 // Every cell of device simt that the pattern matches, those included that are too large to be executed whole.
 std::vector<Cell> kernel_cells(const std::string& pattern);
 
+// The component whose kernel it is ("energy_flow::losses::Word": "energy_flow.losses"); empty for one that components
+// share ("kernels::RoundToBf16") and for a library's.
+std::string owner_of(const std::string& kernel);
+
 // Launches of more than `most_threads` threads are sampled (LaunchCounter), and of far fewer where the cell computes so
 // much that running it whole would take minutes. With `way`, the set-up takes that way where
 // it has a choice. Throws what the run throws.

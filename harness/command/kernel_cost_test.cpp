@@ -35,6 +35,13 @@ std::string bounds_broken(const CountedCell& cell) {
   return names;
 }
 
+TEST(KernelCost, AKernelBelongsToTheComponentWhoseNamespaceItIsIn) {
+  EXPECT_EQ(owner_of("energy_flow::flow_forward::ListFlows"), "energy_flow.flow_forward");
+  EXPECT_EQ(owner_of("kernels::RoundToBf16"), "");
+  EXPECT_EQ(owner_of("energy_flow::common::Word"), "");
+  EXPECT_EQ(owner_of("gemm"), "");
+}
+
 TEST(KernelCost, MovedBytesAreSectorsAndProducts) {
   CountedCell cell = cell_with(0);
   EXPECT_EQ(moved_bytes(cell), kMoved);

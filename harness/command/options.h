@@ -53,6 +53,7 @@ struct KernelsOptions {
   std::uint64_t seed = 1234;
   std::uint64_t most_threads = 1 << 19;  // of a launch that is counted whole
   double minutes = 0;                    // 0: no limit
+  std::string sample;                    // draws the order under a limit; empty: the revision
   // In cases of many items, whose blocks are all alike, fewer stand for all.
   std::uint64_t most_threads_of_many = 1 << 14;
   std::int64_t many_items = 4096;

@@ -1,12 +1,12 @@
 // Choosing bases, and growing their sizes within what a test may take.
-#include "harness/parity/far_sizes.h"
+#include "harness/parity/beyond/far_sizes.h"
 
 #include <algorithm>
 #include <cstdio>
 
 #include "harness/compare/inputs.h"
 #include "harness/counters/counter_scope.h"
-#include "harness/parity/far_options.h"
+#include "harness/parity/beyond/far_options.h"
 #include "harness/parity/held_out.h"
 #include "harness/parity/reference.h"
 #include "harness/runner/share.h"

@@ -2,14 +2,14 @@
 // judged as parity judges it. Of small cases of each pass in fp32, and of one in turn in each dtype with drawn options.
 // A revision takes some; TWINBENCH_EVERY takes all of them, TWINBENCH_FAR_COMPONENTS, an expression as of --filter,
 // some components by their ids, TWINBENCH_FAR_TIMES tells each.
-#include "harness/parity/far_sizes.h"
+#include "harness/parity/beyond/far_sizes.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
 
-#include "harness/parity/far_judgement.h"
+#include "harness/parity/beyond/far_judgement.h"
 #include "harness/runner/components_in_turn.h"
 #include "harness/runner/share.h"
 #include "src/common/error.h"

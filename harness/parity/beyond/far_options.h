@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "harness/parity/far_sizes.h"
+#include "harness/parity/beyond/far_sizes.h"
 
 namespace twinbench {
 

@@ -1,5 +1,5 @@
 // Choosing bases and values.
-#include "harness/parity/far_options.h"
+#include "harness/parity/beyond/far_options.h"
 
 #include <algorithm>
 #include <cmath>

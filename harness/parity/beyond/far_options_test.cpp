@@ -1,14 +1,14 @@
 // Numbers at the ends of their ranges and beyond what any case has, and each two options together, judged as parity
 // judges. A revision takes some; TWINBENCH_EVERY takes all of them, TWINBENCH_FAR_COMPONENTS, an expression as of
 // --filter, some components by their ids, TWINBENCH_FAR_TIMES tells each.
-#include "harness/parity/far_options.h"
+#include "harness/parity/beyond/far_options.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
 
-#include "harness/parity/far_judgement.h"
+#include "harness/parity/beyond/far_judgement.h"
 #include "harness/parity/held_out.h"
 
 namespace twinbench {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "harness/compare/inputs.h"
-#include "harness/parity/far_sizes.h"
+#include "harness/parity/beyond/far_sizes.h"
 #include "harness/parity/reference.h"
 #include "harness/parity/subject.h"
 #include "harness/runner/components_in_turn.h"
