@@ -2,9 +2,10 @@
 """Judges every small cell at many seeds and sizes, a part at a time, and adds up what came of it in a file of the tree.
 
 Right answers (the exact one, the baseline, the optimized and the library variant) must pass whatever is drawn, and
-twins that round elsewhere must not: harness/parity/beyond/seed_sweep_test.cpp, whose 200 seeds take some fifteen hours
-of a core. So each part, some seeds of one component, is a run of that test and a line in the record, with the revision it
-ran at; the next run of this script goes on with the seeds that are not in it. A part that failed is run again.
+twins that round elsewhere must not: harness/parity/beyond/seed_sweep_test.cpp, whose 200 seeds take some fifteen
+hours of a core. So each part, some seeds of one component, is a run of that test and a line in the record, with the
+revision it ran at; the next run of this script goes on with the seeds that are not in it. A part that failed is run
+again.
 Exit codes: 0 all seeds are there and passed, 1 a part failed, 2 it cannot run, 3 all passed and some were left for the
 time.
 
@@ -168,8 +169,8 @@ def page(rows, seeds=200, sizes=400):
              "that is no case (decisions or cancellations leave nothing to judge) is counted. Twins of the baseline",
              "that round once more, truncate, or do not round in a mode that rounds must be rejected, unless they",
              "differ only where honest arithmetic may differ too (`why_it_survives()` of",
-             "`harness/parity/beyond/seed_sweep_test.cpp`). Of the seeds of a cell one in four is for the twins, in parts "
-             "of",
+             "`harness/parity/beyond/seed_sweep_test.cpp`). Of the seeds of a cell one in four is for the twins, in "
+             "parts of",
              "earlier revisions every one.", "",
              f"{total['judged']:,} draws were judged, {total['no_case']:,} were no case. Asked of every component: "
              f"{seeds} seeds of every small cell, {sizes} draws of sizes.",
