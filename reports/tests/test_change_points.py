@@ -60,6 +60,15 @@ def test_a_step_is_named_from_its_third_point_on():
     assert change_points(series[:42]) == [] and [point.index for point in change_points(series)] == [40]
 
 
+@pytest.mark.parametrize("near, of_five, agree", [(0.0104, 4, False), (0.0106, 4, True), (0.0106, 3, False)])
+def test_most_points_of_a_short_level_have_left_the_other_one(near, of_five, agree):
+    """By more than half of the smallest move that is named, and a little."""
+    part = np.array([0.0] * 20 + [near] * of_five + [0.0] * (5 - of_five))
+    for direction in (1, -1):
+        assert module._ends_agree(direction * part, 20, direction * 0.03) is agree
+        assert module._ends_agree(direction * part[::-1], 5, -direction * 0.03) is agree
+
+
 def test_spikes_small_steps_and_constants_are_no_change():
     rng = np.random.default_rng(5)
     spiky = steps(rng, (0, 50))

@@ -402,6 +402,7 @@ def test_a_lost_speedup_names_the_counter_that_moved(load):
     ("speedups", {"confidence": 0.01}, "a confidence of 0.01"),
     ("timings", {"samples_s": [-1.0] * 20}, "not all are times"),
     ("timings", {"samples_s": []}, "of 0 samples"),
+    ("timings", {"n": 19}, "n is 19, and of 20 samples"), ("timings", {"n": 21}, "n is 21, and of 20 samples"),
     ("timings", {"median_s": 1e-12, "impossible_below_s": None}, "its median is 1e-12 s, and its samples give"),
     ("speedups", {"ratio": 1420.0, "lower": 1420.0, "upper": 1420.0, "log_ratios": [math.log(1420)] * 20},
      "the medians of its two variants"),

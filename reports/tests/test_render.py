@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import html.parser
 import json
@@ -26,7 +27,7 @@ from twinbench_reports.render.figures.theme import DARK, LIGHT, SENTINEL
 from twinbench_reports.render.html import all_drawings, html_report
 from twinbench_reports.render.markdown import COMMENT_BUDGET, markdown
 from twinbench_reports.render.table import table_text
-from twinbench_reports.render.twins import gather_twins
+from twinbench_reports.render.twins import gather_parity, gather_twins
 
 EVIL = '<script>alert("x")</script>&\'|`@all`'
 
@@ -250,6 +251,27 @@ def test_rows_without_numbers_render(load):
     record = load(root)
     Structure(render(record))
     assert markdown(record, judge(record)) and table_text(record, judge(record), Style())
+
+
+def test_the_worst_ratio_is_that_of_all_rows_that_were_judged():
+    """The failing one's above all; those that were not judged have none."""
+    block = synthetic.full()["twinbench"]
+    rows = [row for row in block["parity"] if row["verdict"] == "pass"][:1]
+    worse, unjudged = copy.deepcopy(rows[0]), copy.deepcopy(rows[0])
+    worse["verdict"], unjudged["verdict"] = "fail", "error"
+    for row, ratio in ((rows[0], 0.5), (worse, 7.5), (unjudged, 99.0)):
+        row["outputs"] = [{**row["outputs"][0], "name": "y", "worst_ratio": ratio, "max_absolute_error": ratio}]
+    for order in ([rows[0], worse, unjudged], [unjudged, worse, rows[0]]):
+        view, = gather_parity({**block, "parity": order})
+        assert (view.worst_ratio, view.worst_output, view.max_absolute) == (7.5, "y", 7.5)
+        assert view.verdicts == {"pass": 1, "fail": 1, "error": 1, "skip": 0} and view.verdict == "error"
+
+
+@pytest.mark.parametrize("value, said", [
+    (1023, "1,023 B"), (1024, "1.00 KiB"), (1536, "1.50 KiB"), (2**20, "1.00 MiB"), (5 * 2**19, "2.50 MiB"),
+    (2**30 - 2**20, "1,020 MiB"), (2**30, "1.00 GiB"), (-(2**20), "-1.00 MiB"), (None, numbers.DASH)])
+def test_sizes_are_those_of_powers_of_two(value, said):
+    assert numbers.binary_size(value) == said
 
 
 @pytest.mark.drawn

@@ -21,6 +21,9 @@ def test_half_widths_add_in_quadrature():
     assert change.estimate == pytest.approx(1)
     assert change.upper - change.estimate == pytest.approx(0.05)
     assert change.estimate - change.lower == pytest.approx(0.05)
+    skewed = log_change((math.e, math.exp(1 - 0.03), math.exp(1 + 0.05)), (1, math.exp(-0.12), math.exp(0.04)))
+    assert skewed.estimate - skewed.lower == pytest.approx(0.05), "less: what now lay below and before above"
+    assert skewed.upper - skewed.estimate == pytest.approx(0.13)
 
 
 def test_p_value_is_a_half_without_change_and_small_for_a_loss():
