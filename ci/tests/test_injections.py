@@ -71,8 +71,13 @@ def test_the_interposer_lets_one_call_fail(campaign):
     result = campaign.run("dump", "rename:1:5")
     assert (result.code, result.left, result.file) == (2, [], None) and "Input/output error" in result.complained
     assert campaign.run("dump", "rename:2:5").code == 0
-    result = campaign.run("dump", f"alloc:{counts['alloc'] // 2}:12")
-    assert result.code == 2 and "out_of_memory" in result.complained and result.file is None
+    # A few places: one whose memory is asked for without throwing (a sort's buffer) is done without, and all is well.
+    results = [campaign.run("dump", f"alloc:{counts['alloc'] // 2 + place}:12") for place in range(5)]
+    refused = [result for result in results if result.code != 0]
+    assert len(refused) >= 3
+    for result in refused:
+        assert result.code == 2 and "out_of_memory" in result.complained and result.file is None
+    assert all(result.file == campaign.undisturbed["dump"].file for result in results if result not in refused)
 
 
 @pytest.mark.parametrize("engine, call", [("dump", "mkostemp"), ("dump", "rename"), ("parity", "mkostemp")])
