@@ -25,6 +25,7 @@ namespace {
 constexpr int kMostRuns = 5, kMostShortRuns = 100;
 constexpr double kEnough_s = 0.3, kShortRuns_s = 0.01;
 
+thread_local bool is_watching = false;
 thread_local int depth = 0, counted_depth = 0;
 thread_local double entered_at = 0, inside_s = 0;
 thread_local std::int64_t operators = 0;
@@ -54,7 +55,8 @@ void leave(const at::RecordFunction& function, at::ObserverContext*) {
 }
 
 // The registered allocator, but that the time in which results of operators are given back is theirs: a large one's
-// pages go back to the system, which takes as long as an operator.
+// pages go back to the system, which takes as long as an operator. Only where operators are watched: reading the clock
+// twice for each of the thousands that an operator over lists gives back would make the unwatched run the slower one.
 class ReleasesWatched final : public c10::Allocator {
  public:
   explicit ReleasesWatched(c10::Allocator* wrapped) : wrapped_(wrapped) { own_release = wrapped->raw_deleter(); }
@@ -67,6 +69,7 @@ class ReleasesWatched final : public c10::Allocator {
 
  private:
   static void release(void* data) {
+    if (!is_watching) return own_release(data);
     const bool is_outermost = depth++ == 0;
     const double start = is_outermost ? thread_seconds() : 0;
     own_release(data);
@@ -99,8 +102,12 @@ class Watch {
       : handle_(at::addThreadLocalCallback(at::RecordFunctionCallback(enter, leave)
                                                .scopes({at::RecordScope::FUNCTION, at::RecordScope::CUSTOM_CLASS}))) {
     depth = counted_depth = 0, inside_s = 0, operators = 0;
+    is_watching = true;
   }
-  ~Watch() { at::removeCallback(handle_); }
+  ~Watch() {
+    is_watching = false;
+    at::removeCallback(handle_);
+  }
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <vector>
 
 #include "harness/compare/inputs.h"
 #include "harness/instructions/counted_cells.h"
@@ -56,6 +57,23 @@ class LargeResults final : public Runnable {
  private:
   at::Tensor x_;
 };
+
+// One operator that makes a tensor of the factor for each of a list, and gives it back.
+class ManyReleases final : public Runnable {
+ public:
+  ManyReleases() : list_(at::ones({8 * 10'000}).chunk(10'000)) {}
+  void run() override { at::_foreach_mul_(list_, 1.0); }
+  NamedTensors outputs() override { return {{"first", list_.front()}}; }
+
+ private:
+  std::vector<at::Tensor> list_;
+};
+
+TEST(OperatorShare, AnUnwatchedRunReadsNoClock) {
+  ManyReleases many;
+  const OperatorShare share = operator_share(many);
+  EXPECT_LT(share.unwatched_s, share.watched_s);  // else 1.5 of it
+}
 
 TEST(OperatorShare, ATimeBesideThemIsNeverBelowNothing) {
   const OperatorShare clocks_disagree{1, 1.5, 1, 3, 1};

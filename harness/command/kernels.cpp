@@ -17,8 +17,8 @@
 #include "harness/command/kernel_cost.h"
 #include "harness/command/kernels_record.h"
 #include "harness/ledger/ledger.h"
+#include "harness/parity/tier.h"
 #include "harness/runner/interruption_watch.h"
-#include "harness/runner/share.h"
 #include "harness/runner/told_error.h"
 #include "harness/simt/counting/bounds.h"
 #include "harness/simt/counting/counts_file.h"
@@ -301,13 +301,6 @@ std::vector<std::string> file_failures(const std::vector<CellResult>& results, c
   return failures;
 }
 
-// Small cells first, and within that others first in each revision: what a limit cuts off now is counted another time.
-void put_in_turn(std::vector<Cell>& cells, const std::string& sample) {
-  std::ranges::sort(cells, {}, [&](const Cell& cell) {
-    return std::pair(cell.input_case->timed, name_hash(sample + " " + cell.name()));
-  });
-}
-
 }  // namespace
 
 int kernels_command(const KernelsOptions& options, CommandOptions common) {
@@ -333,7 +326,8 @@ int kernels_command(const KernelsOptions& options, CommandOptions common) {
     for (const std::string& size : options.sizes) other.name += " " + size;
     cell.input_case = &other;
   }
-  if (options.minutes > 0) put_in_turn(cells, sample_of(common, record));
+  // What a limit cuts off now is counted in another revision.
+  if (options.minutes > 0) cells = most_valuable_first(std::move(cells), sample_of(common, record));
   std::vector<CellResult> results;
   std::vector<std::string> left_out;
   for (const Cell& cell : cells) {

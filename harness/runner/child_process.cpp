@@ -198,7 +198,7 @@ void ChildProcess::attend() {
   const pid_t ended = wait4(process_, &wait_status, WNOHANG, &usage);
   if (ended == process_) {
     result_.peak_resident_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
-    const bool others = group_lives(process_);
+    const bool others = stop_group(process_);
     kill(-process_, SIGKILL);  // whatever it has started and left behind
     read_result();             // what it wrote between the reads above and its end
     read_output();

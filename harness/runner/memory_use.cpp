@@ -49,8 +49,8 @@ int thread_count() {
   return static_cast<int>(std::distance(begin(tasks), end(tasks)));
 }
 
-bool group_lives(pid_t group) {
-  if (kill(-group, 0) != 0) return false;  // the usual case: nobody is left
+bool stop_group(pid_t group) {
+  if (kill(-group, SIGSTOP) != 0) return false;  // the usual case: nobody is left
   std::error_code failure;
   for (const auto& entry : std::filesystem::directory_iterator("/proc", failure)) {
     if (entry.path().filename().string().find_first_not_of("0123456789") != std::string::npos) continue;

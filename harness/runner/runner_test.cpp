@@ -283,6 +283,20 @@ TEST(Runner, WhatAJobLeavesRunningDiesWithIt) {
   EXPECT_TRUE(gone);
 }
 
+// Each forks the next and ends: whoever is looked up is gone when it is looked at.
+TEST(Runner, ARelayOfProcessesIsLeftRunningToo) {
+  for (int i = 0; i < 20; ++i) {
+    const JobResult result = end_of("relay", [](JobContext&) -> json {
+      if (fork() == 0)
+        for (int runner = 0; runner < 100'000; ++runner)
+          if (fork() != 0) _exit(0);
+      return "done";
+    });
+    ASSERT_EQ(result.status, JobStatus::kError);
+    ASSERT_EQ(result.what.rfind("left_processes", 0), 0u) << result.what;
+  }
+}
+
 TEST(Runner, CoreDumpsAreOffInTheChildOnly) {
   rlimit before{}, after{};
   getrlimit(RLIMIT_CORE, &before);
