@@ -2,6 +2,7 @@
 #include "harness/counters/process_calls.h"
 
 #include <dlfcn.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -9,6 +10,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdarg>
 
 #include "src/common/error.h"
 #include "src/common/refused_thread.h"
@@ -92,12 +94,38 @@ int posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
   return 0;
 }
 
+void* valloc(std::size_t bytes) {
+  twinbench::count(twinbench::heap);
+  return __libc_memalign(static_cast<std::size_t>(getpagesize()), bytes);
+}
+void* pvalloc(std::size_t bytes) {
+  twinbench::count(twinbench::heap);
+  const auto page = static_cast<std::size_t>(getpagesize());
+  return __libc_memalign(page, (bytes + page - 1) / page * page);
+}
+void* reallocarray(void* block, std::size_t number, std::size_t bytes) {
+  twinbench::count(twinbench::heap);
+  std::size_t all = 0;
+  if (!__builtin_mul_overflow(number, bytes, &all)) return __libc_realloc(block, all);
+  errno = ENOMEM;
+  return nullptr;
+}
+
 void* mmap(void* where, std::size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
   twinbench::count(twinbench::maps);
   return reinterpret_cast<void*>(syscall(SYS_mmap, where, bytes, protection, flags, file, offset));
 }
 void* mmap64(void* where, std::size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
   return mmap(where, bytes, protection, flags, file, offset);
+}
+
+void* mremap(void* old, std::size_t old_bytes, std::size_t new_bytes, int flags, ...) noexcept {
+  twinbench::count(twinbench::maps);
+  va_list rest;
+  va_start(rest, flags);
+  void* const where = (flags & MREMAP_FIXED) != 0 ? va_arg(rest, void*) : nullptr;
+  va_end(rest);
+  return reinterpret_cast<void*>(syscall(SYS_mremap, old, old_bytes, new_bytes, flags, where));
 }
 
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*work)(void*), void* argument) noexcept {

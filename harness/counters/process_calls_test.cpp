@@ -3,8 +3,11 @@
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sys/mman.h>
 
+#include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <thread>
@@ -57,16 +60,33 @@ TEST_F(ProcessCalls, EveryWayToMemoryIsCounted) {
             }),
             (Counts{{"heap", 5}}));
   EXPECT_EQ(counted([] {
+              void* block = reallocarray(nullptr, 10, 100);
+              keep(block);
+              std::free(block);
+              for (const auto allocate : {valloc, pvalloc}) {
+                block = allocate(5000);
+                EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % 4096, 0u);
+                keep(block);
+                std::free(block);
+              }
+            }),
+            (Counts{{"heap", 3}}));
+  EXPECT_EQ(counted([] {
               void* const pages = mmap(nullptr, 65536, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
               ASSERT_NE(pages, MAP_FAILED);
-              munmap(pages, 65536);
+              void* const more = mremap(pages, 65536, 131072, MREMAP_MAYMOVE);
+              ASSERT_NE(more, MAP_FAILED);
+              munmap(more, 131072);
             }),
-            (Counts{{"mmap", 1}}));
+            (Counts{{"mmap", 2}}));
 }
 
 TEST_F(ProcessCalls, AnAlignmentThatIsNoneIsRefusedAsTheLibraryDoes) {
   void* block = nullptr;
   EXPECT_EQ(posix_memalign(&block, 24, 8), EINVAL);
+  volatile std::size_t most = SIZE_MAX / 2;  // unseen by the compiler, which warns of what no memory has
+  EXPECT_EQ(reallocarray(nullptr, most, 3), nullptr);
+  EXPECT_EQ(errno, ENOMEM);
 }
 
 TEST_F(ProcessCalls, AThreadIsCountedAndSoIsWhatItTakes) {

@@ -55,7 +55,16 @@ Component growing() {
 
 // state <- state + input / 1000 (`tiny`: / 10^7, where fp32 rounds most of a step away), but for the optimized
 // one's mistake, from its second run on.
-enum Mistake { kNone, kKeepsItsInput, kStaysAtReset, kShortStep, kNoGradient, kShortFromFifth, kManySteps };
+enum Mistake {
+  kNone,
+  kKeepsItsInput,
+  kStaysAtReset,
+  kShortStep,
+  kNoGradient,
+  kShortFromFifth,
+  kManySteps,
+  kShortFromTwelfth
+};
 template <bool kMistaken>
 class Stepping : public Runnable {
  public:
@@ -68,8 +77,9 @@ class Stepping : public Runnable {
     Stepping::reset();
   }
   void run() override {
-    const bool later = runs_++ > 0,
-               is_short = (later && mistake_ == kShortStep) || (runs_ > 4 && mistake_ == kShortFromFifth);
+    const bool later = runs_++ > 0, is_short = (later && mistake_ == kShortStep) ||
+                                               (runs_ > 4 && mistake_ == kShortFromFifth) ||
+                                               (runs_ > 11 && mistake_ == kShortFromTwelfth);
     const at::Tensor step = (mistake_ == kKeepsItsInput ? kept_ : inputs_["input"]) *
                             (later && mistake_ == kManySteps ? 300 * step_ : step_);
     state_ = state_ + (is_short ? 0.7 * step : step);
@@ -99,7 +109,7 @@ Component stepping() {
       "stepping",
       {
           .sizes = {{"n", 0}},
-          .options = {count_option("mistake", 0, 0, 6, "of the optimized variant"),
+          .options = {count_option("mistake", 0, 0, 7, "of the optimized variant"),
                       switch_option("tiny", false, "steps that fp32 rounds away")},
           .inputs = {state("state", "n", from_case(1)), data("input", "n", from_case(2)).batch(std::nullopt)},
           .outputs = {output("state", "n", {Tolerance::Kind::kBound, {0, 1e-3}, {0, 1e-3}, "test"})
@@ -109,13 +119,14 @@ Component stepping() {
       });
 }
 
-CheckResult carried_row(const Component& component, Options options, Pass pass = Pass::kForward) {
+CheckResult carried_row(const Component& component, Options options, Pass pass = Pass::kForward,
+                        const std::string& sample = "") {
   Setting setting;
   setting.input_case.name = "only";
   setting.input_case.sizes = {{"n", 50}};
   setting.input_case.options = std::move(options);
   setting.input_case.pass = pass;
-  const auto rows = check_cell(component, Variant::kOptimized, setting, 1, {.checks = {"carried"}});
+  const auto rows = check_cell(component, Variant::kOptimized, setting, 1, {.checks = {"carried"}, .sample = sample});
   for (const auto& row : rows)
     if (row.check == "carried") return row;
   return {};
@@ -154,6 +165,18 @@ TEST(Carried, AStepThatRoundingHidesIsHeldToTheBaselinesError) {
 // Step by step: what ten runs may be off by together says nothing of one.
 TEST(Carried, ARunLaterThanTheSeriesIsJudgedFromTheStateItFound) {
   EXPECT_EQ(carried(stepping(), {{"mistake", kShortFromFifth}}), CheckVerdict::kFail);
+}
+
+// Which run is drawn by the revision: nothing is wrong late enough for all of them.
+TEST(Carried, TheLaterRunIsAnotherInAnotherRevision) {
+  int failed = 0;
+  constexpr int kRevisions = 20;
+  for (int revision = 0; revision < kRevisions; ++revision)
+    failed +=
+        carried_row(stepping(), {{"mistake", kShortFromTwelfth}}, Pass::kForward, std::to_string(revision)).verdict ==
+        CheckVerdict::kFail;
+  EXPECT_GT(failed, 0);
+  EXPECT_LT(failed, kRevisions);
 }
 
 TEST(Carried, ALaterWayBackIsDone) {
