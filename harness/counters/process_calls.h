@@ -16,8 +16,9 @@ class ProcessCallScope {
   ProcessCallScope(const ProcessCallScope&) = delete;
   ProcessCallScope& operator=(const ProcessCallScope&) = delete;
 
-  // "heap": malloc, calloc, realloc and their kin, `new` too; "mmap" and mremap; "threads" started; "parallel": regions of
-  // OpenMP, which at::parallel_for enters with more than one piece only. Names with a count of 0 are left out.
+  // "heap": malloc, calloc, realloc and their kin, `new` too; "mmap" and mremap; "threads" started; "parallel":
+  // regions of OpenMP, which at::parallel_for enters with more than one piece only. Names with a count of 0 are left
+  // out.
   std::map<std::string, std::int64_t> counts() const;
   static bool counts_here();  // false with a sanitizer
 };

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 
-#include "harness/counters/process_calls.h"
 #include "harness/parity/parity.h"
 #include "harness/parity/test_component.h"
 #include "src/inputs.h"
@@ -35,7 +34,6 @@ class InPieces : public Runnable {
 };
 
 TEST(Threads, RunsWhosePiecesOverlapAreManyWhereTimeAllows) {
-  if (!ProcessCallScope::counts_here()) GTEST_SKIP() << "a sanitizer has the functions that tell of pieces";
   const Component component = test_component<InPieces<false>, InPieces<true>>(
       "in_pieces",
       {.sizes = {{"n", 1}},

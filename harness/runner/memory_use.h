@@ -12,8 +12,8 @@ std::uint64_t held_bytes(pid_t process);
 // Threads of this process; above 1 a fork would copy only one of them, with every lock as it happened to be.
 int thread_count();
 
-// Whether any process of that group still lives; zombies do not. Whoever does is stopped: one that forks and ends, again
-// and again, would be gone before it is looked at, and its successor not yet there when the list of processes was made.
+// Whether any process of that group still lives; zombies do not. Whoever does is stopped: one that forks and ends,
+// again and again, would be gone before it is looked at, and its successor not yet there when all were listed.
 bool stop_group(pid_t group);
 
 // In the child: no core dump, and a refusal of allocations that lead beyond `bytes` more than now (0: none), so that

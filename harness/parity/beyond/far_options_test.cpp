@@ -22,6 +22,7 @@ void expect_right(Settings settings, std::size_t most, const Device& device) {
                                               std::getenv("TWINBENCH_EVERY") ? kEveryFarSetting : most,
                                               [&](const FarSetting& far) { return far_judgement(far, device); });
   if (!std::getenv("TWINBENCH_FAR_COMPONENTS")) EXPECT_GE(judged, most);
+  EXPECT_GT(judged, 0u) << "TWINBENCH_FAR_COMPONENTS names no component that has options";
 }
 
 TEST(FarOptions, Ends) { expect_right(options_at_their_ends, 150, Device()); }

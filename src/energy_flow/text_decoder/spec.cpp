@@ -34,8 +34,8 @@ Signature signature() {
   return s;
 }
 
-// Keys against their queries: every score lies far below 0, where exp() gives nothing unless the largest is taken off. Over
-// the one position of a text of one token the softmax is 1 even so, and rounding has no part in it.
+// Keys against their queries: every score lies far below 0, where exp() gives nothing unless the largest is taken off.
+// Over the one position of a text of one token the softmax is 1 even so, and rounding has no part in it.
 void look_away(NamedTensors& inputs, const Setting& setting) {
   const std::int64_t model = setting.size("heads") * setting.size("head_width");
   for (std::int64_t layer = 0; layer < setting.size("layers"); ++layer) {
