@@ -34,10 +34,10 @@ SLOW = {
 }
 # What `ctest --preset quick` does without, so that it ends within 8 minutes on two cores. `ci/test` runs it.
 THOROUGH = {
-    "baseline_code", "compare_revisions", "flow_gradients", "gpu_suite", "hostile_input", "injections", "modelled_gate",
-    "operators", "other_implementations", "outputs", "planted_fault", "reproduce_runs", "scripts", "selftest.timed",
-    "site", "unit.bench_tests", "unit.parity_beyond_tests_1", "unit.parity_beyond_tests_2", "unit.size_tests",
-    "workflows",
+    "baseline_code", "command_line", "compare_revisions", "flow_gradients", "gpu_suite", "hostile_input", "injections",
+    "modelled_gate", "operators", "other_implementations", "outputs", "planted_fault", "reproduce_runs", "scripts",
+    "scenarios", "selftest.timed", "site", "unit.bench_tests", "unit.parity_beyond_tests_1",
+    "unit.parity_beyond_tests_2", "unit.size_tests", "workflows",
 }
 # What the address sanitizer takes over, so that nothing of it can be seen under that (reports/sanitizers.md).
 LEFT_TO_PLAIN_BUILDS = {
