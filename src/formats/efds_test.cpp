@@ -148,14 +148,15 @@ TEST_F(EfdsTest, ChecksumMismatchNamesTheSection) {
 
 TEST_F(EfdsTest, TextOffsetsMustNotFallOrLeaveTheBlob) {
   Dataset dataset = sample_dataset(2, 4);
-  for (const auto& offsets :
-       {std::vector<std::uint64_t>{0, 5, 4, 8, 9}, std::vector<std::uint64_t>{0, 1, 2, 3, ~0ull}}) {
+  using Offsets = std::vector<std::uint64_t>;
+  for (const auto& [offsets, wrong] : {std::pair{Offsets{0, 5, 4, 8, 9}, 1}, {Offsets{0, 1, 2, 3, ~0ull}, 3}}) {
     dataset.texts = TextTable("some text of the blob", offsets);
     const std::string path = write(dataset);
-    EXPECT_EQ(error_of([&] { verify_efds(EfdsFile(path).view()); }), "corrupt: text index");
+    const EfdsFile file(path);
+    EXPECT_EQ(error_of([&] { verify_efds(file.view()); }), "corrupt: text index");
+    // The loader does not verify: the access itself is checked.
+    EXPECT_EQ(error_of([&] { file.view().text(wrong); }), "corrupt: text index");
   }
-  const EfdsFile file(directory_.file("a.efds"));  // the loader does not verify: the access itself is checked
-  EXPECT_EQ(error_of([&] { file.view().text(3); }), "corrupt: text index");
 }
 
 TEST_F(EfdsTest, WidthOtherThanTheConfiguration) {

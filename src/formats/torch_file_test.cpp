@@ -44,12 +44,13 @@ void expect_sample_values(const Dataset& dataset) {
 }
 
 TEST(TorchFile, ReadsWhatTorchSaves) {
-  for (const char* name :
-       {"plain", "strided", "transposed", "bf16", "half_double", "protocol4", "ordered", "requires_grad"}) {
+  for (const char* name : {"plain", "strided", "transposed", "bf16", "half_bf16", "half_double", "protocol4", "ordered",
+                           "requires_grad"}) {
     SCOPED_TRACE(name);
     expect_sample_values(read_any(sample(name)));
   }
   EXPECT_EQ(read_any(sample("bf16")).stored, StoredType::kBf16);
+  EXPECT_EQ(read_any(sample("half_bf16")).stored, StoredType::kFp32) << "only one of the two has so few bits";
   EXPECT_EQ(read_any(sample("half_double")).stored, StoredType::kFp32);
   EXPECT_EQ(read_any(sample("plain")).generation_info,
             R"({"model":"teacher","pairs":1099511627776,"loss":-3,"ok":true,"none":null,"sizes":[1,2,3,4]})");

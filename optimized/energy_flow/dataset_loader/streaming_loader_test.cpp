@@ -32,6 +32,11 @@ TEST(BatchOrder, IsAPermutationAtEverySize) {
   EXPECT_EQ(error_of([] { epoch_permutation(1, -1, 0); }), "out_of_range: epoch");
 }
 
+TEST(BatchOrder, EveryEpochHasAnOrderOfItsOwn) {
+  for (const std::int64_t epoch : {1, 255, 65535, 65536, 16777216})
+    EXPECT_NE(epoch_permutation(50, epoch, 7), epoch_permutation(50, 0, 7)) << epoch;
+}
+
 TEST(BatchOrder, DocumentedDatasetHas314Batches) {
   const BatchPlan plan{5021, 16};
   EXPECT_EQ(plan.batches(), 314);
