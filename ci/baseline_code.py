@@ -5,7 +5,8 @@ Counted instructions see work, not time: `cpuid` stops a virtual processor for t
 `pause` waits 40 cycles, `mallopt` makes every operator's allocation a call of the system. So a baseline can be made
 slow by what no count sees. Its machine code holds none of the instructions below, and calls what is listed alone: of
 the C library mathematics, memory, text and files; of LibTorch operators, which are counted, and what its headers need
-to call them and to reach their results; of C++'s library containers, texts, streams and errors.
+to call them and to reach their results; of C++'s library containers, texts, streams and errors. And it has no
+variables beside its instances: a table of megabytes, walked from one place to the next, waits for memory all the time.
 
 usage: ci/baseline_code.py FOLDER...     (of object files: build/cpu/src/CMakeFiles/twinbench_baseline.dir)
 Exit codes: 0 nothing found, 1 something, 2 no object file, or a tool that fails."""
@@ -61,6 +62,7 @@ STANDARD = re.compile(
     r"chrono::_V2::(steady|system)_clock::now|ios_base(::Init)?(::~?\w+)?|(istream|ostream|locale)::~?\w+|"
     r"(bad_alloc|bad_weak_ptr|exception|\w+_error|out_of_range|invalid_argument|nothrow)(::~?\w+)?|to_string)|"
     r"__cxxabiv1::\w+|operator (new|delete)(\[\])?)$")
+FORWARD_CALLS = "twinbench::forward_call_observer"  # counts them, where somebody does
 FUNDAMENTAL = re.compile(r"^typeinfo for [\w *]+$")
 NEEDED_OF_CPP = (ATEN, C10, TORCH, STANDARD)
 
@@ -113,11 +115,25 @@ def foreign_calls(undefined):
     return found
 
 
+def own_variables(symbols):
+    """Of `objdump -tC`: the project's variables that live as long as the program. LibTorch's headers have their own."""
+    found = []
+    for line in symbols.splitlines():
+        words = re.match(r"^[0-9a-f]+ .{5}[^d][O ] (\.t?(?:bss|data)\S*)\s+[0-9a-f]+ (?:\.hidden )?(.+)$", line)
+        if words and not words[1].startswith((".data.rel.ro", ".data.rel.local.DW.ref")):
+            name = words[2].removeprefix("guard variable for ")
+            if not re.match(r"(std|c10|at|torch|__gnu_cxx)::|DW\.ref\.", name) and name != FORWARD_CALLS:
+                found.append(name)
+    return found
+
+
 def findings(objects):
     lines = []
     for path in objects:
         lines += [f"{path.name}: {function} executes `{mnemonic}`, which takes time and works nothing"
                   for function, mnemonic in idle_instructions(output_of("objdump", "-dC", "--no-show-raw-insn", path))]
+        lines += [f"{path.name}: holds `{name}` beside its instances: make it a member, or constexpr"
+                  for name in own_variables(output_of("objdump", "-tC", path))]
         lines += [f"{path.name}: calls `{name}`, which is not needed to compute"
                   for name in foreign_calls(output_of("nm", "-uC", path))]
     return list(dict.fromkeys(lines))

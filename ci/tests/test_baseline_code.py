@@ -16,8 +16,7 @@ HONEST = """
 #include <mutex>
 #include <string>
 #include <vector>
-static std::mutex guard;
-float compute(const float* x, int n, std::string& text) {
+float compute(const float* x, int n, std::string& text, std::mutex& guard) {
   std::lock_guard lock(guard);
   std::vector<float> y(x, x + n);
   std::sort(y.begin(), y.end());
@@ -54,6 +53,9 @@ def test_honest_code_holds_nothing_of_it(tmp_path):
     ("<thread>", "std::thread([&] { sum += 1; }).join();", "`std::thread::_M_start_thread"),
     ("<condition_variable>", "static std::condition_variable once; once.notify_one();", "condition_variable"),
     ("<random>", "sum += std::random_device()();", "`std::random_device"),
+    ("<vector>", "static std::vector<unsigned> next(1 << 24); sum += next[n];", "holds `compute("),
+    ("<vector>", "static unsigned at = 1; sum += at *= 3;", "holds `compute("),
+    ("<vector>", "static thread_local unsigned at = 1; sum += at *= 3;", "holds `compute("),
     ("<filesystem>", 'sum += std::filesystem::exists("/tmp");', "`std::filesystem::status")])
 def test_each_way_to_wait_is_found(tmp_path, include, statement, says):
     source = f"#include {include}\n" + HONEST.replace("  std::sort", f"  double sum = 0; {statement}\n  std::sort")

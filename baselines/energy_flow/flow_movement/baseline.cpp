@@ -44,7 +44,7 @@ class Baseline final : public TapeBaseline {
     const at::Tensor age = at::zeros_like(new_age_), counts = at::zeros({samples_, 8}, age.options());
     for (std::int64_t f = 0; f < flows_; ++f) {
       const End& end = ends_[static_cast<std::size_t>(f)];
-      counts[sample_.const_data_ptr<std::int32_t>()[f]][kColumns.at(end.reason)].add_(1);
+      counts[sample_.const_data_ptr<std::int32_t>()[f]][columns_.at(end.reason)].add_(1);
       if (!end.position.defined()) continue;
       position[f].copy_(end.position);
       energy[f].copy_(end.energy);
@@ -64,7 +64,7 @@ class Baseline final : public TapeBaseline {
     double distance = 0;
     at::Tensor at_stop = {};  // the distance of a flow that a stop projects: nobody reads it here
   };
-  inline static const std::map<std::string, std::int64_t> kColumns = {
+  const std::map<std::string, std::int64_t> columns_ = {
       {"active", 0},         {"done_z0", 1},      {"done_zD", 2},     {"projected_age", 3},
       {"projected_stop", 4}, {"dropped_stop", 5}, {"died_bounds", 6}, {"died_nonfinite", 7}};
 
