@@ -74,6 +74,9 @@ def test_each_way_to_wait_is_found(tmp_path, include, statement, says):
     ("twinbench::fp64_of(at::Tensor const&)", True),
     ("c10::SetCPUAllocator(twinbench::Slow*, unsigned char)", False),
     ("at::addGlobalCallback(at::RecordFunctionCallback)", False),
+    ("std::basic_ostream<char, std::char_traits<char> >& std::operator<< <std::char_traits<char> >("
+     "std::basic_ostream<char, std::char_traits<char> >&, char const*)", True),
+    ("std::terminate()", True),  # of what is noexcept, with sanitizers
     ("at::internal::set_thread_num(int)", False),
     ("torch::Library::_def(c10::FunctionSchema&&, c10::OperatorName*)", False),
     ("c10::Dispatcher::singleton()", False),
