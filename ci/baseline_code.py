@@ -60,8 +60,8 @@ STANDARD = re.compile(
     r"__detail::(_List_node_base|_Prime_rehash_policy)::\w+|(__cxx11::)?basic_(i|o|if|of|string|ostring|istring|file)"
     r"(stream|buf|os|s)?(::~?\w+)?|(__cxx11::)?basic_(streambuf|string)(::~?\w+)?|"
     r"chrono::_V2::(steady|system)_clock::now|ios_base(::Init)?(::~?\w+)?|(istream|ostream|locale)::~?\w+|"
-    r"(bad_alloc|bad_weak_ptr|exception|\w+_error|out_of_range|invalid_argument|nothrow)(::~?\w+)?|operator_shift|terminate|"
-    r"to_string)|"
+    r"(bad_alloc|bad_weak_ptr|exception|\w+_error|out_of_range|invalid_argument|nothrow)(::~?\w+)?|"
+    r"operator_shift|terminate|to_string)|"
     r"__cxxabiv1::\w+|operator (new|delete)(\[\])?)$")
 FORWARD_CALLS = "twinbench::forward_call_observer"  # counts them, where somebody does
 FUNDAMENTAL = re.compile(r"^typeinfo for [\w *]+$")
