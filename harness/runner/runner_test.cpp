@@ -287,9 +287,11 @@ TEST(Runner, WhatAJobLeavesRunningDiesWithIt) {
 TEST(Runner, ARelayOfProcessesIsLeftRunningToo) {
   for (int i = 0; i < 20; ++i) {
     const JobResult result = end_of("relay", [](JobContext&) -> json {
-      if (fork() == 0)
+      if (fork() == 0) {
         for (int runner = 0; runner < 100'000; ++runner)
           if (fork() != 0) _exit(0);
+        _exit(0);
+      }
       return "done";
     });
     ASSERT_EQ(result.status, JobStatus::kError);
