@@ -4,6 +4,8 @@
 #include <time.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "harness/bench/twin_timing.h"
 #include "harness/compare/inputs.h"
@@ -91,20 +93,28 @@ class ThreadClock : public Clock {
   }
 };
 
-// Noise may leave one measurement open: up to three tries for a decided one.
+// Noise may leave one measurement open, and where two equal twins happen to lie in memory may make one of them the
+// slower for as long as they live (5 % once, of 160 that were within 1 %): a difference is one that new instances, made
+// in the other order, show again.
 TimeVerdict run_time(const SelftestCase& selftest_case, std::vector<Catch>& caught, std::string& explanation) {
+  constexpr int kMostTries = 4;
   const NamedTensors inputs = generated_inputs(selftest_case.component.spec, selftest_case.setting, kSeed);
-  const auto reference = selftest_case.reference(inputs, selftest_case.setting);
-  const auto twin = selftest_case.component.optimized(inputs, selftest_case.setting);
   PairedOptions options;
   options.time_budget_s = 6;
   ThreadClock clock;
   PairedResult result;
-  for (int attempt = 0; attempt < 3; ++attempt) {
-    options.seed = static_cast<std::uint64_t>(attempt) + 1;
+  TimeVerdict shown = TimeVerdict::kInconclusive;
+  for (int tried = 0; tried < kMostTries; ++tried) {
+    std::unique_ptr<Runnable> reference, twin;
+    if (tried % 2 == 0) reference = selftest_case.reference(inputs, selftest_case.setting);
+    twin = selftest_case.component.optimized(inputs, selftest_case.setting);
+    if (!reference) reference = selftest_case.reference(inputs, selftest_case.setting);
+    options.seed = static_cast<std::uint64_t>(tried) + 1;
     result = measure_pair({"correct", [&] { reference->run(); }, {}, {}, {}},
                           {"planted", [&] { twin->run(); }, {}, {}, {}}, options, clock);
-    if (result.verdict != TimeVerdict::kInconclusive) break;
+    if (result.verdict == TimeVerdict::kInconclusive) continue;
+    if (result.verdict == TimeVerdict::kSame || result.verdict == shown) break;
+    shown = std::exchange(result.verdict, TimeVerdict::kInconclusive);
   }
   explanation = std::string(name_of(result.verdict)) + ", ratio " + std::to_string(result.ratio) + " over " +
                 std::to_string(result.pairs) + " pairs" +
