@@ -121,7 +121,7 @@ def own_variables(symbols):
     found = []
     for line in symbols.splitlines():
         words = re.match(r"^[0-9a-f]+ .{5}[^d][O ] (\.t?(?:bss|data)\S*)\s+[0-9a-f]+ (?:\.hidden )?(.+)$", line)
-        if words and not words[1].startswith((".data.rel.ro", ".data.rel.local.DW.ref")):
+        if words and not words[1].startswith(".data.rel.ro"):
             name = words[2].removeprefix("guard variable for ")
             if not re.match(r"(std|c10|at|torch|__gnu_cxx)::|DW\.ref\.", name) and name != FORWARD_CALLS:
                 found.append(name)

@@ -93,9 +93,9 @@ class ThreadClock : public Clock {
   }
 };
 
-// Noise may leave one measurement open, and where two equal twins happen to lie in memory may make one of them the
-// slower for as long as they live (5 % once, of 160 that were within 1 %): a difference is one that new instances, made
-// in the other order, show again.
+// Noise may leave one measurement open, and once, beside 160 that were within 1 %, two equal twins were 5 % apart:
+// by a moment of the machine, or by where they lay in memory for as long as they lived. A difference is one that new
+// instances, made in the other order, show again.
 TimeVerdict run_time(const SelftestCase& selftest_case, std::vector<Catch>& caught, std::string& explanation) {
   constexpr int kMostTries = 4;
   const NamedTensors inputs = generated_inputs(selftest_case.component.spec, selftest_case.setting, kSeed);

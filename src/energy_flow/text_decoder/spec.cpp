@@ -37,10 +37,9 @@ Signature signature() {
 // Keys against their queries: every score lies far below 0, where exp() gives nothing unless the largest is taken off.
 // Over the one position of a text of one token the softmax is 1 even so, and rounding has no part in it.
 void look_away(NamedTensors& inputs, const Setting& setting) {
-  const std::int64_t model = setting.size("heads") * setting.size("head_width");
   for (std::int64_t layer = 0; layer < setting.size("layers"); ++layer) {
-    const at::Tensor weight = inputs["self_qkv_" + std::to_string(layer)];
-    weight.narrow(0, model, model).copy_(weight.narrow(0, 0, model) * -400);
+    const auto parts = inputs["self_qkv_" + std::to_string(layer)].chunk(3);  // queries, keys, values
+    parts[1].copy_(parts[0] * -400);
   }
 }
 
