@@ -1,10 +1,12 @@
 """Checks the GRU twin against torch.nn.GRUCell: dump a cell, compute its outputs with another implementation, check."""
-import subprocess, sys, tempfile, torch
+import argparse, subprocess, sys, tempfile, torch
 from safetensors.torch import load_file, safe_open, save_file
 
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("program", help="build/<preset>/bin/twinbench")
+program, cell = parser.parse_args().program, "energy_flow.energy_carrier/optimized/cpu/fp32/train"
 folder = tempfile.TemporaryDirectory()  # for both files, of 4 MB each: gone with the program
 dumped, computed = f"{folder.name}/gru.safetensors", f"{folder.name}/theirs.safetensors"
-program, cell = sys.argv[1], "energy_flow.energy_carrier/optimized/cpu/fp32/train"
 subprocess.run([program, "dump", cell, "--size", "layers=1", "--size", "flows=100",
                 "--out", dumped], check=True)
 tensors, metadata = load_file(dumped), safe_open(dumped, "pt").metadata()

@@ -1,5 +1,5 @@
-"""Trains a small recurrent model whose GRU is the optimized energy carrier: python train_with_operators.py LIBRARY "
-  "[DEVICE]."""
+"""Trains a small recurrent model whose GRU is the optimized energy carrier."""
+import argparse
 import sys
 from pathlib import Path
 
@@ -9,8 +9,12 @@ import waiting_threads  # noqa: E402
 waiting_threads.settle()  # before torch loads
 import torch  # noqa: E402
 
-torch.ops.load_library(sys.argv[1])  # build/<preset>/lib/libtwinbench_ops.so
-device = sys.argv[2] if len(sys.argv) > 2 else "cpu"
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("library", help="build/<preset>/lib/libtwinbench_ops.so")
+parser.add_argument("device", nargs="?", choices=("cpu", "cuda"), default="cpu")
+arguments = parser.parse_args()
+torch.ops.load_library(arguments.library)
+device = arguments.device
 
 
 class EnergyCarrier(torch.nn.Module):

@@ -1,4 +1,5 @@
 """Runs every house rule over the tracked files and names each breach; exit 1 if there is one."""
+import argparse
 import re
 import subprocess
 import sys
@@ -135,4 +136,9 @@ def main(root: Path = ROOT) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT, help="a checkout, else this one")
+    folder = parser.parse_args().folder.resolve()
+    if not (folder / "src/components.def").is_file():
+        parser.error(f"{folder}: not a checkout: it has no src/components.def")
+    sys.exit(main(folder))

@@ -54,7 +54,7 @@ bool takes_turn(const std::string& rule, const Component& component, const Setti
 //   oracle             against the baseline in fp64 on the CPU, by the rules of harness/compare/compare.h
 //   vacuity            the comparison rejects wrong answers; one output at least must be able to fail
 //   determinism        two runnables, the second made in another thread, and `repeats` runs of that one, each after
-//                      reset(): the same bits
+//                      reset(): the same bits; short runs as many times more as 5 ms hold, and one behind those
 //   input_mutation     run() leaves its inputs as they were, the state's among them
 //   guard_bands        no byte outside a block is written, none is read before it is written (CPU: every allocation
 //                      between bands and filled with 0xff; elsewhere the inputs lie between bands)

@@ -74,6 +74,15 @@ struct StopsAfterSixRuns : Rotate {
   int runs_ = 0;
 };
 
+// The same, but that reset() is nothing to it: a run of its own is seen behind many alone.
+struct StopsAfterThirtyRuns : Rotate {
+  using Rotate::Rotate;
+  void run() override {
+    if (++runs_ <= 30) Rotate::run();
+  }
+  int runs_ = 0;
+};
+
 // Its complex input is read again when it is asked for the answer; the real ones are not.
 struct ReadsComplexLate : Rotate {
   ReadsComplexLate(const NamedTensors& inputs, const Setting& setting)
@@ -286,6 +295,8 @@ std::vector<SelftestCase> wrong_in_state_or_kind() {
   return {
       twin("reset_does_nothing", "goes on from where the last run ended", "determinism", make<ResetDoesNothing>),
       twin("reset_forgets_the_age", "returns one part of its state of two", "determinism", make<ResetForgetsTheAge>),
+      twin("stops_after_thirty_runs", "works in its first thirty runs alone, at a size that is not timed",
+           "determinism", make<StopsAfterThirtyRuns>),
       twin("runs_once", "advances its state in the first run after reset() alone", "carried", make<RunsOnce>),
       long_runs(twin("stops_after_six_runs", "works in the first six runs after reset() alone", "remembers",
                      make<StopsAfterSixRuns>)),

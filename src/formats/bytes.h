@@ -36,6 +36,12 @@ inline bool inside(std::uint64_t offset, std::uint64_t length, std::uint64_t siz
 
 inline std::string_view as_text(ByteSpan bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
+// Behind the mark of three bytes that some editors put before UTF-8: it is no part of a text.
+inline std::string_view without_byte_order_mark(std::string_view text) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  return text.starts_with(kMark) ? text.substr(kMark.size()) : text;
+}
+
 inline ByteSpan as_bytes(std::string_view text) {
   return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
 }

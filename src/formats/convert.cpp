@@ -47,8 +47,9 @@ Format recognise(const std::string& path, ByteSpan file) {
     throw Error(ErrorKind::kBadFile, path, "a bare pickle, or torch.save's format before 1.6",
                 "save it again with a current torch.save");
   }
-  const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first != std::string_view::npos && text[first] == '{') return Format::kJsonLines;
+  const std::string_view marked = without_byte_order_mark(text);
+  const std::size_t first = marked.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && marked[first] == '{') return Format::kJsonLines;
   if (file.empty() || text.substr(0, 4096).find('\0') != std::string_view::npos) {
     throw Error(ErrorKind::kBadFile, path, file.empty() ? "empty" : "unknown bytes",
                 "give EFDS, a torch.save file, safetensors, JSON lines or plain text");

@@ -158,6 +158,19 @@ TEST(Make, PlainTextBecomesAPreparedFile) {
             "bad_argument: output");
 }
 
+TEST(Make, AByteOrderMarkIsNoPartOfAText) {
+  const TemporaryDirectory directory;
+  for (const std::string& contents : {std::string("{\"input\": \"A first text.\", \"target\": \"A second text.\"}\n"),
+                                      std::string("Here is a first sentence. Here is a second sentence.\n")}) {
+    write_bytes(directory.file("plain"), contents);
+    write_bytes(directory.file("marked"), "\xEF\xBB\xBF" + contents);
+    const Dataset plain = read_any(directory.file("plain")), marked = read_any(directory.file("marked"));
+    EXPECT_EQ(marked.rows, 1);
+    EXPECT_EQ(marked.format, contents[0] == '{' ? "jsonl" : "plain text");
+    expect_same(marked, plain);
+  }
+}
+
 // Nearly all bytes read as plain text, and a spoilt dataset beside a text would vanish in it.
 TEST(Make, WhatIsNoTextByNameOrContentsIsNotTakenForOne) {
   const TemporaryDirectory directory;

@@ -109,7 +109,7 @@ Dataset parse_jsonl(ByteSpan file, std::int64_t hashed_width) {
   Dataset dataset;
   dataset.format = "jsonl";
   bool embedded = false;
-  std::string_view rest = as_text(file);
+  std::string_view rest = without_byte_order_mark(as_text(file));
   for (std::int64_t number = 1; !rest.empty(); ++number) {
     const std::size_t length = std::min(rest.find('\n'), rest.size());
     const std::string_view text = rest.substr(0, length);

@@ -124,7 +124,7 @@ Dataset read_plain_text(const std::vector<std::string>& paths, const TextOptions
   std::unordered_set<std::string> seen;
   for (const std::string& path : paths) {
     const MappedFile file(path);
-    const std::string_view text = as_text(file.bytes());
+    const std::string_view text = without_byte_order_mark(as_text(file.bytes()));
     if (text.find('\0') != std::string_view::npos) {
       throw Error(ErrorKind::kBadFile, path, "NUL bytes", "give plain text");
     }
