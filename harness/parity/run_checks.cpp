@@ -32,7 +32,7 @@ Prepared Subject::prepared_elsewhere() const {
 namespace {
 
 // What comes after many runs alone, where a run is short: as many as a moment of work holds, looked at behind the last.
-// By processor time, that a busy machine may not make them few; runs that wait take no longer than they may by the clock.
+// By processor time, that a busy machine may not make them few; runs that wait are ended by the clock.
 void run_many_times(Subject& subject) {
   constexpr double kWork_s = 5e-3;
   constexpr std::chrono::milliseconds kWait(100);
