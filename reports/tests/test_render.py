@@ -371,7 +371,16 @@ def test_a_scenario_says_what_it_is_of_and_an_older_record_does_not_have_to(load
     for key in ("experiment", "source", "part", "tier", "shows"):
         del older["twinbench"]["scenarios"][0][key]
     record = load(older)
-    assert "energy_flow · cpu" in html_report(record, judge(record), None)
+    page = html_report(record, judge(record), None)
+    assert "energy_flow · cpu" in page and "Run again" not in page
+
+
+def test_a_scenario_that_ran_again_says_by_what_it_had_failed(load):
+    root = synthetic.full()
+    root["twinbench"]["scenarios"][0]["failed_before"] = ["speedup.lower >= 1: 0.7", "speedup.lower >= 1: 0.8"]
+    record = load(root)
+    page = html_report(record, judge(record), None)
+    assert "times alone had failed: speedup.lower &gt;= 1: 0.7; then speedup.lower &gt;= 1: 0.8." in page
 
 
 def test_steps_of_fewer_flows_are_drawn_as_whole_steps():

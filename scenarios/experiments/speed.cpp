@@ -50,7 +50,7 @@ void tell(const PairedResult& paired, const char* comparison, double Interval::*
   measure = {std::nullopt, "too few pairs for an interval in the time budget"};
   if (!paired.interval) return;
   told["lower"] = paired.interval->lower, told["upper"] = paired.interval->upper;
-  measure = {(*paired.interval).*bound, ""};
+  measure = {(*paired.interval).*bound, "", true};
 }
 
 // What the optimized variant's switch trades: its time as it runs over that with the switch on, and bits that differ.
@@ -138,7 +138,7 @@ Findings run(const Trial& trial) {
   if (paired.interval) {
     findings.speedup["lower"] = paired.interval->lower * scale;
     findings.speedup["upper"] = paired.interval->upper * scale;
-    measures["speedup.lower"] = {paired.interval->lower * scale, ""};
+    measures["speedup.lower"] = {paired.interval->lower * scale, "", true};
   }
   add_counters(measures, "baseline.", baseline_counters);
   add_counters(measures, "baseline.", baseline_counters, "_per_item", static_cast<double>(few));

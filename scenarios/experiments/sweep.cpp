@@ -94,8 +94,8 @@ void add_series(Findings& findings, Variant variant, const std::vector<std::int6
       row.timelines.push_back({{"name", name}, {"unit", "a step, by value"}, {"values", counts}});
   }
   constexpr double kNanosecond = 1e-9;
-  findings.measures[prefix + "exponent.seconds"] = {exponent(values, series.seconds, kNanosecond), ""};
-  findings.measures[prefix + "falls.seconds"] = {falls(series.seconds), ""};
+  findings.measures[prefix + "exponent.seconds"] = {exponent(values, series.seconds, kNanosecond), "", true};
+  findings.measures[prefix + "falls.seconds"] = {falls(series.seconds), "", true};
   findings.measures[prefix + "broken_rules"] = {series.broken_rules, series.which_rules};
   for (const auto& [name, count] : series.counts) findings.measures[prefix + "run." + name] = {count, ""};
   for (const auto& [name, count] : series.least) findings.measures[prefix + "least_run." + name] = {count, ""};
@@ -155,10 +155,10 @@ Findings run(const Trial& trial) {
   findings.measures["optimized.non_finite"] = {unfit, ""};
   add_series(findings, Variant::kBaseline, values, baseline, trial.device);
   add_series(findings, Variant::kOptimized, values, optimized, trial.device);
-  findings.measures["optimized.rate_falls"] = {rate_falls(optimized), ""};
+  findings.measures["optimized.rate_falls"] = {rate_falls(optimized), "", true};
   findings.measures["gpu.rate_falls"] = {std::nullopt, "no GPU: the rate that counts is a card's"};
   if (trial.device.is_cuda()) findings.measures["gpu.rate_falls"] = findings.measures["optimized.rate_falls"];
-  findings.measures["last.time_ratio"] = {optimized.seconds.back() / baseline.seconds.back(), ""};
+  findings.measures["last.time_ratio"] = {optimized.seconds.back() / baseline.seconds.back(), "", true};
   return findings;
 }
 

@@ -13,7 +13,8 @@ namespace twinbench {
 // A number that a criterion can be held against, or why there is none here.
 struct Measure {
   std::optional<double> value;
-  std::string reason;  // "no GPU on this machine"; beside a value: what stands behind it
+  std::string reason;    // "no GPU on this machine"; beside a value: what stands behind it
+  bool by_time = false;  // a clock gave it: a moment of the machine may have
 };
 using Measures = std::map<std::string, Measure>;
 

@@ -64,13 +64,35 @@ void require_modes(const ScenarioConfig& config, const RunSource& source) {
   }
 }
 
+// What failed, with its value, if it was measured by clocks alone. Empty: nothing failed, or other things, too.
+std::string failed_by_time(const ScenarioConfig& config, const Measures& measures, const json& row) {
+  std::string failed;
+  for (std::size_t i = 0; i < config.criteria.size(); ++i) {
+    const auto& one = row["criteria"][i];
+    if (one["verdict"] != "fail") continue;
+    if (!measures.at(config.criteria[i].measure).by_time) return "";
+    failed += (failed.empty() ? "" : "; ") + one["name"].get<std::string>() + ": " + one["measured"].dump();
+  }
+  return failed;
+}
+
 }  // namespace
 
 json run_scenario(const ScenarioConfig& config, const Catalogue& catalogue, const Device& device, bool quick) {
   const auto& experiment = catalogue.experiment(config.experiment, config.file + ": experiment");
   const auto& source = catalogue.run(config.run, config.file + ": run");
   require_modes(config, source);
-  return judged(config, experiment.run({config, source, device, quick}), device);
+  json before = json::array();
+  for (;;) {
+    const Findings findings = experiment.run({config, source, device, quick});
+    json row = judged(config, findings, device);
+    const std::string failed = failed_by_time(config, findings.measures, row);
+    if (failed.empty() || before.size() + 1 == kRunsOfFailingTimes) {
+      if (!before.empty()) row["failed_before"] = before;
+      return row;
+    }
+    before.push_back(failed);
+  }
 }
 
 std::vector<Device> devices_of(const RunSource& source) {

@@ -20,6 +20,8 @@ void print_scenario(const std::string& name, const json& row) {
     table.add_row({criterion["name"], criterion["measured"].is_null() ? "-" : criterion["measured"].dump(),
                    criterion["verdict"], criterion["reason"]});
   table.print(std::cout);
+  for (const auto& failed : row.value("failed_before", json::array()))
+    std::cout << "an earlier run failed by times alone, " << failed.get<std::string>() << '\n';
 }
 
 void record_outcome(Ledger& ledger, const std::string& name, const json& row) {
@@ -54,9 +56,10 @@ void set_aside_without_path(std::vector<PlannedScenario>& planned, Ledger& ledge
 }
 
 Job job_of(const PlannedScenario& planned, const CommandOptions& options) {
-  // A kind that times for so many seconds prepares and compares, too.
+  // A kind that times for so many seconds prepares and compares, too, and may run again.
   const auto seconds = planned.config->keys.find("seconds");
-  const double needed_s = seconds == planned.config->keys.end() ? 0 : 60 + 4 * seconds->get<double>();
+  const double needed_s =
+      seconds == planned.config->keys.end() ? 0 : 60 + 4 * kRunsOfFailingTimes * seconds->get<double>();
   auto job = limited_job(options, planned.name(), needed_s, [planned, quick = options.quick] {
     return run_scenario(*planned.config, catalogue(), planned.device, quick);
   });
