@@ -146,12 +146,10 @@ void compare_gradient(const ErrorStatistics& s, const Bound& bound, double facto
   const double of_class = bound.relative * near.norm + bound.absolute, of_baseline = s.baseline_distance;
   const double allowed = of_baseline > of_class ? factor * of_baseline : of_class;
   ruling.limit("L2 distance to " + whom, near.distance, allowed);
-  // A tensor that may be farther away, by an absolute bound or for its baseline is, may point elsewhere as well.
-  const double farther = near.norm > 0 ? allowed / near.norm : 1;
+  // A tensor that may be farther away, by an absolute bound or for its baseline is, may point as far aside as that.
   const bool wider = bound.absolute > 0 || allowed > of_class;
-  const double least_cosine =
-      std::min(rounds ? 0.99 : 0.99999, wider ? std::sqrt(1 - std::min(1.0, farther * farther)) : 1.0);
-  if (!(near.cosine >= least_cosine))
+  const double least_cosine = rounds ? 0.99 : 0.99999;
+  if (!wider && !(near.cosine >= least_cosine))
     ruling.decide(Judgement::kRejected,
                   "cosine with " + whom + " " + number(near.cosine) + " is below " + number(least_cosine));
 }

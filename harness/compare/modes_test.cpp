@@ -43,6 +43,20 @@ TEST(Modes, OneElementMayErrByTheModesShareOfIt) {
   }
 }
 
+// Where it errs itself by more than the mode allows, as much and no more: in that element alone.
+TEST(Modes, AnElementMayErrByWhatTheBaselineDoesThere) {
+  const at::Tensor oracle = at::ones({1'000'000}, at::kDouble);
+  const OutputSpec spec = wide_output(Tolerance::Kind::kBound, {1, 1});
+  for (const Mode& mode : kModes)
+    for (const double share : {0.95, 1.1}) {
+      at::Tensor baseline = oracle.to(at::kFloat), candidate = oracle.to(at::kFloat);
+      baseline[0] += 40 * mode.relative;
+      candidate[0] -= share * 40 * mode.relative;
+      const auto judged = compare(spec, oracle, baseline, candidate, mode.dtype, {}, {});
+      EXPECT_EQ(judged.accepted(), share < 1) << to_string(mode.dtype) << ": " << judged.reason;
+    }
+}
+
 TEST(Modes, AWholeTensorMayErrByTheModesFactorOfItsBaseline) {
   at::manual_seed(8);
   const at::Tensor oracle = at::ones({4000}, at::kDouble), signs = at::randn({4000}, at::kDouble).sign() * 1e-3;

@@ -114,5 +114,17 @@ TEST(LossesKernel, OneValueThatIsNoNumberIsTold) {
   }
 }
 
+// Whether a step may follow is asked of the total as it is given: one that is a number in fp64 alone is none.
+TEST(LossesKernel, ATotalThatIsANumberInFp64AloneIsNone) {
+  float energy = 0, encoder = 0, decoder = 0, text = 0, total = 0;
+  std::int64_t finite = 1;
+  const LossPlaces<float> to{&energy, &encoder, &decoder, &text, &total, &finite};
+  set_losses(to, 9e38, 1, 0, 1, 0, 0.1);
+  EXPECT_EQ(finite, 0);
+  EXPECT_TRUE(std::isinf(total));
+  set_losses(to, 3e38, 1, 0, 1, 0, 0.1);
+  EXPECT_EQ(finite, 1);
+}
+
 }  // namespace
 }  // namespace twinbench::energy_flow::losses
