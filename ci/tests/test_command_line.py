@@ -373,7 +373,8 @@ def test_selftest_keeps_to_its_budget_and_shards(tmp_path):
 
 
 @pytest.mark.parametrize("arguments, named", [
-    (["--shard", "3/2"], "--shard"), (["--shard", "half"], "--shard"), (["--shard", ""], "--shard: '' names no part"),
+    (["--shard", "3/2"], "--shard"), (["--shard", "1/99999999999999999999"], "--shard"),
+    (["--shard", "half"], "--shard"), (["--shard", ""], "--shard: '' names no part"),
     (["--filter", ""], "--filter: '' names nothing"), (["--tier", "quik"], "quick"),
     (["--sample", ""], "--sample: '' names no text"), (["--tier", "full", "--quick"], "--quick excludes --tier"),
     (["--minutes", "-1"], "--minutes")])

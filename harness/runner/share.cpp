@@ -23,8 +23,9 @@ Shard shard_named(const std::string& text) {
   if (!digits || std::sscanf(text.c_str(), "%llu/%llu%n", &index, &of, &used) != 2 ||
       used != static_cast<int>(text.size()))
     throw Error(ErrorKind::kBadArgument, "--shard", text, "give i/n, such as 2/3");
-  if (of < 1 || index < 1 || index > of)
-    throw Error(ErrorKind::kOutOfRange, "--shard", text, "in i/n, i goes from 1 to n");
+  constexpr unsigned long long kMost = 1'000'000;  // more shards than there are units leave most with none
+  if (of < 1 || index < 1 || index > of || of > kMost)
+    throw Error(ErrorKind::kOutOfRange, "--shard", text, "in i/n, i goes from 1 to n, and n to a million");
   return {index, of};
 }
 
