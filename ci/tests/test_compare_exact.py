@@ -1,5 +1,6 @@
 """What ci/compare_revisions compares without a clock: one more of every count fails, and so do counts that move."""
 import copy
+import datetime
 import functools
 import json
 import re
@@ -14,6 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "ci"), str(ROOT / "reports")]
 from comparing import exact  # noqa: E402
 from comparing import main as script  # noqa: E402
+
+from twinbench_reports.judge.findings import Finding  # noqa: E402
+from twinbench_reports.judge.waivers import Waiver, apply_waivers  # noqa: E402
 
 # Written a second time on purpose: who lets off one more count must say so here. These explain totals, or say what a
 # kernel would need at least.
@@ -164,6 +168,37 @@ def test_a_cell_is_renamed_where_one_part_of_its_name_differs_and_no_count(other
     assert [(one.severity, one.subject, one.message[:3]) for one in both] == [("notice", other, "new")]
     twice = list(exact.compare("counters", base | {CELL.replace("train", "odd"): {"dispatches": 4.0}}, head, str))
     assert len([one for one in twice if one.severity == "missing"]) == (2 if "missing" in expected else 1), twice
+
+
+@pytest.mark.parametrize("kind", ("budgets", "counters cpu", "counters simt", "kernels", "instructions"))
+@pytest.mark.parametrize("case", ("train", "forward", "backward", "backward_large", "held_out", "empty"))
+@pytest.mark.parametrize("mode", MODES)
+def test_a_cell_that_is_gone_is_missing_whatever_its_name_is(kind, mode, case):
+    for variant in ("optimized", "baseline", "library"):
+        for device in ("cpu", "simt", "cuda"):
+            cell = f"sem.scan/{variant}/{device}/{mode}/{case}"
+            assert list(exact.compare(kind, {cell: {"dispatches": 4.0}}, {}, str)) == [
+                Finding("missing", kind, cell, "vanished: base counts it, head does not", cell)]
+
+
+def test_a_line_of_coverage_that_is_gone_fails_and_no_waiver_with_a_limit_below_one_excuses_it(tmp_path):
+    sides = [Counted(name, tmp_path / name) for name in ("base", "head")]
+    for side in sides:
+        (side.root / "ci").mkdir(parents=True)
+    lines = ["cell a", "gtest B.C", "pytest d e", "selftest f"]
+    files = [side.root / "ci/coverage.txt" for side in sides]
+    files[0].write_text("\n".join(lines) + "\n")
+    files[1].write_text("\n".join(["new", *lines[1:3]]) + "\n")
+    found = list(exact.coverage(*sides))
+    assert [(one.severity, one.kind, one.subject, one.magnitude) for one in found] == [
+        ("fail", "coverage", line, 1.0) for line in (lines[0], lines[3])]
+    today = datetime.date(2026, 11, 21)
+    for limit, standing in ((0.0, 2), (0.99, 2), (1.0, 0)):
+        waivers = [Waiver(line, "coverage", limit, "replaced", "ada", today) for line in lines]
+        assert len([one for one in apply_waivers(found, waivers, today)[0] if one.severity == "fail"]) == standing
+    files[1].unlink()
+    assert [one.subject for one in exact.coverage(*sides)] == lines
+    assert not list(exact.coverage(*sides[::-1])) and not list(exact.coverage(sides[0], sides[0]))
 
 
 def counted_twice(base, head):

@@ -136,6 +136,24 @@ def test_only_repetitions_that_read_both_clocks_are_times(tmp_path, monkeypatch)
     assert slot_times(tmp_path, monkeypatch, [error])[1] == "base: rejected"
 
 
+@pytest.mark.parametrize("side", ["base", "head"])
+@pytest.mark.parametrize("call", [1, 4, 17, 60])
+def test_a_cell_that_one_process_of_either_side_does_not_time_is_missing(monkeypatch, side, call):
+    made, clock = comparison(monkeypatch, lambda name, position, began: 1.06 if name == "head" else 1.0, budget=400)
+    whole, lost = made._slot, []
+
+    def slot(one, cells):
+        times = whole(one, cells)
+        if not lost and one.name == side and len(clock.calls) >= call:
+            lost.append(times.clear())
+        return times
+
+    monkeypatch.setattr(made, "_slot", slot)
+    cells = made.run([CELL])
+    assert cells[0].error == f"{side} did not time it" and len(clock.calls) < call + 6
+    assert [one.severity for one in time_findings(cells, RULE, {}, {}, "")] == ["missing"]
+
+
 def test_a_slowdown_that_the_fresh_run_does_not_see_is_no_failure(monkeypatch):
     made, clock = comparison(monkeypatch, lambda side, position, began: noisy(
         1.06 if side == "head" and len(clock.calls) <= 40 else 1.0))
@@ -146,6 +164,19 @@ def test_a_budget_that_ends_before_the_confirmation_is_undecided(monkeypatch):
     made, _ = comparison(monkeypatch, lambda side, position, began: noisy(1.06 if side == "head" else 1.0), budget=60)
     series = made.run([CELL])[0].series["real_time"]
     assert series.verdict == UNDECIDED and "budget ended before a fresh run" in series.reason and not series.fresh
+
+
+@pytest.mark.parametrize("fresh", [0, 1, 19, 20, 21, 39, 40])
+def test_a_slowdown_is_confirmed_by_as_many_fresh_blocks_as_the_rule_says_and_by_no_fewer(monkeypatch, fresh):
+    # Each block takes four seconds, and the budget ends with the last one.
+    made, clock = comparison(monkeypatch, lambda side, position, began: 1.06 if side == "head" else 1.0,
+                             budget=4 * (RULE.looks[0] + fresh))
+    series = made.run([CELL])[0].series
+    assert RULE.confirm_blocks == 40 and len(clock.calls) == 4 * (10 + fresh)
+    confirmed = fresh == 40
+    for one in series.values():
+        assert one.verdict == (SLOWER if confirmed else UNDECIDED) and one.closed
+        assert len(one.fresh) == (40 if confirmed else 0) and ("fresh run could confirm" in one.reason) != confirmed
 
 
 def test_the_budget_goes_to_undecided_cells(monkeypatch):
@@ -210,6 +241,17 @@ def test_the_null_test_sees_a_machine_that_treats_equal_programs_differently(mon
 
 def test_a_null_test_without_a_block_is_no_null_test():
     assert "0 of 10 blocks" in judge_null([CellTimes(CELL)])[0] and looks.WORDS[UNDECIDED] == "inconclusive"
+
+
+@pytest.mark.parametrize("counts, wrong", [
+    ((0, 0), "0 of 10 blocks"), ((9, 9), "9 of 10 blocks"), ((9, 1), "9 of 10 blocks"), ((10, 0), ""), ((10, 10), "")])
+def test_a_null_test_needs_the_blocks_of_a_first_look_in_one_cell(counts, wrong):
+    cells = [CellTimes(f"{CELL}_{place}") for place in range(len(counts))]
+    for cell, count in zip(cells, counts):
+        for series in cell.series.values():
+            series.ratios, series.verdict = [0.0] * count, SAME
+    said, floor = judge_null(cells)
+    assert wrong in said and bool(said) == bool(wrong) and floor == 0
 
 
 @pytest.mark.parametrize("wall, cpu, said", [

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,8 @@ CONTRADICTIONS = {
     "fewer passed": (lambda block: recount(block, "passed", -2), "ledger.passed: the ledger counts"),
     "more were skipped": (lambda block: recount(block, "skipped", 1), "ledger.skipped: the ledger counts"),
     "fewer were skipped": (lambda block: recount(block, "skipped", -1), "ledger.skipped: the ledger counts"),
+    "a null test that is counted as passed": (
+        lambda block: block["session"]["null_test"].update(verdict="slower"), "ledger.passed: the ledger counts"),
     "fewer were planned": (lambda block: block["ledger"].update(planned=3), "and only 3 were planned"),
     "a timing is gone, and counted as never run": (
         lambda block: block["timings"].pop(1), "has pairs, and no timing of"),
@@ -136,6 +139,10 @@ CONTRADICTIONS = {
         lambda block: slow(block["timings"][1]), "samples_s of its timings give"),
     "fewer samples than pairs": (
         lambda block: shorten(block["timings"][1]), "20 pairs, and its timings have 20 and 18"),
+    "fewer samples than pairs on both sides": (
+        lambda block: [resample(row, row["samples_s"][:18]) for row in block["timings"][:2]], "have 18 and 18"),
+    "more samples than pairs on one side": (
+        lambda block: resample(block["timings"][1], block["timings"][1]["samples_s"] + [1.0]), "have 20 and 21"),
     "a quartile of other samples": (
         lambda block: block["timings"][0].update(q1_s=block["timings"][0]["q1_s"] * 0.9), "q1_s of"),
     "a null test of wide intervals": (
@@ -187,6 +194,11 @@ def slow(row, factor=1.5):
     row["samples_s"] = [sample * factor for sample in row["samples_s"]]
     for key in ("median_s", "q1_s", "q3_s", "minimum_s"):
         row[key] *= factor
+
+
+def resample(row, samples):
+    low, middle, high = statistics.quantiles(samples, n=4, method="inclusive")
+    row.update(samples_s=samples, n=len(samples), q1_s=low, median_s=middle, q3_s=high, minimum_s=min(samples))
 
 
 def shorten(row): row.update(samples_s=row["samples_s"][:18], n=18)
@@ -341,6 +353,7 @@ OUTPUTS = {
     "an impossible error": ({"max_absolute_error": 1e6}, "cannot both be of 65,536 elements of output"),
     "one element": ({"elements": 1}, "elements of output"),
     "fewer elements": ({"elements": 60000}, "60,000 elements of output were compared, and 65,536 in the baseline"),
+    "more elements": ({"elements": 70000}, "70,000 elements of output were compared, and 65,536 in the baseline"),
 }
 
 

@@ -80,8 +80,10 @@ def plant_uncounted(block): block["proofs"][0]["optimized"]["measured"] = None
 def plant_too_fast(block): block["timings"][0]["impossible_below_s"] = block["timings"][0]["median_s"] * 1.01
 def plant_no_samples(block): block["timings"][0]["n"] = 0
 def plant_criterion(block): block["scenarios"][0]["criteria"][0]["verdict"] = "fail"
+def plant_crashed_criterion(block): block["scenarios"][0]["criteria"][1]["verdict"] = "error"
 def plant_no_criterion(block): block["scenarios"][0]["criteria"] = block["scenarios"][0]["criteria"][2:]
 def plant_blind_harness(block): block["selftest"][0]["got"] = "pass"
+def plant_part_of_a_word(block): block["selftest"][0].update(expected="late", got="oracle,late_too,translated")
 
 
 @pytest.mark.parametrize("plant", [value for name, value in sorted(globals().items()) if name.startswith("plant_")])
@@ -110,9 +112,10 @@ def test_a_rejected_timing_fails_where_times_are_advisory(load):
     assert judge(load(root), timing_advisory=True).exit_code == 1
 
 
-def test_a_speedup_on_a_rejected_timing_fails(load):
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_speedup_on_a_rejected_timing_fails(load, side):
     root = synthetic.full()
-    root["twinbench"]["timings"][1].update(verdict="rejected", reason="planted")
+    root["twinbench"]["timings"][side].update(verdict="rejected", reason="planted")
     verdict = judge(load(synthetic.balance(root)))
     assert sorted(finding.kind for finding in verdict.of("fail")) == ["speedups", "timings"]
 
@@ -399,6 +402,7 @@ def test_a_lost_speedup_names_the_counter_that_moved(load):
     ("speedups", {"lower": 14.19}, "lower is 14.19"),
     ("speedups", {"log_ratios": [0.0] * 20}, "ratio is 14.2, and its pairs give 1"),
     ("speedups", {"n": 5}, "n is 5, and its pairs give 20"),
+    ("speedups", {"n": 3, "log_ratios": [math.log(14.2)] * 3}, "and its pairs give none"),
     ("speedups", {"confidence": 0.01}, "a confidence of 0.01"),
     ("timings", {"samples_s": [-1.0] * 20}, "not all are times"),
     ("timings", {"samples_s": []}, "of 0 samples"),

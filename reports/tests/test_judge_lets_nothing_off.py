@@ -10,8 +10,12 @@ import pytest
 import synthetic
 
 from twinbench_reports.cells import JUDGED_SECTIONS, named_rows
-from twinbench_reports.judge.completeness import judge_completeness
+from twinbench_reports.errors import ReportError
+from twinbench_reports.judge.completeness import TURN, judge_completeness
+from twinbench_reports.judge.consistency import require_consistent
+from twinbench_reports.judge.measured import judge_outputs_against
 from twinbench_reports.judge.pins import judge_counters_against, judge_pins
+from twinbench_reports.judge.planned import judge_planned
 from twinbench_reports.judge.timing import judge_timing
 
 NAME = "sem.scan/cpu/fp32/train [baseline -> optimized]"
@@ -111,6 +115,56 @@ def test_a_vanished_row_is_missed_whatever_its_verdict_was(section, word):
         assert all(said in one.message and one.reproduce for one in found)
 
 
+@pytest.mark.parametrize("reason, excused", [
+    (f"{TURN}: one in 2, by --sample", True), ("not sampled: tier quick", False), ("not", False), ("", False),
+    (f"it is {TURN}", False), ("budget: spent", False), ("no card", False)])
+@pytest.mark.parametrize("section", (*JUDGED_SECTIONS, "speedups"))
+def test_nothing_but_another_cases_turn_excuses_a_row_that_is_skipped_now(section, reason, excused):
+    before, now = (copy.deepcopy(kept()["twinbench"]) for _ in range(2))
+    name = next(iter(named_rows(now, section)))[0]
+    now[section][0].update(verdict="skip", reason=reason)
+    found = [one for one in judge_completeness(now, before) if one.severity != "notice"]
+    assert [(one.severity, one.subject) for one in found] == ([] if excused else [("missing", name)]), found
+
+
+@pytest.mark.parametrize("section", (*JUDGED_SECTIONS, "speedups"))
+def test_a_row_that_is_given_twice_is_refused_in_every_section(load, section):
+    record = load(kept())
+    require_consistent(record)
+    name, row = next(iter(named_rows(record.block, section)))
+    record.block[section].append(copy.deepcopy(row))
+    with pytest.raises(ReportError) as error:
+        require_consistent(record)
+    assert f"it holds the row {name} 2 times" in str(error.value)
+
+
+@pytest.mark.parametrize("word", ["skip", "inconclusive"])
+def test_rows_that_decided_nothing_measured_nothing(word):
+    block = copy.deepcopy(kept()["twinbench"])
+    for section in (*JUDGED_SECTIONS, "speedups"):
+        assert not list(judge_completeness(block, None))
+        for row in block[section]:
+            row["verdict"] = word
+    finding, = judge_completeness(block, None)
+    assert (finding.severity, finding.subject) == ("missing", "the record")
+    assert "nothing was measured" in finding.message
+
+
+@pytest.mark.parametrize("seed", [synthetic.SEED, 8])
+@pytest.mark.parametrize("of_case", [
+    {}, {"sizes": {"flows": 200}}, {"options": {"steps": 2}}, {"name": "other"}], ids=str)
+def test_another_tolerance_class_than_in_the_baseline_record_fails_whatever_the_inputs_are(seed, of_case):
+    before, now = (copy.deepcopy(kept("parity")["twinbench"]) for _ in range(2))
+    row = now["parity"][0]
+    row["seed"] = seed
+    now["components"][0]["cases"][0].update(of_case)
+    assert not list(judge_outputs_against(now, before))
+    row["outputs"][0]["tolerance_class"] = "chain"
+    finding, = judge_outputs_against(now, before)
+    assert (finding.severity, finding.subject) == ("fail", f"{row['cell']} [{row['check']}]")
+    assert "tolerance_class of output is 'chain', and 'op' in the baseline record" in finding.message
+
+
 MAPS = ("by_name", "launches_by_kernel", "products_by_shape", "process_calls", "layout")
 
 
@@ -143,6 +197,40 @@ def test_what_is_called_and_not_pinned_was_called_more_often_than_never(map_name
     finding, = judge_pins({"counters": [row]}, {row["cell"]: {f"{map_name}.pinned": 2}})
     assert finding.severity == "fail" and finding.subject == f"{row['cell']} [{map_name}.another]"
     assert "1 where 0 is pinned (more)" in finding.message
+
+
+def test_a_kernel_that_is_launched_in_a_cell_that_pins_none_was_launched_more_often_than_never():
+    row = synthetic.counters_row("sem.scan", "optimized", 5) | {"launches_by_kernel": {"scan": 1}}
+    finding, = judge_pins({"counters": [row]}, {row["cell"]: {"dispatches": 5}})
+    assert (finding.severity, finding.subject) == ("fail", f"{row['cell']} [launches_by_kernel.scan]")
+
+
+@pytest.mark.parametrize("variant", ["optimized", "baseline", "library"])
+@pytest.mark.parametrize("counter", ["dispatches", "scalar_reads", "peak_bytes"])
+def test_a_counter_that_is_no_longer_counted_is_missing(load, counter, variant):
+    now, before = (copy.deepcopy(kept("counters")) for _ in range(2))
+    row = next(row for row in now["twinbench"]["counters"] if f"/{variant}/" in row["cell"])
+    row["values"][counter] = None
+    found = list(judge_counters_against(load(now), load(before, "before.json")))
+    assert [(one.severity, one.subject) for one in found] == [("missing", f"{row['cell']} [{counter}]")]
+    pinned = {row["cell"]: {counter: 5}}
+    assert [one.severity for one in judge_pins(now["twinbench"], pinned)] == ["missing"]
+
+
+@pytest.mark.parametrize("lines, missing", [
+    (("parity --filter movement", "parity --filter cayley"), 1),
+    (("parity --filter cayley", "parity --filter movement"), 1),
+    (("parity", "parity --filter cayley"), 1), (("parity --filter cayley", "parity --filter scan"), 0),
+    (("parity --filter movement --shard 1/2", "parity --filter cayley"), 0),
+    (("parity --filter movement --seed 3",), 1),
+    (("counters --filter movement", "parity --filter cayley"), 0)])
+def test_a_cell_is_missed_where_any_run_of_a_merged_record_had_to_have_it(lines, missing):
+    block = copy.deepcopy(kept("parity", "counters")["twinbench"])
+    gone = synthetic.cell("energy_flow.movement", "optimized")
+    block["parity"] = [row for row in block["parity"] if row["cell"] != gone]
+    block["merged_from"] = [{"engines": [line.split()[0]], "command_line": line} for line in lines]
+    found = [one for one in judge_planned(block) if one.kind == "parity"]
+    assert [(one.severity, one.subject) for one in found] == [("missing", gone)] * missing
 
 
 @pytest.mark.parametrize("counter", synthetic.counters_row("sem.scan", "baseline", 5)["values"])

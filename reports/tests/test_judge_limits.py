@@ -12,11 +12,13 @@ import statistics
 import pytest
 import synthetic
 
+from twinbench_reports.cells import Cell
 from twinbench_reports.errors import ReportError
-from twinbench_reports.judge.completeness import count_rows
+from twinbench_reports.judge.completeness import count_rows, judge_completeness
 from twinbench_reports.judge.consistency import require_consistent
 from twinbench_reports.judge.correctness import judge_correctness, magnitude
 from twinbench_reports.judge.findings import Finding
+from twinbench_reports.judge.measured import OF_BATCHES, ORACLE_SKIPS, demanded, judge_measured
 from twinbench_reports.judge.pins import load_pins
 from twinbench_reports.judge.timing import disbelief, judge_timing, usable_triple
 from twinbench_reports.judge.waivers import Waiver, apply_waivers
@@ -77,6 +79,13 @@ def below(factor):
     return change
 
 
+def shown(wrong_answers, accepted=0):
+    def change(block):
+        vacuity = {"checked": wrong_answers, "rejected": wrong_answers - accepted}
+        block["parity"][0].update(check="vacuity", vacuity=vacuity)
+    return change
+
+
 def leaked(side, count):
     def change(block):
         use = {"allocations": 3, "peak_bytes": 4096, "leaked_bytes": count}
@@ -97,6 +106,12 @@ CORRECTNESS = {  # by what is wrong: a change that is let through, and one that 
     "cannot both be of 100 elements": (
         of_output(**EVEN | {"max_absolute_error": 1e-5 * (1 + JUST)}),
         of_output(**EVEN | {"max_absolute_error": 1e-5 * (1 + BEYOND)})),
+    "no planted wrong answer was shown": (shown(1), shown(0)),
+    "rejected only 4 of 5 planted": (shown(5), shown(5, 1)),
+    "an error of 0 at most and one of 0.5": (
+        of_output(max_absolute_error=0.0, rmse=0.0), of_output(max_absolute_error=0.0, rmse=0.5)),
+    "an error of 0.5 at most and one of 0": (
+        of_output(max_absolute_error=0.5, rmse=0.5), of_output(max_absolute_error=0.5, rmse=0.0)),
     "a confidence of 0.899": (with_confidence(0.9), with_confidence(0.899)),
     "and the medians of its two variants": (medians_apart(4.99), medians_apart(5.01)),
     "medians of its two variants": (medians_apart(1 / 4.99), medians_apart(1 / 5.01)),
@@ -153,6 +168,14 @@ def at(moment):
     return change
 
 
+def merged_at(moment):
+    def change(block):
+        run = {"engines": block["engines"], "command_line": "", "seed": synthetic.SEED}
+        block["merged_from"] = [{**run, "sha256": utc, "utc": utc}
+                                for utc in ("2026-11-21T09:40:00Z", moment)]
+    return change
+
+
 HOURS = functools.partial(datetime.timedelta)
 def drawn_again(by, step=1_000_003):
     """All rows of a cell are of a seed so many draws later, and one says so."""
@@ -177,6 +200,7 @@ CONSISTENCY = {  # by where it is wrong
     "seed of": (drawn_again(1), drawn_again(-1)),
     "parity, seed of": (drawn_again(3), drawn_again(1, 1_000_004)),
     "utc": (at("2026-11-01T00:00:00Z"), at("2026-10-31T23:59:59Z")),
+    "merged_from[1].utc": (merged_at("2026-11-01T00:00:00Z"), merged_at("2026-10-31T23:59:59Z")),
     "provenance.utc": (at(datetime.timedelta(hours=23)), at(datetime.timedelta(hours=25))),
 }
 
@@ -239,6 +263,74 @@ def test_a_row_is_as_far_beyond_the_allowed_as_its_worst_number():
 
 def test_nothing_is_counted_of_a_record_without_rows():
     assert set(count_rows(synthetic.empty()["twinbench"]).values()) == {0}
+
+
+@pytest.mark.parametrize("outcome", ["passed", "failed", "errors", "skipped", "inconclusive"])
+@pytest.mark.parametrize("planned, lost", [(9, False), (10, True), (18, True), (19, True)])
+def test_one_unit_of_work_without_a_result_is_lost_whatever_the_others_came_to(outcome, planned, lost):
+    block = good()["twinbench"]
+    block["ledger"].update(dict.fromkeys(("passed", "failed", "errors", "skipped", "inconclusive"), 0))
+    block["ledger"].update({"planned": planned, outcome: 9})
+    found = [one for one in judge_completeness(block, None) if one.subject == "planned work"]
+    assert [(one.severity, one.kind) for one in found] == [("missing", "ledger")] * lost, found
+
+
+@pytest.mark.parametrize("items, several", [(None, False), (0, False), (1, False), (2, True), (3, True)])
+@pytest.mark.parametrize("variant", ["baseline", "optimized", "library"])
+def test_a_case_of_two_items_on_is_a_batch(items, several, variant):
+    component = good()["twinbench"]["components"][0]
+    case = component["cases"][0]
+    case.pop("items")
+    case.update({} if items is None else {"items": items})
+    asked = set(demanded(Cell(component["id"], variant, "cpu", "fp32", case["name"]), component))
+    assert asked & set(OF_BATCHES) == (set(OF_BATCHES) if several and variant != "baseline" else set())
+
+
+@pytest.mark.parametrize("variant, device, skipped, excused", [
+    ("library", "cuda", "oracle", True), ("library", "cpu", "oracle", False), ("library", "simt", "oracle", False),
+    ("optimized", "cuda", "oracle", False), ("optimized", "cpu", "oracle", False), ("library", "cuda", "late", False)])
+def test_only_the_librarys_own_way_on_a_card_needs_no_other_check(variant, device, skipped, excused):
+    reason = f"{ORACLE_SKIPS[0]}it pads"
+    rows = [synthetic.parity_row("", "", "", "determinism", 0.0),
+            synthetic.parity_row("", "", "", skipped, 0.0, "skip", reason)]
+    for row in rows:
+        row["cell"] = synthetic.cell("sem.scan", variant, device=device)
+    found = list(judge_measured({"components": [], "parity": rows}))
+    assert any(one.severity == "missing" for one in found) != excused, found
+
+
+@pytest.mark.parametrize("checks, missing", [(["specimen"], False), (["specimen", "late"], True), (["late"], True)])
+def test_only_a_cell_that_shows_nothing_but_a_documented_mistake_needs_no_other_check(checks, missing):
+    rows = [synthetic.parity_row("sem.scan", "baseline", "fp32", check, 0.0) for check in checks]
+    found = [one.severity for one in judge_measured({"components": [], "parity": rows})]
+    assert found == ["missing"] * missing
+
+
+@pytest.mark.parametrize("more, codes", [
+    ({}, {0}), ({"planned": 1}, {3}), ({"planned": 1, "inconclusive": 1}, {3}), ({"planned": 1, "failed": 1}, {1}),
+    ({"planned": 1, "errors": 1}, {1, 4}), ({"planned": 2, "failed": 1, "errors": 1}, {1}),
+    ({"planned": 3, "failed": 1, "inconclusive": 1}, {1})], ids=str)
+def test_a_record_with_another_exit_code_than_its_results_make_is_refused(load, more, codes):
+    record = load(good())
+    ledger = record.block["ledger"]
+    ledger.update({key: ledger[key] + count for key, count in more.items()})
+    for code in range(6):
+        ledger["exit_code"] = code
+        if code in codes:
+            require_consistent(record)
+            continue
+        with pytest.raises(ReportError) as error:
+            require_consistent(record)
+        assert f"its exit code is {code}" in str(error.value)
+
+
+def test_a_record_in_which_nothing_passed_has_not_the_exit_code_of_a_pass(load):
+    record = load(synthetic.empty())
+    require_consistent(record)
+    record.block["ledger"]["exit_code"] = 0
+    with pytest.raises(ReportError) as error:
+        require_consistent(record)
+    assert "its exit code is 0, and its results make 3" in str(error.value)
 
 
 @pytest.mark.parametrize("floor, believed", [(0.0, True), (0.166, True), (1 / 6, False), (0.17, False), (0.5, False)])

@@ -10,6 +10,7 @@ import synthetic
 
 from twinbench_reports.cli import main
 from twinbench_reports.judge.judge import judge
+from twinbench_reports.judge.known import judge_known
 
 KNOWN = {name for name, *_ in synthetic.COMPONENTS}
 
@@ -35,6 +36,7 @@ FORGED = {
     "a modelled one's": (rename("modelled", "component", "sem.invented"), "no such component"),
     "a variant": (rename("timings", "variant", "library"), "has no variant library"),
     "a speedup's side": (rename("speedups", "from", "library"), "has no variant library"),
+    "a speedup's other side": (rename("speedups", "to", "library"), "has no variant library"),
     "a mode": (rename("timings", "dtype", "tf32"), "has no mode tf32"),
     "a case": (rename("parity", "case", "easy"), "has no case easy"),
     "a card": (rename("timings", "device", "cuda"), "by a machine without one"),
@@ -57,6 +59,19 @@ def test_what_nobody_knows_fails_by_name(load, name):
     verdict = judge(load(synthetic.balance(root)), components=KNOWN)
     assert verdict.exit_code == 1
     assert any(message in finding.message for finding in verdict.of("fail")), verdict.findings
+
+
+@pytest.mark.parametrize("cell, engines, says", [
+    (synthetic.cell("sem.scan", "optimized"), ["instructions"], ""),
+    (synthetic.cell("sem.scan", "optimized"), [], "which is none of the record's"),
+    (synthetic.cell("sem.invented", "optimized"), ["instructions"], "no such component"),
+    (synthetic.cell("sem.scan", "library"), ["instructions"], "has no variant library"),
+    (synthetic.cell("sem.scan", "optimized", case="easy"), ["instructions"], "has no case easy")])
+def test_instructions_of_what_nobody_knows_fail(cell, engines, says):
+    block = synthetic.full()["twinbench"]
+    block["engines"] += engines
+    block["instructions"] = [{"cell": cell, "verdict": "pass"}]
+    assert [(one.severity, says in one.message) for one in judge_known(block, KNOWN)] == [("fail", True)] * bool(says)
 
 
 def test_a_held_out_case_and_an_honest_card_are_known(load):
