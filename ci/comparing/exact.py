@@ -146,9 +146,16 @@ def count_twice(base: Side, head: Side, pattern: str,
             spread = max(spreads)
             if spread == 0 and all(len(both) == 2 for both in counts):
                 continue
+            lost = [side.name for side, both in zip((base, head), counts) if len(both) < 2]
+            if lost:
+                notes.append(Finding("missing", "instructions", cell, f"went up, and {' and '.join(lost)} did not count "
+                                     "it again", reproduce(cell)))
+                for side in first:
+                    side.pop(cell, None)
+                continue
             said = " ".join(f"{side.name} {' then '.join(f'{count:,.0f}' for count in both)}{mark}"
                             for side, both, mark in zip((base, head), counts, (",", "")))
-            if all(len(both) == 2 for both in counts) and min(counts[1]) - max(counts[0]) > MOST_SPREADS * spread:
+            if min(counts[1]) - max(counts[0]) > MOST_SPREADS * spread:
                 first[0][cell], first[1][cell] = {"instructions": max(counts[0])}, {"instructions": min(counts[1])}
                 notes.append(Finding("notice", "instructions", cell, f"does not repeat: {said}; the least difference "
                                      "is judged"))

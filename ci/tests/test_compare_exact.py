@@ -202,15 +202,16 @@ def test_a_line_of_coverage_that_is_gone_fails_and_no_waiver_with_a_limit_below_
 
 
 def counted_twice(base, head):
-    """The severities of one cell whose instructions are these, then those."""
-    base, head = iter(base), iter(head)
-    sides = (SimpleNamespace(name=name, pins=lambda *_, counts=counts: {"a machine": {CELL: next(counts)}})
-             for name, counts in (("base", base), ("head", head)))
+    """The severities of one cell whose instructions are these, then those; None: it is not counted."""
+    def side(name, counts):
+        counts = ({CELL: count} if count is not None else {} for count in counts)
+        return SimpleNamespace(name=name, pins=lambda *_: {"a machine": next(counts)})
+    sides = side("base", base), side("head", head)
     before, now, notes = exact.count_twice(*sides, ".", str)
     return [one.severity for one in (*notes, *exact.compare("instructions", before, now, str))]
 
 
-NAMED, JUDGED, UNREPEATED = ["notice"], ["notice", "fail"], ["fail"]
+NAMED, JUDGED, UNREPEATED, LOST = ["notice"], ["notice", "fail"], ["fail"], ["missing"]
 
 
 @pytest.mark.parametrize("base, head, expected", [
@@ -223,6 +224,8 @@ NAMED, JUDGED, UNREPEATED = ["notice"], ["notice", "fail"], ["fail"]
     ((100_000, 100_000), (100_101, 100_000), UNREPEATED), ((100_000, 100_000), (100_100, 100_000), NAMED),
     ((100_000, 100_100), (101_101, 100_100), UNREPEATED), ((100_000, 100_100), (101_100, 100_100), NAMED),
     ((100_100, 100_000), (100_101, 101_102), UNREPEATED), ((1_000, 1_000), (1_002, 1_000), UNREPEATED),
+    # What went up and is gone when it is counted again was not judged.
+    ((100, 100), (200, None), LOST), ((100, None), (200, 200), LOST), ((100, None), (101, None), LOST),
     # What repeats is judged to the last instruction, and what went down is not counted again.
     ((100_000, 100_000), (100_001, 100_001), ["fail"]), ((100_000,), (99_999,), ["notice"]), ((7,), (7,), [])])
 def test_a_count_that_moves_is_judged_by_how_much_it_moves(base, head, expected):

@@ -18,7 +18,7 @@ from twinbench_reports.judge.completeness import count_rows, judge_completeness
 from twinbench_reports.judge.consistency import require_consistent
 from twinbench_reports.judge.correctness import judge_correctness, magnitude
 from twinbench_reports.judge.findings import Finding
-from twinbench_reports.judge.measured import OF_BATCHES, ORACLE_SKIPS, demanded, judge_measured
+from twinbench_reports.judge.measured import OF_BATCHES, OF_EVERY, ORACLE_SKIPS, demanded, judge_measured
 from twinbench_reports.judge.pins import load_pins
 from twinbench_reports.judge.timing import disbelief, judge_timing, usable_triple
 from twinbench_reports.judge.waivers import Waiver, apply_waivers
@@ -110,6 +110,10 @@ CORRECTNESS = {  # by what is wrong: a change that is let through, and one that 
     "rejected only 4 of 5 planted": (shown(5), shown(5, 1)),
     "an error of 0 at most and one of 0.5": (
         of_output(max_absolute_error=0.0, rmse=0.0), of_output(max_absolute_error=0.0, rmse=0.5)),
+    "only one was measured": (
+        of_output(max_absolute_error=None, rmse=None), of_output(max_absolute_error=None, rmse=1e9)),
+    "largest error and the mean one": (
+        of_output(max_absolute_error=None, rmse=None), of_output(max_absolute_error=1e9, rmse=None)),
     "an error of 0.5 at most and one of 0": (
         of_output(max_absolute_error=0.5, rmse=0.5), of_output(max_absolute_error=0.5, rmse=0.0)),
     "a confidence of 0.899": (with_confidence(0.9), with_confidence(0.899)),
@@ -297,6 +301,19 @@ def test_only_the_librarys_own_way_on_a_card_needs_no_other_check(variant, devic
         row["cell"] = synthetic.cell("sem.scan", variant, device=device)
     found = list(judge_measured({"components": [], "parity": rows}))
     assert any(one.severity == "missing" for one in found) != excused, found
+
+
+@pytest.mark.parametrize("variant, device, excused", [
+    ("library", "cuda", True), ("library", "cpu", False), ("library", "simt", False), ("optimized", "cuda", False),
+    ("optimized", "cpu", False), ("baseline", "cpu", False)])
+@pytest.mark.parametrize("reason, of_all", [(ORACLE_SKIPS[0], False), (ORACLE_SKIPS[1], True)])
+def test_only_the_librarys_own_way_on_a_card_needs_no_oracle(variant, device, excused, reason, of_all):
+    rows = [synthetic.parity_row("", "", "", check, 0.0) for check in OF_EVERY]
+    rows.append(synthetic.parity_row("", "", "", "oracle", 0.0, "skip", reason + "it pads"))
+    for row in rows:
+        row["cell"] = synthetic.cell("sem.scan", variant, device=device)
+    found = [one for one in judge_measured({"components": [], "parity": rows}) if one.severity == "inconclusive"]
+    assert bool(found) != (excused or of_all), found
 
 
 @pytest.mark.parametrize("checks, missing", [(["specimen"], False), (["specimen", "late"], True), (["late"], True)])

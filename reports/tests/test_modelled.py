@@ -74,6 +74,18 @@ def test_rounding_and_gains_are_no_drop(load, change, code):
     assert judge(load(root)).exit_code == code
 
 
+@pytest.mark.parametrize("against", ["pin", "record"])
+def test_a_share_that_is_no_longer_there_is_a_drop(load, against):
+    now = synthetic.full()
+    row = now["twinbench"]["modelled"][0]
+    row["floor_share"] = None
+    if against == "record":
+        row["pinned"] = None
+    verdict = judge(load(now), load(synthetic.full(), "before.json") if against == "record" else None)
+    assert verdict.exit_code == 1
+    assert "there is no floor / modelled, and it was 0.900" in verdict.of("fail")[0].message
+
+
 def test_a_vanished_row_is_missed(load):
     now = synthetic.full()
     del now["twinbench"]["modelled"][0]

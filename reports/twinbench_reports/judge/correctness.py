@@ -117,8 +117,10 @@ def _parity(row: Row) -> str:
 def _errors(output: Row) -> str:
     """What contradicts that the largest error and the mean one are of the same elements."""
     largest, mean = output["max_absolute_error"], output["rmse"]
-    if largest is None or mean is None:
+    if largest is None and mean is None:
         return ""
+    if largest is None or mean is None:
+        return f"of {output['name']}'s largest error and the mean one only one was measured"
     most = mean * math.sqrt(output["elements"])
     if not mean * (1 - ROUNDING) <= largest <= most * (1 + ROUNDING):
         return (f"an error of {largest:.3g} at most and one of {mean:.3g} in the mean cannot both be of "

@@ -49,15 +49,17 @@ def judge_measured(block: dict[str, Any]) -> Iterator[Finding]:
 def _cell(name: str, rows: list[Row], components: dict[str, Row]) -> Iterator[Finding]:
     command = reproduce_cell("parity", name)
     present = {row["check"] for row in rows}
+    cell = parse_cell(name)
+    is_library_on_card = (cell.variant, cell.device) == ("library", "cuda")
+    of_oracle = tuple(skip for skip in ORACLE_SKIPS if is_library_on_card or skip != _LIBRARY_LIMIT)
     for row in rows:
-        known = ORACLE_SKIPS if row["check"] == "oracle" else SKIPS
+        known = of_oracle if row["check"] == "oracle" else SKIPS
         if row["verdict"] != "skip" or row["check"] in TOOLS:
             continue
         if row["reason"] and not row["reason"].startswith(known):
             yield Finding("inconclusive", "parity", f"{name} [{row['check']}]",
                           f"skipped for a reason that no check gives: {row['reason']}", command)
-    cell = parse_cell(name)
-    if (cell.variant, cell.device) == ("library", "cuda") and any(
+    if is_library_on_card and any(
             row["check"] == "oracle" and row["reason"].startswith(_LIBRARY_LIMIT) for row in rows):
         return  # its answer is another than the specified one: it is only timed
     absent = [check for check in demanded(cell, components.get(cell.component)) if check not in present]

@@ -16,6 +16,8 @@ ROUNDING = 0.001  # of a share: the pin keeps three decimals
 def drop(row: Row, earlier: Row | None) -> str:
     """What floor / modelled fell from and to, in words with the card and the limiter; "" where it did not fall."""
     before, after = (earlier or {}).get("floor_share"), row["floor_share"]
+    if before is not None and after is None and row["verdict"] == "pass":
+        return f"modelled on {row['card']}: there is no floor / modelled, and it was {before:.3f}"
     if before is None or after is None or after >= before - ROUNDING:
         return ""
     limiter = row["limiter"] if row["limiter"] == earlier["limiter"] else f"{row['limiter']}, was {earlier['limiter']}"
