@@ -148,8 +148,8 @@ def count_twice(base: Side, head: Side, pattern: str,
                 continue
             lost = [side.name for side, both in zip((base, head), counts) if len(both) < 2]
             if lost:
-                notes.append(Finding("missing", "instructions", cell, f"went up, and {' and '.join(lost)} did not count "
-                                     "it again", reproduce(cell)))
+                notes.append(Finding("missing", "instructions", cell,
+                                     f"went up, and {' and '.join(lost)} did not count it again", reproduce(cell)))
                 for side in first:
                     side.pop(cell, None)
                 continue
