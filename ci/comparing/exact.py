@@ -132,7 +132,7 @@ def count_twice(base: Side, head: Side, pattern: str,
                 reproduce: Callable[[str], str]) -> tuple[Cells, Cells, list[Finding]]:
     """Instructions of both sides. What went up is counted again. A number that does not repeat is judged by the least
     difference of both sides where that is many times its spread. Else it fails where head's moves by much more than
-    base's, and is named, not judged, where both move."""
+    base's, and is named, not judged, where both move; what a side does not count again is missing."""
     first = instructions(base, pattern), instructions(head, pattern)
     moved = [cell for cell in first[0].keys() & first[1].keys()
              if first[1][cell]["instructions"] > first[0][cell]["instructions"]]
@@ -144,23 +144,20 @@ def count_twice(base: Side, head: Side, pattern: str,
             counts = [[side[cell]["instructions"] for side in sides if cell in side] for sides in zip(first, again)]
             spreads = [max(both) - min(both) for both in counts]
             spread = max(spreads)
-            if spread == 0 and all(len(both) == 2 for both in counts):
-                continue
             lost = [side.name for side, both in zip((base, head), counts) if len(both) < 2]
-            if lost:
-                notes.append(Finding("missing", "instructions", cell,
-                                     f"went up, and {' and '.join(lost)} did not count it again", reproduce(cell)))
-                for side in first:
-                    side.pop(cell, None)
+            if spread == 0 and not lost:
                 continue
             said = " ".join(f"{side.name} {' then '.join(f'{count:,.0f}' for count in both)}{mark}"
                             for side, both, mark in zip((base, head), counts, (",", "")))
-            if min(counts[1]) - max(counts[0]) > MOST_SPREADS * spread:
+            if not lost and min(counts[1]) - max(counts[0]) > MOST_SPREADS * spread:
                 first[0][cell], first[1][cell] = {"instructions": max(counts[0])}, {"instructions": min(counts[1])}
                 notes.append(Finding("notice", "instructions", cell, f"does not repeat: {said}; the least difference "
                                      "is judged"))
                 continue
-            if spreads[1] > max(MOST_SPREADS * spreads[0], MOST_MOVED * max(counts[0])):
+            if lost:
+                notes.append(Finding("missing", "instructions", cell,
+                                     f"went up, and {' and '.join(lost)} did not count it again", reproduce(cell)))
+            elif spreads[1] > max(MOST_SPREADS * spreads[0], MOST_MOVED * max(counts[0])):
                 notes.append(Finding("fail", "instructions", cell, f"no longer repeats as in base: {said}",
                                      reproduce(cell), spreads[1] / max(counts[0])))
             else:

@@ -14,7 +14,7 @@ namespace twinbench {
 struct Measure {
   std::optional<double> value;
   std::string reason;    // "no GPU on this machine"; beside a value: what stands behind it
-  bool by_time = false;  // a clock gave it: a moment of the machine may have
+  bool by_time = false;  // a few steps by the clock: a slow moment of the machine may have made it so
 };
 using Measures = std::map<std::string, Measure>;
 
