@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -37,6 +38,14 @@ namespace {
 pid_t program_process = 0;
 bool starting = false;
 struct sigaction crash_before_start {};
+
+// A record's name is the program's, not its children's: one that is left over for a moment when the program is killed
+// would still refuse the name to the next run.
+int record_name = -1;
+void let_go_of_record_name() {
+  if (record_name >= 0) ::close(record_name);
+  record_name = -1;
+}
 
 // Where memory is refused inside a destructor (nlohmann's takes some) or inside a constructor of LibTorch's globals,
 // nothing can be caught. A child that comes to that is aborted, and so its parent's row.
@@ -165,16 +174,18 @@ RecordName::RecordName(const std::string& flag, const std::string& path) {
   address.sun_family = AF_UNIX;
   const int length = std::snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "twinbench-record-%016llx",
                                    static_cast<unsigned long long>(name_hash(name)));
-  held_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int held = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
-  if (held_ < 0 || ::bind(held_, reinterpret_cast<const sockaddr*>(&address), size) == 0 || errno != EADDRINUSE) return;
-  ::close(held_);
-  throw Error(ErrorKind::kInputOutput, flag, path, "another run is to write it: give another name, or let that end");
+  if (held >= 0 && ::bind(held, reinterpret_cast<const sockaddr*>(&address), size) != 0 && errno == EADDRINUSE) {
+    ::close(held);
+    throw Error(ErrorKind::kInputOutput, flag, path, "another run is to write it: give another name, or let that end");
+  }
+  static const int registered = ::pthread_atfork(nullptr, nullptr, let_go_of_record_name);
+  static_cast<void>(registered);  // refused for want of memory: a child that is left over refuses the name for a moment
+  record_name = held;
 }
 
-RecordName::~RecordName() {
-  if (held_ >= 0) ::close(held_);
-}
+RecordName::~RecordName() { let_go_of_record_name(); }
 
 void require_writable(const std::string& flag, const std::string& path) {
   if (path.empty()) return;

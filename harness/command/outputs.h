@@ -24,17 +24,15 @@ void leave_nothing_behind();
 // reader of a pipe has gone, who has seen enough, as `head` has. Flushes.
 std::string lost_output();
 
-// A record's name for as long as a run takes. Throws kInputOutput where another run on this machine holds it, which
-// would lose one of the two, and where the file there is no record: something else is not replaced.
+// A record's name for as long as a run takes, one at a time in a process; its children do not hold it. Throws
+// kInputOutput where another run on this machine holds it, which would lose one of the two, and where the file there is
+// no record: something else is not replaced.
 class RecordName {
  public:
   RecordName(const std::string& flag, const std::string& path);
   ~RecordName();
   RecordName(const RecordName&) = delete;
   RecordName& operator=(const RecordName&) = delete;
-
- private:
-  int held_ = -1;
 };
 
 // Throws kInputOutput, naming the flag, where a file cannot be written. Makes missing folders. An empty path is none.

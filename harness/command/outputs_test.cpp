@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "harness/record/record.h"
 #include "src/common/error.h"
@@ -72,6 +75,35 @@ TEST(Outputs, ARecordThatCannotGoWhereItShouldIsSavedElsewhere) {
     EXPECT_EQ(nlohmann::json::parse(file)["twinbench"]["engines"][0], "parity") << rescued;
     ::unlink(rescued.c_str());
   }
+}
+
+// A job's process lives on for a moment where the program is killed.
+TEST(Outputs, ARecordsNameIsNotHeldByChildren) {
+  const TemporaryDirectory folder;
+  const std::string path = folder.file("record.json");
+  const auto taken = [&] {
+    const pid_t other = fork();
+    if (other != 0) {
+      int status = 0;
+      EXPECT_EQ(::waitpid(other, &status, 0), other);
+      return WEXITSTATUS(status) == 1;
+    }
+    try {
+      const RecordName again("--out", path);
+      ::_exit(0);
+    } catch (const Error&) {
+      ::_exit(1);
+    }
+  };
+  std::optional<RecordName> held(std::in_place, "--out", path);
+  const pid_t child = fork();
+  if (child == 0)
+    for (;;) ::pause();
+  EXPECT_TRUE(taken());
+  held.reset();
+  EXPECT_FALSE(taken()) << "the child holds it";
+  ::kill(child, SIGKILL);
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ std::vector<CheckResult> judge_cell(const Component& component, Variant variant,
 // The same with a case whose sizes and seed `text` draws (held_out.h). The first row, "held_out", says which; it is the
 // only one, a skip, where no draw is a case: the component refuses it, it takes longer than the options allow, no wrong
 // answer can be told from its right one, close decisions leave most of it out, or what failed there failed by no more
-// than kNearMiss on inputs that are none.
+// than kNearMiss on inputs that are none. What fails a comparison by less than twice its bound is judged with four more
+// seeds that are a case, and fails where it fails with one of them: the first row says so.
 std::vector<CheckResult> judge_held_out(const Cell& cell, const std::string& text, const ParityOptions& options,
                                         SharedCases& cases);
 
