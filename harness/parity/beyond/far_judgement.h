@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <limits>
 #include <string>
 #include <vector>
@@ -106,6 +107,8 @@ inline FarJudgement far_judgement(const FarSetting& far, const Device& device) {
     }
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kInternal) return {true, error.what()};
+  } catch (const std::exception& untyped) {
+    return {true, untyped.what()};
   }
   return {};
 }

@@ -1,5 +1,6 @@
 // The text cache (C22): token ids and rows of the texts that were used last, in one slab on the host, and the texts of
-// surfaces. Many threads may ask; each batch is served whole. Nothing is allocated after the first batch of a size.
+// surfaces. Many threads may ask; each batch is served whole. Nothing is allocated after the first batch of a size, but
+// for entries beyond those of the first 64 MiB: their room doubles when it is full.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -60,17 +61,19 @@ class TextCache {
   }
   // The slot of a text, and whether it was there.
   std::pair<std::int32_t, bool> slot_of(const Text& text);
+  void make_room();
   float* row_of(std::int32_t slot) const { return slab_.mutable_data_ptr<float>() + slot * shape_.cells; }
 
   mutable std::mutex mutex_;
   const Shape shape_;
   const Vocabulary& vocabulary_;
   RecentSlots slots_;
+  std::int64_t room_;  // entries that letters_, ids_ and slab_ hold
   CacheCounts ids_count_, rows_count_;
   std::vector<char> letters_;
   std::vector<std::int32_t> length_, ids_, miss_of_;  // of a slot; miss_of_: the text of this batch that fills its row
   std::vector<std::int64_t> version_, tag_;
-  at::Tensor slab_;                                   // [limit, cells]
+  at::Tensor slab_;                                   // [room, cells]
   std::vector<std::int32_t> slot_of_text_, same_as_;  // of a batch: what fills its slot; which text has its row
 };
 
@@ -92,8 +95,9 @@ class SurfaceTexts {
   }
 
  private:
-  const std::int64_t cells_, longest_;
+  const std::int64_t cells_, longest_, limit_;
   RecentSlots slots_;
+  std::int64_t room_;  // entries that surface_ and letters_ hold
   CacheCounts counts_;
   std::vector<float> surface_;
   std::vector<char> letters_;

@@ -158,6 +158,33 @@ TEST_F(TextCacheTest, TwoThreadsGetTheirOwnAnswers) {
   EXPECT_EQ(cache.id_counts().hits + cache.id_counts().misses, 800);
 }
 
+// A million entries of two megabytes each, that no machine has: room is taken for those that come.
+TEST_F(TextCacheTest, ALimitThatNothingComesNearToTakesNoMemory) {
+  constexpr std::int64_t kLimit = 1'000'000, kLongest = 2 << 20;
+  constexpr std::size_t kTexts = 40;
+  TextCache cache({.limit = kLimit, .longest = kLongest, .tokens = kTokens, .cells = kCells}, vocabulary_);
+  SurfaceTexts surfaces(kLimit, kCells, kLongest);
+  std::vector<std::string> texts(kTexts);
+  for (std::size_t i = 0; i < kTexts; ++i)
+    texts[i] = vocabulary_.words()[i % 4] + " " + vocabulary_.words()[i / 4 % 4] + " " + vocabulary_.words()[i / 16];
+  const auto said = [&](std::size_t i) {
+    const std::vector<float> surface(kCells, static_cast<float>(i));
+    return std::string(surfaces.find(surface.data(), static_cast<std::int64_t>(i), [&](char* text) {
+      return static_cast<std::int64_t>(texts[i].copy(text, kLongest));
+    }));
+  };
+  const std::vector<float> rows = rows_of(cache, texts);
+  EXPECT_EQ(encoded_, kTexts);
+  for (std::size_t i = 0; i < kTexts; ++i) EXPECT_EQ(said(i), texts[i]);
+  for (const char* again : {"the next time", "the time after"}) {
+    EXPECT_EQ(rows_of(cache, texts), rows) << again;
+    EXPECT_EQ(encoded_, 0);
+    for (std::size_t i = 0; i < kTexts; ++i) EXPECT_EQ(said(i), texts[i]) << again;
+  }
+  EXPECT_EQ(surfaces.counts().hits, 2 * kTexts);
+  EXPECT_EQ(surfaces.counts().misses, kTexts);
+}
+
 NamedTensors answers(Variant variant, double enabled) {
   const Component& component = find_component("energy_flow.text_cache");
   Setting setting;
